@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the conductor knows about one trial, beside the records: the input of every estimate and of every verdict.
+
+All times are CLOCK_MONOTONIC in nanoseconds. Nothing in here is computed from a latency.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class EdgeSpec:
+    """One stream as one reader sees it."""
+
+    name: str  # as in docs/FORMAT.md: "source→relay-1"
+    stream: int  # unique in the trial
+    sender: str  # name of the publishing node
+    receiver: str  # name of the subscribing node
+    receiver_node: int  # index of the subscribing node in the trial
+    reader: int  # index of the reader within its node
+    reliability: str  # "reliable" | "best_effort", as asked for
+    history: str  # "keep_last" | "keep_all"
+    payload_bytes: int
+
+
+@dataclass(frozen=True)
+class WriterFacts:
+    """What a worker said about one of its writers when it was done."""
+
+    stream: int
+    node: int
+    sent: int  # over the whole trial, warm-up and drain included
+    rejected: int
+    resent_after_timeout: int  # closed loops only
+    recorder_full: bool
+    origin: str  # "loaned" | "native" | "copied"
+    counters: Mapping[str, int] = field(default_factory=dict)  # only what the adapter can tell
+    period_ns: int | None = None  # of the timer that triggers it; None: not a timer's
+
+
+@dataclass(frozen=True)
+class ReaderFacts:
+    """What a worker said about one of its readers when it was done."""
+
+    node: int
+    reader: int  # index within its node
+    received: int
+    corrupted: int
+    recorder_full: bool
+    counters: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TrialFacts:
+    """One trial as the conductor saw it."""
+
+    cell: str
+    trial: int
+    factors: Mapping[str, object]  # every factor of the schema, None where neither varied nor set
+    edges: tuple[EdgeSpec, ...]
+    source_streams: frozenset[int]  # streams whose messages start a chain (timer or closed loop)
+    sink_nodes: frozenset[int]  # nodes where a chain ends; in a closed loop the node that started it
+    closed_loop: bool
+    begin_ns: int  # the common start T
+    measure_begin_ns: int
+    measure_end_ns: int
+    drain_end_ns: int
+    cpu_ns: int  # process CPU of all workers in the measure phase
+    overhead_s: float
+    started: str  # ISO 8601
+    writers: tuple[WriterFacts, ...] = ()
+    readers: tuple[ReaderFacts, ...] = ()
+    reasons: tuple[str, ...] = ()  # found by the conductor, see docs/METHODOLOGY.md
+    warnings: tuple[str, ...] = ()
