@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The block of records that a worker hands over: decoding, and encoding for tests and golden files.
+
+The layout is docs/PROTOCOL.md, "The records block". A block comes from another process, perhaps one that was killed
+half way: every number in it is checked before it is used, and whatever is wrong raises RecordsError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lagometer.store.errors import RecordsError
+
+MAGIC = 0x31434552_4F47414C  # "LAGOREC1", little-endian
+VERSION = 1
+ALIGNMENT_BYTES = 64
+HEADER_BYTES = 64
+LANE_BYTES = 64
+CPU_UNKNOWN = 0xFFFF
+
+KIND_SENT = 1
+KIND_RECEIVED = 2
+KIND_CAUSES = 3
+KIND_NAMES = {KIND_SENT: "sent", KIND_RECEIVED: "received", KIND_CAUSES: "causes"}
+
+STATUS_SENT = 0
+STATUS_REJECTED = 1
+STATUS_FAILED = 2
+
+FLAG_LANE_FULL = 1
+FLAG_CORRUPTED = 1
+
+HEADER_DTYPE = np.dtype(
+    [
+        ("magic", "<u8"),
+        ("version", "<u4"),
+        ("lane_count", "<u4"),
+        ("total_bytes", "<u8"),
+        ("worker", "<u4"),
+        ("reserved", "<u4"),
+        ("zeros", "<u8", (4,)),
+    ]
+)
+LANE_DTYPE = np.dtype(
+    [
+        ("kind", "<u4"),
+        ("node", "<u4"),
+        ("endpoint", "<u4"),
+        ("record_bytes", "<u4"),
+        ("offset", "<u8"),
+        ("capacity", "<u8"),
+        ("count", "<u8"),
+        ("flags", "<u4"),
+        ("zeros", "<u4", (5,)),
+    ]
+)
+SENT_DTYPE = np.dtype(
+    [
+        ("sequence", "<u8"),
+        ("intended_ns", "<i8"),
+        ("publish_ns", "<i8"),
+        ("published_ns", "<i8"),
+        ("cause_sequence", "<u8"),
+        ("cause_stream", "<u4"),
+        ("cause_count", "<u4"),
+        ("status", "<u4"),
+        ("cpu_publish", "<u2"),
+        ("cpu_published", "<u2"),
+        ("first_cause", "<u8"),
+    ]
+)
+RECEIVED_DTYPE = np.dtype(
+    [
+        ("sequence", "<u8"),
+        ("signalled_ns", "<i8"),
+        ("woken_ns", "<i8"),
+        ("taken_ns", "<i8"),
+        ("handled_ns", "<i8"),
+        ("stream", "<u4"),
+        ("payload_bytes", "<u4"),
+        ("flags", "<u4"),
+        ("cpu_signalled", "<u2"),
+        ("cpu_taken", "<u2"),
+        ("middleware_sequence", "<u8"),
+    ]
+)
+CAUSES_DTYPE = np.dtype([("sequence", "<u8"), ("stream", "<u4"), ("zero", "<u4")])
+RECORD_DTYPES = {KIND_SENT: SENT_DTYPE, KIND_RECEIVED: RECEIVED_DTYPE, KIND_CAUSES: CAUSES_DTYPE}
+
+Records = npt.NDArray[np.void]
+
+
+@dataclass(frozen=True)
+class Lane:
+    """The records of one endpoint, in the order in which they were made."""
+
+    kind: int  # KIND_SENT, KIND_RECEIVED or KIND_CAUSES
+    node: int  # index of the node in the trial
+    endpoint: int  # sent and causes: the writer's stream; received: the reader's index within its node
+    records: Records  # a view of the block, of RECORD_DTYPES[kind]
+    full: bool = False  # recording stopped because the lane had no room left
+    worker: int = 0
+
+
+def decode(block: bytes | bytearray | memoryview) -> list[Lane]:
+    """The lanes of a block, packed or as it lies in the memfd. Copies nothing: the lanes keep the block alive.
+
+    Raises RecordsError if anything in the block contradicts the layout.
+    """
+    octets = np.frombuffer(block, dtype=np.uint8)
+    header = _header(octets)
+    total_bytes = int(header["total_bytes"])
+    table_end = HEADER_BYTES + int(header["lane_count"]) * LANE_BYTES
+    table = octets[HEADER_BYTES:table_end].view(LANE_DTYPE)
+    lanes: list[Lane] = []
+    extents: list[tuple[int, int, int]] = []
+    for index, entry in enumerate(table):
+        begin, end = _extent(index, entry, table_end, total_bytes)
+        if end > begin:
+            extents.append((begin, end, index))
+        kind = int(entry["kind"])
+        lanes.append(
+            Lane(
+                kind=kind,
+                node=int(entry["node"]),
+                endpoint=int(entry["endpoint"]),
+                records=octets[begin:end].view(RECORD_DTYPES[kind]),
+                full=bool(int(entry["flags"]) & FLAG_LANE_FULL),
+                worker=int(header["worker"]),
+            )
+        )
+    _refuse_overlap(extents)
+    _refuse_twins(lanes)
+    for index, lane in enumerate(lanes):
+        _check_records(index, lane)
+    return lanes
+
+
+def _header(octets: npt.NDArray[np.uint8]) -> np.void:
+    if octets.size < HEADER_BYTES:
+        raise RecordsError(f"records: {octets.size} bytes, but the header alone has {HEADER_BYTES}")
+    header: np.void = octets[:HEADER_BYTES].view(HEADER_DTYPE)[0]
+    magic = int(header["magic"])
+    if magic == 0:
+        raise RecordsError("records: no header at byte 0; the worker ended before it set up its recorder")
+    if magic != MAGIC:
+        raise RecordsError(f"records: magic 0x{magic:016x} at byte 0, expected 0x{MAGIC:016x}")
+    version = int(header["version"])
+    if version != VERSION:
+        raise RecordsError(f"records: layout version {version}, this lagometer reads {VERSION}; use matching versions")
+    total_bytes, lane_count = int(header["total_bytes"]), int(header["lane_count"])
+    if total_bytes > octets.size:
+        raise RecordsError(f"records: header says {total_bytes} bytes, but there are {octets.size}; the block is cut")
+    if HEADER_BYTES + lane_count * LANE_BYTES > total_bytes:
+        raise RecordsError(f"records: a table of {lane_count} lanes does not fit into {total_bytes} bytes")
+    return header
+
+
+def _extent(index: int, entry: np.void, table_end: int, total_bytes: int) -> tuple[int, int]:
+    """First byte and the byte after the last of a lane's records."""
+    kind, count, capacity = int(entry["kind"]), int(entry["count"]), int(entry["capacity"])
+    offset, record_bytes = int(entry["offset"]), int(entry["record_bytes"])
+    if kind not in RECORD_DTYPES:
+        raise RecordsError(f"records: lane {index} has unknown kind {kind}")
+    expected = RECORD_DTYPES[kind].itemsize
+    if record_bytes != expected:
+        raise RecordsError(
+            f"records: lane {index} ({KIND_NAMES[kind]}) has records of {record_bytes} bytes, expected {expected}"
+        )
+    if count > capacity:
+        raise RecordsError(f"records: lane {index} claims {count} records with room for {capacity}")
+    if count == 0:
+        return table_end, table_end
+    end = offset + count * record_bytes
+    if offset < table_end or end > total_bytes:
+        raise RecordsError(
+            f"records: lane {index} lies at bytes {offset} to {end}, outside of {table_end} to {total_bytes}"
+        )
+    return offset, end
+
+
+def _refuse_overlap(extents: list[tuple[int, int, int]]) -> None:
+    extents.sort()
+    for (_, end, first), (begin, _, second) in zip(extents, extents[1:], strict=False):
+        if begin < end:
+            raise RecordsError(f"records: lanes {first} and {second} overlap at byte {begin}")
+
+
+def _refuse_twins(lanes: list[Lane]) -> None:
+    seen: set[tuple[int, int, int]] = set()
+    for index, lane in enumerate(lanes):
+        # A stream is unique in the trial, a reader only within its node.
+        key = (lane.kind, lane.node if lane.kind == KIND_RECEIVED else 0, lane.endpoint)
+        if key in seen:
+            raise RecordsError(
+                f"records: lane {index} is a second one of kind {KIND_NAMES[lane.kind]}, "
+                f"node {lane.node}, endpoint {lane.endpoint}"
+            )
+        seen.add(key)
+
+
+def _check_records(index: int, lane: Lane) -> None:
+    """What no right worker writes, and what would else turn into a wrong figure."""
+    records = lane.records
+    wrong: npt.NDArray[np.bool_]
+    if lane.kind == KIND_SENT:
+        wrong = (records["status"] > STATUS_FAILED) | (records["publish_ns"] <= 0) | (records["intended_ns"] < 0)
+        what = "an unknown status, or a message without a time of publishing"
+    elif lane.kind == KIND_RECEIVED:
+        wrong = records["taken_ns"] <= 0
+        what = "a message without a time of taking"
+    else:
+        wrong = records["zero"] != 0
+        what = "a cause whose reserved word is not zero"
+    if wrong.any():
+        raise RecordsError(f"records: lane {index} ({KIND_NAMES[lane.kind]}), record {int(wrong.argmax())}: {what}")
+
+
+def encode(lanes: Iterable[Lane], *, worker: int = 0, capacity: int | None = None) -> bytes:
+    """A block of these lanes: packed, or (with a capacity) as in the memfd, each lane at its full capacity.
+
+    For tests and golden files; a worker writes its own.
+    """
+    lanes = list(lanes)
+    table = np.zeros(len(lanes), dtype=LANE_DTYPE)
+    position = HEADER_BYTES + LANE_BYTES * len(lanes)
+    for entry, lane in zip(table, lanes, strict=True):
+        room = max(len(lane.records), capacity or 0)
+        size = RECORD_DTYPES[lane.kind].itemsize
+        entry["kind"], entry["node"], entry["endpoint"] = lane.kind, lane.node, lane.endpoint
+        entry["record_bytes"], entry["offset"], entry["capacity"] = size, position, room
+        entry["count"], entry["flags"] = len(lane.records), FLAG_LANE_FULL if lane.full else 0
+        position += -(-room * size // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
+    header = np.zeros(1, dtype=HEADER_DTYPE)
+    header["magic"], header["version"], header["worker"] = MAGIC, VERSION, worker
+    header["lane_count"], header["total_bytes"] = len(lanes), position
+    block = bytearray(position)
+    block[:HEADER_BYTES] = header.tobytes()
+    block[HEADER_BYTES : HEADER_BYTES + table.nbytes] = table.tobytes()
+    for entry, lane in zip(table, lanes, strict=True):
+        content = lane.records.tobytes()
+        block[int(entry["offset"]) : int(entry["offset"]) + len(content)] = content
+    return bytes(block)
+
+
+def make_records(kind: int, rows: Iterable[dict[str, Any]]) -> Records:
+    """Records from one mapping a row; what a row leaves out is zero, a CPU is unknown."""
+    rows = list(rows)
+    dtype = RECORD_DTYPES[kind]
+    records = np.zeros(len(rows), dtype=dtype)
+    for name in dtype.names or ():
+        if name.startswith("cpu_"):
+            records[name] = CPU_UNKNOWN
+    for record, row in zip(records, rows, strict=True):
+        for name, value in row.items():
+            record[name] = value
+    return records
