@@ -82,6 +82,7 @@ class Row(Model):
     overwritten: int | None
     censored: int | None
     rejected: int | None
+    send_failed: int | None
     duplicated: int | None
     reordered: int | None
     corrupted: int | None
@@ -154,20 +155,22 @@ class Period(Model):
 class Series(Model):
     """The messages of one edge in one trial, in sending order. Times count from the trial's first measured message.
 
-    Thinned to `shown` of `n` messages: each interval of messages keeps its fastest and slowest, and the slowest 20
-    of all are always kept. `lost_time_ns` are the sending times of messages that never arrived (at most 200).
+    Where fewer than `n` messages are given, each run of messages keeps its fastest and slowest, and the slowest 20
+    of all are always kept. `lost_time_us` are the sending times of messages that never arrived (at most 200).
+    The counts of migrations are null where the edge joins several senders or receivers, so that they can't be told.
     """
 
     cell: str
     trial: int
     edge: str
     n: int
-    time_ns: list[int]
+    time_us: list[int]
     latency_ns: list[int]
-    lost_time_ns: list[int]
+    lost: int
+    lost_time_us: list[int]
     slowest: list[SlowMessage]
-    migrations_sender: int
-    migrations_receiver: int
+    migrations_sender: int | None
+    migrations_receiver: int | None
     migrations: list[Migration]
     period: Period | None
 

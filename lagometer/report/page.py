@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the report: the page's bundle, with a campaign's data put into it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lagometer.report.build import build_report
+from lagometer.report.data import Report
+from lagometer.store.format import write_bytes_atomic
+from lagometer.store.reader import open_campaign
+
+BUNDLE = Path(__file__).with_name("bundle") / "page.html"
+PLACEHOLDER = "@LAGOMETER_DATA@"
+REPORT_NAME = "report.html"
+
+
+class BundleMissing(Exception):
+    """The page's bundle was not built, or is not one of ours."""
+
+
+def write_report(directory: Path, output: Path | None = None) -> Path:
+    """Writes the report of the campaign in `directory`, whole or not at all, and returns where it lies.
+
+    `output`: another place than `report.html` in the campaign. Raises CampaignError for a folder that is no campaign,
+    BundleMissing without a bundle, and OSError (naming the file and the bytes) where it can't be stored.
+    """
+    target = output if output is not None else directory / REPORT_NAME
+    page = render(build_report(open_campaign(directory)), read_bundle())
+    write_bytes_atomic(page.encode("utf-8"), target)
+    return target
+
+
+def read_bundle() -> str:
+    """The page without data."""
+    try:
+        text = BUNDLE.read_text(encoding="utf-8")
+    except OSError as error:
+        raise BundleMissing(
+            f"{BUNDLE}: the report's page is not built ({error.strerror}); run `make setup`, or `npm ci && npm run build` in web/"
+        ) from error
+    if text.count(PLACEHOLDER) != 1:
+        raise BundleMissing(f"{BUNDLE}: no place for the data in it; build it again with `npm run build` in web/")
+    return text
+
+
+def render(report: Report, bundle: str) -> str:
+    """The whole page as text."""
+    return bundle.replace(PLACEHOLDER, script_json(report))
+
+
+def script_json(report: Report) -> str:
+    """The data as JSON that can stand inside a script element.
+
+    No `<` survives, so no `</script>` or `<!--` in a log or a setting ends the element; and an address that a
+    middleware's settings mention (an XML namespace, say) is spelt so that the file's text holds no address at all.
+    """
+    text = report.model_dump_json()
+    return text.replace("<", "\\u003c").replace("//", "\\/\\/").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds a regular repetition in a series of latencies."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from numpy.lib.stride_tricks import sliding_window_view
+
+from lagometer.report.data import Period
+
+_MESSAGES_MIN = 256
+_REPETITIONS_MIN = 5
+_NEIGHBOURS = 20
+_P_VALUE_MAX = 1e-6
+
+
+def _background(power: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """The level of noise around each line: the running median, so that drift and slow noise raise no alarm.
+
+    The median of an exponential distribution is ln 2 of its mean, hence the division.
+    """
+    padded = np.pad(power, _NEIGHBOURS, mode="reflect")
+    windows = sliding_window_view(padded, 2 * _NEIGHBOURS + 1)
+    level: npt.NDArray[np.float64] = np.median(windows, axis=1) / np.log(2)
+    return level
+
+
+def find_period(latency_ns: npt.NDArray[np.int64], spacing_ns: float) -> Period | None:
+    """The strongest line of the periodogram of the logarithm of latency, if noise can hardly explain it.
+
+    Under noise a line's power over the level around it is exponentially distributed; over `m` lines the chance of
+    one as high is at most m·exp(-ratio) (Bonferroni). A repetition that sends harmonics is named by its lowest
+    strong line. `spacing_ns` is the time between messages; a period that fits fewer than 5 times is not looked for.
+    """
+    count = len(latency_ns)
+    if count < _MESSAGES_MIN or spacing_ns <= 0:
+        return None
+    values = np.log(np.maximum(latency_ns, 1).astype(np.float64))
+    position = np.linspace(-1, 1, count)
+    values = values - np.polyval(np.polyfit(position, values, 1), position)
+    total = float(np.sum(values**2))
+    if total <= 0:
+        return None
+    power = np.abs(np.fft.rfft(values)) ** 2 / count
+    lines = power[_REPETITIONS_MIN:]
+    background = _background(lines)
+    ratio = lines / np.maximum(background, np.finfo(float).tiny)
+    p_values = np.minimum(1.0, len(lines) * np.exp(-np.minimum(ratio, 700)))
+    strong = np.flatnonzero(p_values < _P_VALUE_MAX)
+    if len(strong) == 0:
+        return None
+    # A train of spikes has harmonics as high as its first line: take the lowest of about the same power.
+    powers = lines[strong]
+    line = int(strong[np.flatnonzero(powers >= 0.3 * powers.max())[0]])
+    return Period(
+        period_ns=round(spacing_ns * count / (line + _REPETITIONS_MIN)),
+        p_value=max(float(p_values[line]), 1e-300),
+        share_of_variance=round(min(1.0, 2 * float(lines[line]) / total), 4),
+    )
