@@ -1,0 +1,370 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Carries out one trial: starts the workers, gives the common start, collects the records, sees everything end.
+
+One thread waits on all descriptors, so no pipe can fill up unread. Nothing is done here while a trial measures.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
+from typing import Any
+
+from lagometer.run.conversation import Conversation
+from lagometer.run.events import EventLog
+from lagometer.run.interruption import Interruption
+from lagometer.run.launchers.base import Command, Launcher, LaunchError, Pipes
+from lagometer.run.messages import ProtocolError
+from lagometer.run.outcome import PHASES, TrialOutcome, WorkerOutcome
+from lagometer.run.plan import Phases, Plan
+
+NS_PER_S = 1_000_000_000
+GO_AHEAD_NS = 5_000_000  # time for `go` to reach every worker before the common start
+CREATE_SLACK_NS = 3 * NS_PER_S  # to start processes and create endpoints, beside the discovery timeout
+GRACE_NS = 2 * NS_PER_S  # beyond the end of a phase that the worker ends by itself
+MORE_FAILURES_NS = 250_000_000  # the first failure is rarely the only one: its peers miss it at once
+READ_BYTES = 1 << 20
+
+
+class TrialFailed(Exception):
+    """Ends a trial early; the reasons are kept in the trial."""
+
+
+class Conductor:
+    """Carries out trials, one at a time."""
+
+    def __init__(self, interruption: Interruption, events: EventLog) -> None:
+        self._interruption = interruption
+        self._events = events
+
+    def carry_out(
+        self, launcher: Launcher, commands: Sequence[Command], plans: Sequence[Plan], network: str
+    ) -> TrialOutcome:
+        """Returns what came of the trial; raises `Interrupted`. Nothing of it runs afterwards, either way."""
+        trial = _Trial(launcher, plans, self._interruption, self._events)
+        try:
+            with contextlib.suppress(TrialFailed):
+                trial.start(commands, network)
+                trial.match()
+                trial.go()
+                trial.measure()
+                trial.collect()
+            trial.end()
+            return trial.outcome()
+        finally:
+            trial.close()
+
+
+class _Trial:
+    """The state of one trial; each public method is one step of it."""
+
+    def __init__(
+        self, launcher: Launcher, plans: Sequence[Plan], interruption: Interruption, events: EventLog
+    ) -> None:
+        self._launcher = launcher
+        self._plans = plans
+        self._interruption = interruption
+        self._events = events
+        self._phases: Phases = plans[0].phases
+        self._conversations = [Conversation(plan.worker.index, plan.worker.name) for plan in plans]
+        self._selector = selectors.DefaultSelector()
+        self._pipes: Sequence[Pipes] = ()
+        self._unsent = [bytearray() for _ in plans]
+        self._exited: dict[int, str] = {}
+        self._finished = self._gathering = False
+        self._reasons: list[str] = []
+        self._warnings: list[str] = []
+        self._isolation: dict[str, Any] = {}
+        self._begin_ns = 0
+        self._started_ns = self._ended_ns = 0
+        self._started = ""
+        self._phase = "create"
+        self._phase_began: dict[str, int] = {}
+
+    # --- the steps ---
+
+    def start(self, commands: Sequence[Command], network: str) -> None:
+        """Starts all workers and sends them their plans."""
+        lines = [plan.line() for plan in self._plans]
+        self._selector.register(self._interruption.descriptor(), selectors.EVENT_READ, self._on_interruption)
+        self._started = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+        self._started_ns = time.monotonic_ns()
+        self._enter("create")
+        try:
+            self._pipes = self._launcher.start(commands, network)
+        except LaunchError as error:
+            self._fail(f"launch-failed: {error}")
+            self._finished = True
+            raise TrialFailed from error
+        for descriptor in self._launcher.descriptors():
+            self._selector.register(descriptor, selectors.EVENT_READ, self._on_notices)
+        for index, pipes in enumerate(self._pipes):
+            self._selector.register(pipes.stdout, selectors.EVENT_READ, _bound(self._on_stdout, index))
+            self._selector.register(pipes.stderr, selectors.EVENT_READ, _bound(self._on_stderr, index))
+            self._send(index, lines[index])
+
+    def match(self) -> None:
+        """Waits until every reader of every worker has heard every stream that it expects."""
+        deadline_ns = self._started_ns + self._phases.discovery_timeout_ns + CREATE_SLACK_NS
+        self._require(lambda: all(each.ready for each in self._conversations), deadline_ns, "ready")
+        self._enter("discover")
+        deadline_ns = time.monotonic_ns() + self._phases.discovery_timeout_ns + GRACE_NS
+        self._require(lambda: all(each.matched for each in self._conversations), deadline_ns, "matched")
+
+    def go(self) -> None:
+        """Gives all workers the common start."""
+        self._begin_ns = time.monotonic_ns() + GO_AHEAD_NS
+        for index in range(len(self._plans)):
+            self._send(index, json.dumps({"command": "go", "at_ns": self._begin_ns}).encode() + b"\n")
+        self._enter("warm-up", self._begin_ns)
+
+    def measure(self) -> None:
+        """Waits until all workers are done; does nothing else meanwhile, unless the event log is on."""
+        measure_ns = self._begin_ns + self._phases.warmup_ns
+        drain_ns = measure_ns + self._phases.measure_ns
+        if self._events.enabled:
+            self._wait(lambda: False, measure_ns)
+            self._enter("measure", measure_ns)
+            self._wait(lambda: False, drain_ns)
+            self._enter("drain", drain_ns)
+        deadline_ns = self._drain_end_ns() + GRACE_NS
+        self._require(lambda: all(each.done for each in self._conversations), deadline_ns, "done")
+
+    def collect(self) -> None:
+        """Takes the records of all workers and sees them end."""
+        self._enter("tear-down")
+        for index, each in enumerate(self._conversations):
+            # As long as bytes flow the worker is alive, however many they are.
+            while each.records is None:
+                pending = each.records_pending_bytes
+                moved = _bound(self._has_moved, index, pending)
+                self._require(moved, time.monotonic_ns() + GRACE_NS, "records", (each,))
+        deadline_ns = time.monotonic_ns() + GRACE_NS + self._phases.drain_ns
+        self._require(lambda: all(each.bye for each in self._conversations), deadline_ns, "bye")
+        self._require(lambda: self._finished, time.monotonic_ns() + GRACE_NS, "exit")
+
+    def end(self) -> None:
+        """Notes the end; after a failure, hears what else the workers have to say first."""
+        if self._reasons and not self._finished:
+            self._gathering = True
+            self._wait(lambda: self._finished, time.monotonic_ns() + MORE_FAILURES_NS)
+        self._ended_ns = self._ended_ns or time.monotonic_ns()
+        self._phase_began["end"] = self._ended_ns
+
+    def outcome(self) -> TrialOutcome:
+        """Returns what came of it; what a worker didn't hand over is taken from its memory."""
+        phases_ns = self._phases.warmup_ns + self._phases.measure_ns + self._phases.drain_ns
+        total_ns = self._ended_ns - self._started_ns
+        measure_ns = self._begin_ns + self._phases.warmup_ns if self._begin_ns else 0
+        return TrialOutcome(
+            workers=tuple(self._worker_outcome(each) for each in self._conversations),
+            begin_ns=self._begin_ns,
+            measure_begin_ns=measure_ns,
+            measure_end_ns=measure_ns + self._phases.measure_ns if measure_ns else 0,
+            drain_end_ns=self._drain_end_ns() if measure_ns else 0,
+            started=self._started,
+            seconds=total_ns / NS_PER_S,
+            overhead_s=max(0, total_ns - (phases_ns if measure_ns else 0)) / NS_PER_S,
+            phases_s=self._phase_seconds(),
+            isolation=self._isolation,
+            reasons=tuple(self._reasons),
+            warnings=tuple(self._warnings),
+        )
+
+    def close(self) -> None:
+        """Ends everything and closes every descriptor."""
+        self._selector.close()
+        self._launcher.close()
+        self._events.write("closed")
+
+    # --- waiting ---
+
+    def _wait(self, condition: Callable[[], object], deadline_ns: int) -> bool:
+        """Handles what comes until the condition holds (True) or the deadline is there (False)."""
+        while not condition():
+            if self._reasons and not self._gathering:
+                raise TrialFailed
+            remaining_ns = deadline_ns - time.monotonic_ns()
+            if remaining_ns <= 0:
+                return False
+            for key, _ in self._selector.select(remaining_ns / NS_PER_S):
+                # One handler may have closed what another one was ready for.
+                if key.fd in self._selector.get_map():
+                    key.data()
+        return True
+
+    def _require(
+        self,
+        condition: Callable[[], object],
+        deadline_ns: int,
+        event: str,
+        conversations: Sequence[Conversation] | None = None,
+    ) -> None:
+        """Waits for the condition and fails the trial at the deadline, with the names of those who are late."""
+        asked_ns = time.monotonic_ns()
+        if self._wait(condition, deadline_ns):
+            return
+        late = [
+            each.name
+            for each in conversations or self._conversations
+            if not (each.index in self._exited if event == "exit" else getattr(each, event))
+        ]
+        code = "endpoints-missing" if event == "matched" else "worker-hung"
+        waited_s = (deadline_ns - asked_ns) / NS_PER_S
+        self._fail(f"{code}: no '{event}' from {', '.join(late)} within {waited_s:.1f} s in phase {self._phase_now()}")
+        raise TrialFailed
+
+    def _has_moved(self, index: int, pending_bytes: int) -> bool:
+        """Whether a worker has sent anything of its records since it still owed that many bytes."""
+        each = self._conversations[index]
+        return each.records is not None or each.records_pending_bytes != pending_bytes
+
+    # --- what comes ---
+
+    def _on_interruption(self) -> None:
+        self._interruption.check()
+
+    def _on_stdout(self, index: int) -> bool:
+        """Reads once; returns whether there may be more."""
+        descriptor, each = self._pipes[index].stdout, self._conversations[index]
+        try:
+            data = os.read(descriptor, READ_BYTES)
+        except BlockingIOError:
+            return False
+        if not data:
+            self._selector.unregister(descriptor)
+            return False
+        try:
+            events = each.feed(data)
+        except ProtocolError as error:
+            self._selector.unregister(descriptor)
+            self._fail(f"protocol-error: {each.name} wrote {error}")
+            return False
+        for event in events:
+            self._events.write("said", worker=index, said=event, phase=self._phase_now())
+        if "failed" in events and each.failed is not None:
+            missing = f" (missing: {', '.join(map(_text, each.failed.missing))})" if each.failed.missing else ""
+            self._fail(f"{each.failed.reason}: {each.name} in phase {each.failed.phase}: {each.failed.message}{missing}")
+        return True
+
+    def _on_stderr(self, index: int) -> bool:
+        """Reads once; returns whether there may be more."""
+        try:
+            data = os.read(self._pipes[index].stderr, READ_BYTES)
+        except BlockingIOError:
+            return False
+        if not data:
+            self._selector.unregister(self._pipes[index].stderr)
+        self._conversations[index].feed_stderr(data)
+        return bool(data)
+
+    def _on_notices(self) -> None:
+        for notice in self._launcher.notices():
+            event = notice["event"]
+            self._events.write("supervisor", **{("notice" if key == "event" else key): notice[key] for key in notice})
+            if event == "isolated":
+                self._isolation = {key: notice[key] for key in notice if key not in ("event", "warnings")}
+                self._warnings += [f"isolation: {warning}" for warning in notice.get("warnings", [])]
+            elif event == "exited":
+                self._on_exit(int(notice["worker"]), notice)
+            elif event == "failed":
+                self._fail(f"launch-failed: {notice.get('message', 'the supervisor gave no reason')}")
+            elif event == "finished":
+                self._finished = True
+                self._ended_ns = time.monotonic_ns()
+                for descriptor in self._launcher.descriptors():
+                    self._selector.unregister(descriptor)
+
+    def _on_exit(self, index: int, notice: Any) -> None:
+        """Hears a worker's last words before its end is judged."""
+        for descriptor, read in (
+            (self._pipes[index].stdout, self._on_stdout),
+            (self._pipes[index].stderr, self._on_stderr),
+        ):
+            while descriptor in self._selector.get_map() and read(index):
+                pass
+        each = self._conversations[index]
+        self._exited[index] = how = _exit_text(notice)
+        if each.failed is None and not (each.bye and notice.get("code") == 0):
+            self._fail(f"worker-died: {each.name} {how} in phase {self._phase_now()}")
+
+    # --- small things ---
+
+    def _send(self, index: int, data: bytes) -> None:
+        """Queues bytes for a worker's standard input and writes what fits."""
+        self._unsent[index] += data
+        self._write(index)
+
+    def _write(self, index: int) -> None:
+        descriptor, unsent = self._pipes[index].stdin, self._unsent[index]
+        try:
+            while unsent:
+                del unsent[: os.write(descriptor, unsent)]
+        except BlockingIOError:
+            if descriptor not in self._selector.get_map():
+                self._selector.register(descriptor, selectors.EVENT_WRITE, _bound(self._write, index))
+            return
+        except BrokenPipeError:
+            unsent.clear()  # its end is reported by the launcher
+        if descriptor in self._selector.get_map():
+            self._selector.unregister(descriptor)
+
+    def _fail(self, reason: str) -> None:
+        self._reasons.append(reason)
+        self._events.write("trial-failed", reason=reason)
+
+    def _enter(self, phase: str, began_ns: int = 0) -> None:
+        self._phase = phase
+        self._phase_began[phase] = began_ns or time.monotonic_ns()
+        self._events.write("phase", phase=phase, cell=self._plans[0].cell, trial=self._plans[0].trial)
+
+    def _phase_now(self) -> str:
+        """Returns the phase by the clock, since nothing wakes the conductor between the common start and `done`."""
+        if not self._begin_ns or self._phase == "tear-down":
+            return self._phase
+        now_ns = time.monotonic_ns() - self._begin_ns - self._phases.warmup_ns
+        return "warm-up" if now_ns < 0 else "measure" if now_ns < self._phases.measure_ns else "drain"
+
+    def _drain_end_ns(self) -> int:
+        phases = self._phases
+        return self._begin_ns + phases.warmup_ns + phases.measure_ns + phases.drain_ns
+
+    def _phase_seconds(self) -> dict[str, float]:
+        """Returns how long each phase that was begun lasted."""
+        began = dict(self._phase_began)
+        if "tear-down" in began:
+            began["measure"] = self._begin_ns + self._phases.warmup_ns
+            began["drain"] = began["measure"] + self._phases.measure_ns
+        order = [phase for phase in (*PHASES, "end") if phase in began]
+        return {
+            phase: max(0, began[following] - began[phase]) / NS_PER_S
+            for phase, following in zip(order, order[1:], strict=False)
+        }
+
+    def _worker_outcome(self, each: Conversation) -> WorkerOutcome:
+        records: bytes | bytearray | memoryview | None = each.records
+        if records is None and self._pipes:
+            records = self._launcher.salvage(each.index)
+        return WorkerOutcome(each.index, each.name, each.ready, each.done, records, each.stderr)
+
+
+def _bound(function: Callable[..., object], *arguments: object) -> Callable[[], object]:
+    return lambda: function(*arguments)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _exit_text(notice: Any) -> str:
+    if "signal" in notice:
+        with contextlib.suppress(ValueError):
+            return f"was killed by {signal.Signals(notice['signal']).name}"
+        return f"was killed by signal {notice['signal']}"
+    return f"exited with code {notice.get('code')}"

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts the workers of a trial on this machine, inside one `lagometer-supervisor`.
+
+The supervisor is the first process of the trial's namespaces: when it ends, everything in it ends, and it
+ends when its standard input is closed or this process dies. So nothing is left behind, however we end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import mmap
+import os
+import resource
+import select
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lagometer.run.launchers.base import Command, LaunchError, Pipes
+
+STDOUT_PIPE_BYTES = 1 << 20  # records come this way: fewer wake-ups than with the kernel's 64 KiB
+DESCRIPTORS_PER_WORKER = 7
+TERMINATION_S = 3.0
+SUPERVISOR_TEXT_BYTES = 65536
+
+
+class LocalLauncher:
+    """The launcher for this machine; see `lagometer.run.launchers.base.Launcher`."""
+
+    def __init__(self, supervisor: Path) -> None:
+        self._supervisor_path = supervisor
+        self._process: subprocess.Popen[bytes] | None = None
+        self._pipes: list[Pipes] = []
+        self._records: list[int] = []
+        self._unread = b""
+        self._text = b""
+        self._ended = False
+
+    def start(self, commands: Sequence[Command], network: str) -> Sequence[Pipes]:
+        """Starts the supervisor, which starts all workers at once."""
+        ensure_standard_descriptors()
+        allow_descriptors(DESCRIPTORS_PER_WORKER * len(commands) + 64)
+        theirs: list[int] = []
+        try:
+            specification = {"network": network, "workers": [self._worker(each, theirs) for each in commands]}
+            self._process = subprocess.Popen(
+                [str(self._supervisor_path)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                pass_fds=theirs,
+                start_new_session=True,  # a Ctrl-C on the terminal is ours to handle, not the workers'
+            )
+        except OSError as error:
+            self.close()
+            raise LaunchError(f"{self._supervisor_path} can't be started: {error.strerror}") from error
+        finally:
+            for descriptor in theirs:
+                if descriptor not in self._records:
+                    os.close(descriptor)
+        self._send_specification(json.dumps(specification).encode() + b"\n")
+        return tuple(self._pipes)
+
+    def descriptors(self) -> Sequence[int]:
+        """Returns the supervisor's output and error output."""
+        assert self._process is not None and self._process.stdout is not None and self._process.stderr is not None
+        return (self._process.stdout.fileno(), self._process.stderr.fileno())
+
+    def notices(self) -> Sequence[Mapping[str, Any]]:
+        """Returns the lines that the supervisor wrote since the last call."""
+        output, errors = self.descriptors()
+        self._text = (self._text + _read_available(errors)[0])[-SUPERVISOR_TEXT_BYTES:]
+        data, ended = _read_available(output)
+        *lines, self._unread = (self._unread + data).split(b"\n")
+        notices = [_notice(line) for line in lines if line]
+        if any(notice["event"] == "finished" for notice in notices):
+            self._ended = True
+        elif ended and not self._ended:
+            self._ended = True
+            said = self._text.decode(errors="replace").strip() or "it said nothing"
+            notices.append({"event": "failed", "message": f"lagometer-supervisor ended early: {said}"})
+            notices.append({"event": "finished"})
+        return notices
+
+    def salvage(self, worker: int) -> memoryview | None:
+        """Maps the worker's memfd."""
+        self._end_all()
+        descriptor = self._records[worker]
+        if os.fstat(descriptor).st_size == 0:
+            return None
+        return memoryview(mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ))
+
+    def close(self) -> None:
+        """Closes the supervisor's standard input, on which it kills everything, and waits for its end."""
+        self._end_all()
+        for pipes in self._pipes:
+            for descriptor in (pipes.stdin, pipes.stdout, pipes.stderr):
+                os.close(descriptor)
+        for descriptor in self._records:
+            os.close(descriptor)
+        self._pipes, self._records = [], []
+
+    def _end_all(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            _end(process)
+
+    def _worker(self, command: Command, theirs: list[int]) -> dict[str, Any]:
+        """Makes the pipes and the records memory of one worker; puts the child's ends into `theirs`."""
+        stdin_child, stdin = os.pipe()
+        stdout, stdout_child = os.pipe()
+        stderr, stderr_child = os.pipe()
+        records = os.memfd_create("lagometer-records", os.MFD_CLOEXEC)
+        self._pipes.append(Pipes(stdin, stdout, stderr))
+        self._records.append(records)
+        theirs += [stdin_child, stdout_child, stderr_child, records]
+        for descriptor in (stdin, stdout, stderr):
+            os.set_blocking(descriptor, False)
+        with contextlib.suppress(OSError):  # over the user's limit on pipe memory: slower, not wrong
+            fcntl.fcntl(stdout, fcntl.F_SETPIPE_SZ, STDOUT_PIPE_BYTES)
+        return {
+            "argv": list(command.arguments),
+            "environment": dict(command.environment),
+            "stdin": stdin_child,
+            "stdout": stdout_child,
+            "stderr": stderr_child,
+            "records": records,
+        }
+
+    def _send_specification(self, line: bytes) -> None:
+        """Writes the first line; the supervisor reads it whole before it does anything that could block."""
+        assert self._process is not None and self._process.stdin is not None
+        try:
+            self._process.stdin.write(line)
+            self._process.stdin.flush()
+        except BrokenPipeError as error:
+            self._process.wait()
+            said = _read_available(self.descriptors()[1])[0].decode(errors="replace").strip()
+            self.close()
+            raise LaunchError(f"{self._supervisor_path} ended before it read its orders: {said}") from error
+
+
+def ensure_standard_descriptors() -> None:
+    """Opens /dev/null for each of descriptors 0 to 2 that is closed, so that no pipe gets such a number."""
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            opened = os.open(os.devnull, os.O_RDWR)
+            if opened != descriptor:
+                os.dup2(opened, descriptor)
+                os.close(opened)
+
+
+def allow_descriptors(count: int) -> None:
+    """Raises the soft limit on open files if `count` more would not fit; raises `LaunchError` if it can't."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = count + len(os.listdir("/proc/self/fd"))
+    if needed <= soft:
+        return
+    if hard != resource.RLIM_INFINITY and needed > hard:
+        raise LaunchError(f"{needed} open files are needed and the limit is {hard}: raise it (ulimit -n {needed})")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+
+
+def _notice(line: bytes) -> Mapping[str, Any]:
+    """Parses one line of the supervisor; what isn't one becomes a `failed` that quotes it."""
+    try:
+        notice = json.loads(line)
+    except ValueError:
+        notice = None
+    if isinstance(notice, dict) and isinstance(notice.get("event"), str):
+        return notice
+    return {"event": "failed", "message": f"lagometer-supervisor wrote an unknown line: {line[:200]!r}"}
+
+
+def _read_available(descriptor: int) -> tuple[bytes, bool]:
+    """Reads what is there without waiting; the flag says that the other side has closed."""
+    os.set_blocking(descriptor, False)
+    pieces: list[bytes] = []
+    while True:
+        try:
+            piece = os.read(descriptor, 65536)
+        except BlockingIOError:
+            return b"".join(pieces), False
+        if not piece:
+            return b"".join(pieces), True
+        pieces.append(piece)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Lets the supervisor end everything; kills it if it doesn't (a stopped one, say), which ends all the same."""
+    assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.close()
+    if not _ends_within(process, TERMINATION_S):
+        process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    process.stderr.close()
+
+
+def _ends_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
+    """Waits for the end of a process without the polling of `Popen.wait(timeout)`."""
+    if process.poll() is not None:
+        return True
+    handle = os.pidfd_open(process.pid)
+    try:
+        return bool(select.select([handle], [], [], seconds)[0])
+    finally:
+        os.close(handle)

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a worker says on its standard output, one model for each event of docs/PROTOCOL.md.
+
+Unknown keys are ignored, so that a newer worker may say more; a missing or wrong one is a protocol error.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+LINE_QUOTED_CHARACTERS = 200
+
+
+class ProtocolError(Exception):
+    """A worker said something that the protocol does not know; the message quotes it."""
+
+
+class Message(BaseModel):
+    """Base of everything a worker says."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class Hello(Message):
+    """The plan was read and accepted."""
+
+    event: Literal["hello"]
+    protocol: int
+    worker: int
+    pid: int
+    version: str
+
+
+class AdapterInUse(Message):
+    """An adapter that the worker has loaded."""
+
+    name: str
+    version: str = ""
+    library_version: str = ""
+
+
+class Ready(Message):
+    """Everything is created and enabled; `settings` are the objects' effective ones."""
+
+    event: Literal["ready"]
+    adapters: list[AdapterInUse] = []
+    settings: list[dict[str, Any]] = []
+    scheduling: dict[str, Any] = {}
+    warnings: list[str] = []
+
+
+class Matched(Message):
+    """Every reader got a probe from every stream that it expects."""
+
+    event: Literal["matched"]
+    elapsed_ns: int
+
+
+class ContextSwitches(Message):
+    """Of the whole process, in the measure phase."""
+
+    voluntary: int = 0
+    involuntary: int = 0
+
+
+class WriterDone(Message):
+    """What became of one writer's messages."""
+
+    node: int
+    stream: int
+    sent: int
+    rejected: int = 0
+    resent_after_timeout: int = 0
+    recorder_full: bool = False
+    origin: str = "copied"
+    counters: dict[str, int] = {}
+
+
+class ReaderDone(Message):
+    """What one reader got."""
+
+    node: int
+    reader: int
+    received: int
+    corrupted: int = 0
+    recorder_full: bool = False
+    counters: dict[str, int] = {}
+
+
+class Done(Message):
+    """The drain is over."""
+
+    event: Literal["done"]
+    at_ns: int
+    measure_begin_ns: int
+    measure_end_ns: int
+    drain_end_ns: int
+    cpu_ns: int = 0
+    context_switches: ContextSwitches = ContextSwitches()
+    resident_bytes_max: int = 0
+    threads: list[dict[str, Any]] = []
+    writers: list[WriterDone] = []
+    readers: list[ReaderDone] = []
+    warnings: list[str] = []
+
+
+class Records(Message):
+    """The raw block of records follows."""
+
+    event: Literal["records"]
+    bytes: Annotated[int, Field(ge=0)]
+    crc32: Annotated[str, Field(pattern="^[0-9a-f]{8}$")]
+
+
+class Bye(Message):
+    """Torn down."""
+
+    event: Literal["bye"]
+
+
+class Failed(Message):
+    """Instead of the rest: why this worker can't go on; `missing` names what was waited for."""
+
+    event: Literal["failed"]
+    phase: str = ""
+    reason: str
+    message: str = ""
+    missing: list[Any] = []
+
+
+AnyMessage = Hello | Ready | Matched | Done | Records | Bye | Failed
+_MESSAGE: TypeAdapter[AnyMessage] = TypeAdapter(Annotated[AnyMessage, Field(discriminator="event")])
+
+
+def parse(line: bytes) -> AnyMessage:
+    """Returns the message in one line; raises `ProtocolError` with the line quoted."""
+    try:
+        value = json.loads(line)
+        return _MESSAGE.validate_python(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise ProtocolError(f"{first['msg']} at {where or 'the top'} in the line {quoted(line)}") from None
+    except (ValueError, RecursionError):
+        raise ProtocolError(f"a line that is not JSON: {quoted(line)}") from None
+
+
+def quoted(line: bytes) -> str:
+    """Returns a line for people, shortened and with control characters escaped."""
+    text = line.decode(errors="replace")
+    more = "…" if len(text) > LINE_QUOTED_CHARACTERS else ""
+    return repr(text[:LINE_QUOTED_CHARACTERS]) + more
