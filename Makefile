@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+# What can be done here; `make` alone prints this table. Everything runs from a clean clone without another step.
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+.PHONY: help setup bench test lint fidelity bench-core asan ubsan tsan fresh lock clean
+export PYTHON ?=
+
+python := .venv/bin/python
+# SMOKE=1: the short form of a benchmark, which only shows that it works. SHORT=1: the short form of fresh.
+smoke := $(if $(SMOKE),--smoke)
+
+help: ## this table
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|' 2>/dev/null || sed -n 's/:.*## /	/p' Makefile
+
+setup: ## distribution packages, .venv, engine, adapters, the report's page
+	@tools/setup
+
+bench: ## set-up, then studies/quick.yaml: a table here and out/quick/report.html
+	@tools/setup
+	@.venv/bin/lagometer run studies/quick.yaml --out out/quick
+	@.venv/bin/lagometer report out/quick
+
+test: ## set-up, then all tests: C++, Python, web
+	@tools/setup --test
+	@$(python) tools/run_tests.py
+
+lint: ## format, types, layers, sizes: whatever can be checked without running
+	@tools/setup --test --lint
+	@tools/lint
+
+fidelity: ## Cyclone DDS through our engine against the vendor's own ddsperf (SMOKE=1: short)
+	@tools/setup --test
+	@$(python) benchmarks/fidelity.py $(smoke)
+
+bench-core: ## what measuring costs, per message and per cell (SMOKE=1: short)
+	@tools/setup --test
+	@$(python) benchmarks/core.py $(smoke)
+
+asan ubsan tsan: ## the C++ tests under a sanitizer
+	@tools/setup --test
+	@tools/sanitize $@
+
+fresh: ## make bench and make test from a clean clone in a bare Debian root (SHORT=1: set-up and the tiny study)
+	@tools/setup --fresh
+	@tools/fresh $(if $(SHORT),--short)
+
+lock: ## requirements/*.txt anew, from pyproject.toml
+	@tools/setup
+	@tools/lock
+
+clean: ## away with what was built; .venv and out/ stay
+	rm -rf build web/dist lagometer/report/bundle .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

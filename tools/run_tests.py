@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the tests of all languages and prints the sum as the last line: `N passed, N failed, N skipped`.
+
+Each runner's own output goes through as it comes; the counts are read from the JUnit files that it writes. A runner
+that dies or writes no file counts as one failure, so nothing can be lost in silence.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "build" / "test-results"
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What one runner, or all of them, came to."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped)
+
+    def __str__(self) -> str:
+        return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
+
+
+@dataclass(frozen=True)
+class Runner:
+    """A command that runs tests and writes a JUnit file."""
+
+    name: str
+    command: list[str]
+    junit: Path
+    directory: Path = ROOT
+
+
+def runners() -> list[Runner]:
+    """The runners of this checkout; the release build's tests first, since all else stands on them."""
+    found = []
+    for preset in ("release", "guard"):
+        build = ROOT / "build" / preset
+        junit = RESULTS / f"ctest-{preset}.xml"
+        if (build / "CTestTestfile.cmake").exists():
+            command = ["ctest", "--test-dir", str(build), "--output-on-failure", "--no-tests=error"]
+            found.append(Runner(f"C++ ({preset})", [*command, "--output-junit", str(junit)], junit))
+    web = ROOT / "web"
+    npm = ROOT / ".venv" / "bin" / "npm"
+    if (web / "node_modules" / ".bin" / "vitest").exists():
+        junit = RESULTS / "vitest.xml"
+        arguments = ["--", "--reporter=default", "--reporter=junit", f"--outputFile.junit={junit}"]
+        found.append(Runner("web", [str(npm), "test", "--silent", *arguments], junit, web))
+    junit = RESULTS / "pytest.xml"
+    found.append(Runner("Python", [sys.executable, "-m", "pytest", f"--junitxml={junit}", *sys.argv[1:]], junit))
+    return found
+
+
+def count(junit: Path) -> Counts:
+    """The test cases of a JUnit file, by outcome.
+
+    Raises ElementTree.ParseError or OSError if the file is broken or absent.
+    """
+    passed = failed = skipped = 0
+    for case in ElementTree.parse(junit).getroot().iter("testcase"):
+        if case.find("failure") is not None or case.find("error") is not None:
+            failed += 1
+        elif case.find("skipped") is not None or case.get("status") in ("disabled", "notrun"):
+            skipped += 1
+        else:
+            passed += 1
+    return Counts(passed, failed, skipped)
+
+
+def run(runner: Runner) -> Counts:
+    """Runs one runner to its end and counts; a failure that shows in no test case counts as one."""
+    runner.junit.unlink(missing_ok=True)
+    print(f"\n=== {runner.name} tests", flush=True)
+    code = subprocess.run(runner.command, cwd=runner.directory, check=False).returncode
+    try:
+        counts = count(runner.junit)
+    except (OSError, ElementTree.ParseError) as error:
+        print(f"{runner.name}: ended with code {code} and left no readable result: {error}", flush=True)
+        return Counts(failed=1)
+    if code != 0 and counts.failed == 0:
+        print(f"{runner.name}: ended with code {code} although no test failed", flush=True)
+        counts += Counts(failed=1)
+    return counts
+
+
+def main() -> int:
+    """Runs everything; 0 if nothing failed."""
+    shutil.rmtree(RESULTS, ignore_errors=True)
+    RESULTS.mkdir(parents=True)
+    os.environ["PATH"] = f"{ROOT / '.venv' / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}"
+    total = Counts()
+    lines = []
+    for runner in runners():
+        begin = time.monotonic()
+        counts = run(runner)
+        total += counts
+        lines.append(f"{runner.name}: {counts} in {time.monotonic() - begin:.0f} s")
+    print("\n=== sum")
+    print("\n".join(lines))
+    print(total, flush=True)
+    return 1 if total.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
