@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every message that was sent in a trial, in one table, and the way from each back to the root of its chain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from lagometer.store import records as rec
+from lagometer.store.errors import RecordsError
+from lagometer.store.facts import TrialFacts
+from lagometer.store.records import Lane, Records
+
+Index = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+NOWHERE = -1
+
+
+@dataclass(frozen=True)
+class SentTable:
+    """All sent records of a trial, ordered by stream and sequence. An index in here names one message."""
+
+    records: Records
+    streams: npt.NDArray[np.uint32]
+    bounds: dict[int, tuple[int, int]]  # stream -> first index, index after the last
+    resent: Mask  # a closed loop gave up waiting and sent this one instead
+    root: Index = field(repr=False)  # the message that began the chain; NOWHERE if it is not known
+    causes: pl.DataFrame = field(repr=False)  # `message` (index), `causes` (list); only of those with more than one
+
+    def span(self, stream: int) -> tuple[int, int]:
+        """First index and index after the last of a stream's messages."""
+        return self.bounds.get(stream, (0, 0))
+
+    def locate(self, streams: npt.NDArray[np.uint32], sequences: npt.NDArray[np.uint64]) -> Index:
+        """The index of each message, NOWHERE for those that nobody sent."""
+        return _locate(self.records["sequence"], self.bounds, streams, sequences)
+
+
+def sent_table(lanes: Sequence[Lane], facts: TrialFacts) -> SentTable:
+    """Joins the sent and the causes lanes of all workers. Raises RecordsError if they contradict each other."""
+    parts = sorted((lane for lane in lanes if lane.kind == rec.KIND_SENT), key=lambda lane: lane.endpoint)
+    bounds: dict[int, tuple[int, int]] = {}
+    ordered: list[Records] = []
+    position = 0
+    for lane in parts:
+        if lane.endpoint in bounds:
+            raise RecordsError(f"records: two workers say that they sent stream {lane.endpoint}")
+        ordered.append(_by_sequence(lane))
+        bounds[lane.endpoint] = (position, position + len(lane.records))
+        position += len(lane.records)
+    records = np.concatenate(ordered) if ordered else np.zeros(0, dtype=rec.SENT_DTYPE)
+    streams = np.repeat(
+        np.array(list(bounds), dtype=np.uint32), [end - begin for begin, end in bounds.values()]
+    ).astype(np.uint32)
+    return SentTable(
+        records=records,
+        streams=streams,
+        bounds=bounds,
+        resent=_resent(records, streams, bounds, facts),
+        root=_roots(records, streams, bounds, facts.source_streams),
+        causes=_cause_lists(records, streams, lanes),
+    )
+
+
+def _by_sequence(lane: Lane) -> Records:
+    records = lane.records
+    if (records["sequence"][1:] > records["sequence"][:-1]).all():
+        return records
+    records = records[np.argsort(records["sequence"], kind="stable")]
+    twins = records["sequence"][1:] == records["sequence"][:-1]
+    if twins.any():
+        twin = int(records["sequence"][int(twins.argmax())])
+        raise RecordsError(f"records: stream {lane.endpoint} has sequence {twin} sent twice")
+    return records
+
+
+def _locate(
+    known: npt.NDArray[np.uint64],
+    bounds: dict[int, tuple[int, int]],
+    streams: npt.NDArray[np.uint32],
+    sequences: npt.NDArray[np.uint64],
+) -> Index:
+    found = np.full(len(streams), NOWHERE, dtype=np.int64)
+    for stream in np.unique(streams):
+        begin, end = bounds.get(int(stream), (0, 0))
+        if begin == end:
+            continue
+        asked = np.flatnonzero(streams == stream)
+        place = begin + np.searchsorted(known[begin:end], sequences[asked])
+        inside = place < end
+        place = np.where(inside, place, begin)
+        hit = inside & (known[place] == sequences[asked])
+        found[asked[hit]] = place[hit]
+    return found
+
+
+def _roots(
+    records: Records,
+    streams: npt.NDArray[np.uint32],
+    bounds: dict[int, tuple[int, int]],
+    source_streams: frozenset[int],
+) -> Index:
+    """For each message the one that began its chain, following first causes, all messages at once.
+
+    One pass halves every way that is left (pointer jumping), so 64 passes are enough for any chain that ends.
+    """
+    count = len(records)
+    is_root = np.isin(streams, np.fromiter(source_streams, dtype=np.uint32, count=len(source_streams)))
+    parent = np.full(count + 1, count, dtype=np.int64)  # the last entry stands for "nowhere" and is its own parent
+    parent[:count][is_root] = np.flatnonzero(is_root)
+    caused = np.flatnonzero(~is_root & (records["cause_count"] > 0))
+    before = _locate(
+        records["sequence"], bounds, records["cause_stream"][caused], records["cause_sequence"][caused]
+    )
+    parent[caused] = np.where(before == NOWHERE, count, before)
+    for _ in range(64):
+        further = parent[parent]
+        if np.array_equal(further, parent):
+            break
+        parent = further
+    root = parent[:count]
+    ends = np.append(is_root, False)[root]
+    return np.where(ends, root, NOWHERE)
+
+
+def _resent(
+    records: Records,
+    streams: npt.NDArray[np.uint32],
+    bounds: dict[int, tuple[int, int]],
+    facts: TrialFacts,
+) -> Mask:
+    """In a closed loop every ping but the first answers a pong; one without a cause was sent after a time-out."""
+    resent = np.zeros(len(records), dtype=np.bool_)
+    if not facts.closed_loop:
+        return resent
+    timed_out = {writer.stream for writer in facts.writers if writer.resent_after_timeout}
+    for stream in timed_out & facts.source_streams:
+        begin, end = bounds.get(stream, (0, 0))
+        resent[begin + 1 : end] = records["cause_count"][begin + 1 : end] == 0
+    return resent
+
+
+def _cause_lists(records: Records, streams: npt.NDArray[np.uint32], lanes: Sequence[Lane]) -> pl.DataFrame:
+    """The causes of every message with more than one, as lists."""
+    empty = pl.DataFrame(schema={"message": pl.Int64(), "causes": pl.List(_CAUSE)})
+    parts = [empty]
+    lists = {lane.endpoint: lane for lane in lanes if lane.kind == rec.KIND_CAUSES}
+    several = np.flatnonzero(records["cause_count"] > 1)
+    for stream in np.unique(streams[several]):
+        messages = several[streams[several] == stream]
+        lane = lists.get(int(stream))
+        if lane is None:
+            raise RecordsError(f"records: stream {stream} has messages with several causes, but no lane of causes")
+        parts.append(_lists_of(int(stream), messages, records[messages], lane))
+    return pl.concat(parts)
+
+
+_CAUSE = pl.Struct({"stream": pl.UInt32(), "sequence": pl.UInt64()})
+
+
+def _lists_of(stream: int, messages: Index, records: Records, lane: Lane) -> pl.DataFrame:
+    room = len(lane.records)
+    counts = records["cause_count"].astype(np.int64)
+    first = records["first_cause"]
+    # Compared as unsigned and without a sum that could wrap: the numbers come from another process.
+    wrong = (counts > room) | (first > np.uint64(room) - np.minimum(counts, room).astype(np.uint64))
+    if wrong.any() or int(counts.sum()) > room:
+        if lane.full:
+            keep = ~wrong
+            messages, counts, first = messages[keep], counts[keep], first[keep]
+        if not lane.full or int(counts.sum()) > room:
+            raise RecordsError(f"records: messages of stream {stream} point beyond its {room} causes")
+    starts = np.repeat(first.astype(np.int64) - np.concatenate(([0], np.cumsum(counts)[:-1])), counts)
+    entries = lane.records[starts + np.arange(int(counts.sum()), dtype=np.int64)] if len(messages) else lane.records[:0]
+    flat = pl.DataFrame(
+        {
+            "message": np.repeat(messages, counts),
+            "stream": np.ascontiguousarray(entries["stream"]),
+            "sequence": np.ascontiguousarray(entries["sequence"]),
+        }
+    )
+    return flat.group_by("message", maintain_order=True).agg(pl.struct("stream", "sequence").alias("causes"))

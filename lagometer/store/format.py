@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files of a campaign (docs/FORMAT.md): their columns, and how they are written.
+
+Every file appears whole or not at all: it is written beside its place, synced and renamed.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+import polars as pl
+
+FORMAT_VERSION = 1
+
+MANIFEST = "manifest.json"
+ENVIRONMENT = "environment.json"
+JOURNAL = "journal.jsonl"
+CELLS = "cells.parquet"
+SAMPLES = "samples"
+
+END_TO_END = "end-to-end"
+
+PHASES = ("warm-up", "measure", "drain")
+OUTCOMES = ("delivered", "lost", "overwritten", "censored", "rejected", "duplicate", "unmatched")
+
+CAUSE = pl.Struct({"stream": pl.UInt32(), "sequence": pl.UInt64()})
+SAMPLES_SCHEMA: dict[str, pl.DataType] = {
+    "edge": pl.Categorical(),
+    "sequence": pl.UInt64(),
+    **{
+        name: pl.Int64()
+        for name in (
+            "intended_ns",
+            "publish_ns",
+            "published_ns",
+            "signalled_ns",
+            "woken_ns",
+            "taken_ns",
+            "handled_ns",
+        )
+    },
+    **{name: pl.UInt16() for name in ("cpu_publish", "cpu_published", "cpu_signalled", "cpu_taken")},
+    "payload_bytes": pl.UInt32(),
+    "cause_stream": pl.UInt32(),
+    "cause_sequence": pl.UInt64(),
+    "causes": pl.List(CAUSE),
+    "phase": pl.Categorical(),
+    "outcome": pl.Categorical(),
+    "corrupted": pl.Boolean(),
+    "reordered": pl.Boolean(),
+    "resent": pl.Boolean(),
+}
+
+COUNTS = (
+    "n",
+    "sent",
+    "lost",
+    "overwritten",
+    "censored",
+    "rejected",
+    "send_failed",
+    "duplicated",
+    "reordered",
+    "corrupted",
+    "resent",
+    "unmatched",
+)
+LATENCY_ORDER = ("min", "p25", "p50", "p75", "p90", "p99", "p999", "max")
+SENDING_FIGURES = ("response", "send_lag", "blocked")
+SENDING_ORDER = ("p50", "p90", "p99", "max")
+LAYERS = ("signalled", "woken", "wake", "take", "handle")
+LAYER_ORDER = ("p50", "p99")
+
+FACTOR_TYPES: dict[str, pl.DataType] = {
+    "adapter": pl.String(),
+    "workload": pl.String(),
+    "work_ns": pl.Int64(),
+    "payload_bytes": pl.Int64(),
+    "type": pl.String(),
+    "rate_hz": pl.Float64(),
+    "reliability": pl.String(),
+    "history": pl.String(),
+    "depth": pl.Int64(),
+    "durability": pl.String(),
+    "dispatch": pl.String(),
+    "touch": pl.String(),
+    "profile": pl.String(),
+    "placement": pl.String(),
+    "scheduling": pl.String(),
+    "cpus": pl.String(),
+    "network": pl.String(),
+    "domain": pl.Int64(),
+}
+
+FIGURES_SCHEMA: dict[str, pl.DataType] = {
+    "cell": pl.String(),
+    "trial": pl.Int64(),
+    "edge": pl.String(),
+    "valid": pl.Boolean(),
+    "reasons": pl.List(pl.String()),
+    "warnings": pl.List(pl.String()),
+    **{name: pl.Int64() for name in COUNTS},
+    **{f"latency_{name}_ns": pl.Int64() for name in LATENCY_ORDER},
+    "latency_mean_ns": pl.Float64(),
+    "latency_sd_ns": pl.Float64(),
+    "latency_skewness": pl.Float64(),
+    "latency_kurtosis": pl.Float64(),
+    **{f"{figure}_{name}_ns": pl.Int64() for figure in SENDING_FIGURES for name in SENDING_ORDER},
+    **{f"{layer}_{name}_ns": pl.Int64() for layer in LAYERS for name in LAYER_ORDER},
+    "rate_intended_hz": pl.Float64(),
+    "rate_achieved_hz": pl.Float64(),
+    "cpu_per_message_ns": pl.Float64(),
+    "overhead_s": pl.Float64(),
+    "started": pl.String(),
+}
+
+
+def cells_schema(factors: Iterable[str] = ()) -> dict[str, pl.DataType]:
+    """Columns of cells.parquet; every known factor has one, further ones are text.
+
+    The types do not depend on the values, so the rows of any two trials go together.
+    """
+    extra = {name: pl.String() for name in factors if name not in FACTOR_TYPES and name not in FIGURES_SCHEMA}
+    return {**FIGURES_SCHEMA, **FACTOR_TYPES, **extra}
+
+
+def empty_cells() -> pl.DataFrame:
+    """cells.parquet of a campaign without a finished trial."""
+    return pl.DataFrame(schema=cells_schema())
+
+
+def write_samples(samples: pl.DataFrame, path: Path) -> int:
+    """Writes the samples of one trial; returns the bytes written. Raises OSError with the file's name."""
+    return _write_parquet(samples, path)
+
+
+def write_cells(cells: pl.DataFrame, path: Path) -> int:
+    """Writes cells.parquet in place of an older one; returns the bytes written. Raises OSError with the file's name."""
+    return _write_parquet(cells, path)
+
+
+def write_json_atomic(value: Mapping[str, object], path: Path) -> int:
+    """Writes one JSON object for people and programs; returns the bytes written. Raises OSError with the file's name."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    return write_bytes_atomic((text + "\n").encode(), path)
+
+
+def _write_parquet(frame: pl.DataFrame, path: Path) -> int:
+    # In memory first: the size is then known before the disk is asked for it, and a full disk shows as a plain OSError.
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer, compression="zstd", compression_level=3, statistics=True)
+    return write_bytes_atomic(buffer.getvalue(), path)
+
+
+def write_bytes_atomic(content: bytes, path: Path) -> int:
+    """Replaces `path` by this content, or leaves it as it was and raises OSError naming the file and the bytes needed."""
+    beside = path.with_name(f".{path.name}.partial")
+
+    def write() -> None:
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        try:
+            rest = memoryview(content)
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        os.replace(beside, path)
+
+    try:
+        _naming(path, len(content), write)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+    _naming(path, len(content), lambda: _sync_folder(path.parent))
+    return len(content)
+
+
+def _naming(path: Path, needed_bytes: int, action: Callable[[], None]) -> None:
+    try:
+        action()
+    except OSError as error:
+        what = f"{error.strerror or error}; {needed_bytes} bytes were to be written"
+        raise OSError(error.errno, what, str(path)) from error
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
