@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which adapters are there: sidecars and libraries, and the programs that carry cells out.
+
+Looked for, the first find of a name wins: each entry of LAGOMETER_ADAPTER_PATH (a folder of adapters, or one
+adapter's own folder), the installed `<package>/libexec/adapters`, and the development build `build/release/adapters`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from lagometer.errors import BadInput, SetupMissing
+from lagometer.study.sidecar import Sidecar
+
+SIDECAR = "adapter.json"
+MISSING = "missing.txt"
+PROBE_TIMEOUT_S = 10.0
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+_BUILD = _PACKAGE.parent / "build" / "release"
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """One adapter. missing: why its library is not there, None if it is."""
+
+    sidecar: Sidecar
+    directory: Path
+    missing: str | None
+
+    @property
+    def name(self) -> str:
+        """The name by which studies ask for it."""
+        return self.sidecar.name
+
+    @property
+    def library(self) -> Path:
+        """The shared library, absolute."""
+        return self.directory / self.sidecar.library
+
+    @property
+    def built(self) -> bool:
+        """Whether the library is there."""
+        return self.missing is None
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What an adapter said of itself in a process of its own. error: why it could not, else None."""
+
+    version: str | None
+    error: str | None
+
+
+def discover_adapters() -> dict[str, Adapter]:
+    """All adapters by name. Raises BadInput for a sidecar that is not valid or an entry of the path that is not there."""
+    found: dict[str, Adapter] = {}
+    for directory in _adapter_directories():
+        adapter = load_adapter(directory)
+        found.setdefault(adapter.name, adapter)
+    return dict(sorted(found.items()))
+
+
+def load_adapter(directory: Path) -> Adapter:
+    """The adapter whose sidecar lies in `directory`. Raises BadInput."""
+    path = directory / SIDECAR
+    try:
+        sidecar = Sidecar.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise BadInput(f"cannot be read: {error.strerror}", where=str(path)) from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise BadInput(first["msg"], where=f"{path}: {key}" if key else str(path), mend="see docs/ADAPTERS.md") from error
+    return Adapter(sidecar=sidecar, directory=directory.resolve(), missing=_missing(directory, sidecar))
+
+
+def probe(adapter: Adapter) -> Probe:
+    """Asks the library for its version, in a child process so that a crash is only an answer."""
+    command = [str(worker_path()), "--probe", str(adapter.library)]
+    environment = {**os.environ, **adapter.sidecar.environment}
+    if adapter.sidecar.preload:
+        environment["LD_PRELOAD"] = ":".join(adapter.sidecar.preload)
+    try:
+        result = subprocess.run(
+            command, capture_output=True, stdin=subprocess.DEVNULL, env=environment, timeout=PROBE_TIMEOUT_S
+        )
+    except subprocess.TimeoutExpired:
+        return Probe(None, f"its probe did not end within {PROBE_TIMEOUT_S:.0f} s")
+    except OSError as error:
+        return Probe(None, f"the worker cannot be started: {error.strerror}")
+    return _read_probe(result)
+
+
+def worker_path() -> Path:
+    """The program `lagometer-worker`; LAGOMETER_WORKER overrides. Raises SetupMissing."""
+    return _program("lagometer-worker", "LAGOMETER_WORKER")
+
+
+def supervisor_path() -> Path:
+    """The program `lagometer-supervisor`; LAGOMETER_SUPERVISOR overrides. Raises SetupMissing."""
+    return _program("lagometer-supervisor", "LAGOMETER_SUPERVISOR")
+
+
+def available_cpus() -> tuple[int, ...]:
+    """The CPUs that this process may use, ascending."""
+    return tuple(sorted(os.sched_getaffinity(0)))
+
+
+def _adapter_directories() -> Iterator[Path]:
+    for entry in os.environ.get("LAGOMETER_ADAPTER_PATH", "").split(os.pathsep):
+        if not entry:
+            continue
+        if not Path(entry).is_dir():
+            raise BadInput(f"'{entry}' is not a folder", where="LAGOMETER_ADAPTER_PATH", mend="name folders of adapters")
+        yield from _with_sidecar(Path(entry))
+    for root in (_PACKAGE / "libexec" / "adapters", _BUILD / "adapters"):
+        yield from _with_sidecar(root)
+
+
+def _with_sidecar(root: Path) -> Iterator[Path]:
+    if (root / SIDECAR).is_file():
+        yield root
+    elif root.is_dir():
+        yield from (path for path in sorted(root.iterdir()) if (path / SIDECAR).is_file())
+
+
+def _missing(directory: Path, sidecar: Sidecar) -> str | None:
+    reason = directory / MISSING
+    if reason.is_file():
+        return f"not built: {reason.read_text(encoding='utf-8', errors='replace').strip()}"
+    if not (directory / sidecar.library).is_file():
+        return f"not built: {directory / sidecar.library} is not there; run `make setup`"
+    return None
+
+
+def _read_probe(result: subprocess.CompletedProcess[bytes]) -> Probe:
+    if result.returncode < 0:
+        return Probe(None, f"its probe died of signal {-result.returncode}")
+    lines = result.stdout.decode("utf-8", errors="replace").strip().splitlines()
+    try:
+        answer: object = json.loads(lines[-1]) if lines else None
+    except ValueError:
+        answer = None
+    if result.returncode == 0 and isinstance(answer, Mapping) and isinstance(answer.get("version"), str):
+        return Probe(str(answer["version"]), None)
+    said = result.stderr.decode("utf-8", errors="replace").strip().splitlines()
+    return Probe(None, f"its probe failed: {said[-1] if said else f'exit code {result.returncode}'}")
+
+
+def _program(name: str, variable: str) -> Path:
+    override = os.environ.get(variable)
+    if override:
+        if not os.access(override, os.X_OK):
+            raise SetupMissing(f"'{override}' is not a program", where=variable, mend=f"name {name} or unset it")
+        return Path(override)
+    candidates = (
+        Path(sys.executable).parent / name,
+        _PACKAGE / "libexec" / name,
+        _BUILD / "engine" / name,
+    )
+    for candidate in candidates:
+        if os.access(candidate, os.X_OK):
+            return candidate
+    raise SetupMissing(f"the program {name} is not there", mend="run `make setup`")

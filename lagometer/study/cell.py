@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cell: one point of a study's matrix, with everything that is needed to carry it out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from lagometer.study.graph import Graph
+
+
+@dataclass(frozen=True)
+class Factors:
+    """The value of every factor in one cell, with the defaults where the study is silent.
+
+    docs/WORKLOADS.md says what each means. adapter: a name, or `publisher+subscriber`; rate_hz: of the timers that
+    follow the study's rate; work_ns: busy time of each relay; cpus: `any`, `spread` or numbers like `0,1`.
+    """
+
+    adapter: str
+    workload: str
+    work_ns: int = 0
+    payload_bytes: int = 64
+    type: Literal["bytes", "fixed"] = "bytes"
+    rate_hz: float = 100.0
+    reliability: Literal["best_effort", "reliable"] = "best_effort"
+    history: Literal["keep_last", "keep_all"] = "keep_last"
+    depth: int = 16
+    durability: Literal["volatile", "transient_local"] = "volatile"
+    dispatch: Literal["listener", "waitset", "poll"] = "waitset"
+    touch: Literal["header", "write", "read", "write+read"] = "write+read"
+    profile: Literal["default", "matched"] = "default"
+    placement: Literal["process-per-node", "single-process"] = "process-per-node"
+    scheduling: Literal["other", "fifo"] = "other"
+    cpus: str = "any"
+    network: Literal["private", "host"] = "private"
+    domain: int = 0
+
+    @property
+    def publisher_adapter(self) -> str:
+        """The adapter that every publisher of the cell uses."""
+        return self.adapter.split("+")[0]
+
+    @property
+    def subscriber_adapter(self) -> str:
+        """The adapter that every subscriber of the cell uses."""
+        return self.adapter.split("+")[-1]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One point of the matrix.
+
+    id: unique in the study, the folder name under `samples/`; named: the fields of `factors` that the study varies or
+    sets; graph: the workload with rate and work filled in; workers: for each worker (a process), its nodes' names.
+    """
+
+    id: str
+    factors: Factors
+    named: tuple[str, ...]
+    graph: Graph
+    workers: tuple[tuple[str, ...], ...]
+
+    def columns(self) -> dict[str, object]:
+        """The factors as the columns of cells.parquet: null where the study neither varies nor sets one."""
+        return {
+            field: getattr(self.factors, field) if field in self.named else None
+            for field in Factors.__dataclass_fields__
+        }
+
+    def worker_cpus(self, worker: int, available: tuple[int, ...]) -> tuple[int, ...]:
+        """The CPUs that a worker is pinned to, empty for none; `available`: those that this process may use."""
+        if self.factors.cpus == "any":
+            return ()
+        if self.factors.cpus == "spread":
+            return (available[worker % len(available)],)
+        return tuple(int(cpu) for cpu in self.factors.cpus.split(","))
+
+
+@dataclass(frozen=True)
+class Excluded:
+    """A combination that cannot exist, or that the study leaves out, and why."""
+
+    cell: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """What a study comes to on this machine: the cells to carry out, and those that are excluded."""
+
+    cells: tuple[Cell, ...]
+    excluded: tuple[Excluded, ...]

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why a combination of factors cannot exist: every rule is one function that gives reasons in words.
+
+A reason is never an error: the cell is listed as excluded, with every reason that holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from lagometer import units
+from lagometer.study.adapters import Adapter
+from lagometer.study.cell import Cell, Factors
+from lagometer.study.graph import Graph
+
+# The sizes for which the type `fixed` exists; a fixed type is compiled into each adapter.
+FIXED_PAYLOADS_BYTES = (64, 1024, 65_536, 1_048_576)
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What reasons depend on beside the cell: the adapters by name, and the CPUs that this process may use."""
+
+    adapters: Mapping[str, Adapter]
+    cpus: tuple[int, ...]
+
+
+def reasons(cell: Cell, template: Graph, measure_ns: int, around: Surroundings) -> list[str]:
+    """Why this cell cannot be carried out here; empty if it can. template: its workload before rate and work are
+    filled in."""
+    factors = cell.factors
+    sides = {factors.publisher_adapter: around.adapters[factors.publisher_adapter]}
+    sides[factors.subscriber_adapter] = around.adapters[factors.subscriber_adapter]
+    found: list[str] = []
+    for name, adapter in sides.items():
+        if adapter.missing is not None:
+            found.append(f"{name}: {adapter.missing}" if len(sides) > 1 else adapter.missing)
+        found += _placement(name, adapter, cell)
+        found += _abilities(name, adapter, factors)
+    found += _dispatch(around.adapters[factors.subscriber_adapter], factors)
+    found += _pair(factors, around.adapters)
+    found += _payload(factors)
+    found += _workload(cell, template, measure_ns)
+    found += _processors(cell, around.cpus)
+    return list(dict.fromkeys(found))
+
+
+def _placement(name: str, adapter: Adapter, cell: Cell) -> Iterator[str]:
+    if adapter.sidecar.scope == "process" and len(cell.workers) > 1:
+        yield f"{name} works only within one process, and the placement has {len(cell.workers)}"
+
+
+def _abilities(name: str, adapter: Adapter, factors: Factors) -> Iterator[str]:
+    """What both ends of a stream need; how a message is dispatched is the subscriber's affair alone."""
+    can = adapter.sidecar.abilities
+    asked: tuple[tuple[str, str, Collection[str]], ...] = (
+        ("reliability", factors.reliability, can.reliability),
+        ("history", factors.history, can.history),
+        ("durability", factors.durability, can.durability),
+        ("type", factors.type, can.types),
+        ("profile", factors.profile, can.profiles),
+    )
+    for what, value, offered in asked:
+        if value not in offered:
+            yield _lacks(name, what, value, offered)
+    if factors.domain and not can.domains:
+        yield f"{name} has no domains"
+    limit = adapter.sidecar.limits
+    if limit.payload_bytes_max is not None and factors.payload_bytes > limit.payload_bytes_max:
+        reason = limit.payload_bytes_max_reason or "larger messages do not exist"
+        yield f"{name} carries at most {limit.payload_bytes_max} B: {reason}"
+
+
+def _dispatch(adapter: Adapter, factors: Factors) -> Iterator[str]:
+    offered = adapter.sidecar.abilities.dispatch
+    if factors.dispatch not in offered:
+        yield _lacks(adapter.name, "dispatch", factors.dispatch, offered)
+
+
+def _pair(factors: Factors, adapters: Mapping[str, Adapter]) -> Iterator[str]:
+    publisher, subscriber = factors.publisher_adapter, factors.subscriber_adapter
+    if publisher != subscriber and subscriber not in adapters[publisher].sidecar.interoperates_with:
+        yield f"{subscriber} does not understand {publisher}"
+
+
+def _payload(factors: Factors) -> Iterator[str]:
+    if factors.type == "fixed" and factors.payload_bytes not in FIXED_PAYLOADS_BYTES:
+        sizes = ", ".join(units.format_bytes(size_bytes) for size_bytes in FIXED_PAYLOADS_BYTES)
+        yield f"the type fixed exists with {sizes}"
+
+
+def _workload(cell: Cell, template: Graph, measure_ns: int) -> Iterator[str]:
+    name = template.name
+    if "rate_hz" in cell.named and not template.follows_rate:
+        why = "a closed loop" if template.closed_loop else "its timers have rates of their own"
+        yield f"{name} has no rate: {why}"
+    if cell.factors.work_ns and not template.follows_work:
+        yield f"{name} has no relay to do the work"
+    slowest_ns = max((rule.period_ns or 0 for rule in cell.graph.rules), default=0)
+    if slowest_ns > measure_ns:
+        yield f"a source publishes nothing within the {units.format_duration(measure_ns)} that are measured"
+
+
+def _processors(cell: Cell, cpus: tuple[int, ...]) -> Iterator[str]:
+    factors = cell.factors
+    mine: tuple[int, ...] = cpus
+    if factors.cpus not in ("any", "spread"):
+        mine = tuple(int(cpu) for cpu in factors.cpus.split(","))
+        absent = [str(cpu) for cpu in mine if cpu not in cpus]
+        if absent:
+            yield f"CPU {', '.join(absent)} is not available here (there are: {_ranges(cpus)})"
+    if factors.dispatch == "poll" and factors.scheduling == "fifo":
+        spinning = sum(1 for node in cell.graph.node_names if any(rule.reads for rule in cell.graph.rules_of(node)))
+        if spinning >= len(mine):
+            yield f"{spinning} spinning SCHED_FIFO threads on {len(mine)} CPUs would starve the machine"
+
+
+def _lacks(name: str, what: str, value: str, offered: Collection[str]) -> str:
+    return f"{name} has no {what} {value} (it has: {', '.join(offered) or 'none'})"
+
+
+def _ranges(cpus: tuple[int, ...]) -> str:
+    return f"{cpus[0]}-{cpus[-1]}" if len(cpus) > 1 and cpus[-1] - cpus[0] == len(cpus) - 1 else ",".join(map(str, cpus))

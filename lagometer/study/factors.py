@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The factors of a study, in the fixed order in which they stand in a cell's id.
+
+One table says of each how it is read, how it is written in an id, and what it means; the loader, the ids, the JSON
+schema and the test of the documentation all read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+
+from lagometer import units
+from lagometer.study.cell import Factors
+from lagometer.study.values import text_parser, word_parser
+from lagometer.units import UnitError
+
+PAYLOAD_BYTES_MIN = 16  # the envelope
+PAYLOAD_BYTES_MAX = 1 << 30
+RATE_HZ_MIN = 0.001
+RATE_HZ_MAX = 1e6
+DEPTH_MAX = 100_000
+DOMAIN_MAX = 232  # the DDS port mapping has room for no more
+CPU_MAX = 4095
+
+_QUANTITY: Mapping[str, object] = {"type": ["string", "number"]}
+
+
+@dataclass(frozen=True)
+class Factor:
+    """One factor.
+
+    name: its key in a study; field: of `Factors`; parse: from text, raises UnitError; label: its part of a cell's id;
+    schema: of one value, as JSON Schema; description: one sentence.
+    """
+
+    name: str
+    field: str
+    parse: Callable[[str], object]
+    label: Callable[[object], str]
+    description: str
+    schema: Mapping[str, object] = field(default_factory=lambda: _QUANTITY)
+
+    @property
+    def default(self) -> object:
+        """The value where a study is silent; None for `adapter` and `workload`, which it must give."""
+        default = next(entry.default for entry in fields(Factors) if entry.name == self.field)
+        return None if default is MISSING else default
+
+
+def _payload(text: str) -> int:
+    size_bytes = units.parse_payload_bytes(text)
+    if size_bytes < PAYLOAD_BYTES_MIN:
+        raise UnitError(f"'{text}' is smaller than {PAYLOAD_BYTES_MIN} B, the envelope that every message carries")
+    if size_bytes > PAYLOAD_BYTES_MAX:
+        raise UnitError(f"'{text}' is larger than {units.format_bytes(PAYLOAD_BYTES_MAX)}")
+    return size_bytes
+
+
+def _rate(text: str) -> float:
+    rate_hz = units.parse_rate_hz(text)
+    if not RATE_HZ_MIN <= rate_hz <= RATE_HZ_MAX:
+        raise UnitError(f"'{text}' is not between {RATE_HZ_MIN} Hz and 1 MHz")
+    return rate_hz
+
+
+def parse_work_ns(text: str) -> int:
+    """`none`, or `busy-` and a duration such as `busy-1ms`, in nanoseconds. Raises UnitError."""
+    if text == "none":
+        return 0
+    if not text.startswith("busy-"):
+        raise UnitError(f"'{text}' is not work; write 'none' or a busy time like 'busy-1ms'")
+    work_ns = units.parse_duration_ns(text.removeprefix("busy-"))
+    if not 0 < work_ns <= 60 * 10**9:
+        raise UnitError(f"'{text}' is not between busy-1ns and busy-60s")
+    return work_ns
+
+
+def _work_label(work_ns: object) -> str:
+    return f"busy-{units.format_duration(work_ns)}" if isinstance(work_ns, int) and work_ns else "work-none"
+
+
+def _bounded(minimum: int, maximum: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        number = units.parse_count(text)
+        if not minimum <= number <= maximum:
+            raise UnitError(f"'{text}' is not between {minimum} and {maximum}")
+        return number
+
+    return parse
+
+
+def _cpus(text: str) -> str:
+    if text in ("any", "spread"):
+        return text
+    parts = text.replace(" ", "").split(",")
+    if not all(part.isascii() and part.isdigit() and (part == "0" or part[0] != "0") for part in parts):
+        raise UnitError(f"'{text}' is not 'any', 'spread' or CPU numbers like '0,1'")
+    numbers = [int(part) for part in parts]
+    if max(numbers) > CPU_MAX or len(set(numbers)) != len(numbers):
+        raise UnitError(f"'{text}' names a CPU twice, or one above {CPU_MAX}")
+    return ",".join(str(number) for number in sorted(numbers))
+
+
+def _words(name: str, description: str, *valid: str) -> Factor:
+    return Factor(name, name, word_parser(valid), str, description, {"enum": list(valid)})
+
+
+def _adapter(text: str) -> str:
+    names = text_parser(text).split("+")
+    if len(names) > 2 or not all(names):
+        raise UnitError(f"'{text}' is not an adapter or a pair 'publisher+subscriber'")
+    if len(names) == 2 and names[0] == names[1]:
+        raise UnitError(f"'{text}' pairs an adapter with itself; write '{names[0]}'")
+    return text
+
+
+FACTORS: tuple[Factor, ...] = (
+    Factor(
+        "adapter",
+        "adapter",
+        _adapter,
+        str,
+        "the middleware: an adapter's name, or publisher+subscriber for a mixed pair",
+        {"type": ["string", "null"]},
+    ),
+    Factor(
+        "workload",
+        "workload",
+        text_parser,
+        str,
+        "the graph of nodes: pingpong, pipeline-N, fanout-N, fanin-N, a name in workloads/, or a path to a file",
+        {"type": "string"},
+    ),
+    Factor(
+        "work",
+        "work_ns",
+        parse_work_ns,
+        _work_label,
+        "busy time of each relay before it publishes: none, or busy- and a duration",
+        {"type": "string", "pattern": "^(none|busy-.+)$"},
+    ),
+    Factor(
+        "payload",
+        "payload_bytes",
+        _payload,
+        lambda value: units.format_bytes(_integer(value)),
+        "all bytes of the message's data, the 16-byte envelope included (KB = 1024 B)",
+    ),
+    _words("type", "the payload type: bytes (any length) or fixed (64B, 1KB, 64KB or 1MB)", "bytes", "fixed"),
+    Factor(
+        "rate",
+        "rate_hz",
+        _rate,
+        lambda value: units.format_rate(float(str(value))),
+        "how often each source publishes; a closed loop has none",
+    ),
+    _words("reliability", "QoS: may messages be dropped?", "best_effort", "reliable"),
+    _words("history", "QoS: does a full queue drop its oldest message, or hold the publisher?", "keep_last", "keep_all"),
+    Factor(
+        "depth",
+        "depth",
+        _bounded(1, DEPTH_MAX),
+        lambda value: f"depth-{value}",
+        "QoS: length of the queue with keep_last",
+        {"type": "integer", "minimum": 1, "maximum": DEPTH_MAX},
+    ),
+    _words("durability", "QoS: does a late subscriber get what was sent before?", "volatile", "transient_local"),
+    _words(
+        "dispatch",
+        "how a node learns of a message: listener (on the middleware's thread), waitset (blocks), poll (spins)",
+        "listener",
+        "waitset",
+        "poll",
+    ),
+    _words("touch", "which bytes the nodes touch on sending and on receiving", "header", "write", "read", "write+read"),
+    _words("profile", "settings: as the vendor ships it, or the same for all as far as each can", "default", "matched"),
+    _words("placement", "how nodes map to worker processes", "process-per-node", "single-process"),
+    _words("scheduling", "scheduling policy of the workers: SCHED_OTHER or SCHED_FIFO", "other", "fifo"),
+    Factor(
+        "cpus",
+        "cpus",
+        _cpus,
+        lambda value: f"cpus-{value}",
+        "CPU placement: any, spread (worker by worker over the CPUs), or the CPUs for every worker, like '0,1'",
+        {"type": ["string", "integer"]},
+    ),
+    _words("network", "namespaces of the trial's own, or the host's network and shared memory", "private", "host"),
+    Factor(
+        "domain",
+        "domain",
+        _bounded(0, DOMAIN_MAX),
+        lambda value: f"domain-{value}",
+        "domain number",
+        {"type": "integer", "minimum": 0, "maximum": DOMAIN_MAX},
+    ),
+)
+FACTORS_BY_NAME: Mapping[str, Factor] = {factor.name: factor for factor in FACTORS}
+
+
+def _integer(value: object) -> int:
+    assert isinstance(value, int)
+    return value

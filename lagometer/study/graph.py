@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A workload as a graph: nodes, the streams between them, and the rules by which nodes publish.
+
+How nodes map to processes, hosts and CPUs is not part of it (that is *placement*), so the same graph runs everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+Trigger = Literal["timer", "any", "all", "closed_loop"]
+TRIGGERS: tuple[Trigger, ...] = ("timer", "any", "all", "closed_loop")
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node by its name, unique in the graph; its index is its place in `Graph.nodes`."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One publisher on one topic; its number, unique in the trial, is its place in `Graph.streams`."""
+
+    publisher: str
+    topic: str
+    subscribers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """When a node does its work and publishes.
+
+    trigger: `timer` (each period; `reads` are only causes: the newest message of each), `any` (each message on one of
+    `reads`), `all` (when each of `reads` has a new one), `closed_loop` (at the start and after each message).
+    reads, writes: topics. A rule that writes nothing is a sink.
+    work_ns: busy time per firing; None follows the study's factor `work`, which holds for relays alone.
+    period_ns: of a timer; None follows the study's factor `rate`. offset_ns: of a timer's first firing.
+    """
+
+    node: str
+    trigger: Trigger
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    work_ns: int | None = None
+    period_ns: int | None = None
+    offset_ns: int = 0
+
+    @property
+    def is_relay(self) -> bool:
+        """It publishes because it received."""
+        return self.trigger in ("any", "all") and bool(self.writes)
+
+    @property
+    def is_source(self) -> bool:
+        """Chains begin here: it publishes without a message as its cause."""
+        return self.trigger == "closed_loop" or (self.trigger == "timer" and not self.reads)
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A stream seen by one subscriber. stream: its number in the graph; name: as in docs/FORMAT.md."""
+
+    name: str
+    stream: int
+    publisher: str
+    subscriber: str
+    topic: str
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A workload's nodes, streams and rules, in the order in which they are numbered."""
+
+    name: str
+    nodes: tuple[Node, ...]
+    streams: tuple[Stream, ...]
+    rules: tuple[Rule, ...]
+
+    @property
+    def node_names(self) -> tuple[str, ...]:
+        """The names, in index order."""
+        return tuple(node.name for node in self.nodes)
+
+    @property
+    def closed_loop(self) -> bool:
+        """A rule waits for an answer before it publishes again, so the graph has no rate of its own."""
+        return any(rule.trigger == "closed_loop" for rule in self.rules)
+
+    @property
+    def follows_rate(self) -> bool:
+        """The study's factor `rate` sets the pace of at least one timer. Asked of an unresolved graph."""
+        return any(rule.trigger == "timer" and rule.period_ns is None for rule in self.rules)
+
+    @property
+    def follows_work(self) -> bool:
+        """The study's factor `work` holds for at least one relay. Asked of an unresolved graph."""
+        return any(rule.is_relay and rule.work_ns is None for rule in self.rules)
+
+    def node_index(self, name: str) -> int:
+        """The index of the node with this name. Raises ValueError."""
+        return self.node_names.index(name)
+
+    def rules_of(self, node: str) -> tuple[Rule, ...]:
+        """The rules of one node, in order."""
+        return tuple(rule for rule in self.rules if rule.node == node)
+
+    def stream_number(self, publisher: str, topic: str) -> int:
+        """The number of the stream of this publisher on this topic. Raises KeyError."""
+        for number, stream in enumerate(self.streams):
+            if stream.publisher == publisher and stream.topic == topic:
+                return number
+        raise KeyError(f"{publisher} does not publish {topic}")
+
+    def streams_on(self, topic: str) -> tuple[int, ...]:
+        """The numbers of all streams on a topic: what a subscriber of it receives."""
+        return tuple(number for number, stream in enumerate(self.streams) if stream.topic == topic)
+
+    def edges(self) -> tuple[Edge, ...]:
+        """Every (stream, subscriber), named `publisher→subscriber`; `:topic` follows where that name is not unique."""
+        plain = [f"{stream.publisher}→{subscriber}" for stream, subscriber in self._pairs()]
+        return tuple(
+            Edge(
+                name=name if plain.count(name) == 1 else f"{name}:{stream.topic}",
+                stream=self.streams.index(stream),
+                publisher=stream.publisher,
+                subscriber=subscriber,
+                topic=stream.topic,
+            )
+            for name, (stream, subscriber) in zip(plain, self._pairs(), strict=True)
+        )
+
+    def source_streams(self) -> frozenset[int]:
+        """The numbers of the streams on which chains begin (their roots)."""
+        return frozenset(
+            self.stream_number(rule.node, topic) for rule in self.rules if rule.is_source for topic in rule.writes
+        )
+
+    def sink_nodes(self) -> frozenset[int]:
+        """The indices of the nodes at which chains end: those that publish nothing, or the one that closes a loop."""
+        loops = {rule.node for rule in self.rules if rule.trigger == "closed_loop"}
+        publishers = {stream.publisher for stream in self.streams}
+        return frozenset(
+            index for index, name in enumerate(self.node_names) if name in loops or name not in publishers
+        )
+
+    def resolved(self, period_ns: int, work_ns: int) -> Graph:
+        """The same graph with the study's rate and work filled in; no rule's work is None afterwards, no timer's
+        period either."""
+        return replace(self, rules=tuple(_resolve(rule, period_ns, work_ns) for rule in self.rules))
+
+    def _pairs(self) -> Iterator[tuple[Stream, str]]:
+        return ((stream, subscriber) for stream in self.streams for subscriber in stream.subscribers)
+
+
+def _resolve(rule: Rule, period_ns: int, work_ns: int) -> Rule:
+    if rule.work_ns is None:
+        rule = replace(rule, work_ns=work_ns if rule.is_relay else 0)
+    if rule.trigger == "timer" and rule.period_ns is None:
+        rule = replace(rule, period_ns=period_ns)
+    return rule

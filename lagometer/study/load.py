@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a study's file, or a mapping that stands for one, to a checked `Study`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lagometer.study.document import Entries, Tree, read_document, tree_of
+from lagometer.study.factors import FACTORS, FACTORS_BY_NAME, Factor
+from lagometer.study.graph import Graph
+from lagometer.study.schema import CELLS_MAX, KEY_NAMES, TOP_LEVEL_KEYS, OptionText, Study
+from lagometer.study.values import Problems, boolean_hint, is_null, nearest, parsed, scalars, single
+from lagometer.study.workload import find_workload
+from lagometer.units import UnitError
+
+
+def load_study(path: Path) -> Study:
+    """Reads a study's file. Raises BadInput that names every problem: file, line, key, nearest valid word."""
+    document, text = read_document(path)
+    return _Loader(document, str(path), path.parent).study(path, text)
+
+
+def study_from_mapping(mapping: Mapping[str, Any], source: str) -> Study:
+    """The same from Python values, keys as in a file; `source` stands for the file in errors. Raises BadInput."""
+    tree = tree_of(mapping)
+    assert isinstance(tree, Entries)
+    return _Loader(tree, source, Path.cwd()).study(None, "")
+
+
+class _Loader:
+    """Walks one study, collecting its problems; every method notes what is wrong and goes on."""
+
+    def __init__(self, document: Entries, source: str, folder: Path) -> None:
+        self._document = document
+        self._folder = folder
+        self._problems = Problems(source)
+        self._source = source
+        self._lines: dict[str, int | None] = {}
+        self._graphs: dict[str, Graph] = {}
+
+    def study(self, path: Path | None, text: str) -> Study:
+        given = self._known_keys()
+        values = {key.field: self._top_level(given.get(key.name), key.name) for key in TOP_LEVEL_KEYS}
+        matrix = self._matrix(given.get("matrix"))
+        options = self._options(given["options"]) if "options" in given else {}
+        exclude = self._exclude(given["exclude"]) if "exclude" in given else ()
+        self._problems.raise_if_any()
+        return Study(
+            **values,  # type: ignore[arg-type]
+            matrix=matrix,
+            graphs=self._graphs,
+            options=options,
+            exclude=exclude,
+            source=self._source,
+            path=path,
+            text=text,
+            lines=self._lines,
+        )
+
+    def _known_keys(self) -> dict[str, Tree]:
+        given = {}
+        for key, value in self._document.entries:
+            self._lines[key.text] = key.line
+            if key.text in KEY_NAMES:
+                given[key.text] = value
+                continue
+            hint = nearest(key.text, KEY_NAMES)
+            if key.text in FACTORS_BY_NAME:
+                hint = f"'{key.text}' is a factor; write it beneath `matrix:`"
+            self._problems.add(f"unknown key '{key.text}'", key.line, mend=hint)
+        return given
+
+    def _top_level(self, value: Tree | None, name: str) -> object:
+        key = next(key for key in TOP_LEVEL_KEYS if key.name == name)
+        if value is None and key.default is None:
+            self._problems.add(f"the key '{name}' is missing", None, mend=f"write `{name}:`, {key.description}")
+            return None
+        if value is None:
+            return key.parse(key.default) if key.default else ""
+        scalar = single(value, name, self._problems)
+        return parsed(scalar, name, key.parse, self._problems) if scalar else None
+
+    def _matrix(self, value: Tree | None) -> dict[str, tuple[object, ...]]:
+        if not isinstance(value, Entries):
+            line = value.line if value is not None else None
+            self._problems.add(
+                "has no factors" if value is not None else "the key 'matrix' is missing",
+                line,
+                "matrix" if value is not None else "",
+                "write `matrix:` and beneath it `adapter: […]` and `workload: […]`",
+            )
+            return {}
+        given = {}
+        for key, item in value.entries:
+            self._lines[f"matrix.{key.text}"] = key.line
+            if key.text in FACTORS_BY_NAME:
+                given[key.text] = self._factor(FACTORS_BY_NAME[key.text], item)
+                continue
+            hint = nearest(key.text, FACTORS_BY_NAME)
+            if key.text in KEY_NAMES:
+                hint = f"'{key.text}' is no factor; write it at the top level"
+            self._problems.add(f"unknown factor '{key.text}'", key.line, "matrix", hint)
+        for name in ("adapter", "workload"):
+            if name not in given:
+                description = FACTORS_BY_NAME[name].description
+                self._problems.add(f"the factor '{name}' is missing", value.line, "matrix", f"{name}: {description}")
+        self._check_size(given)
+        return {factor.name: given[factor.name] for factor in FACTORS if factor.name in given}
+
+    def _factor(self, factor: Factor, value: Tree) -> tuple[object, ...]:
+        """The values of one factor; each may be written once."""
+        key = f"matrix.{factor.name}"
+        found: dict[object, str] = {}
+        for scalar in scalars(value, key, self._problems):
+            result: object
+            if factor.name == "adapter" and is_null(scalar) and scalar.text:
+                result = "null"  # the adapter of that name: YAML takes the unquoted word for nothing
+            elif factor.name == "workload" and not is_null(scalar):
+                result = self._workload(scalar.text, key, scalar.line, boolean_hint(scalar))
+            else:
+                result = parsed(scalar, key, factor.parse, self._problems)
+            if result is None:
+                continue
+            if result in found:
+                same = f" (as '{found[result]}')" if found[result] != scalar.text else ""
+                self._problems.add(f"'{scalar.text}' is listed twice{same}", scalar.line, key, "list each value once")
+            found.setdefault(result, scalar.text)
+        return tuple(found)
+
+    def _workload(self, text: str, key: str, line: int | None, hint: str) -> str | None:
+        try:
+            graph = find_workload(text, self._folder)
+        except UnitError as error:
+            self._problems.add(str(error), line, key, hint)
+            return None
+        self._graphs.setdefault(graph.name, graph)
+        return graph.name
+
+    def _check_size(self, matrix: Mapping[str, tuple[object, ...]]) -> None:
+        cells = math.prod(len(values) for values in matrix.values())
+        if cells > CELLS_MAX:
+            sizes = " × ".join(f"{len(values)} {name}" for name, values in matrix.items() if len(values) > 1)
+            line = self._lines.get("matrix")
+            self._problems.add(
+                f"{sizes} = {cells} cells, more than {CELLS_MAX}", line, "matrix", "split it into several studies"
+            )
+
+    def _options(self, value: Tree) -> dict[str, dict[str, OptionText]]:
+        if not isinstance(value, Entries):
+            self._problems.add("has no adapters beneath it", value.line, "options", "write `adapter: {option: value}`")
+            return {}
+        options: dict[str, dict[str, OptionText]] = {}
+        for adapter, item in value.entries:
+            name = "null" if is_null(adapter) else adapter.text
+            key = f"options.{name}"
+            self._lines[key] = adapter.line
+            if not isinstance(item, Entries):
+                self._problems.add("has no options beneath it", item.line, key, "write `option: value`")
+                continue
+            given = options[name] = {}
+            for option, setting in item.entries:
+                self._lines[f"{key}.{option.text}"] = option.line
+                scalar = single(setting, f"{key}.{option.text}", self._problems)
+                if scalar is not None:
+                    given[option.text] = OptionText(scalar.text, scalar.line)
+        return options
+
+    def _exclude(self, value: Tree) -> tuple[str, ...]:
+        return tuple(scalar.text for scalar in scalars(value, "exclude", self._problems))

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading values out of a study's tree, with errors that name the file, the line, the key and the nearest valid word.
+
+All problems of a file are collected, so that one run of a command names them all.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from lagometer.errors import BadInput, Problem
+from lagometer.study.document import Entries, Items, Scalar, Tree
+from lagometer.units import UnitError
+
+T = TypeVar("T")
+
+_NULL_WORDS = frozenset({"", "~", "null", "Null", "NULL"})
+_BOOLEAN_WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false"})
+
+
+class Problems:
+    """Collects what is wrong with one source (a file or a command line)."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self._problems: list[Problem] = []
+
+    def add(self, what: str, line: int | None, key: str = "", mend: str = "") -> None:
+        """Notes a problem of the value under `key` (dotted) on `line`."""
+        place = f"{self.source}:{line}" if line is not None else self.source
+        self._problems.append(Problem(what, f"{place}: {key}" if key else place, mend))
+
+    def raise_if_any(self) -> None:
+        """Raises BadInput that names every problem so far."""
+        if self._problems:
+            raise BadInput.of(self._problems)
+
+    def __len__(self) -> int:
+        return len(self._problems)
+
+
+def nearest(word: str, valid: Iterable[str]) -> str:
+    """A hint at the valid word that is meant, or the list of them all."""
+    words = list(valid)
+    folded = {name.lower(): name for name in reversed(words)}
+    near = difflib.get_close_matches(word.lower(), folded, n=1, cutoff=0.5)
+    if near:
+        return f"did you mean '{folded[near[0]]}'?"
+    return f"known are: {', '.join(words)}" if words else "none is known"
+
+
+def is_null(value: Tree) -> bool:
+    """Whether YAML reads this as nothing: an unquoted null, `~`, or no value at all."""
+    return isinstance(value, Scalar) and value.plain and value.text in _NULL_WORDS
+
+
+def scalars(value: Tree, key: str, problems: Problems) -> tuple[Scalar, ...]:
+    """The single values of a key that takes one value or a list of them."""
+    if isinstance(value, Scalar):
+        return (value,)
+    if isinstance(value, Entries):
+        problems.add("has keys beneath it, where a value or a list is expected", value.line, key)
+        return ()
+    if not value.items:
+        problems.add("is an empty list", value.line, key, "list at least one value, or leave the key out")
+    found = []
+    for item in value.items:
+        if isinstance(item, Scalar):
+            found.append(item)
+        else:
+            kind = "a list" if isinstance(item, Items) else "keys"
+            problems.add(f"has {kind} inside its list, where single values are expected", item.line, key)
+    return tuple(found)
+
+
+def single(value: Tree, key: str, problems: Problems) -> Scalar | None:
+    """The one value of a key that takes no list; None after noting a problem."""
+    if isinstance(value, Scalar) and not is_null(value):
+        return value
+    if isinstance(value, Scalar):
+        problems.add("has no value", value.line, key, "write one, or leave the key out")
+    else:
+        kind = "a list" if isinstance(value, Items) else "keys beneath it"
+        problems.add(f"has {kind}, where one value is expected", value.line, key)
+    return None
+
+
+def parsed(value: Scalar, key: str, parse: Callable[[str], T], problems: Problems) -> T | None:
+    """The value of `parse`; None after noting a problem. `parse` raises UnitError."""
+    if is_null(value):
+        problems.add("has no value", value.line, key, "write one, or leave it out")
+        return None
+    try:
+        return parse(value.text)
+    except UnitError as error:
+        problems.add(str(error), value.line, key, boolean_hint(value))
+        return None
+
+
+def word_parser(valid: Sequence[str]) -> Callable[[str], str]:
+    """A parser that accepts these words alone."""
+
+    def parse(text: str) -> str:
+        if text in valid:
+            return text
+        raise UnitError(f"unknown value '{text}'; {nearest(text, valid)}")
+
+    return parse
+
+
+def text_parser(text: str) -> str:
+    """Any text that is not blank."""
+    if not text.strip():
+        raise UnitError("is blank")
+    return text
+
+
+def boolean_hint(value: Scalar) -> str:
+    """A word on YAML's trap, if this is one of the words that some YAML readers take for true or false."""
+    if value.plain and value.text.lower() in _BOOLEAN_WORDS:
+        return f"an unquoted {value.text} is a boolean to YAML; a word is expected here"
+    return ""
+
+
+def name_parser(what: str) -> Callable[[str], str]:
+    """A parser of names: letters, digits, `.`, `_` and `-`."""
+    pattern = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+    def parse(text: str) -> str:
+        if pattern.fullmatch(text):
+            return text
+        raise UnitError(f"'{text}' is not a name for {what}; use up to 64 letters, digits, '.', '_', '-'")
+
+    return parse

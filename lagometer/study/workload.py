@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The workloads that are built in, and the search for those that are files (docs/WORKLOADS.md)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from lagometer.study.graph import Graph, Node, Rule, Stream
+from lagometer.study.values import nearest
+from lagometer.study.workload_file import load_workload
+from lagometer.units import UnitError
+
+NODES_MAX = 1000
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+# In a checkout the folder lies beside the package; `pip install` puts it inside.
+SHIPPED_FOLDERS = (_PACKAGE.parent / "workloads", _PACKAGE / "workloads")
+
+
+def find_workload(text: str, folder: Path) -> Graph:
+    """The graph that a study means by `text`: a built-in, a name in a `workloads` folder, or a path to a file.
+
+    folder: where relative paths start (the study's own folder), tried before the working directory. Raises UnitError
+    for a workload that is not known, BadInput for a file that is not valid.
+    """
+    built_in = built_in_workload(text)
+    if built_in is not None:
+        return built_in
+    if "/" in text or text.endswith((".yaml", ".yml")):
+        for path in (folder / text, Path(text)):
+            if path.is_file():
+                return load_workload(path)
+        raise UnitError(f"the workload file '{text}' is neither in {folder} nor in the working directory")
+    folders = (folder / "workloads", folder.parent / "workloads", *SHIPPED_FOLDERS)
+    for candidate in folders:
+        if (candidate / f"{text}.yaml").is_file():
+            return load_workload(candidate / f"{text}.yaml")
+    known = {path.stem for candidate in folders if candidate.is_dir() for path in candidate.glob("*.yaml")}
+    raise UnitError(f"unknown workload '{text}'; {nearest(text, _examples(text) + sorted(known))}")
+
+
+def built_in_workload(text: str) -> Graph | None:
+    """A workload of the table below, or None if `text` is not one. Raises UnitError for a size out of range."""
+    if text == "pingpong":
+        return _pingpong()
+    match = re.fullmatch(r"(pipeline|fanout|fanin)-([1-9][0-9]{0,5})", text)
+    if match is None:
+        return None
+    kind, size = match[1], int(match[2])
+    build, smallest = _FAMILIES[kind]
+    if not smallest <= size <= NODES_MAX:
+        raise UnitError(f"the size in '{text}' is not between {smallest} and {NODES_MAX}")
+    return build(text, size)
+
+
+def _pingpong() -> Graph:
+    """Two nodes, one message under way: ping sends when the answer to the last is there. Rates do not apply."""
+    return Graph(
+        name="pingpong",
+        nodes=(Node("ping"), Node("pong")),
+        streams=(Stream("ping", "ping", ("pong",)), Stream("pong", "pong", ("ping",))),
+        rules=(
+            Rule("ping", "closed_loop", reads=("pong",), writes=("ping",)),
+            Rule("pong", "any", reads=("ping",), writes=("pong",)),
+        ),
+    )
+
+
+def _pipeline(name: str, size: int) -> Graph:
+    """`size` nodes in a row: source, relay-1, …, sink."""
+    names = ["source", *(f"relay-{number}" for number in range(1, size - 1)), "sink"]
+    topics = [f"t{number}" for number in range(size - 1)]
+    streams = tuple(Stream(names[i], topics[i], (names[i + 1],)) for i in range(size - 1))
+    relays = tuple(
+        Rule(names[i], "any", reads=(topics[i - 1],), writes=(topics[i],)) for i in range(1, size - 1)
+    )
+    source, sink = Rule("source", "timer", writes=(topics[0],)), Rule("sink", "any", reads=(topics[-1],))
+    return Graph(name, tuple(Node(node) for node in names), streams, (source, *relays, sink))
+
+
+def _fanout(name: str, size: int) -> Graph:
+    """One source, one topic, `size` sinks."""
+    sinks = tuple(f"sink-{number}" for number in range(1, size + 1))
+    return Graph(
+        name=name,
+        nodes=(Node("source"), *(Node(sink) for sink in sinks)),
+        streams=(Stream("source", "t0", sinks),),
+        rules=(Rule("source", "timer", writes=("t0",)), *(Rule(sink, "any", reads=("t0",)) for sink in sinks)),
+    )
+
+
+def _fanin(name: str, size: int) -> Graph:
+    """`size` sources, a topic each, one sink that handles every message as it comes."""
+    sources = tuple(f"source-{number}" for number in range(1, size + 1))
+    topics = tuple(f"t{number}" for number in range(size))
+    return Graph(
+        name=name,
+        nodes=(*(Node(source) for source in sources), Node("sink")),
+        streams=tuple(Stream(source, topic, ("sink",)) for source, topic in zip(sources, topics, strict=True)),
+        rules=(
+            *(Rule(source, "timer", writes=(topic,)) for source, topic in zip(sources, topics, strict=True)),
+            Rule("sink", "any", reads=topics),
+        ),
+    )
+
+
+_FAMILIES: dict[str, tuple[Callable[[str, int], Graph], int]] = {
+    "pipeline": (_pipeline, 2),
+    "fanout": (_fanout, 1),
+    "fanin": (_fanin, 1),
+}
+
+
+def _examples(text: str) -> list[str]:
+    """Built-in names to compare a misspelt one with: of its own size, if it ends in one."""
+    size = re.search(r"-?([0-9]+)$", text)
+    number = size[1] if size else "N"
+    return ["pingpong", *(f"{family}-{number}" for family in _FAMILIES)]

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Quantities as people write them: durations, sizes, rates; read exactly and written in one canonical way.
+
+A number is plain decimal (`64`, `1.5`). The spellings that YAML readers disagree on (octal `010`, sexagesimal
+`1:30`, `1e3`, `1_000`, hexadecimal) are refused by name instead of guessed.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+
+DURATION_UNITS_NS: Mapping[str, int] = {
+    "ns": 1,
+    "us": 1_000,
+    "µs": 1_000,
+    "ms": 1_000_000,
+    "s": 1_000_000_000,
+    "min": 60_000_000_000,
+    "m": 60_000_000_000,
+    "h": 3_600_000_000_000,
+}
+# As is usual for payloads in latency studies, KB counts 1024 bytes; KiB says the same without doubt.
+SIZE_UNITS_BYTES: Mapping[str, int] = {
+    "B": 1,
+    "KB": 1024,
+    "kB": 1024,
+    "KiB": 1024,
+    "MB": 1024**2,
+    "MiB": 1024**2,
+    "GB": 1024**3,
+    "GiB": 1024**3,
+}
+RATE_UNITS_HZ: Mapping[str, int] = {"Hz": 1, "kHz": 1_000, "MHz": 1_000_000}
+
+_QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-zµμ]*)")
+_TRAPS = (
+    (re.compile(r"[+-]?0[0-9]+(\.[0-9]+)?[A-Za-z]*"), "a leading zero (octal in some YAML readers)"),
+    (re.compile(r"[+-]?[0-9]+(:[0-5]?[0-9])+(\.[0-9]*)?"), "sexagesimal notation (base 60 in some YAML readers)"),
+    (re.compile(r"[+-]?0[xob][0-9A-Fa-f_]+"), "hexadecimal, octal or binary notation"),
+    (re.compile(r"[+-]?[0-9.]+[eE][+-]?[0-9]+[A-Za-z]*"), "an exponent"),
+    (re.compile(r"[+-]?[0-9]+(_[0-9]+)+[A-Za-z]*"), "digits grouped by underscores"),
+    (re.compile(r"[+-]?[0-9]+,[0-9]+.*"), "a comma"),
+    (re.compile(r"[+-]?\.?(nan|inf|infinity)", re.IGNORECASE), "not a finite number"),
+    (re.compile(r"-.*"), "negative"),
+)
+
+
+class UnitError(ValueError):
+    """Text that is not the quantity asked for; the message says why and gives an example."""
+
+
+def parse_duration_ns(text: str) -> int:
+    """A duration such as `2s`, `300ms`, `1.5s`, `10m`, in whole nanoseconds. `0` needs no unit.
+
+    Raises UnitError.
+    """
+    if text.strip() == "0":
+        return 0
+    return _parse(text, DURATION_UNITS_NS, None, "duration", "300ms")
+
+
+def parse_payload_bytes(text: str) -> int:
+    """A size such as `64B`, `32KB`, `1MB` (KB = 1024 B) or a plain number of bytes. Raises UnitError."""
+    return _parse(text, SIZE_UNITS_BYTES, 1, "size", "32KB")
+
+
+def parse_rate_hz(text: str) -> float:
+    """A rate such as `200Hz`, `1kHz` or a plain number of hertz. Raises UnitError."""
+    number, factor = _split(text, RATE_UNITS_HZ, 1, "rate", "200Hz")
+    return float(number * factor)
+
+
+def parse_count(text: str) -> int:
+    """A whole number that is not negative. Raises UnitError."""
+    number, _ = _split(text, {}, 1, "whole number", "5")
+    if number != number.to_integral_value():
+        raise UnitError(f"'{text}' is not a whole number")
+    return int(number)
+
+
+def format_duration(duration_ns: int) -> str:
+    """The shortest exact spelling: `300ms`, `2s`, `1500us`."""
+    for unit in ("s", "ms", "us"):
+        if duration_ns % DURATION_UNITS_NS[unit] == 0:
+            return f"{duration_ns // DURATION_UNITS_NS[unit]}{unit}"
+    return f"{duration_ns}ns"
+
+
+def format_bytes(size_bytes: int) -> str:
+    """The shortest exact spelling: `64B`, `32KB`, `1MB`."""
+    for unit in ("GB", "MB", "KB"):
+        if size_bytes and size_bytes % SIZE_UNITS_BYTES[unit] == 0:
+            return f"{size_bytes // SIZE_UNITS_BYTES[unit]}{unit}"
+    return f"{size_bytes}B"
+
+
+def format_rate(rate_hz: float) -> str:
+    """The shortest exact spelling: `200Hz`, `1kHz`, `0.5Hz`."""
+    if rate_hz >= 1_000 and rate_hz % 1_000 == 0:
+        return f"{rate_hz / 1_000:.0f}kHz"
+    return f"{format(Decimal(repr(rate_hz)).normalize(), 'f')}Hz"
+
+
+def _parse(text: str, units: Mapping[str, int], plain: int | None, what: str, example: str) -> int:
+    number, factor = _split(text, units, plain, what, example)
+    product = number * factor
+    if product != product.to_integral_value():
+        raise UnitError(f"'{text}' is not a whole number of {'bytes' if units is SIZE_UNITS_BYTES else 'nanoseconds'}")
+    return int(product)
+
+
+def _split(
+    text: str, units: Mapping[str, int], plain: int | None, what: str, example: str
+) -> tuple[Decimal, int]:
+    """The number and its unit's factor; `plain` is the factor where no unit is written, None if one must be."""
+    text = text.strip()
+    if len(text) > 40:
+        raise UnitError(f"'{text[:20]}…' is too long for a {what}; write it like {example}")
+    for trap, name in _TRAPS:
+        if trap.fullmatch(text):
+            raise UnitError(f"'{text}' is {name}; write a {what} like {example}")
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
+        raise UnitError(f"'{text}' is not a {what}; write it like {example}")
+    number, unit = Decimal(match[1]), match[2].replace("μ", "µ")  # two code points look like micro
+    if not unit and plain is not None:
+        return number, plain
+    if unit in units:
+        return number, units[unit]
+    if not unit:
+        raise UnitError(f"'{text}' has no unit; write a {what} like {example}")
+    if not units:
+        raise UnitError(f"'{text}' is not a {what}; write it without a unit, like {example}")
+    raise UnitError(f"'{text}' has the unknown unit '{unit}'; {_nearest_unit(unit, units)}")
+
+
+def _nearest_unit(unit: str, units: Mapping[str, int]) -> str:
+    by_folded = {name.lower(): name for name in reversed(units)}
+    near = difflib.get_close_matches(unit.lower(), by_folded, n=1, cutoff=0.4)
+    if near:
+        return f"did you mean {by_folded[near[0]]}?"
+    return f"known are {', '.join(units)}"
