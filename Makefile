@@ -3,7 +3,6 @@
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help setup bench test lint fidelity bench-core asan ubsan tsan fresh lock clean
-export PYTHON ?=
 
 python := .venv/bin/python
 # SMOKE=1: the short form of a benchmark, which only shows that it works. SHORT=1: the short form of fresh.
@@ -18,7 +17,6 @@ setup: ## distribution packages, .venv, engine, adapters, the report's page
 bench: ## set-up, then studies/quick.yaml: a table here and out/quick/report.html
 	@tools/setup
 	@.venv/bin/lagometer run studies/quick.yaml --out out/quick
-	@.venv/bin/lagometer report out/quick
 
 test: ## set-up, then all tests: C++, Python, web
 	@tools/setup --test

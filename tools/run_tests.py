@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the tests of all languages and prints the sum as the last line: `N passed, N failed, N skipped`.
 
-Each runner's own output goes through as it comes; the counts are read from the JUnit files that it writes. A runner
-that dies or writes no file counts as one failure, so nothing can be lost in silence.
+Each runner's own output goes through as it comes; the counts are read from the JUnit files that it writes. A
+runner that dies or writes no file counts as one failure, so nothing can be lost in silence.
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ def runners() -> list[Runner]:
         arguments = ["--", "--reporter=default", "--reporter=junit", f"--outputFile.junit={junit}"]
         found.append(Runner("web", [str(npm), "test", "--silent", *arguments], junit, web))
     junit = RESULTS / "pytest.xml"
-    found.append(Runner("Python", [sys.executable, "-m", "pytest", f"--junitxml={junit}", *sys.argv[1:]], junit))
+    found.append(
+        Runner("Python", [sys.executable, "-m", "pytest", f"--junitxml={junit}", *sys.argv[1:]], junit)
+    )
     return found
 
 

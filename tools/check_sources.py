@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules of this code that no linter knows; `make lint` runs it.
+
+- A file has at most 500 lines, a function at most 70. What exceeds that carries its reason where it is: a
+  comment `long file: <reason>` among the first 30 lines, `long function: <reason>` above the function or in
+  its first lines.
+- Adapters include of ours `lagometer/*.h` and `adapters/common/` alone; the engine nothing of adapters.
+- Every function pointer of adapter.h has a contract tag; adapter.h has at most 400 lines, the template
+  adapter 150, README 200.
+- Lock files name no host. Shell scripts parse. Every source file names its licence.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+FILE_LINES_MAX = 500
+FUNCTION_LINES_MAX = 70
+BRACED = {".c", ".h", ".cpp", ".hpp", ".ts", ".mts"}
+SOURCES = BRACED | {".py"}
+LICENSED = SOURCES | {".sh", ".cmake"}
+LIMITS = {
+    "engine/include/lagometer/adapter.h": 400,
+    "README.md": 200,
+}
+
+
+def tracked() -> list[Path]:
+    """The files that git knows or would add."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout.split(
+        "\0"
+    )
+    return sorted({ROOT / name for name in names if name and (ROOT / name).is_file()})
+
+
+def name_of(path: Path) -> str:
+    """The path as it is printed."""
+    return path.relative_to(ROOT).as_posix()
+
+
+def blank(match: re.Match[str]) -> str:
+    """Spaces for a matched comment or string, line ends kept."""
+    return re.sub(r"[^\n]", " ", match[0])
+
+
+TOKENS = re.compile(
+    r"""//[^\n]*|/\*.*?\*/|R"([^(\s]*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`""",
+    re.DOTALL,
+)
+CONTROL = re.compile(r"^\s*(?:\}?\s*else\s+)?(?:if|for|while|switch|catch|do|else|namespace|extern)\b")
+HEAD = re.compile(r"(?:\)[^(){}=;]*(?:->[^{};]*)?|\)\s*:\s*[^;]*|=>\s*)$", re.DOTALL)
+
+
+def braced_functions(text: str) -> Iterator[tuple[int, int]]:
+    """First and last line of each outermost function of a C, C++ or TypeScript file."""
+    code = TOKENS.sub(blank, text)
+    code = re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", blank, code, flags=re.MULTILINE)
+    opened: list[tuple[bool, int]] = []
+    begin = 0
+    for match in re.finditer(r"[{};]", code):
+        if match[0] == "{":
+            head = code[begin : match.start()]
+            inside = any(function for function, _ in opened)
+            function = not inside and bool(HEAD.search(head)) and not CONTROL.match(head)
+            first = code.count("\n", 0, begin + len(head) - len(head.lstrip())) + 1
+            opened.append((function, first))
+        elif match[0] == "}" and opened:
+            function, first = opened.pop()
+            if function:
+                yield first, code.count("\n", 0, match.start()) + 1
+        begin = match.end()
+
+
+def python_functions(text: str) -> Iterator[tuple[int, int]]:
+    """First and last line of each function of a Python file, decorators apart."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.lineno, node.end_lineno or node.lineno
+
+
+def check_sizes(path: Path, text: str) -> Iterator[str]:
+    """Files and functions that are too long without a reason."""
+    lines = text.splitlines()
+    reason = re.compile(r"long file: \S+ \S+ \S+")
+    if len(lines) > FILE_LINES_MAX and not any(reason.search(line) for line in lines[:30]):
+        wrong = f"{len(lines)} lines, at most {FILE_LINES_MAX}"
+        yield f"{name_of(path)}: {wrong}; split it, or say `long file: <reason>`"
+    reason = re.compile(r"long function: \S+ \S+ \S+")
+    functions = python_functions(text) if path.suffix == ".py" else braced_functions(text)
+    for first, last in functions:
+        near = lines[max(0, first - 4) : first + 3]
+        if last - first + 1 > FUNCTION_LINES_MAX and not any(reason.search(line) for line in near):
+            wrong = f"a function of {last - first + 1} lines, at most {FUNCTION_LINES_MAX}"
+            yield f"{name_of(path)}:{first}: {wrong}; split it, or say `long function: <reason>`"
+
+
+def check_includes(path: Path, text: str) -> Iterator[str]:
+    """Includes that cross the walls between engine and adapters."""
+    parts = path.relative_to(ROOT).parts
+    for number, line in enumerate(text.splitlines(), 1):
+        match = re.match(r'\s*#\s*include\s+(["<])([^">]+)[">]', line)
+        if not match:
+            continue
+        where, target = f"{name_of(path)}:{number}", match[2]
+        if parts[0] == "adapters" and crosses_from_adapter(path, match[1] == '"', target):
+            yield f"{where}: includes {target}; an adapter sees lagometer/*.h, common/ and its own files"
+        if parts[0] == "engine" and ("adapters/" in target or target == "binding.hpp"):
+            yield f"{where}: includes {target}; the engine knows no adapter"
+
+
+def crosses_from_adapter(path: Path, quoted: bool, target: str) -> bool:
+    """Does this include of an adapter's file reach into the engine or another adapter?"""
+    if target.startswith("lagometer/"):
+        return not (ROOT / "engine" / "include" / target).exists()
+    if not quoted:
+        return False
+    own = ROOT / "adapters" / path.relative_to(ROOT).parts[1]
+    for folder in (path.parent, own, ROOT / "adapters" / "common"):
+        file = (folder / target).resolve()
+        if file.exists():
+            return not (file.is_relative_to(own) or file.is_relative_to(ROOT / "adapters" / "common"))
+    return True
+
+
+def check_contracts(path: Path, text: str) -> Iterator[str]:
+    """Function pointers of a public header without a contract tag.
+
+    A tag holds for the function pointers that follow its comment up to the next blank line or comment.
+    """
+    tagged = False
+    comment = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        bare = line.strip()
+        if comment or bare.startswith("/*"):
+            comment += f" {bare}"
+            if "*/" in bare:
+                tagged = is_contract(comment)
+                comment = ""
+        elif not bare:
+            tagged = False
+        elif re.search(r"\(\*\w+\)\(", bare) and not bare.startswith("typedef"):
+            trailing = re.search(r"/\*(.*)\*/", bare)
+            if not (tagged or (trailing and is_contract(trailing[1]))):
+                wanted = "[thread: …; in-callback: …; blocks: …; allocates: …]"
+                yield f"{name_of(path)}:{number}: a function pointer without a contract tag {wanted}"
+
+
+def is_contract(comment: str) -> bool:
+    """Does the comment hold a contract tag, or refer to another function's?"""
+    text = re.sub(r"[\s*]+", " ", comment)
+    if re.search(r"\[as \w+\]", text):
+        return True
+    return all(f"{word}: " in text for word in ("[thread", "in-callback", "blocks", "allocates"))
+
+
+def check_limits() -> Iterator[str]:
+    """Files with a limit of their own."""
+    limits = dict(LIMITS)
+    limits |= {name_of(path): 150 for path in (ROOT / "adapters" / "null").glob("*.c*")}
+    limits |= {
+        name_of(path): 120
+        for path in (ROOT / "engine/include/lagometer").glob("*.h")
+        if path.name != "adapter.h"
+    }
+    for name, limit in limits.items():
+        path = ROOT / name
+        if path.exists() and (count := len(path.read_text().splitlines())) > limit:
+            yield f"{name}: {count} lines, at most {limit}"
+
+
+def check_lock(path: Path, text: str) -> Iterator[str]:
+    """Hosts and indices in a lock file."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if re.search(r"(?<!sha512-)\b[a-z+]+://|--(find-links|index-url|extra-index-url|trusted-host)", line):
+            if '"url": ' in line or '"funding"' in line:
+                continue  # where a package's authors ask for donations: not a source that npm reads
+            yield f"{name_of(path)}:{number}: a lock file names a host: {line.strip()[:60]}"
+
+
+def is_shell(path: Path, text: str) -> bool:
+    """A shell script, by its first line."""
+    return path.suffix == ".sh" or re.match(r"#!.*\b(ba|da)?sh\b", text) is not None
+
+
+def check_shell(path: Path) -> Iterator[str]:
+    """Shell scripts that do not parse."""
+    result = subprocess.run(["bash", "-n", str(path)], check=False, stderr=subprocess.PIPE, text=True)
+    if result.returncode != 0:
+        yield f"{name_of(path)}: {result.stderr.strip()}"
+
+
+def check_licence(path: Path, text: str) -> Iterator[str]:
+    """Source files that name no licence."""
+    if "SPDX-License-Identifier: Apache-2.0" not in "\n".join(text.splitlines()[:5]):
+        yield f"{name_of(path)}:1: no `SPDX-License-Identifier: Apache-2.0` in the first lines"
+
+
+def check(path: Path) -> Iterator[str]:
+    """All that holds for one file."""
+    is_lock = name_of(path).startswith("requirements/") or path.name == "package-lock.json"
+    script = not path.suffix and path.relative_to(ROOT).parts[0] in ("tools", ".ci")
+    if not (path.suffix in LICENSED or is_lock or script or path.name in ("CMakeLists.txt", "Makefile")):
+        return
+    text = path.read_text()
+    if is_lock:
+        yield from check_lock(path, text)
+        return
+    if path.suffix in LICENSED or script:
+        yield from check_licence(path, text)
+    if path.suffix in SOURCES:
+        yield from check_sizes(path, text)
+    if path.suffix in BRACED and path.suffix not in (".ts", ".mts"):
+        yield from check_includes(path, text)
+    if path.parent == ROOT / "engine" / "include" / "lagometer":
+        yield from check_contracts(path, text)
+    if is_shell(path, text):
+        yield from check_shell(path)
+
+
+def main() -> int:
+    """Prints every finding; 0 if there is none."""
+    findings = [finding for path in tracked() for finding in check(path)]
+    findings += check_limits()
+    print("\n".join(findings), end="\n" if findings else "")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
