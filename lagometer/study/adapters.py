@@ -2,7 +2,8 @@
 """Which adapters are there: sidecars and libraries, and the programs that carry cells out.
 
 Looked for, the first find of a name wins: each entry of LAGOMETER_ADAPTER_PATH (a folder of adapters, or one
-adapter's own folder), the installed `<package>/libexec/adapters`, and the development build `build/release/adapters`.
+adapter's own folder), the installed `<package>/libexec/adapters`, and the development build
+`build/release/adapters`.
 """
 
 from __future__ import annotations
@@ -61,7 +62,8 @@ class Probe:
 
 
 def discover_adapters() -> dict[str, Adapter]:
-    """All adapters by name. Raises BadInput for a sidecar that is not valid or an entry of the path that is not there."""
+    """All adapters by name. Raises BadInput for a sidecar that is not valid or an entry of the path that is
+    not there."""
     found: dict[str, Adapter] = {}
     for directory in _adapter_directories():
         adapter = load_adapter(directory)
@@ -79,7 +81,9 @@ def load_adapter(directory: Path) -> Adapter:
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
-        raise BadInput(first["msg"], where=f"{path}: {key}" if key else str(path), mend="see docs/ADAPTERS.md") from error
+        raise BadInput(
+            first["msg"], where=f"{path}: {key}" if key else str(path), mend="see docs/ADAPTERS.md"
+        ) from error
     return Adapter(sidecar=sidecar, directory=directory.resolve(), missing=_missing(directory, sidecar))
 
 
@@ -91,7 +95,12 @@ def probe(adapter: Adapter) -> Probe:
         environment["LD_PRELOAD"] = ":".join(adapter.sidecar.preload)
     try:
         result = subprocess.run(
-            command, capture_output=True, stdin=subprocess.DEVNULL, env=environment, timeout=PROBE_TIMEOUT_S
+            command,
+            check=False,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            env=environment,
+            timeout=PROBE_TIMEOUT_S,
         )
     except subprocess.TimeoutExpired:
         return Probe(None, f"its probe did not end within {PROBE_TIMEOUT_S:.0f} s")
@@ -120,7 +129,9 @@ def _adapter_directories() -> Iterator[Path]:
         if not entry:
             continue
         if not Path(entry).is_dir():
-            raise BadInput(f"'{entry}' is not a folder", where="LAGOMETER_ADAPTER_PATH", mend="name folders of adapters")
+            raise BadInput(
+                f"'{entry}' is not a folder", where="LAGOMETER_ADAPTER_PATH", mend="name folders of adapters"
+            )
         yield from _with_sidecar(Path(entry))
     for root in (_PACKAGE / "libexec" / "adapters", _BUILD / "adapters"):
         yield from _with_sidecar(root)
@@ -160,7 +171,9 @@ def _program(name: str, variable: str) -> Path:
     override = os.environ.get(variable)
     if override:
         if not os.access(override, os.X_OK):
-            raise SetupMissing(f"'{override}' is not a program", where=variable, mend=f"name {name} or unset it")
+            raise SetupMissing(
+                f"'{override}' is not a program", where=variable, mend=f"name {name} or unset it"
+            )
         return Path(override)
     candidates = (
         Path(sys.executable).parent / name,

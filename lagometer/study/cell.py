@@ -13,8 +13,9 @@ from lagometer.study.graph import Graph
 class Factors:
     """The value of every factor in one cell, with the defaults where the study is silent.
 
-    docs/WORKLOADS.md says what each means. adapter: a name, or `publisher+subscriber`; rate_hz: of the timers that
-    follow the study's rate; work_ns: busy time of each relay; cpus: `any`, `spread` or numbers like `0,1`.
+    docs/WORKLOADS.md says what each means. adapter: a name, or `publisher+subscriber`; rate_hz: of the timers
+    that follow the study's rate; work_ns: busy time of each relay; cpus: `any`, `spread` or numbers like
+    `0,1`.
     """
 
     adapter: str
@@ -51,8 +52,9 @@ class Factors:
 class Cell:
     """One point of the matrix.
 
-    id: unique in the study, the folder name under `samples/`; named: the fields of `factors` that the study varies or
-    sets; graph: the workload with rate and work filled in; workers: for each worker (a process), its nodes' names.
+    id: unique in the study, the folder name under `samples/`; named: the fields of `factors` that the study
+    varies or sets; graph: the workload with rate and work filled in; workers: for each worker (a process),
+    its nodes' names.
     """
 
     id: str
@@ -69,7 +71,8 @@ class Cell:
         }
 
     def worker_cpus(self, worker: int, available: tuple[int, ...]) -> tuple[int, ...]:
-        """The CPUs that a worker is pinned to, empty for none; `available`: those that this process may use."""
+        """The CPUs that a worker is pinned to, empty for none; `available`: those that this process
+        may use."""
         if self.factors.cpus == "any":
             return ()
         if self.factors.cpus == "spread":

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A YAML file as a tree of text with line numbers.
 
-Scalars stay text: what a value means is decided by the key it stands under, not by YAML's guesses, in which an
-unquoted `null` is nothing, `no` is false and `010` is eight.
+Scalars stay text: what a value means is decided by the key it stands under, not by YAML's guesses, in which
+an unquoted `null` is nothing, `no` is false and `010` is eight.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Union
+from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
@@ -48,11 +48,12 @@ class Entries:
     line: int | None
 
 
-Tree = Union[Scalar, Items, Entries]
+Tree = Scalar | Items | Entries
 
 
 def read_document(path: Path) -> tuple[Entries, str]:
-    """The mapping that a YAML file holds, and the file's text. Raises BadInput, with the line where there is one."""
+    """The mapping that a YAML file holds, and the file's text. Raises BadInput, with the line where
+    there is one."""
     text = _read_text(path)
     return parse_document(text, str(path)), text
 
@@ -64,7 +65,11 @@ def parse_document(text: str, source: str) -> Entries:
     except MarkedYAMLError as error:
         raise _syntax_error(error, source) from error
     except (YAMLError, RecursionError, ValueError) as error:
-        reason = "is nested too deeply" if isinstance(error, RecursionError) else f"is not YAML: {_first_line(error)}"
+        reason = (
+            "is nested too deeply"
+            if isinstance(error, RecursionError)
+            else f"is not YAML: {_first_line(error)}"
+        )
         raise BadInput(reason, where=source) from error
     if node is None:
         raise BadInput("the file is empty", where=source, mend="start with `name:` and `matrix:`")
@@ -72,20 +77,24 @@ def parse_document(text: str, source: str) -> Entries:
     if not isinstance(tree, Entries):
         kind = "a list" if isinstance(tree, Items) else "a single value"
         raise BadInput(
-            f"{kind} at top level, where keys are expected", where=f"{source}:{tree.line}", mend="write `key: value` lines"
+            f"{kind} at top level, where keys are expected",
+            where=f"{source}:{tree.line}",
+            mend="write `key: value` lines",
         )
     return tree
 
 
 def tree_of(value: object) -> Tree:
-    """The same tree from Python values (of a command line): text, numbers, lists, mappings."""
+    """The same tree from Python values (of a command line); text counts as unquoted, as a user types it."""
     if isinstance(value, Mapping):
-        return Entries(tuple((Scalar(str(key), False, None), tree_of(item)) for key, item in value.items()), None)
+        return Entries(
+            tuple((Scalar(str(key), False, None), tree_of(item)) for key, item in value.items()), None
+        )
     if isinstance(value, Sequence) and not isinstance(value, str):
         return Items(tuple(tree_of(item) for item in value), None)
     if isinstance(value, bool):
         return Scalar("true" if value else "false", True, None)
-    return Scalar("null" if value is None else str(value), not isinstance(value, str), None)
+    return Scalar("null" if value is None else str(value), True, None)
 
 
 def _read_text(path: Path) -> str:
@@ -93,17 +102,23 @@ def _read_text(path: Path) -> str:
         with path.open("rb") as file:
             content = file.read(FILE_BYTES_MAX + 1)
     except OSError as error:
-        raise BadInput(f"cannot be read: {error.strerror}", where=str(path), mend="name a YAML file") from error
+        raise BadInput(
+            f"cannot be read: {error.strerror}", where=str(path), mend="name a YAML file"
+        ) from error
     except ValueError as error:
         raise BadInput("is not a file name", where=repr(str(path))) from error
     if len(content) > FILE_BYTES_MAX:
-        raise BadInput(f"is larger than {FILE_BYTES_MAX} bytes", where=str(path), mend="name a study, not data")
+        raise BadInput(
+            f"is larger than {FILE_BYTES_MAX} bytes", where=str(path), mend="name a study, not data"
+        )
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
         raise BadInput(
-            f"byte 0x{content[error.start]:02x} is not UTF-8", where=f"{path}:{line}", mend="save the file as UTF-8"
+            f"byte 0x{content[error.start]:02x} is not UTF-8",
+            where=f"{path}:{line}",
+            mend="save the file as UTF-8",
         ) from error
 
 
@@ -116,7 +131,9 @@ def _syntax_error(error: MarkedYAMLError, source: str) -> BadInput:
     if "duplicate anchor" in problem or "undefined alias" in problem:
         return BadInput(problem, where=where)
     if "another document" in problem or "single document" in str(error.context):
-        return BadInput("a second document (`---`) in one file", where=where, mend="keep one study in one file")
+        return BadInput(
+            "a second document (`---`) in one file", where=where, mend="keep one study in one file"
+        )
     return BadInput(f"is not YAML: {problem}", where=where)
 
 

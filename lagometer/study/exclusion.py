@@ -20,15 +20,18 @@ FIXED_PAYLOADS_BYTES = (64, 1024, 65_536, 1_048_576)
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What reasons depend on beside the cell: the adapters by name, and the CPUs that this process may use."""
+    """What reasons depend on beside the cell: the adapters by name, and the CPUs that this process
+    may use."""
 
     adapters: Mapping[str, Adapter]
     cpus: tuple[int, ...]
 
 
 def reasons(cell: Cell, template: Graph, measure_ns: int, around: Surroundings) -> list[str]:
-    """Why this cell cannot be carried out here; empty if it can. template: its workload before rate and work are
-    filled in."""
+    """Why this cell cannot be carried out here; empty if it can.
+
+    template: its workload before rate and work are filled in.
+    """
     factors = cell.factors
     sides = {factors.publisher_adapter: around.adapters[factors.publisher_adapter]}
     sides[factors.subscriber_adapter] = around.adapters[factors.subscriber_adapter]
@@ -111,7 +114,9 @@ def _processors(cell: Cell, cpus: tuple[int, ...]) -> Iterator[str]:
         if absent:
             yield f"CPU {', '.join(absent)} is not available here (there are: {_ranges(cpus)})"
     if factors.dispatch == "poll" and factors.scheduling == "fifo":
-        spinning = sum(1 for node in cell.graph.node_names if any(rule.reads for rule in cell.graph.rules_of(node)))
+        spinning = sum(
+            1 for node in cell.graph.node_names if any(rule.reads for rule in cell.graph.rules_of(node))
+        )
         if spinning >= len(mine):
             yield f"{spinning} spinning SCHED_FIFO threads on {len(mine)} CPUs would starve the machine"
 
@@ -121,4 +126,8 @@ def _lacks(name: str, what: str, value: str, offered: Collection[str]) -> str:
 
 
 def _ranges(cpus: tuple[int, ...]) -> str:
-    return f"{cpus[0]}-{cpus[-1]}" if len(cpus) > 1 and cpus[-1] - cpus[0] == len(cpus) - 1 else ",".join(map(str, cpus))
+    return (
+        f"{cpus[0]}-{cpus[-1]}"
+        if len(cpus) > 1 and cpus[-1] - cpus[0] == len(cpus) - 1
+        else ",".join(map(str, cpus))
+    )

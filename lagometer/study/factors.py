@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The factors of a study, in the fixed order in which they stand in a cell's id.
 
-One table says of each how it is read, how it is written in an id, and what it means; the loader, the ids, the JSON
-schema and the test of the documentation all read it.
+One table says of each how it is read, how it is written in an id, and what it means; the loader, the ids, the
+JSON schema and the test of the documentation all read it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, fields
+from types import MappingProxyType
 
 from lagometer import units
 from lagometer.study.cell import Factors
@@ -21,17 +22,17 @@ RATE_HZ_MIN = 0.001
 RATE_HZ_MAX = 1e6
 DEPTH_MAX = 100_000
 DOMAIN_MAX = 232  # the DDS port mapping has room for no more
-CPU_MAX = 4095
+CPU_MAX = 1023
 
-_QUANTITY: Mapping[str, object] = {"type": ["string", "number"]}
+_QUANTITY = {"type": ["string", "number"]}
 
 
 @dataclass(frozen=True)
 class Factor:
     """One factor.
 
-    name: its key in a study; field: of `Factors`; parse: from text, raises UnitError; label: its part of a cell's id;
-    schema: of one value, as JSON Schema; description: one sentence.
+    name: its key in a study; field: of `Factors`; parse: from text, raises UnitError; label: its part of a
+    cell's id; schema: of one value, as JSON Schema; description: one sentence.
     """
 
     name: str
@@ -39,7 +40,7 @@ class Factor:
     parse: Callable[[str], object]
     label: Callable[[object], str]
     description: str
-    schema: Mapping[str, object] = field(default_factory=lambda: _QUANTITY)
+    schema: Mapping[str, object] = MappingProxyType(_QUANTITY)
 
     @property
     def default(self) -> object:
@@ -51,7 +52,9 @@ class Factor:
 def _payload(text: str) -> int:
     size_bytes = units.parse_payload_bytes(text)
     if size_bytes < PAYLOAD_BYTES_MIN:
-        raise UnitError(f"'{text}' is smaller than {PAYLOAD_BYTES_MIN} B, the envelope that every message carries")
+        raise UnitError(
+            f"'{text}' is smaller than {PAYLOAD_BYTES_MIN} B, the envelope that every message carries"
+        )
     if size_bytes > PAYLOAD_BYTES_MAX:
         raise UnitError(f"'{text}' is larger than {units.format_bytes(PAYLOAD_BYTES_MAX)}")
     return size_bytes
@@ -129,7 +132,7 @@ FACTORS: tuple[Factor, ...] = (
         "workload",
         text_parser,
         str,
-        "the graph of nodes: pingpong, pipeline-N, fanout-N, fanin-N, a name in workloads/, or a path to a file",
+        "the graph of nodes: pingpong, pipeline-N, fanout-N, fanin-N, a name in workloads/, or a file's path",
         {"type": "string"},
     ),
     Factor(
@@ -156,7 +159,12 @@ FACTORS: tuple[Factor, ...] = (
         "how often each source publishes; a closed loop has none",
     ),
     _words("reliability", "QoS: may messages be dropped?", "best_effort", "reliable"),
-    _words("history", "QoS: does a full queue drop its oldest message, or hold the publisher?", "keep_last", "keep_all"),
+    _words(
+        "history",
+        "QoS: does a full queue drop its oldest message, or hold the publisher?",
+        "keep_last",
+        "keep_all",
+    ),
     Factor(
         "depth",
         "depth",
@@ -165,16 +173,30 @@ FACTORS: tuple[Factor, ...] = (
         "QoS: length of the queue with keep_last",
         {"type": "integer", "minimum": 1, "maximum": DEPTH_MAX},
     ),
-    _words("durability", "QoS: does a late subscriber get what was sent before?", "volatile", "transient_local"),
+    _words(
+        "durability", "QoS: does a late subscriber get what was sent before?", "volatile", "transient_local"
+    ),
     _words(
         "dispatch",
-        "how a node learns of a message: listener (on the middleware's thread), waitset (blocks), poll (spins)",
+        "how a node learns of a message: listener (the middleware's thread), waitset (blocks), poll (spins)",
         "listener",
         "waitset",
         "poll",
     ),
-    _words("touch", "which bytes the nodes touch on sending and on receiving", "header", "write", "read", "write+read"),
-    _words("profile", "settings: as the vendor ships it, or the same for all as far as each can", "default", "matched"),
+    _words(
+        "touch",
+        "which bytes the nodes touch on sending and on receiving",
+        "header",
+        "write",
+        "read",
+        "write+read",
+    ),
+    _words(
+        "profile",
+        "settings: as the vendor ships it, or the same for all as far as each can",
+        "default",
+        "matched",
+    ),
     _words("placement", "how nodes map to worker processes", "process-per-node", "single-process"),
     _words("scheduling", "scheduling policy of the workers: SCHED_OTHER or SCHED_FIFO", "other", "fifo"),
     Factor(
@@ -182,10 +204,12 @@ FACTORS: tuple[Factor, ...] = (
         "cpus",
         _cpus,
         lambda value: f"cpus-{value}",
-        "CPU placement: any, spread (worker by worker over the CPUs), or the CPUs for every worker, like '0,1'",
+        "CPU placement: any, spread (worker by worker over the CPUs), or CPUs for every worker, like '0,1'",
         {"type": ["string", "integer"]},
     ),
-    _words("network", "namespaces of the trial's own, or the host's network and shared memory", "private", "host"),
+    _words(
+        "network", "namespaces of the trial's own, or the host's network and shared memory", "private", "host"
+    ),
     Factor(
         "domain",
         "domain",

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A workload as a graph: nodes, the streams between them, and the rules by which nodes publish.
 
-How nodes map to processes, hosts and CPUs is not part of it (that is *placement*), so the same graph runs everywhere.
+How nodes map to processes, hosts and CPUs is not part of it (that is *placement*), so the same graph runs
+everywhere.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ class Stream:
 class Rule:
     """When a node does its work and publishes.
 
-    trigger: `timer` (each period; `reads` are only causes: the newest message of each), `any` (each message on one of
-    `reads`), `all` (when each of `reads` has a new one), `closed_loop` (at the start and after each message).
-    reads, writes: topics. A rule that writes nothing is a sink.
-    work_ns: busy time per firing; None follows the study's factor `work`, which holds for relays alone.
-    period_ns: of a timer; None follows the study's factor `rate`. offset_ns: of a timer's first firing.
+    trigger: `timer` (each period; `reads` are only causes: the newest message of each), `any` (each message
+    on one of `reads`), `all` (when each of `reads` has a new one), `closed_loop` (at the start and after each
+    message). reads, writes: topics. A rule that writes nothing is a sink. work_ns: busy time per firing; None
+    follows the study's factor `work`, which holds for relays alone. period_ns: of a timer; None follows the
+    study's factor `rate`. offset_ns: of a timer's first firing.
     """
 
     node: str
@@ -120,7 +121,8 @@ class Graph:
         return tuple(number for number, stream in enumerate(self.streams) if stream.topic == topic)
 
     def edges(self) -> tuple[Edge, ...]:
-        """Every (stream, subscriber), named `publisher→subscriber`; `:topic` follows where that name is not unique."""
+        """Every (stream, subscriber), named `publisher→subscriber`; `:topic` follows where that
+        name is not unique."""
         plain = [f"{stream.publisher}→{subscriber}" for stream, subscriber in self._pairs()]
         return tuple(
             Edge(
@@ -136,11 +138,15 @@ class Graph:
     def source_streams(self) -> frozenset[int]:
         """The numbers of the streams on which chains begin (their roots)."""
         return frozenset(
-            self.stream_number(rule.node, topic) for rule in self.rules if rule.is_source for topic in rule.writes
+            self.stream_number(rule.node, topic)
+            for rule in self.rules
+            if rule.is_source
+            for topic in rule.writes
         )
 
     def sink_nodes(self) -> frozenset[int]:
-        """The indices of the nodes at which chains end: those that publish nothing, or the one that closes a loop."""
+        """The indices of the nodes at which chains end: those that publish nothing, or the one that
+        closes a loop."""
         loops = {rule.node for rule in self.rules if rule.trigger == "closed_loop"}
         publishers = {stream.publisher for stream in self.streams}
         return frozenset(
@@ -148,8 +154,7 @@ class Graph:
         )
 
     def resolved(self, period_ns: int, work_ns: int) -> Graph:
-        """The same graph with the study's rate and work filled in; no rule's work is None afterwards, no timer's
-        period either."""
+        """The same graph with rate and work filled in: no rule's work and no timer's period is None."""
         return replace(self, rules=tuple(_resolve(rule, period_ns, work_ns) for rule in self.rules))
 
     def _pairs(self) -> Iterator[tuple[Stream, str]]:

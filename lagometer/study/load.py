@@ -11,8 +11,18 @@ from typing import Any
 from lagometer.study.document import Entries, Tree, read_document, tree_of
 from lagometer.study.factors import FACTORS, FACTORS_BY_NAME, Factor
 from lagometer.study.graph import Graph
-from lagometer.study.schema import CELLS_MAX, KEY_NAMES, TOP_LEVEL_KEYS, OptionText, Study
-from lagometer.study.values import Problems, boolean_hint, is_null, nearest, parsed, scalars, single
+from lagometer.study.schema import CELLS_MAX, KEY_NAMES, TOP_LEVEL_KEYS, Study
+from lagometer.study.sidecar import OptionValue
+from lagometer.study.values import (
+    Problems,
+    boolean_hint,
+    is_null,
+    nearest,
+    option_value,
+    parsed,
+    scalars,
+    single,
+)
 from lagometer.study.workload import find_workload
 from lagometer.units import UnitError
 
@@ -24,7 +34,8 @@ def load_study(path: Path) -> Study:
 
 
 def study_from_mapping(mapping: Mapping[str, Any], source: str) -> Study:
-    """The same from Python values, keys as in a file; `source` stands for the file in errors. Raises BadInput."""
+    """The same from Python values, keys as in a file; `source` stands for the file in errors. Raises
+    BadInput."""
     tree = tree_of(mapping)
     assert isinstance(tree, Entries)
     return _Loader(tree, source, Path.cwd()).study(None, "")
@@ -76,7 +87,9 @@ class _Loader:
     def _top_level(self, value: Tree | None, name: str) -> object:
         key = next(key for key in TOP_LEVEL_KEYS if key.name == name)
         if value is None and key.default is None:
-            self._problems.add(f"the key '{name}' is missing", None, mend=f"write `{name}:`, {key.description}")
+            self._problems.add(
+                f"the key '{name}' is missing", None, mend=f"write `{name}:`, {key.description}"
+            )
             return None
         if value is None:
             return key.parse(key.default) if key.default else ""
@@ -106,7 +119,9 @@ class _Loader:
         for name in ("adapter", "workload"):
             if name not in given:
                 description = FACTORS_BY_NAME[name].description
-                self._problems.add(f"the factor '{name}' is missing", value.line, "matrix", f"{name}: {description}")
+                self._problems.add(
+                    f"the factor '{name}' is missing", value.line, "matrix", f"{name}: {description}"
+                )
         self._check_size(given)
         return {factor.name: given[factor.name] for factor in FACTORS if factor.name in given}
 
@@ -126,7 +141,9 @@ class _Loader:
                 continue
             if result in found:
                 same = f" (as '{found[result]}')" if found[result] != scalar.text else ""
-                self._problems.add(f"'{scalar.text}' is listed twice{same}", scalar.line, key, "list each value once")
+                self._problems.add(
+                    f"'{scalar.text}' is listed twice{same}", scalar.line, key, "list each value once"
+                )
             found.setdefault(result, scalar.text)
         return tuple(found)
 
@@ -145,14 +162,19 @@ class _Loader:
             sizes = " × ".join(f"{len(values)} {name}" for name, values in matrix.items() if len(values) > 1)
             line = self._lines.get("matrix")
             self._problems.add(
-                f"{sizes} = {cells} cells, more than {CELLS_MAX}", line, "matrix", "split it into several studies"
+                f"{sizes} = {cells} cells, more than {CELLS_MAX}",
+                line,
+                "matrix",
+                "split it into several studies",
             )
 
-    def _options(self, value: Tree) -> dict[str, dict[str, OptionText]]:
+    def _options(self, value: Tree) -> dict[str, dict[str, OptionValue]]:
         if not isinstance(value, Entries):
-            self._problems.add("has no adapters beneath it", value.line, "options", "write `adapter: {option: value}`")
+            self._problems.add(
+                "has no adapters beneath it", value.line, "options", "write `adapter: {option: value}`"
+            )
             return {}
-        options: dict[str, dict[str, OptionText]] = {}
+        options: dict[str, dict[str, OptionValue]] = {}
         for adapter, item in value.entries:
             name = "null" if is_null(adapter) else adapter.text
             key = f"options.{name}"
@@ -165,7 +187,7 @@ class _Loader:
                 self._lines[f"{key}.{option.text}"] = option.line
                 scalar = single(setting, f"{key}.{option.text}", self._problems)
                 if scalar is not None:
-                    given[option.text] = OptionText(scalar.text, scalar.line)
+                    given[option.text] = option_value(scalar.text, scalar.plain)
         return options
 
     def _exclude(self, value: Tree) -> tuple[str, ...]:

@@ -15,10 +15,9 @@ from lagometer.study.cell import Cell, Excluded, Expansion, Factors
 from lagometer.study.exclusion import Surroundings, reasons
 from lagometer.study.factors import FACTORS_BY_NAME, Factor
 from lagometer.study.graph import Graph
-from lagometer.study.schema import OptionText, Study, option_value
-from lagometer.study.sidecar import Option, OptionValue
+from lagometer.study.schema import Study
+from lagometer.study.sidecar import OptionValue
 from lagometer.study.values import nearest
-from lagometer.units import UnitError
 
 # From spawning the workers to their first message and from their last to the end; seen on two cores with five
 # processes. Only the predicted time rests on it.
@@ -28,8 +27,9 @@ TRIAL_OVERHEAD_NS = 150_000_000
 def expand(study: Study, adapters: Mapping[str, Adapter], cpus: tuple[int, ...] | None = None) -> Expansion:
     """The cells of a study on this machine, in matrix order, and those that are excluded, with reasons.
 
-    cpus: those that workers may use; None asks the system. Raises BadInput for an adapter that nobody knows, an option
-    that it does not have, or a glob that matches no cell; SetupMissing if there is no adapter at all.
+    cpus: those that workers may use; None asks the system. Raises BadInput for an adapter that nobody knows,
+    an option that it does not have, or a glob that matches no cell; SetupMissing if there is no adapter at
+    all.
     """
     _check_adapters(study, adapters)
     resolved_options(study, adapters)
@@ -73,29 +73,25 @@ def predicted_ns(study: Study, cells: Sequence[Cell]) -> int:
 
 
 def resolved_options(study: Study, adapters: Mapping[str, Adapter]) -> dict[str, dict[str, OptionValue]]:
-    """The study's options by adapter, each of the type that its adapter declares. Raises BadInput."""
+    """The study's options by adapter, checked against what each adapter declares. Raises BadInput."""
     problems: list[Problem] = []
-    resolved: dict[str, dict[str, OptionValue]] = {}
     for name, given in study.options.items():
         adapter = adapters.get(name)
         if adapter is None:
-            problems.append(Problem(f"unknown adapter '{name}'", study.where(f"options.{name}"), nearest(name, adapters)))
+            hint = nearest(name, adapters)
+            problems.append(Problem(f"unknown adapter '{name}'", study.where(f"options.{name}"), hint))
             continue
-        resolved[name] = {}
-        for key, item in given.items():
-            where = study.where(f"options.{name}.{key}")
+        for key, value in given.items():
             declared = adapter.sidecar.options.get(key)
+            where = study.where(f"options.{name}.{key}")
             if declared is None:
                 hint = nearest(key, adapter.sidecar.options)
                 problems.append(Problem(f"{name} has no option '{key}'", where, hint))
-                continue
-            try:
-                resolved[name][key] = _option(item, declared)
-            except UnitError as error:
-                problems.append(Problem(str(error), where, declared.description))
+            elif not declared.accepts(value):
+                problems.append(Problem(f"'{value}' is not {declared.wanted()}", where, declared.description))
     if problems:
         raise BadInput.of(problems)
-    return resolved
+    return {name: dict(given) for name, given in study.options.items()}
 
 
 def cell_id(values: Mapping[str, object]) -> str:
@@ -129,13 +125,17 @@ def _workers(graph: Graph, placement: str) -> tuple[tuple[str, ...], ...]:
 
 def _check_adapters(study: Study, adapters: Mapping[str, Adapter]) -> None:
     if not adapters:
-        raise SetupMissing("no adapter is there", mend="run `make setup`, or name a folder in LAGOMETER_ADAPTER_PATH")
+        raise SetupMissing(
+            "no adapter is there", mend="run `make setup`, or name a folder in LAGOMETER_ADAPTER_PATH"
+        )
     problems = []
     for value in study.matrix["adapter"]:
         for name in str(value).split("+"):
             if name not in adapters:
                 problems.append(
-                    Problem(f"unknown adapter '{name}'", study.where("matrix.adapter"), nearest(name, adapters))
+                    Problem(
+                        f"unknown adapter '{name}'", study.where("matrix.adapter"), nearest(name, adapters)
+                    )
                 )
     if problems:
         raise BadInput.of(problems)
@@ -149,17 +149,6 @@ def _check_globs(study: Study, matched: Sequence[bool]) -> None:
     ]
     if problems:
         raise BadInput.of(problems)
-
-
-def _option(item: OptionText, declared: Option) -> OptionValue:
-    value = option_value(item.text, declared.type)
-    if declared.choices and value not in declared.choices:
-        raise UnitError(f"'{item.text}' is none of {', '.join(str(choice) for choice in declared.choices)}")
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        low, high = declared.minimum, declared.maximum
-        if (low is not None and value < low) or (high is not None and value > high) or value != value:
-            raise UnitError(f"'{item.text}' is out of range ({low} to {high})")
-    return value
 
 
 def _pattern(glob: str) -> re.Pattern[str]:

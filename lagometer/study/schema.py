@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A study as a typed value, and the keys at its top level.
 
-The file is read by tables of keys and not by a model class, since every error has to name its line and the nearest
-valid word, and since a scalar's meaning depends on its key alone (see document.py).
+The file is read by tables of keys and not by a model class, since every error has to name its line and the
+nearest valid word, and since a scalar's meaning depends on its key alone (see document.py).
 """
 
 from __future__ import annotations
@@ -19,26 +19,19 @@ from lagometer.units import UnitError
 
 CELLS_MAX = 100_000
 TRIALS_MAX = 100_000
-DAY_NS = 24 * 3600 * 10**9
-
-
-@dataclass(frozen=True)
-class OptionText:
-    """An adapter's option as the study writes it; its type is the adapter's to say."""
-
-    text: str
-    line: int | None
+HOUR_NS = 3600 * 10**9
+DAY_NS = 24 * HOUR_NS
 
 
 @dataclass(frozen=True)
 class Study:
     """A study, checked as far as it can be without adapters.
 
-    duration_ns, warmup_ns, drain_ns: phases of one trial; discovery_timeout_ns: the longest wait for endpoints to
-    match; priority: of SCHED_FIFO; options: adapter → option → text; exclude: globs over cell ids; matrix: the factors
-    that are varied or set, by name, in id order; graphs: the workload graphs by name, rate and work not filled in;
-    source: the file's name, or what stands for it in errors; text: the file, empty for a study without one;
-    lines: dotted key → line, for errors that are found later.
+    duration_ns, warmup_ns, drain_ns: phases of one trial; discovery_timeout_ns: the longest wait for
+    endpoints to match; priority: of SCHED_FIFO; options: adapter → option → value; exclude: globs over cell
+    ids; matrix: the factors that are varied or set, by name, in id order; graphs: the workload graphs by
+    name, rate and work not filled in; source: the file's name, or what stands for it in errors; text: the
+    file, empty for a study without one; lines: dotted key → line, for errors that are found later.
     """
 
     name: str
@@ -52,7 +45,7 @@ class Study:
     matrix: Mapping[str, tuple[object, ...]]
     graphs: Mapping[str, Graph]
     description: str = ""
-    options: Mapping[str, Mapping[str, OptionText]] = field(default_factory=dict)
+    options: Mapping[str, Mapping[str, OptionValue]] = field(default_factory=dict)
     exclude: tuple[str, ...] = ()
     source: str = "study"
     path: Path | None = None
@@ -80,7 +73,7 @@ class Study:
             "seed": self.seed,
             "discovery_timeout_ns": self.discovery_timeout_ns,
             "priority": self.priority,
-            "options": {name: {key: item.text for key, item in given.items()} for name, given in self.options.items()},
+            "options": {name: dict(given) for name, given in self.options.items()},
             "exclude": list(self.exclude),
             "matrix": {name: list(values) for name, values in self.matrix.items()},
         }
@@ -90,7 +83,8 @@ class Study:
 class TopLevelKey:
     """A key at the top level of a study that takes one value.
 
-    field: of `Study`; parse: raises UnitError; default: as a user would write it, None if the key must be given.
+    field: of `Study`; parse: raises UnitError; default: as a user would write it, None if the key must be
+    given.
     """
 
     name: str
@@ -101,11 +95,12 @@ class TopLevelKey:
     schema: Mapping[str, object]
 
 
-def _duration(minimum_ns: int) -> Callable[[str], int]:
+def _duration(minimum_ns: int, maximum_ns: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
         duration_ns = units.parse_duration_ns(text)
-        if not minimum_ns <= duration_ns <= DAY_NS:
-            raise UnitError(f"'{text}' is not between {units.format_duration(minimum_ns)} and 24h")
+        if not minimum_ns <= duration_ns <= maximum_ns:
+            longest = f"{maximum_ns // HOUR_NS}h"
+            raise UnitError(f"'{text}' is not between {units.format_duration(minimum_ns)} and {longest}")
         return duration_ns
 
     return parse
@@ -132,20 +127,42 @@ def _whole(minimum: int, maximum: int) -> Mapping[str, object]:
 TOP_LEVEL_KEYS: tuple[TopLevelKey, ...] = (
     TopLevelKey("name", "name", name_parser("a study"), None, "the study's name", _TEXT),
     TopLevelKey("description", "description", text_parser, "", "what the study is to find out", _TEXT),
-    TopLevelKey("duration", "duration_ns", _duration(1_000_000), "2s", "measure phase of one trial", _TIME),
-    TopLevelKey("warmup", "warmup_ns", _duration(0), "300ms", "sent before measuring, and not counted", _TIME),
-    TopLevelKey("drain", "drain_ns", _duration(0), "200ms", "after measuring: waits for what is under way", _TIME),
-    TopLevelKey("trials", "trials", _count(1, TRIALS_MAX), "1", "executions of each cell", _whole(1, TRIALS_MAX)),
-    TopLevelKey("seed", "seed", _count(0, 2**63 - 1), "1", "of the random order of trials", _whole(0, 2**63 - 1)),
+    TopLevelKey(
+        "duration", "duration_ns", _duration(1_000_000, DAY_NS), "2s", "measure phase of one trial", _TIME
+    ),
+    TopLevelKey(
+        "warmup", "warmup_ns", _duration(0, HOUR_NS), "300ms", "sent before measuring, and not counted", _TIME
+    ),
+    TopLevelKey(
+        "drain",
+        "drain_ns",
+        _duration(0, HOUR_NS),
+        "200ms",
+        "after measuring: waits for what is under way",
+        _TIME,
+    ),
+    TopLevelKey(
+        "trials", "trials", _count(1, TRIALS_MAX), "1", "executions of each cell", _whole(1, TRIALS_MAX)
+    ),
+    TopLevelKey(
+        "seed", "seed", _count(0, 2**63 - 1), "1", "of the random order of trials", _whole(0, 2**63 - 1)
+    ),
     TopLevelKey(
         "discovery_timeout",
         "discovery_timeout_ns",
-        _duration(1_000_000),
+        _duration(1_000_000, HOUR_NS),
         "10s",
         "the longest wait until all endpoints are matched",
         _TIME,
     ),
-    TopLevelKey("priority", "priority", _count(1, 99), "20", "SCHED_FIFO priority of the nodes' threads", _whole(1, 99)),
+    TopLevelKey(
+        "priority",
+        "priority",
+        _count(1, 99),
+        "20",
+        "SCHED_FIFO priority of the nodes' threads",
+        _whole(1, 99),
+    ),
 )
 # The keys that take more than one value.
 NESTED_KEYS: Mapping[str, str] = {
@@ -154,18 +171,3 @@ NESTED_KEYS: Mapping[str, str] = {
     "matrix": "the factors; the cells are every combination of their values",
 }
 KEY_NAMES: tuple[str, ...] = (*(key.name for key in TOP_LEVEL_KEYS), *NESTED_KEYS)
-
-
-def option_value(text: str, kind: str) -> OptionValue:
-    """An option's value by the type that its adapter declares. Raises UnitError."""
-    if kind == "string":
-        return text
-    if kind == "boolean":
-        words = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
-        if text.lower() not in words:
-            raise UnitError(f"'{text}' is not true or false")
-        return words[text.lower()]
-    try:
-        return int(text) if kind == "integer" else float(text)
-    except ValueError as error:
-        raise UnitError(f"'{text}' is not {'a whole number' if kind == 'integer' else 'a number'}") from error

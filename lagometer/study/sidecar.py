@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from typing import Literal, Union
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-OptionValue = Union[bool, int, float, str, None]
+OptionValue = bool | int | float | str | None
 
 
 class _Part(BaseModel):
@@ -17,7 +17,8 @@ class _Part(BaseModel):
 class Abilities(_Part):
     """What the adapter can do; a study's cell that asks for more is excluded.
 
-    stamps: per dispatch, the receiver's stamps beyond `taken` and `handled`; origin: whose memory a message lies in.
+    stamps: per dispatch, the receiver's stamps beyond `taken` and `handled`; origin: whose memory a message
+    lies in.
     """
 
     dispatch: tuple[Literal["listener", "waitset", "poll"], ...]
@@ -47,6 +48,31 @@ class Option(_Part):
     choices: tuple[OptionValue, ...] = ()
     minimum: float | None = None
     maximum: float | None = None
+
+    def accepts(self, value: OptionValue) -> bool:
+        """Whether a study may give this value."""
+        if self.choices and value not in self.choices:
+            return False
+        if self.type in ("boolean", "string"):
+            return isinstance(value, bool if self.type == "boolean" else str)
+        if isinstance(value, bool) or not isinstance(value, int if self.type == "integer" else (int, float)):
+            return False
+        above = self.minimum is None or value >= self.minimum
+        return above and (self.maximum is None or value <= self.maximum)
+
+    def wanted(self) -> str:
+        """What `accepts` asks for, in words."""
+        if self.choices:
+            return f"one of {', '.join(str(choice) for choice in self.choices)}"
+        words = {
+            "integer": "a whole number",
+            "number": "a number",
+            "boolean": "true or false",
+            "string": "text",
+        }
+        bounds = [f"at least {self.minimum:g}"] if self.minimum is not None else []
+        bounds += [f"at most {self.maximum:g}"] if self.maximum is not None else []
+        return " ".join([words[self.type], *bounds])
 
 
 class Sidecar(_Part):

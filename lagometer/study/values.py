@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading values out of a study's tree, with errors that name the file, the line, the key and the nearest valid word.
+"""Reading values out of a study's tree; errors name the file, the line, the key and the nearest valid word.
 
 All problems of a file are collected, so that one run of a command names them all.
 """
@@ -135,3 +135,15 @@ def name_parser(what: str) -> Callable[[str], str]:
         raise UnitError(f"'{text}' is not a name for {what}; use up to 64 letters, digits, '.', '_', '-'")
 
     return parse
+
+
+def option_value(text: str, plain: bool) -> bool | int | float | str:
+    """An adapter's option by the rules of YAML 1.2: true, false, numbers; anything else is text, as
+    is all in quotes."""
+    if plain and text in ("true", "false"):
+        return text == "true"
+    if plain and re.fullmatch(r"-?(0|[1-9][0-9]*)", text):
+        return int(text)
+    if plain and re.fullmatch(r"-?(0|[1-9][0-9]*)\.[0-9]+", text):
+        return float(text)
+    return text

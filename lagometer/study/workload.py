@@ -20,10 +20,10 @@ SHIPPED_FOLDERS = (_PACKAGE.parent / "workloads", _PACKAGE / "workloads")
 
 
 def find_workload(text: str, folder: Path) -> Graph:
-    """The graph that a study means by `text`: a built-in, a name in a `workloads` folder, or a path to a file.
+    """The graph that a study means by `text`: a built-in, a name in a `workloads` folder, a file's path.
 
-    folder: where relative paths start (the study's own folder), tried before the working directory. Raises UnitError
-    for a workload that is not known, BadInput for a file that is not valid.
+    folder: where relative paths start (the study's own folder), tried before the working directory. Raises
+    UnitError for a workload that is not known, BadInput for a file that is not valid.
     """
     built_in = built_in_workload(text)
     if built_in is not None:
@@ -42,7 +42,8 @@ def find_workload(text: str, folder: Path) -> Graph:
 
 
 def built_in_workload(text: str) -> Graph | None:
-    """A workload of the table below, or None if `text` is not one. Raises UnitError for a size out of range."""
+    """A workload of the table below, or None if `text` is not one. Raises UnitError for a size out
+    of range."""
     if text == "pingpong":
         return _pingpong()
     match = re.fullmatch(r"(pipeline|fanout|fanin)-([1-9][0-9]{0,5})", text)
@@ -56,7 +57,8 @@ def built_in_workload(text: str) -> Graph | None:
 
 
 def _pingpong() -> Graph:
-    """Two nodes, one message under way: ping sends when the answer to the last is there. Rates do not apply."""
+    """Two nodes, one message under way: ping sends when the answer to the last is there. Rates do
+    not apply."""
     return Graph(
         name="pingpong",
         nodes=(Node("ping"), Node("pong")),
@@ -87,7 +89,10 @@ def _fanout(name: str, size: int) -> Graph:
         name=name,
         nodes=(Node("source"), *(Node(sink) for sink in sinks)),
         streams=(Stream("source", "t0", sinks),),
-        rules=(Rule("source", "timer", writes=("t0",)), *(Rule(sink, "any", reads=("t0",)) for sink in sinks)),
+        rules=(
+            Rule("source", "timer", writes=("t0",)),
+            *(Rule(sink, "any", reads=("t0",)) for sink in sinks),
+        ),
     )
 
 
@@ -98,7 +103,9 @@ def _fanin(name: str, size: int) -> Graph:
     return Graph(
         name=name,
         nodes=(*(Node(source) for source in sources), Node("sink")),
-        streams=tuple(Stream(source, topic, ("sink",)) for source, topic in zip(sources, topics, strict=True)),
+        streams=tuple(
+            Stream(source, topic, ("sink",)) for source, topic in zip(sources, topics, strict=True)
+        ),
         rules=(
             *(Rule(source, "timer", writes=(topic,)) for source, topic in zip(sources, topics, strict=True)),
             Rule("sink", "any", reads=topics),

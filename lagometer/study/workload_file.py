@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Workload files: a graph written as YAML (docs/WORKLOADS.md describes the keys).
 
-    nodes:
-      source: {trigger: timer, publishes: [image]}
-      left:   {trigger: any, subscribes: [image], publishes: [faces], work: busy-1ms}
-      right:  {trigger: any, subscribes: [image], publishes: [edges]}
-      sink:   {trigger: all, subscribes: [faces, edges]}
+nodes:
+  source: {trigger: timer, publishes: [image]}
+  left:   {trigger: any, subscribes: [image], publishes: [faces], work: busy-1ms}
+  right:  {trigger: any, subscribes: [image], publishes: [edges]}
+  sink:   {trigger: all, subscribes: [faces, edges]}
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from lagometer.study.values import (
     parsed,
     scalars,
     single,
-    text_parser,
     word_parser,
 )
 from lagometer.units import UnitError, parse_duration_ns, parse_rate_hz
@@ -60,7 +59,12 @@ def load_workload(path: Path) -> Graph:
     nodes = keys.get("nodes")
     if not isinstance(nodes, Entries) or not nodes.entries:
         line = nodes.line if nodes is not None else document.line
-        problems.add("no node is described", line, "nodes", "write `nodes:` and beneath it `source: {trigger: timer, …}`")
+        problems.add(
+            "no node is described",
+            line,
+            "nodes",
+            "write `nodes:` and beneath it `source: {trigger: timer, …}`",
+        )
         nodes = Entries((), None)
     placed = [rule for key, value in nodes.entries for rule in _rules(key.text, key.line, value, problems)]
     problems.raise_if_any()
@@ -75,7 +79,9 @@ def _name(value: Tree | None, path: Path, problems: Problems) -> str:
         try:
             return parse(path.stem)
         except UnitError as error:
-            raise BadInput(str(error), where=str(path), mend="rename the file, or give it a `name:`") from error
+            raise BadInput(
+                str(error), where=str(path), mend="rename the file, or give it a `name:`"
+            ) from error
     scalar = single(value, "name", problems)
     return (parsed(scalar, "name", parse, problems) if scalar else None) or path.stem
 
@@ -88,13 +94,17 @@ def _rules(node: str, line: int | None, value: Tree, problems: Problems) -> list
     except UnitError as error:
         problems.add(str(error), line, key)
     if not isinstance(value, Entries):
-        problems.add("is not a node", value.line, key, "write its keys beneath it: trigger, subscribes, publishes, …")
+        problems.add(
+            "is not a node", value.line, key, "write its keys beneath it: trigger, subscribes, publishes, …"
+        )
         return []
-    listed = dict((entry.text, item) for entry, item in value.entries).get("rules")
+    listed = {entry.text: item for entry, item in value.entries}.get("rules")
     if listed is None:
         return [_rule(node, value, key, NODE_KEYS, problems)]
     if len(value.entries) > 1:
-        problems.add("has `rules` and keys of a single rule beside it", value.line, key, "move them into `rules`")
+        problems.add(
+            "has `rules` and keys of a single rule beside it", value.line, key, "move them into `rules`"
+        )
     if not isinstance(listed, Items) or not all(isinstance(item, Entries) for item in listed.items):
         problems.add("is not a list of rules", listed.line, f"{key}.rules", "write `- trigger: …` for each")
         return []
@@ -164,7 +174,9 @@ def _graph(name: str, nodes: tuple[str, ...], placed: list[_Placed], problems: P
         _check_rule(item, rules, problems)
     sources = [rule for rule in rules if rule.is_source and rule.writes]
     if not sources:
-        problems.add("nothing starts a message", None, "nodes", "give one node `trigger: timer` and no `subscribes`")
+        problems.add(
+            "nothing starts a message", None, "nodes", "give one node `trigger: timer` and no `subscribes`"
+        )
     cycle = _cycle(rules)
     if cycle:
         problems.add(
@@ -186,14 +198,22 @@ def _check_rule(item: _Placed, rules: tuple[Rule, ...], problems: Problems) -> N
         problems.add(f"the trigger {rule.trigger} needs topics to publish", item.line, item.key)
     for topic in rule.reads:
         if topic not in published:
-            problems.add(f"no node publishes the topic '{topic}'", item.line, item.key, nearest(topic, sorted(published)))
+            problems.add(
+                f"no node publishes the topic '{topic}'",
+                item.line,
+                item.key,
+                nearest(topic, sorted(published)),
+            )
     for topic in rule.writes:
         if topic not in subscribed:
             problems.add(f"no node subscribes to the topic '{topic}'", item.line, item.key)
         if topic in rule.reads:
             problems.add(f"publishes the topic '{topic}' that it subscribes to", item.line, item.key)
     same_node = [other for other in rules if other.node == rule.node and other is not rule]
-    shared = {topic for other in same_node for topic in (*other.reads, *other.writes)} & {*rule.reads, *rule.writes}
+    shared = {topic for other in same_node for topic in (*other.reads, *other.writes)} & {
+        *rule.reads,
+        *rule.writes,
+    }
     for topic in sorted(shared):
         problems.add(f"uses the topic '{topic}' in two rules of one node", item.line, item.key)
 
@@ -217,5 +237,7 @@ def _cycle(rules: tuple[Rule, ...]) -> list[str]:
                 continue
             path.append(index)
             stack.append((index, True))
-            stack.extend((i, False) for i, rule in enumerate(relays) if set(rule.reads) & set(relays[index].writes))
+            stack.extend(
+                (i, False) for i, rule in enumerate(relays) if set(rule.reads) & set(relays[index].writes)
+            )
     return []

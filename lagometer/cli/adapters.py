@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lagometer adapters`: which middleware can be measured here, and why the others can't."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lagometer.cli.common import JsonFlag, output_console, print_json
+
+if TYPE_CHECKING:
+    from lagometer.study.adapters import Adapter
+
+
+def command(json: JsonFlag = False) -> None:
+    """List the adapters: name, built or not, the middleware's version, and why not.
+
+    Example: lagometer adapters --json
+    """
+    from lagometer.study.adapters import discover_adapters
+
+    rows = [_row(adapter) for adapter in discover_adapters().values()]
+    if json:
+        print_json({"adapters": rows})
+    else:
+        _print_table(rows)
+
+
+def _row(adapter: Adapter) -> dict[str, object]:
+    from lagometer.study.adapters import Probe, probe
+
+    answer = probe(adapter) if adapter.built else Probe(None, adapter.missing)
+    return {
+        "name": adapter.name,
+        "title": adapter.sidecar.title,
+        "built": adapter.built,
+        "version": answer.version,
+        "reason": answer.error,
+        "library": str(adapter.library) if adapter.built else None,
+    }
+
+
+def _print_table(rows: list[dict[str, object]]) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    if not rows:
+        output_console().print(
+            "no adapter is there; run `make setup`, or name a folder in LAGOMETER_ADAPTER_PATH"
+        )
+        return
+    table = Table(box=None, pad_edge=False)
+    for heading in ("adapter", "built", "version", "middleware", "why not"):
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        cells = (
+            row["name"],
+            "yes" if row["built"] else "no",
+            row["version"] or "–",
+            row["title"],
+            row["reason"] or "",
+        )
+        table.add_row(*(escape(str(cell)) for cell in cells))
+    output_console().print(table)
