@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "adapter_host.hpp"
+
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <mutex>
+
+#include "clock.hpp"
+#include "guard.hpp"
+
+namespace lagometer::engine {
+
+namespace {
+
+thread_local int call_depth = 0;
+thread_local std::string thread_failure;
+
+std::mutex broken_mutex;
+std::string broken;
+
+std::string text_of(lagometer_string text) { return text.data == nullptr ? std::string() : std::string(text.data, text.size); }
+
+void host_log(void*, uint32_t level, lagometer_string message) noexcept {
+  const Lent lent;
+  static constexpr const char* kNames[] = {"debug", "info", "warning", "error"};
+  std::fprintf(stderr, "%s: %.*s\n", kNames[std::min<uint32_t>(level, 3)], static_cast<int>(message.size), message.data);
+}
+
+int64_t host_now(void*) noexcept { return now_ns(); }
+
+// Layer stamps are kept once the extension "stamps/1" is there to ask for them; until then they are dropped here.
+void host_stamp(void*, void*, uint32_t, uint64_t, int64_t) noexcept {}
+
+void host_thread_begin(void*, uint32_t, lagometer_string name) noexcept {
+  char shortened[16] = {};
+  std::copy_n(name.data, std::min<uint64_t>(name.size, 15), shortened);
+  pthread_setname_np(pthread_self(), shortened);
+}
+
+void host_thread_end(void*) noexcept {}
+
+void host_fail(void*, lagometer_string message) noexcept {
+  const Lent lent;
+  if (call_depth > 0) {
+    thread_failure = text_of(message);
+    return;
+  }
+  const std::lock_guard lock(broken_mutex);
+  if (broken.empty()) broken = text_of(message);
+}
+
+const lagometer_host kHost = {.size = sizeof(lagometer_host),
+                              .abi_version = LAGOMETER_ABI_VERSION,
+                              .self = nullptr,
+                              .log = host_log,
+                              .now_ns = host_now,
+                              .stamp = host_stamp,
+                              .thread_begin = host_thread_begin,
+                              .thread_end = host_thread_end,
+                              .fail = host_fail};
+
+void append(void* user, lagometer_string text) { static_cast<std::string*>(user)->append(text.data, text.size); }
+
+}  // namespace
+
+InCall::InCall() noexcept { ++call_depth; }
+InCall::~InCall() { --call_depth; }
+
+Adapter::Adapter(const std::string& library) {
+  const InCall in_call;
+  void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) throw AdapterError(std::string("can't open the adapter: ") + dlerror());
+  using Entry = const lagometer_adapter_table* (*)(const lagometer_host*);
+  const auto entry = reinterpret_cast<Entry>(dlsym(handle, "lagometer_adapter"));
+  if (entry == nullptr) throw AdapterError(library + " is no adapter: it has no symbol lagometer_adapter");
+  table_ = entry(&kHost);
+  if (table_ == nullptr) {
+    throw AdapterError(library + " can't work with ABI version " + std::to_string(LAGOMETER_ABI_VERSION) + " of this worker");
+  }
+  if (table_->abi_version < 1 || table_->size < sizeof(lagometer_adapter_table)) {
+    throw AdapterError(library + " offers a table of " + std::to_string(table_->size) + " bytes, this worker needs " +
+                       std::to_string(sizeof(lagometer_adapter_table)));
+  }
+}
+
+std::string Adapter::name() const { return text_of(table_->name); }
+
+std::string Adapter::probe(std::string_view options) const {
+  std::string result;
+  check("probe", [&] { return table_->probe(to_c(options), append, &result); });
+  return result;
+}
+
+std::string Adapter::describe(uint32_t kind, const void* object) const {
+  std::string result;
+  check("describe", [&] { return table_->describe(kind, object, append, &result); });
+  return result;
+}
+
+void check(const char* what, const std::function<lagometer_status()>& call) {
+  const InCall in_call;
+  thread_failure.clear();
+  const lagometer_status status = call();
+  if (status >= 0) return;
+  throw AdapterError(std::string(what) + " failed (status " + std::to_string(status) +
+                     "): " + (thread_failure.empty() ? "the adapter gave no reason" : thread_failure));
+}
+
+std::string asynchronous_failure() {
+  const std::lock_guard lock(broken_mutex);
+  return broken;
+}
+
+std::string last_failure() { return thread_failure; }
+
+}  // namespace lagometer::engine

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loads adapters and keeps their side of the contract in adapter.h: sizes and versions checked, failures given their text.
+#pragma once
+
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "lagometer/adapter.h"
+
+namespace lagometer::engine {
+
+/// An adapter could not be loaded, or a call failed; the text is the adapter's own.
+class AdapterError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// One library, loaded for the life of the process. Copies share it.
+class Adapter {
+ public:
+  /// Opens RTLD_NOW | RTLD_LOCAL. Throws AdapterError: file missing, no symbol, other ABI, table too small.
+  explicit Adapter(const std::string& library);
+
+  [[nodiscard]] const lagometer_adapter_table& table() const noexcept { return *table_; }
+  [[nodiscard]] std::string name() const;
+  /// JSON text. `options` is a JSON object.
+  [[nodiscard]] std::string probe(std::string_view options) const;
+  [[nodiscard]] std::string describe(uint32_t kind, const void* object) const;
+
+ private:
+  const lagometer_adapter_table* table_ = nullptr;
+};
+
+/// Makes a call that returns a status; throws AdapterError with the adapter's own words if that is negative.
+void check(const char* what, const std::function<lagometer_status()>& call);
+
+/// What an adapter reported as broken outside any call ("" if nothing): the trial can't go on.
+std::string asynchronous_failure();
+
+/// Marks this thread as being inside a call or callback while it exists, so that host->fail belongs to that call.
+class InCall {
+ public:
+  InCall() noexcept;
+  ~InCall();
+  InCall(const InCall&) = delete;
+  InCall& operator=(const InCall&) = delete;
+};
+
+/// The words that the last failed call on this thread left.
+std::string last_failure();
+
+inline lagometer_string to_c(std::string_view text) noexcept { return {text.data(), text.size()}; }
+
+}  // namespace lagometer::engine

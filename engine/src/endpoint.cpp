@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "endpoint.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "adapter_host.hpp"
+#include "clock.hpp"
+#include "guard.hpp"
+
+namespace lagometer::engine {
+
+void FailureFlag::raise(const char* what) noexcept {
+  int none = 0;
+  if (!state_.compare_exchange_strong(none, 1)) return;
+  const Lent lent;
+  const std::string text = std::string(what) + ": " + last_failure();
+  std::copy_n(text.data(), std::min(text.size(), text_.size() - 1), text_.data());
+  state_.store(2, std::memory_order_release);
+}
+
+std::string FailureFlag::text() const { return state_.load(std::memory_order_acquire) == 2 ? text_.data() : ""; }
+
+lagometer_status Output::fill_and_commit(Envelope envelope, uint64_t bytes, SentRecord& record) noexcept {
+  lagometer_message message{};
+  message.size = sizeof message;
+  message.abi_version = LAGOMETER_ABI_VERSION;
+  lagometer_status status;
+  {
+    const Lent lent;
+    status = table_.borrow(writer_, bytes, &message);
+  }
+  if (status != LAGOMETER_OK) return status;
+  origin_ = message.origin;
+  if (touch_write_) {
+    touch_write(message.regions[0].data, message.regions[0].size, kCacheLineBytes, envelope.sequence);
+    for (uint32_t region = 1; region < message.region_count; ++region) {
+      touch_write(message.regions[region].data, message.regions[region].size, 0, envelope.sequence);
+    }
+  }
+  write_envelope(message.regions[0].data, envelope);
+  record.cpu_publish = current_cpu();
+  record.publish_ns = now_ns();
+  {
+    const Lent lent;
+    status = table_.commit(writer_, &message);
+  }
+  record.published_ns = now_ns();
+  record.cpu_published = current_cpu();
+  return status;
+}
+
+void Output::publish(int64_t intended_ns, std::span<const Cause> causes, std::optional<uint64_t> echo) noexcept {
+  SentRecord record{};
+  record.sequence = echo.value_or(next_sequence_);
+  record.intended_ns = intended_ns;
+  record.cpu_publish = kCpuUnknown;
+  record.cpu_published = kCpuUnknown;
+  const Envelope envelope{.kind = static_cast<uint8_t>(MessageKind::data), .stream = plan_.stream, .sequence = record.sequence};
+  const lagometer_status status = fill_and_commit(envelope, plan_.payload_bytes, record);
+  stamping_path();
+  ++next_sequence_;
+  last_sequence_ = record.sequence;
+  if (status == LAGOMETER_OK) [[likely]] {
+    ++sent_count_;
+  } else {
+    if (status < 0) failure_.raise("sending");
+    record.status = static_cast<uint32_t>(status < 0 ? SendStatus::failed : SendStatus::rejected);
+    ++rejected_count_;
+    if (record.publish_ns == 0) record.publish_ns = now_ns();
+  }
+  record.cause_count = static_cast<uint32_t>(causes.size());
+  if (!causes.empty()) {
+    record.cause_stream = causes.front().stream;
+    record.cause_sequence = causes.front().sequence;
+  }
+  if (causes.size() > 1) {
+    record.first_cause = causes_.count();
+    for (const Cause& cause : causes) causes_.append({.sequence = cause.sequence, .stream = cause.stream, .zero = 0});
+  }
+  sent_.append(record);
+}
+
+void Output::send_probe() {
+  const Envelope envelope{.kind = static_cast<uint8_t>(MessageKind::probe), .stream = plan_.stream, .sequence = probe_sequence_++};
+  SentRecord unused{};
+  const uint64_t bytes = plan_.type == "fixed" ? plan_.payload_bytes : uint64_t{LAGOMETER_ENVELOPE_BYTES};
+  const lagometer_status status = fill_and_commit(envelope, bytes, unused);
+  if (status < 0) failure_.raise("sending a probe");
+}
+
+Input::Input(const ReaderPlan& plan, const lagometer_adapter_table& table, TouchPlan touch, FailureFlag& failure)
+    : plan_(plan), table_(table), touch_(touch), failure_(failure), seen_(plan.streams.size()) {
+  for (lagometer_sample& sample : batch_) {
+    sample.size = sizeof sample;
+    sample.abi_version = LAGOMETER_ABI_VERSION;
+  }
+}
+
+std::span<lagometer_sample> Input::take() noexcept {
+  taken_ = 0;
+  lagometer_status status;
+  {
+    const Lent lent;
+    status = table_.take(reader_, batch_.data(), sizeof(lagometer_sample), kBatch, &taken_);
+  }
+  if (status < 0) [[unlikely]] {
+    failure_.raise("taking");
+    taken_ = 0;
+  }
+  return {batch_.data(), taken_};
+}
+
+void Input::release() noexcept {
+  if (taken_ == 0) return;
+  const Lent lent;
+  table_.release(reader_, batch_.data(), sizeof(lagometer_sample), taken_);
+}
+
+std::optional<Envelope> Input::open(const lagometer_sample& sample) noexcept {
+  if ((sample.flags & LAGOMETER_SAMPLE_NOT_DATA) != 0) return std::nullopt;
+  if (sample.region_count > 0 && sample.regions[0].size >= LAGOMETER_ENVELOPE_BYTES) {
+    const Envelope envelope = read_envelope(sample.regions[0].data);
+    if (envelope.magic == kEnvelopeMagic && envelope.version == kEnvelopeVersion) return envelope;
+  }
+  ++corrupted_count_;
+  return std::nullopt;
+}
+
+void Input::note_probe(uint32_t stream) noexcept {
+  for (size_t index = 0; index < plan_.streams.size(); ++index) {
+    if (plan_.streams[index] == stream) seen_[index].store(true, std::memory_order_release);
+  }
+}
+
+bool Input::read_payload(const lagometer_sample& sample, const Envelope& envelope, ReceivedRecord& record) noexcept {
+  ++received_count_;
+  uint64_t bytes = 0;
+  for (uint32_t region = 0; region < sample.region_count; ++region) {
+    bytes += sample.regions[region].size;
+    if (touch_.read) byte_sum_ += touch_read(sample.regions[region].data, sample.regions[region].size);
+  }
+  record.payload_bytes = static_cast<uint32_t>(bytes);
+  bool whole = bytes == plan_.payload_bytes;
+  if (whole && touch_.read && touch_.write && sample.region_count == 1 && bytes >= 2 * kCacheLineBytes) {
+    const uint64_t last_line = (bytes - 1) / kCacheLineBytes * kCacheLineBytes;
+    whole = sample.regions[0].data[last_line] == static_cast<uint8_t>(envelope.sequence);
+  }
+  if (!whole) {
+    ++corrupted_count_;
+    record.flags |= kReceivedCorrupted;
+  }
+  return whole;
+}
+
+std::vector<uint32_t> Input::missing() const {
+  std::vector<uint32_t> streams;
+  for (size_t index = 0; index < seen_.size(); ++index) {
+    if (!seen_[index].load(std::memory_order_acquire)) streams.push_back(plan_.streams[index]);
+  }
+  return streams;
+}
+
+}  // namespace lagometer::engine

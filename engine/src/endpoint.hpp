@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// A writer and a reader as the engine uses them: the adapter's object, what is counted and recorded about it.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "envelope.hpp"
+#include "lagometer/adapter.h"
+#include "plan.hpp"
+#include "recorder.hpp"
+
+namespace lagometer::engine {
+
+struct Cause {
+  uint32_t stream = 0;
+  uint64_t sequence = 0;
+};
+
+/// Set by any thread on the first failure of a call between warm-up and drain; read by the main thread.
+class FailureFlag {
+ public:
+  void raise(const char* what) noexcept;
+  [[nodiscard]] std::string text() const;
+
+ private:
+  std::atomic<int> state_{0};  // 0 none, 1 being written, 2 readable
+  std::array<char, 512> text_{};
+};
+
+/// One publisher on one topic. One thread at a time.
+class Output {
+ public:
+  Output(const WriterPlan& plan, const lagometer_adapter_table& table, TouchPlan touch, FailureFlag& failure)
+      : plan_(plan), table_(table), touch_write_(touch.write), failure_(failure) {}
+
+  void attach(lagometer_writer* writer) noexcept { writer_ = writer; }
+  void record_into(Lane<SentRecord> sent, Lane<CauseRecord> causes) noexcept {
+    sent_ = sent;
+    causes_ = causes;
+  }
+
+  /// Fills, stamps, sends and records one message. `intended_ns` 0: there was no schedule. `echo`: the sequence to use.
+  void publish(int64_t intended_ns, std::span<const Cause> causes, std::optional<uint64_t> echo = std::nullopt) noexcept;
+  /// A message that says "I am here"; outside the measured phases.
+  void send_probe();
+
+  [[nodiscard]] const WriterPlan& plan() const noexcept { return plan_; }
+  [[nodiscard]] const lagometer_adapter_table& table() const noexcept { return table_; }
+  [[nodiscard]] lagometer_writer* handle() const noexcept { return writer_; }
+  [[nodiscard]] uint64_t last_sequence() const noexcept { return last_sequence_; }
+  [[nodiscard]] uint64_t sent() const noexcept { return sent_count_; }
+  [[nodiscard]] uint64_t rejected() const noexcept { return rejected_count_; }
+  [[nodiscard]] uint32_t origin() const noexcept { return origin_; }
+  [[nodiscard]] bool recorder_full() const noexcept { return sent_.full(); }
+
+ private:
+  lagometer_status fill_and_commit(Envelope envelope, uint64_t bytes, SentRecord& record) noexcept;
+
+  WriterPlan plan_;
+  const lagometer_adapter_table& table_;
+  bool touch_write_;
+  FailureFlag& failure_;
+  lagometer_writer* writer_ = nullptr;
+  Lane<SentRecord> sent_;
+  Lane<CauseRecord> causes_;
+  uint64_t next_sequence_ = 0;
+  uint64_t last_sequence_ = 0;
+  uint64_t probe_sequence_ = 0;
+  uint64_t sent_count_ = 0;
+  uint64_t rejected_count_ = 0;
+  uint32_t origin_ = 0;
+};
+
+/// One subscriber on one topic. One thread at a time, but for missing().
+class Input {
+ public:
+  static constexpr uint32_t kBatch = 8;
+
+  Input(const ReaderPlan& plan, const lagometer_adapter_table& table, TouchPlan touch, FailureFlag& failure);
+
+  void attach(lagometer_reader* reader) noexcept { reader_ = reader; }
+  void record_into(Lane<ReceivedRecord> received) noexcept { received_ = received; }
+
+  /// Takes what is there into the batch. [blocks: never]
+  std::span<lagometer_sample> take() noexcept;
+  void release() noexcept;
+
+  /// What a sample holds: an envelope, or nothing if it is not ours (then counted as corrupted).
+  std::optional<Envelope> open(const lagometer_sample& sample) noexcept;
+  /// Notes that a probe came.
+  void note_probe(uint32_t stream) noexcept;
+  /// Reads the payload as the plan's touch says; false if it is not what the sender wrote.
+  bool read_payload(const lagometer_sample& sample, const Envelope& envelope, ReceivedRecord& record) noexcept;
+  void record(const ReceivedRecord& record) noexcept { received_.append(record); }
+
+  /// Streams that no probe came from yet. [thread: any]
+  [[nodiscard]] std::vector<uint32_t> missing() const;
+  [[nodiscard]] const ReaderPlan& plan() const noexcept { return plan_; }
+  [[nodiscard]] const lagometer_adapter_table& table() const noexcept { return table_; }
+  [[nodiscard]] lagometer_reader* handle() const noexcept { return reader_; }
+  [[nodiscard]] uint64_t received() const noexcept { return received_count_; }
+  [[nodiscard]] uint64_t corrupted() const noexcept { return corrupted_count_; }
+  [[nodiscard]] bool recorder_full() const noexcept { return received_.full(); }
+
+ private:
+  ReaderPlan plan_;
+  const lagometer_adapter_table& table_;
+  TouchPlan touch_;
+  FailureFlag& failure_;
+  lagometer_reader* reader_ = nullptr;
+  Lane<ReceivedRecord> received_;
+  std::array<lagometer_sample, kBatch> batch_{};
+  uint32_t taken_ = 0;
+  std::vector<std::atomic<bool>> seen_;  // parallel to plan_.streams
+  uint64_t received_count_ = 0;
+  uint64_t corrupted_count_ = 0;
+  uint64_t byte_sum_ = 0;
+};
+
+}  // namespace lagometer::engine

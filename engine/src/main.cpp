@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// lagometer-worker: carries out one plan. Walks the phases create → discover → warm-up → measure → drain → tear down and
+// says on its pipe where it is (docs/PROTOCOL.md).
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string_view>
+
+#include "control.hpp"
+#include "realtime.hpp"
+#include "session.hpp"
+
+#ifndef LAGOMETER_VERSION
+#error "the build says which version this is"
+#endif
+
+namespace lagometer::engine {
+namespace {
+
+using nlohmann::json;
+
+/// Ends the trial: the phase is the walker's, the reason one of the protocol's.
+struct Failure {
+  const char* reason;
+  std::string message;
+  json missing = json::array();
+};
+/// The conductor wants no more of this worker.
+struct Dismissed {};
+
+struct Usage {
+  int64_t cpu_ns = 0;
+  long voluntary = 0;
+  long involuntary = 0;
+};
+
+Usage usage_now() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return {int64_t{time.tv_sec} * kNanosecondsPerSecond + time.tv_nsec, usage.ru_nvcsw, usage.ru_nivcsw};
+}
+
+json threads_json() {
+  json result = json::array();
+  for (const ThreadFacts& thread : read_threads()) {
+    result.push_back({{"tid", thread.id}, {"name", thread.name}, {"policy", thread.policy}, {"priority", thread.priority},
+                      {"cpus", thread.cpus}, {"timer_slack_ns", thread.timer_slack_ns}});
+  }
+  return result;
+}
+
+class Worker {
+ public:
+  Worker(Control& control, const Plan& plan) : control_(control), plan_(plan) {}
+
+  int run() {
+    try {
+      walk();
+      return 0;
+    } catch (const Failure& failure) {
+      return fail(failure.reason, failure.message, failure.missing);
+    } catch (const Dismissed&) {
+      session_.reset();
+      control_.send({{"event", "bye"}});
+      return 0;
+    } catch (const SchedulingRefused& error) {
+      return fail("scheduling-refused", error.what(), json::array());
+    } catch (const AdapterError& error) {
+      return fail("adapter-failed", error.what(), json::array());
+    } catch (const std::bad_alloc&) {
+      return fail("no-memory", "out of memory", json::array());
+    } catch (const std::exception& error) {
+      return fail("internal", error.what(), json::array());
+    }
+  }
+
+ private:
+  void walk() {
+    control_.send({{"event", "hello"}, {"protocol", 1}, {"worker", plan_.worker}, {"pid", getpid()}, {"version", LAGOMETER_VERSION}});
+    if (plan_.standalone) control_.ignore_end_of_input();
+    create();
+    const int64_t at_ns = discover();
+    const json done = measure(at_ns);
+    tear_down(done);
+  }
+
+  void create() {
+    phase_ = "create";
+    warnings_ = apply_scheduling(plan_);
+    const char* records = std::getenv("LAGOMETER_RECORDS_FD");
+    session_ = std::make_unique<Session>(plan_, records == nullptr ? -1 : std::atoi(records));
+    control_.send({{"event", "ready"},
+                   {"adapters", session_->describe_adapters()},
+                   {"settings", session_->describe_settings()},
+                   {"scheduling", {{"threads", threads_json()}}},
+                   {"warnings", warnings_}});
+  }
+
+  /// Sends probes until all readers heard all they expect and the conductor says go; returns the common start.
+  int64_t discover() {
+    phase_ = "discover";
+    constexpr int64_t kProbeFirst_ns = 1'000'000;
+    constexpr int64_t kProbeSlowest_ns = 50'000'000;
+    constexpr int64_t kHeadStart_ns = 5'000'000;
+    const int64_t begin_ns = now_ns();
+    int64_t interval_ns = kProbeFirst_ns;
+    bool matched = false;
+    for (;;) {
+      session_->send_probes();
+      check_failure();
+      const int64_t next_ns = now_ns() + interval_ns;
+      interval_ns = std::min(interval_ns * 5 / 4, kProbeSlowest_ns);
+      do {
+        if (!matched && session_->missing().empty()) {
+          matched = true;
+          control_.send({{"event", "matched"}, {"elapsed_ns", now_ns() - begin_ns}});
+          if (plan_.standalone) return now_ns() + kHeadStart_ns;
+        }
+        // While it waits for its peers' probes it looks often; once matched, only the conductor's word matters.
+        const int64_t until_ns = matched ? next_ns : std::min(next_ns, now_ns() + kProbeFirst_ns / 2);
+        if (const auto command = control_.wait(until_ns)) {
+          if (command->kind != Command::Kind::go) dismissed(*command);
+          if (!matched) throw Failure{"internal", "told to go before it was matched"};
+          return command->at_ns;
+        }
+      } while (now_ns() < next_ns);
+      if (!matched && now_ns() - begin_ns > plan_.discovery_timeout_ns) report_missing();
+    }
+  }
+
+  [[noreturn]] void report_missing() {
+    const json missing = session_->missing();
+    std::string text = "no probe came within " + std::to_string(plan_.discovery_timeout_ns / 1'000'000) + " ms:";
+    for (const json& reader : missing) {
+      text += " node " + reader["node"].get<std::string>() + " on topic " + reader["topic"].get<std::string>() + " misses streams " +
+              reader["streams"].dump() + ";";
+    }
+    throw Failure{"endpoints-missing", text, missing};
+  }
+
+  /// Leaves the nodes alone until `until_ns`, with an ear on the conductor.
+  void sleep_until(int64_t until_ns) {
+    if (const auto command = control_.wait(until_ns)) dismissed(*command);
+  }
+
+  [[noreturn]] void dismissed(const Command& command) {
+    if (command.kind == Command::Kind::go) throw Failure{"internal", "told to go twice"};
+    if (command.kind == Command::Kind::end_of_input) _exit(1);  // the conductor is gone; the kernel cleans up best
+    throw Dismissed{};
+  }
+
+  void check_failure() const {
+    if (const std::string text = session_->failure(); !text.empty()) throw Failure{"adapter-failed", text};
+  }
+
+  json measure(int64_t at_ns) {
+    phase_ = "warm-up";
+    const int64_t begin_ns = at_ns + plan_.warmup_ns;
+    const int64_t end_ns = begin_ns + plan_.measure_ns;
+    const int64_t drained_ns = end_ns + plan_.drain_ns;
+    session_->start(at_ns, end_ns);
+    sleep_until(begin_ns);
+    phase_ = "measure";
+    const Usage before = usage_now();
+    sleep_until(end_ns);
+    const Usage after = usage_now();
+    phase_ = "drain";
+    sleep_until(drained_ns);
+    const json threads = threads_json();
+    session_->stop();
+    check_failure();
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return {{"event", "done"}, {"at_ns", at_ns}, {"measure_begin_ns", begin_ns}, {"measure_end_ns", end_ns}, {"drain_end_ns", drained_ns},
+            {"cpu_ns", after.cpu_ns - before.cpu_ns},
+            {"context_switches", {{"voluntary", after.voluntary - before.voluntary}, {"involuntary", after.involuntary - before.involuntary}}},
+            {"resident_bytes_max", usage.ru_maxrss * 1024},
+            {"threads", threads}, {"writers", session_->describe_writers()}, {"readers", session_->describe_readers()},
+            {"warnings", json::array()}};
+  }
+
+  void tear_down(const json& done) {
+    phase_ = "tear-down";
+    control_.send(done);
+    if (!plan_.standalone || !control_.output_is_terminal()) control_.send_block(session_->recorder().packed());
+    session_.reset();
+    control_.send({{"event", "bye"}});
+  }
+
+  int fail(const char* reason, const std::string& message, const json& missing) {
+    json event = {{"event", "failed"}, {"phase", phase_}, {"reason", reason}, {"message", message}};
+    if (!missing.empty()) event["missing"] = missing;
+    control_.send(event);
+    // A broken adapter may hang in its destructors; the process's end frees all the same.
+    std::fflush(stderr);
+    _exit(1);
+  }
+
+  Control& control_;
+  Plan plan_;
+  const char* phase_ = "plan";
+  std::vector<std::string> warnings_;
+  std::unique_ptr<Session> session_;
+};
+
+int conducted() {
+  Control control;
+  std::string text;
+  try {
+    text = control.read_plan();
+    return Worker(control, parse_plan(text)).run();
+  } catch (const PlanError& error) {
+    control.send({{"event", "failed"}, {"phase", "plan"}, {"reason", "bad-plan"}, {"message", error.what()}});
+  } catch (const std::exception& error) {
+    control.send({{"event", "failed"}, {"phase", "plan"}, {"reason", "bad-plan"}, {"message", error.what()}});
+  }
+  return 2;
+}
+
+int probe(const char* library) {
+  Control control;
+  try {
+    control.send(json::parse(Adapter(library).probe("{}")));
+    return 0;
+  } catch (const std::exception& error) {
+    control.send({{"error", error.what()}});
+    return 1;
+  }
+}
+
+constexpr const char* kHelp =
+    "usage: lagometer-worker < plan.json      carry out a plan (one JSON object on one line; docs/PROTOCOL.md)\n"
+    "       lagometer-worker --probe LIBRARY  ask an adapter what it is\n"
+    "       lagometer-worker --version\n"
+    "A plan to try: lagometer plan studies/tiny.yaml --worker 'null/*' 0 | lagometer-worker\n";
+
+int run(int count, char** arguments) {
+  const std::string_view first = count > 1 ? arguments[1] : "";
+  if (count == 1) return conducted();
+  if (first == "--probe" && count == 3) return probe(arguments[2]);
+  if (first == "--version" && count == 2) return std::printf("lagometer-worker %s\n", LAGOMETER_VERSION) > 0 ? 0 : 1;
+  const bool asked = first == "--help" && count == 2;
+  std::fputs(kHelp, asked ? stdout : stderr);
+  return asked ? 0 : 2;
+}
+
+}  // namespace
+}  // namespace lagometer::engine
+
+int main(int count, char** arguments) { return lagometer::engine::run(count, arguments); }

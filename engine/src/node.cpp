@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node.hpp"
+
+#include <algorithm>
+
+#include "clock.hpp"
+#include "guard.hpp"
+
+namespace lagometer::engine {
+
+namespace {
+
+// Busy time by the wall: a node that is preempted while it works is late, as it would be in a robot.
+void busy_for(int64_t work_ns) noexcept {
+  if (work_ns == 0) return;
+  const int64_t end_ns = now_ns() + work_ns;
+  while (now_ns() < end_ns) {
+  }
+}
+
+}  // namespace
+
+void Node::prepare(lagometer_waitset* waitset, const lagometer_adapter_table* waitset_table) {
+  waitset_ = waitset;
+  waitset_table_ = waitset_table;
+  for (const RulePlan& plan : plan_.rules) {
+    Rule rule{.plan = plan, .causes = {}, .fresh = {}};
+    rule.causes.resize(plan.readers.size());
+    rule.fresh.resize(plan.readers.size(), false);
+    scheduled_ = scheduled_ || plan.trigger == Trigger::timer || plan.trigger == Trigger::closed_loop;
+    rules_.push_back(std::move(rule));
+  }
+  resent_.resize(plan_.writers.size(), 0);
+  shared_ = plan_.dispatch == Dispatch::listener && (scheduled_ || inputs.size() > 1);
+}
+
+void Node::on_data(Input& input) noexcept {
+  const Arrival arrival{.signalled_ns = now_ns(), .woken_ns = 0, .cpu_signalled = current_cpu()};
+  if (stage_.stopped.load(std::memory_order_relaxed)) return;
+  if (!shared_) return drain(input, arrival);
+  lock_.lock();
+  drain(input, arrival);
+  lock_.unlock();
+}
+
+void Node::drain(Input& input, const Arrival& arrival) noexcept {
+  const Measuring measuring(stage_.running());
+  for (;;) {
+    const std::span<lagometer_sample> samples = input.take();
+    if (samples.empty()) return;
+    ReceivedRecord record{};
+    record.taken_ns = now_ns();
+    record.cpu_taken = current_cpu();
+    record.woken_ns = arrival.woken_ns;
+    stamping_path();
+    for (const lagometer_sample& sample : samples) {
+      const std::optional<Envelope> envelope = input.open(sample);
+      if (!envelope) continue;
+      if (envelope->kind == static_cast<uint8_t>(MessageKind::probe)) {
+        input.note_probe(envelope->stream);
+        continue;
+      }
+      ReceivedRecord own = record;
+      own.signalled_ns = sample.signalled_ns != 0 ? sample.signalled_ns : arrival.signalled_ns;
+      own.cpu_signalled = sample.signalled_ns != 0 ? static_cast<uint16_t>(sample.signalled_cpu) : arrival.cpu_signalled;
+      handle(input, sample, *envelope, own);
+    }
+    const bool more = samples.size() == Input::kBatch;
+    input.release();
+    if (!more) return;
+  }
+}
+
+void Node::handle(Input& input, const lagometer_sample& sample, const Envelope& envelope, ReceivedRecord& record) noexcept {
+  record.sequence = envelope.sequence;
+  record.stream = envelope.stream;
+  record.middleware_sequence = sample.middleware_sequence;
+  const bool whole = input.read_payload(sample, envelope, record);
+  const auto index = static_cast<uint32_t>(&input - &inputs.front());
+  if (whole) {
+    const Cause cause{.stream = envelope.stream, .sequence = envelope.sequence};
+    for (Rule& rule : rules_) {
+      const auto found = std::find(rule.plan.readers.begin(), rule.plan.readers.end(), index);
+      if (found != rule.plan.readers.end()) apply(rule, static_cast<size_t>(found - rule.plan.readers.begin()), cause, record);
+    }
+  }
+  if (record.handled_ns == 0) record.handled_ns = now_ns();
+  input.record(record);
+}
+
+void Node::apply(Rule& rule, size_t position, const Cause& cause, ReceivedRecord& record) noexcept {
+  rule.causes[position] = cause;
+  rule.fresh[position] = true;
+  switch (rule.plan.trigger) {
+    case Trigger::timer:
+      return;  // the newest message is remembered; the timer fires
+    case Trigger::all:
+      if (std::find(rule.fresh.begin(), rule.fresh.end(), false) != rule.fresh.end()) return;
+      std::fill(rule.fresh.begin(), rule.fresh.end(), false);
+      busy_for(rule.plan.work_ns);
+      record.handled_ns = now_ns();
+      return publish_all(rule, rule.causes, std::nullopt);
+    case Trigger::any:
+      busy_for(rule.plan.work_ns);
+      record.handled_ns = now_ns();
+      return publish_all(rule, {&cause, 1}, rule.plan.echo ? std::optional(cause.sequence) : std::nullopt);
+    case Trigger::closed_loop:
+      if (!rule.awaiting || cause.sequence != outputs[rule.plan.writers.front()].last_sequence()) return;
+      rule.awaiting = false;
+      busy_for(rule.plan.work_ns);
+      record.handled_ns = now_ns();
+      return fire_closed_loop(rule, false);
+  }
+}
+
+void Node::publish_all(const Rule& rule, std::span<const Cause> causes, std::optional<uint64_t> echo) noexcept {
+  for (const uint32_t writer : rule.plan.writers) outputs[writer].publish(0, causes, echo);
+}
+
+bool Node::loop_ended(const Rule& rule) const noexcept {
+  if (rule.plan.messages_max != 0 && rule.cycles >= rule.plan.messages_max) return true;
+  const auto full = [this](uint32_t writer) { return outputs[writer].recorder_full(); };
+  return std::any_of(rule.plan.writers.begin(), rule.plan.writers.end(), full);
+}
+
+void Node::fire_closed_loop(Rule& rule, bool timed_out) noexcept {
+  const int64_t time_ns = now_ns();
+  if (time_ns >= stage_.source_stop_ns.load(std::memory_order_relaxed) || loop_ended(rule)) {
+    rule.next_due_ns = kNever_ns;
+    return;
+  }
+  for (const uint32_t writer : rule.plan.writers) {
+    if (timed_out) ++resent_[writer];
+    rule.awaiting = true;  // before the message leaves: the reply may come on another thread
+    rule.next_due_ns = time_ns + rule.plan.timeout_ns;
+    ++rule.cycles;
+    outputs[writer].publish(0, {});
+  }
+}
+
+void Node::fire_timer(Rule& rule) noexcept {
+  busy_for(rule.plan.work_ns);
+  // A timer's message is caused by the newest message of each reader it lists; without one it is a root.
+  Cause causes[64];
+  size_t count = 0;
+  for (size_t position = 0; position < rule.causes.size() && count < std::size(causes); ++position) {
+    if (rule.fresh[position]) causes[count++] = rule.causes[position];
+  }
+  for (const uint32_t writer : rule.plan.writers) outputs[writer].publish(rule.next_due_ns, {causes, count});
+  ++rule.cycles;
+  rule.next_due_ns += rule.plan.period_ns;
+}
+
+void Node::begin_schedules(int64_t start_ns) noexcept {
+  for (Rule& rule : rules_) {
+    if (rule.plan.trigger == Trigger::timer) rule.next_due_ns = start_ns + rule.plan.offset_ns;
+    else rule.next_due_ns = rule.plan.trigger == Trigger::closed_loop ? start_ns : kNever_ns;
+  }
+}
+
+int64_t Node::next_due_ns() const noexcept {
+  int64_t next = kNever_ns;
+  const int64_t stop_ns = stage_.source_stop_ns.load(std::memory_order_relaxed);
+  for (const Rule& rule : rules_) {
+    const bool ended = rule.plan.trigger == Trigger::timer && rule.next_due_ns >= stop_ns;
+    if (!ended) next = std::min(next, rule.next_due_ns);
+  }
+  return next;
+}
+
+void Node::fire_due(int64_t time_ns) noexcept {
+  const int64_t stop_ns = stage_.source_stop_ns.load(std::memory_order_relaxed);
+  for (Rule& rule : rules_) {
+    // Open loop: a late timer sends all that is overdue, each with its own intended time.
+    while (rule.plan.trigger == Trigger::timer && rule.next_due_ns <= time_ns && rule.next_due_ns < stop_ns &&
+           !stage_.stopped.load(std::memory_order_relaxed)) {
+      fire_timer(rule);
+    }
+    if (rule.plan.trigger == Trigger::closed_loop && rule.next_due_ns <= time_ns) fire_closed_loop(rule, rule.awaiting);
+  }
+}
+
+}  // namespace lagometer::engine

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// One node: takes messages, applies its rules, publishes. What happens when is decided here; how a thread gets here
+// (waitset, poll, listener, timer) is the node's loop.
+#pragma once
+
+#include <deque>
+#include <thread>
+#include <vector>
+
+#include "endpoint.hpp"
+#include "stage.hpp"
+
+namespace lagometer::engine {
+
+/// How a message came to this thread; 0 and kCpuUnknown where that could not be observed.
+struct Arrival {
+  int64_t signalled_ns = 0;
+  int64_t woken_ns = 0;
+  uint16_t cpu_signalled = kCpuUnknown;
+};
+
+class Node {
+ public:
+  Node(const NodePlan& plan, Stage& stage, FailureFlag& failure) : plan_(plan), stage_(stage), failure_(failure) {}
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  /// Endpoints in the order of the plan; then prepare() once.
+  std::deque<Input> inputs;
+  std::deque<Output> outputs;
+  void prepare(lagometer_waitset* waitset, const lagometer_adapter_table* waitset_table);
+
+  /// Starts the node's own thread, if its dispatch and rules need one.
+  void start();
+  /// Wakes the thread so that it sees the stage; join() then returns soon.
+  void wake() noexcept;
+  void join();
+
+  /// The listener's entry for one input. [thread: the middleware's]
+  void on_data(Input& input) noexcept;
+
+  [[nodiscard]] const NodePlan& plan() const noexcept { return plan_; }
+  [[nodiscard]] uint64_t resent(uint32_t writer) const noexcept { return resent_[writer]; }
+
+ private:
+  struct Rule {
+    RulePlan plan;
+    std::vector<Cause> causes;  // parallel to plan.readers: the newest message of each
+    std::vector<bool> fresh;    // parallel to plan.readers
+    int64_t next_due_ns = 0;    // timer: intended time of the next message; closed loop: when to send again
+    uint64_t cycles = 0;
+    bool awaiting = false;
+  };
+
+  void thread_main();
+  void run_waiting() noexcept;
+  void run_polling() noexcept;
+  void run_timers_only() noexcept;
+  void begin_schedules(int64_t start_ns) noexcept;
+  [[nodiscard]] int64_t next_due_ns() const noexcept;
+  void fire_due(int64_t time_ns) noexcept;
+  void fire_timer(Rule& rule) noexcept;
+  void fire_closed_loop(Rule& rule, bool timed_out) noexcept;
+  void drain(Input& input, const Arrival& arrival) noexcept;
+  void handle(Input& input, const lagometer_sample& sample, const Envelope& envelope, ReceivedRecord& record) noexcept;
+  void apply(Rule& rule, size_t position, const Cause& cause, ReceivedRecord& record) noexcept;
+  void publish_all(const Rule& rule, std::span<const Cause> causes, std::optional<uint64_t> echo) noexcept;
+  [[nodiscard]] bool loop_ended(const Rule& rule) const noexcept;
+
+  NodePlan plan_;
+  Stage& stage_;
+  FailureFlag& failure_;
+  lagometer_waitset* waitset_ = nullptr;
+  const lagometer_adapter_table* waitset_table_ = nullptr;
+  std::vector<Rule> rules_;
+  std::vector<uint64_t> resent_;
+  bool scheduled_ = false;  // has rules that fire by time
+  bool shared_ = false;     // more than one thread comes here: lock
+  SpinLock lock_;
+  Parker parker_;
+  std::jthread thread_;
+};
+
+}  // namespace lagometer::engine

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// A worker's plan, typed. Its JSON form is described in docs/PROTOCOL.md and schema/plan.schema.json.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace lagometer::engine {
+
+/// What is wrong with a plan, and where: "nodes[0].rules[1].period_ns: …".
+class PlanError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+struct Qos {
+  std::optional<bool> reliable;
+  std::optional<bool> keep_all;
+  std::optional<uint32_t> depth;
+  std::optional<bool> transient_local;
+};
+
+struct EndpointPlan {
+  uint32_t context = 0;
+  std::string topic;
+  std::string type;
+  uint64_t payload_bytes = 0;
+  uint64_t capacity = 0;
+  Qos qos;
+};
+
+struct ReaderPlan : EndpointPlan {
+  std::vector<uint32_t> streams;
+};
+
+struct WriterPlan : EndpointPlan {
+  uint32_t stream = 0;
+  uint32_t subscribers = 0;
+};
+
+enum class Trigger { timer, any, all, closed_loop };
+
+struct RulePlan {
+  Trigger trigger = Trigger::any;
+  int64_t period_ns = 0;
+  int64_t offset_ns = 0;
+  int64_t timeout_ns = 0;
+  uint64_t messages_max = 0;
+  int64_t work_ns = 0;
+  bool echo = false;
+  std::vector<uint32_t> readers;
+  std::vector<uint32_t> writers;
+};
+
+enum class Dispatch { poll, waitset, listener };
+
+struct NodePlan {
+  std::string name;
+  uint32_t index = 0;
+  Dispatch dispatch = Dispatch::waitset;
+  std::vector<int> cpus;
+  std::vector<ReaderPlan> readers;
+  std::vector<WriterPlan> writers;
+  std::vector<RulePlan> rules;
+};
+
+struct AdapterPlan {
+  std::string name;
+  std::string library;
+  std::string profile;
+  std::string options;  ///< JSON text
+  std::string network;  ///< JSON text
+  std::vector<std::pair<std::string, std::string>> environment;
+};
+
+struct ContextPlan {
+  uint32_t adapter = 0;
+  uint32_t domain = 0;
+  std::string name;
+};
+
+struct SchedulingPlan {
+  bool fifo = false;
+  int priority = 0;
+  std::vector<int> cpus;
+  bool lock_memory = false;
+};
+
+struct TouchPlan {
+  bool write = true;
+  bool read = true;
+};
+
+struct Plan {
+  std::string cell;
+  uint32_t trial = 0;
+  bool standalone = false;
+  uint32_t worker = 0;
+  std::string worker_name;
+  int64_t discovery_timeout_ns = 0;
+  int64_t warmup_ns = 0;
+  int64_t measure_ns = 0;
+  int64_t drain_ns = 0;
+  SchedulingPlan scheduling;
+  std::string runtime_directory;
+  TouchPlan touch;
+  std::vector<AdapterPlan> adapters;
+  std::vector<ContextPlan> contexts;
+  std::vector<NodePlan> nodes;
+};
+
+/// Throws PlanError.
+Plan parse_plan(std::string_view text);
+
+}  // namespace lagometer::engine

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Priority, affinity and memory locking: asked for before an adapter is loaded, so that its threads inherit them, and read
+// back from every thread afterwards, so that results say what was really in force.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plan.hpp"
+
+namespace lagometer::engine {
+
+/// The plan's scheduling would starve the machine.
+class SchedulingRefused : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Applies the plan to the calling (main) thread; what the machine refuses comes back as warnings.
+std::vector<std::string> apply_scheduling(const Plan& plan);
+
+/// Pins the calling thread; empty: left as it is. False if the machine refused.
+bool pin_thread(const std::vector<int>& cpus) noexcept;
+
+struct ThreadFacts {
+  int id = 0;
+  std::string name;
+  std::string policy;
+  int priority = 0;
+  std::vector<int> cpus;
+  long timer_slack_ns = -1;  ///< -1: can't be read
+};
+
+/// Every thread of this process, as the kernel has it.
+std::vector<ThreadFacts> read_threads();
+
+}  // namespace lagometer::engine

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// The binary layout of what a worker hands over (docs/PROTOCOL.md, "The records block"). Little-endian hosts only.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+namespace lagometer::engine {
+
+static_assert(std::endian::native == std::endian::little, "the records block is little-endian");
+
+constexpr uint64_t kRecordsMagic = 0x314345524F47414Cull;  // "LAGOREC1"
+constexpr uint32_t kRecordsVersion = 1;
+constexpr uint16_t kCpuUnknown = 0xFFFF;
+
+struct RecordsHeader {
+  uint64_t magic;
+  uint32_t version;
+  uint32_t lane_count;
+  uint64_t total_bytes;
+  uint32_t worker;
+  uint32_t reserved;
+  uint8_t zeros[32];
+};
+static_assert(sizeof(RecordsHeader) == 64);
+
+enum class LaneKind : uint32_t { sent = 1, received = 2, causes = 3 };
+constexpr uint32_t kLaneFull = 1;
+
+struct LaneHeader {
+  uint32_t kind;
+  uint32_t node;
+  uint32_t endpoint;
+  uint32_t record_bytes;
+  uint64_t offset;
+  uint64_t capacity;
+  uint64_t count;
+  uint32_t flags;
+  uint8_t zeros[20];
+};
+static_assert(sizeof(LaneHeader) == 64);
+
+enum class SendStatus : uint32_t { sent = 0, rejected = 1, failed = 2 };
+
+struct SentRecord {
+  uint64_t sequence;
+  int64_t intended_ns;
+  int64_t publish_ns;
+  int64_t published_ns;
+  uint64_t cause_sequence;
+  uint32_t cause_stream;
+  uint32_t cause_count;
+  uint32_t status;
+  uint16_t cpu_publish;
+  uint16_t cpu_published;
+  uint64_t first_cause;
+};
+static_assert(sizeof(SentRecord) == 64);
+
+constexpr uint32_t kReceivedCorrupted = 1;
+
+struct ReceivedRecord {
+  uint64_t sequence;
+  int64_t signalled_ns;
+  int64_t woken_ns;
+  int64_t taken_ns;
+  int64_t handled_ns;
+  uint32_t stream;
+  uint32_t payload_bytes;
+  uint32_t flags;
+  uint16_t cpu_signalled;
+  uint16_t cpu_taken;
+  uint64_t middleware_sequence;
+};
+static_assert(sizeof(ReceivedRecord) == 64);
+
+struct CauseRecord {
+  uint64_t sequence;
+  uint32_t stream;
+  uint32_t zero;
+};
+static_assert(sizeof(CauseRecord) == 16);
+
+}  // namespace lagometer::engine

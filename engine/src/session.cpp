@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "session.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+namespace lagometer::engine {
+
+namespace {
+
+using nlohmann::json;
+
+lagometer_qos to_c_qos(const Qos& qos) {
+  lagometer_qos result{};
+  result.size = sizeof result;
+  result.abi_version = LAGOMETER_ABI_VERSION;
+  result.depth = qos.depth.value_or(1);
+  result.blocking_ns_max = kNanosecondsPerSecond;
+  if (qos.reliable) {
+    result.present |= LAGOMETER_QOS_RELIABILITY;
+    result.reliability = *qos.reliable ? LAGOMETER_RELIABLE : LAGOMETER_BEST_EFFORT;
+  }
+  if (qos.keep_all || qos.depth) {
+    result.present |= LAGOMETER_QOS_HISTORY;
+    result.history = qos.keep_all.value_or(false) ? LAGOMETER_KEEP_ALL : LAGOMETER_KEEP_LAST;
+  }
+  if (qos.transient_local) {
+    result.present |= LAGOMETER_QOS_DURABILITY;
+    result.durability = *qos.transient_local ? LAGOMETER_TRANSIENT_LOCAL : LAGOMETER_VOLATILE;
+  }
+  return result;
+}
+
+json counters_of(const lagometer_counters& counters) {
+  json result = json::object();
+  const std::pair<uint64_t, std::pair<const char*, uint64_t>> all[] = {
+      {LAGOMETER_COUNTER_LOST, {"lost", counters.lost}},
+      {LAGOMETER_COUNTER_REJECTED, {"rejected", counters.rejected}},
+      {LAGOMETER_COUNTER_OVERWRITTEN, {"overwritten", counters.overwritten}},
+      {LAGOMETER_COUNTER_DEADLINE, {"deadline_missed", counters.deadline_missed}},
+      {LAGOMETER_COUNTER_RESENT, {"resent", counters.resent}}};
+  for (const auto& [bit, entry] : all) {
+    if ((counters.present & bit) != 0) result[entry.first] = entry.second;
+  }
+  return result;
+}
+
+json parsed(const std::string& text) {
+  json value = json::parse(text, nullptr, false);
+  return value.is_discarded() ? json(text) : value;
+}
+
+const char* origin_name(uint32_t origin) {
+  static constexpr const char* kNames[] = {"none", "loaned", "native", "copied"};
+  return kNames[origin < 4 ? origin : 0];
+}
+
+}  // namespace
+
+Session::Session(const Plan& plan, int records_descriptor) : plan_(plan) {
+  try {
+    std::error_code problem;
+    std::filesystem::create_directories(plan_.runtime_directory, problem);
+    if (problem) throw std::runtime_error("can't make runtime_directory " + plan_.runtime_directory + ": " + problem.message());
+    load_adapters();
+    create_contexts();
+    for (const NodePlan& node : plan_.nodes) create_node(node);
+    create_recorder(records_descriptor);
+    enable_all();
+    for (Node& node : nodes_) node.start();
+  } catch (...) {
+    stop();
+    std::for_each(deleters_.rbegin(), deleters_.rend(), [](const Deleter& destroy) { destroy(); });
+    throw;
+  }
+}
+
+Session::~Session() {
+  stop();
+  const InCall in_call;
+  std::for_each(deleters_.rbegin(), deleters_.rend(), [](const Deleter& destroy) { destroy(); });
+}
+
+void Session::load_adapters() {
+  for (const AdapterPlan& adapter : plan_.adapters) {
+    for (const auto& [name, value] : adapter.environment) setenv(name.c_str(), value.c_str(), 1);
+  }
+  for (const AdapterPlan& adapter : plan_.adapters) adapters_.emplace_back(adapter.library);
+}
+
+void Session::create_contexts() {
+  for (uint32_t index = 0; index < plan_.contexts.size(); ++index) {
+    const ContextPlan& context = plan_.contexts[index];
+    const AdapterPlan& adapter = plan_.adapters[context.adapter];
+    const lagometer_adapter_table& table = adapter_of(index).table();
+    lagometer_context_config config{};
+    config.size = sizeof config;
+    config.abi_version = LAGOMETER_ABI_VERSION;
+    config.domain = context.domain;
+    config.name = to_c(context.name);
+    config.profile = to_c(adapter.profile);
+    config.options = to_c(adapter.options);
+    config.runtime_directory = to_c(plan_.runtime_directory);
+    config.network = to_c(adapter.network);
+    lagometer_context* handle = nullptr;
+    check("context_create", [&] { return table.context_create(&config, &handle); });
+    deleters_.emplace_back([&table, handle] { table.context_destroy(handle); });
+    contexts_.push_back(handle);
+    check("context_enable", [&] { return table.context_enable(handle); });
+  }
+}
+
+lagometer_node* Session::node_in(uint32_t context, const std::string& name) {
+  const std::pair<uint32_t, std::string> key{context, name};
+  for (const auto& [known, handle] : node_handles_) {
+    if (known == key) return handle;
+  }
+  const lagometer_adapter_table& table = adapter_of(context).table();
+  lagometer_node* handle = nullptr;
+  check("node_create", [&] { return table.node_create(contexts_[context], to_c(name), &handle); });
+  deleters_.emplace_back([&table, handle] { table.node_destroy(handle); });
+  node_handles_.emplace_back(key, handle);
+  return handle;
+}
+
+template <typename EndpointPlanType>
+lagometer_type* Session::create_type(const EndpointPlanType& endpoint) {
+  const lagometer_adapter_table& table = adapter_of(endpoint.context).table();
+  lagometer_type_config config{};
+  config.size = sizeof config;
+  config.abi_version = LAGOMETER_ABI_VERSION;
+  config.name = to_c(endpoint.type);
+  config.max_bytes = endpoint.payload_bytes;
+  lagometer_type* handle = nullptr;
+  check("type_create", [&] { return table.type_create(contexts_[endpoint.context], &config, &handle); });
+  deleters_.emplace_back([&table, handle] { table.type_destroy(handle); });
+  return handle;
+}
+
+void Session::create_node(const NodePlan& plan) {
+  Node& node = nodes_.emplace_back(plan, stage_, failure_);
+  lagometer_endpoint_config config{};
+  config.size = sizeof config;
+  config.abi_version = LAGOMETER_ABI_VERSION;
+  for (const WriterPlan& writer : plan.writers) {
+    const lagometer_adapter_table& table = adapter_of(writer.context).table();
+    Output& output = node.outputs.emplace_back(writer, table, plan_.touch, failure_);
+    const lagometer_qos qos = to_c_qos(writer.qos);
+    config.type = create_type(writer);
+    config.topic = to_c(writer.topic);
+    config.qos = &qos;
+    lagometer_node* parent = node_in(writer.context, plan.name);
+    lagometer_writer* handle = nullptr;
+    check("writer_create", [&] { return table.writer_create(parent, &config, &handle); });
+    deleters_.emplace_back([&table, handle] { table.writer_destroy(handle); });
+    output.attach(handle);
+  }
+  for (const ReaderPlan& reader : plan.readers) {
+    const lagometer_adapter_table& table = adapter_of(reader.context).table();
+    Input& input = node.inputs.emplace_back(reader, table, plan_.touch, failure_);
+    const lagometer_qos qos = to_c_qos(reader.qos);
+    config.type = create_type(reader);
+    config.topic = to_c(reader.topic);
+    config.qos = &qos;
+    config.dispatch = static_cast<uint32_t>(plan.dispatch);
+    listeners_.push_back(std::make_unique<std::pair<Node*, Input*>>(&node, &input));
+    config.user = listeners_.back().get();
+    config.on_data = [](void* user) {
+      const InCall in_call;
+      const auto* target = static_cast<std::pair<Node*, Input*>*>(user);
+      target->first->on_data(*target->second);
+    };
+    lagometer_node* parent = node_in(reader.context, plan.name);
+    lagometer_reader* handle = nullptr;
+    check("reader_create", [&] { return table.reader_create(parent, &config, &handle); });
+    deleters_.emplace_back([&table, handle] { table.reader_destroy(handle); });
+    input.attach(handle);
+  }
+  lagometer_waitset* waitset = nullptr;
+  const lagometer_adapter_table* waitset_table = nullptr;
+  create_waitset(node, waitset, waitset_table);
+  node.prepare(waitset, waitset_table);
+}
+
+void Session::create_waitset(Node& node, lagometer_waitset*& waitset, const lagometer_adapter_table*& table) {
+  if (node.plan().dispatch != Dispatch::waitset || node.inputs.empty()) return;
+  const uint32_t context = node.inputs.front().plan().context;
+  for (const Input& input : node.inputs) {
+    if (input.plan().context != context) throw std::runtime_error("node " + node.plan().name + ": one waitset can't span contexts");
+  }
+  table = &adapter_of(context).table();
+  if (table->waitset_create == nullptr) throw AdapterError(adapter_of(context).name() + " has no waitset; use another dispatch");
+  check("waitset_create", [&] { return table->waitset_create(contexts_[context], &waitset); });
+  // Destroyed before the readers that are attached to it: deleters run backwards.
+  deleters_.emplace_back([table, waitset] { table->waitset_destroy(waitset); });
+  for (const Input& input : node.inputs) {
+    check("waitset_attach", [&] { return table->waitset_attach(waitset, input.handle()); });
+  }
+}
+
+void Session::create_recorder(int descriptor) {
+  std::vector<LaneSpecification> lanes;
+  for (Node& node : nodes_) {
+    const NodePlan& plan = node.plan();
+    size_t causes_max = 0;
+    for (const RulePlan& rule : plan.rules) causes_max = std::max(causes_max, rule.readers.size());
+    for (const Output& output : node.outputs) {
+      lanes.push_back({LaneKind::sent, plan.index, output.plan().stream, output.plan().capacity});
+      lanes.push_back({LaneKind::causes, plan.index, output.plan().stream, causes_max > 1 ? output.plan().capacity * causes_max : 0});
+    }
+    for (uint32_t reader = 0; reader < node.inputs.size(); ++reader) {
+      lanes.push_back({LaneKind::received, plan.index, reader, node.inputs[reader].plan().capacity});
+    }
+  }
+  recorder_ = std::make_unique<Recorder>(plan_.worker, lanes, descriptor);
+  size_t lane = 0;
+  for (Node& node : nodes_) {
+    for (Output& output : node.outputs) {
+      output.record_into(recorder_->sent(lane), recorder_->causes(lane + 1));
+      lane += 2;
+    }
+    for (Input& input : node.inputs) input.record_into(recorder_->received(lane++));
+  }
+}
+
+void Session::enable_all() {
+  for (Node& node : nodes_) {
+    for (const Input& input : node.inputs) check("reader_enable", [&] { return input.table().reader_enable(input.handle()); });
+    for (const Output& output : node.outputs) check("writer_enable", [&] { return output.table().writer_enable(output.handle()); });
+  }
+}
+
+void Session::send_probes() {
+  const InCall in_call;
+  for (Node& node : nodes_) {
+    for (Output& output : node.outputs) {
+      // Some adapters look for new readers here: it is no hot path, unlike commit.
+      lagometer_matched matched{.size = sizeof matched, .abi_version = LAGOMETER_ABI_VERSION, .count = 0, .exact = 0};
+      check("writer_matched", [&] { return output.table().writer_matched(output.handle(), &matched); });
+      output.send_probe();
+    }
+  }
+}
+
+json Session::missing() const {
+  json result = json::array();
+  for (const Node& node : nodes_) {
+    for (size_t reader = 0; reader < node.inputs.size(); ++reader) {
+      const std::vector<uint32_t> streams = node.inputs[reader].missing();
+      if (streams.empty()) continue;
+      result.push_back({{"node", node.plan().name}, {"reader", reader}, {"topic", node.inputs[reader].plan().topic}, {"streams", streams}});
+    }
+  }
+  return result;
+}
+
+void Session::start(int64_t at_ns, int64_t source_stop_ns) {
+  stage_.source_stop_ns.store(source_stop_ns, std::memory_order_relaxed);
+  stage_.start_ns.store(at_ns, std::memory_order_release);
+  for (Node& node : nodes_) node.wake();
+}
+
+void Session::stop() {
+  if (stopped_) return;
+  stopped_ = true;
+  stage_.stopped.store(true, std::memory_order_release);
+  for (Node& node : nodes_) node.wake();
+  for (Node& node : nodes_) node.join();
+}
+
+json Session::describe_adapters() const {
+  json result = json::array();
+  for (size_t index = 0; index < adapters_.size(); ++index) {
+    const json probed = parsed(adapters_[index].probe(plan_.adapters[index].options));
+    result.push_back({{"name", plan_.adapters[index].name},
+                      {"version", adapters_[index].table().abi_version},
+                      {"library_version", probed.is_object() ? probed.value("version", json()) : json()},
+                      {"abilities", probed.is_object() ? probed.value("abilities", json()) : json()}});
+  }
+  return result;
+}
+
+json Session::describe_settings() const {
+  json result = json::array();
+  for (uint32_t index = 0; index < contexts_.size(); ++index) {
+    result.push_back({{"adapter", plan_.adapters[plan_.contexts[index].adapter].name},
+                      {"object", "context"},
+                      {"effective", parsed(adapter_of(index).describe(LAGOMETER_OBJECT_CONTEXT, contexts_[index]))}});
+  }
+  for (const Node& node : nodes_) {
+    for (const Output& output : node.outputs) {
+      result.push_back({{"adapter", adapter_of(output.plan().context).name()},
+                        {"object", "writer " + output.plan().topic},
+                        {"effective", parsed(adapter_of(output.plan().context).describe(LAGOMETER_OBJECT_WRITER, output.handle()))}});
+    }
+    for (const Input& input : node.inputs) {
+      result.push_back({{"adapter", adapter_of(input.plan().context).name()},
+                        {"object", "reader " + input.plan().topic},
+                        {"effective", parsed(adapter_of(input.plan().context).describe(LAGOMETER_OBJECT_READER, input.handle()))}});
+    }
+  }
+  return result;
+}
+
+json Session::describe_writers() const {
+  json result = json::array();
+  for (const Node& node : nodes_) {
+    for (uint32_t index = 0; index < node.outputs.size(); ++index) {
+      const Output& output = node.outputs[index];
+      lagometer_counters counters{};
+      counters.size = sizeof counters;
+      counters.abi_version = LAGOMETER_ABI_VERSION;
+      check("writer_counters", [&] { return output.table().writer_counters(output.handle(), &counters); });
+      result.push_back({{"node", node.plan().index}, {"stream", output.plan().stream}, {"sent", output.sent()},
+                        {"rejected", output.rejected()}, {"resent_after_timeout", node.resent(index)},
+                        {"recorder_full", output.recorder_full()}, {"origin", origin_name(output.origin())},
+                        {"counters", counters_of(counters)}});
+    }
+  }
+  return result;
+}
+
+json Session::describe_readers() const {
+  json result = json::array();
+  for (const Node& node : nodes_) {
+    for (uint32_t index = 0; index < node.inputs.size(); ++index) {
+      const Input& input = node.inputs[index];
+      lagometer_counters counters{};
+      counters.size = sizeof counters;
+      counters.abi_version = LAGOMETER_ABI_VERSION;
+      check("reader_counters", [&] { return input.table().reader_counters(input.handle(), &counters); });
+      result.push_back({{"node", node.plan().index}, {"reader", index}, {"received", input.received()},
+                        {"corrupted", input.corrupted()}, {"recorder_full", input.recorder_full()},
+                        {"counters", counters_of(counters)}});
+    }
+  }
+  return result;
+}
+
+std::string Session::failure() const {
+  const std::string own = failure_.text();
+  return own.empty() ? asynchronous_failure() : own;
+}
+
+}  // namespace lagometer::engine

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// One worker's objects, from its plan to its last record: adapters, contexts, nodes, endpoints, lanes.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "adapter_host.hpp"
+#include "node.hpp"
+#include "plan.hpp"
+#include "recorder.hpp"
+#include "stage.hpp"
+
+namespace lagometer::engine {
+
+class Session {
+ public:
+  /// Loads, creates and enables everything and starts the nodes' threads. Throws AdapterError, std::runtime_error.
+  Session(const Plan& plan, int records_descriptor);
+  /// Ends the nodes' threads and destroys every object of the adapters.
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  /// Adapters and effective settings, for the event `ready`.
+  [[nodiscard]] nlohmann::json describe_adapters() const;
+  [[nodiscard]] nlohmann::json describe_settings() const;
+
+  void send_probes();
+  /// [{"node", "reader", "topic", "streams"}] of readers that still miss a probe.
+  [[nodiscard]] nlohmann::json missing() const;
+
+  void start(int64_t at_ns, int64_t source_stop_ns);
+  /// Ends all measuring; returns when no node's thread runs.
+  void stop();
+
+  /// Writers and readers, for the event `done`.
+  [[nodiscard]] nlohmann::json describe_writers() const;
+  [[nodiscard]] nlohmann::json describe_readers() const;
+  /// "" or what went wrong in an adapter since the start.
+  [[nodiscard]] std::string failure() const;
+  [[nodiscard]] const Recorder& recorder() const { return *recorder_; }
+
+ private:
+  using Deleter = std::function<void()>;
+
+  const Adapter& adapter_of(uint32_t context) const { return adapters_[plan_.contexts[context].adapter]; }
+  void load_adapters();
+  void create_contexts();
+  void create_node(const NodePlan& plan);
+  template <typename EndpointPlanType>
+  lagometer_type* create_type(const EndpointPlanType& endpoint);
+  void create_waitset(Node& node, lagometer_waitset*& waitset, const lagometer_adapter_table*& table);
+  void create_recorder(int descriptor);
+  void enable_all();
+  lagometer_node* node_in(uint32_t context, const std::string& name);
+
+  Plan plan_;
+  Stage stage_;
+  FailureFlag failure_;
+  std::deque<Adapter> adapters_;
+  std::vector<lagometer_context*> contexts_;
+  std::vector<std::pair<std::pair<uint32_t, std::string>, lagometer_node*>> node_handles_;
+  std::deque<Node> nodes_;
+  std::vector<std::unique_ptr<std::pair<Node*, Input*>>> listeners_;
+  std::unique_ptr<Recorder> recorder_;
+  std::vector<Deleter> deleters_;  // in order of creation; run backwards
+  bool stopped_ = false;
+};
+
+}  // namespace lagometer::engine

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all threads of a worker must know of the phases, and a sleep that can be ended early.
+#pragma once
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <limits>
+
+#include "clock.hpp"
+
+namespace lagometer::engine {
+
+constexpr int64_t kNever_ns = std::numeric_limits<int64_t>::max();
+
+/// Written by the main thread, read by all. `start_ns` is 0 until the conductor said go.
+struct Stage {
+  std::atomic<int64_t> start_ns{0};
+  std::atomic<int64_t> source_stop_ns{kNever_ns};
+  std::atomic<bool> stopped{false};
+
+  [[nodiscard]] bool running() const noexcept {
+    return start_ns.load(std::memory_order_acquire) != 0 && !stopped.load(std::memory_order_relaxed);
+  }
+};
+
+/// Sleeps until an absolute time on the one clock, or until another thread wakes it.
+class Parker {
+ public:
+  void wait_until(int64_t until_ns) noexcept {
+    const uint32_t seen = word_.load(std::memory_order_acquire);
+    if (seen != taken_) {
+      taken_ = seen;
+      return;
+    }
+    const timespec until = to_timespec(until_ns);
+    syscall(SYS_futex, &word_, FUTEX_WAIT_BITSET_PRIVATE, seen, until_ns == kNever_ns ? nullptr : &until, nullptr,
+            FUTEX_BITSET_MATCH_ANY);
+    taken_ = word_.load(std::memory_order_acquire);
+  }
+  void wake() noexcept {
+    word_.fetch_add(1, std::memory_order_release);
+    syscall(SYS_futex, &word_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+  }
+
+ private:
+  std::atomic<uint32_t> word_{0};
+  static_assert(std::atomic<uint32_t>::is_always_lock_free && sizeof(std::atomic<uint32_t>) == 4);
+  uint32_t taken_ = 0;  // the sleeper's own
+};
+
+/// Serialises the callbacks of one node. It yields, since a spinning FIFO thread would keep the holder off its CPU for ever.
+class SpinLock {
+ public:
+  void lock() noexcept {
+    for (int spins = 0; flag_.test_and_set(std::memory_order_acquire); ++spins) {
+      if (spins > 100) sched_yield();
+    }
+  }
+  void unlock() noexcept { flag_.clear(std::memory_order_release); }
+
+ private:
+  std::atomic_flag flag_;
+};
+
+}  // namespace lagometer::engine

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// lagometer-supervisor: the first process of a trial. Makes the trial's private machine, starts its workers, reports their
+// ends, and takes everything down with itself: if the conductor dies, so does this, and so do they.
+//
+// Standard input: one JSON line {"network":"private|host","workers":[{"argv":[…],"environment":{…},"stdin":n,"stdout":n,
+// "stderr":n,"records":n}]} with inherited descriptors; end of file means: kill all and end.
+// Standard output, JSON lines: isolated, started, exited (code | signal), finished; or failed.
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "namespaces.hpp"
+
+namespace lagometer::supervisor {
+namespace {
+
+using nlohmann::json;
+
+struct WorkerCommand {
+  std::vector<std::string> arguments;
+  std::map<std::string, std::string> environment;
+  int input = -1;
+  int output = -1;
+  int error = -1;
+  int records = -1;
+};
+
+void say(const json& message) {
+  const std::string line = message.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+  for (size_t at = 0; at < line.size();) {
+    const ssize_t written = write(STDOUT_FILENO, line.data() + at, line.size() - at);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) _exit(1);
+    at += static_cast<size_t>(written);
+  }
+}
+
+std::string read_line() {
+  std::string line;
+  char letter = 0;
+  for (ssize_t count = 0;;) {
+    count = read(STDIN_FILENO, &letter, 1);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) throw std::runtime_error("standard input: expected a specification, got nothing");
+    if (letter == '\n') return line;
+    line += letter;
+  }
+}
+
+std::vector<WorkerCommand> parse_workers(const json& specification) {
+  std::vector<WorkerCommand> workers;
+  for (const json& item : specification.at("workers")) {
+    WorkerCommand worker;
+    worker.arguments = item.at("argv").get<std::vector<std::string>>();
+    worker.environment = item.value("environment", std::map<std::string, std::string>());
+    worker.input = item.at("stdin").get<int>();
+    worker.output = item.at("stdout").get<int>();
+    worker.error = item.at("stderr").get<int>();
+    worker.records = item.value("records", -1);
+    if (worker.arguments.empty()) throw std::runtime_error("a worker without argv");
+    workers.push_back(std::move(worker));
+  }
+  return workers;
+}
+
+/// In the child, after fork: never returns.
+[[noreturn]] void become(const WorkerCommand& worker, pid_t supervisor) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != supervisor) _exit(127);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  // Up and out of the way first, so that no source is overwritten before it was copied.
+  const int input = fcntl(worker.input, F_DUPFD, 1000);
+  const int output = fcntl(worker.output, F_DUPFD, 1000);
+  const int error = fcntl(worker.error, F_DUPFD, 1000);
+  const int records = worker.records < 0 ? -1 : fcntl(worker.records, F_DUPFD, 1000);
+  if (dup2(input, 0) < 0 || dup2(output, 1) < 0 || dup2(error, 2) < 0) _exit(127);
+  if (records >= 0) {
+    dup2(records, 3);
+    setenv("LAGOMETER_RECORDS_FD", "3", 1);
+  }
+  close_range(records >= 0 ? 4 : 3, ~0U, 0);
+  for (const auto& [name, value] : worker.environment) setenv(name.c_str(), value.c_str(), 1);
+  std::vector<char*> arguments;
+  for (const std::string& argument : worker.arguments) arguments.push_back(const_cast<char*>(argument.c_str()));
+  arguments.push_back(nullptr);
+  execvp(arguments[0], arguments.data());
+  std::fprintf(stderr, "can't start %s: %s\n", arguments[0], std::strerror(errno));
+  _exit(127);
+}
+
+class Supervisor {
+ public:
+  explicit Supervisor(std::vector<WorkerCommand> workers) : workers_(std::move(workers)) {}
+
+  void run() {
+    sigset_t child;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &child, nullptr);
+    const int signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+    start_all();
+    reap();
+    while (running_ > 0) {
+      pollfd events[2] = {{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0}, {.fd = signals, .events = POLLIN, .revents = 0}};
+      if (poll(events, 2, -1) < 0 && errno != EINTR) throw std::runtime_error("poll: " + std::string(std::strerror(errno)));
+      if (events[1].revents != 0) {
+        signalfd_siginfo information;
+        while (read(signals, &information, sizeof information) > 0) {
+        }
+        reap();
+      }
+      if (events[0].revents != 0 && input_ended()) return kill_all();
+    }
+    close(signals);
+    say({{"event", "finished"}});
+  }
+
+ private:
+  void start_all() {
+    const pid_t self = getpid();
+    for (size_t index = 0; index < workers_.size(); ++index) {
+      const pid_t pid = fork();
+      if (pid < 0) throw std::runtime_error("can't fork: " + std::string(std::strerror(errno)));
+      if (pid == 0) become(workers_[index], self);
+      pids_[pid] = index;
+      ++running_;
+      say({{"event", "started"}, {"worker", index}, {"pid", pid}});
+    }
+    // Only the workers hold their pipes now: the conductor sees the end of each.
+    close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
+    for (const WorkerCommand& worker : workers_) {
+      for (const int descriptor : {worker.input, worker.output, worker.error, worker.records}) {
+        if (descriptor > 2) close(descriptor);
+      }
+    }
+  }
+
+  void reap() {
+    int status = 0;
+    for (pid_t pid = 0; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+      const auto found = pids_.find(pid);
+      if (found == pids_.end()) continue;  // an orphan of a worker
+      json event = {{"event", "exited"}, {"worker", found->second}};
+      if (WIFSIGNALED(status)) event["signal"] = WTERMSIG(status);
+      else event["code"] = WEXITSTATUS(status);
+      say(event);
+      pids_.erase(found);
+      --running_;
+    }
+  }
+
+  static bool input_ended() {
+    char buffer[256];
+    const ssize_t count = read(STDIN_FILENO, buffer, sizeof buffer);
+    return count == 0 || (count < 0 && errno != EINTR && errno != EAGAIN);
+  }
+
+  void kill_all() {
+    for (const auto& [pid, unused] : pids_) kill(pid, SIGKILL);
+    for (const auto& [pid, unused] : pids_) waitpid(pid, nullptr, 0);
+    pids_.clear();
+  }
+
+  std::vector<WorkerCommand> workers_;
+  std::map<pid_t, size_t> pids_;
+  int running_ = 0;
+};
+
+int supervise(const json& specification, const Isolation& isolation, bool isolated) {
+  say({{"event", "isolated"}, {"network", isolated}, {"mount", isolated}, {"ipc", isolated}, {"pid", isolated},
+       {"user_namespace", isolation.user_namespace}, {"warnings", isolation.warnings}});
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  Supervisor(parse_workers(specification)).run();
+  return 0;
+}
+
+void die_with(pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(1);
+}
+
+/// The outer process waits; the inner one is process 1 of the private machine.
+int run_private(const json& specification) {
+  Isolation isolation = enter_namespaces();
+  const pid_t inner = fork();
+  if (inner < 0) throw std::runtime_error("can't fork: " + std::string(std::strerror(errno)));
+  if (inner == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    furnish(isolation);
+    return supervise(specification, isolation, true);
+  }
+  close_range(3, ~0U, 0);
+  close(STDIN_FILENO);
+  close(STDOUT_FILENO);
+  int status = 0;
+  while (waitpid(inner, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+int run() {
+  const pid_t parent = getppid();
+  die_with(parent);
+  std::signal(SIGPIPE, SIG_IGN);
+  setsid();  // a Ctrl-C in the terminal is the conductor's to handle
+  try {
+    const json specification = json::parse(read_line());
+    const std::string network = specification.at("network").get<std::string>();
+    if (network == "private") return run_private(specification);
+    if (network == "host") return supervise(specification, Isolation{}, false);
+    throw std::runtime_error("network is '" + network + "', must be private | host");
+  } catch (const std::exception& error) {
+    say({{"event", "failed"}, {"message", error.what()}});
+    return 1;
+  }
+}
+
+}  // namespace
+}  // namespace lagometer::supervisor
+
+int main() { return lagometer::supervisor::run(); }
