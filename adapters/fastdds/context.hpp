@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// One participant in one domain, and the nodes in it.
+#pragma once
+
+#include <fastdds/dds/domain/DomainParticipant.hpp>
+#include <fastdds/dds/publisher/Publisher.hpp>
+#include <fastdds/dds/subscriber/Subscriber.hpp>
+#include <fastdds/dds/topic/Topic.hpp>
+#include <map>
+#include <string>
+
+#include "settings.hpp"
+#include "type.hpp"
+
+namespace lagometer::fastdds {
+
+class Context {
+ public:
+  explicit Context(const lagometer_context_config& config);
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  void enable();
+
+  [[nodiscard]] dds::DomainParticipant& participant() const noexcept { return *participant_; }
+  [[nodiscard]] const Settings& settings() const noexcept { return settings_; }
+
+  /// Registers a type unless one of its name is there already; returns the name.
+  std::string register_type(const dds::TypeSupport& type);
+  /// The topic of this name: a participant has one object per topic, shared by its endpoints. Give it back.
+  dds::Topic& acquire_topic(const std::string& name, const std::string& type_name);
+  void release_topic(const std::string& name) noexcept;
+
+ private:
+  struct SharedTopic {
+    dds::Topic* topic;
+    uint32_t users;
+  };
+  Settings settings_;
+  dds::DomainParticipant* participant_ = nullptr;  // the factory's; given back in the destructor
+  std::map<std::string, SharedTopic> topics_;
+};
+
+/// A publisher and a subscriber: DDS itself has no nodes.
+class Node {
+ public:
+  Node(Context& context, std::string_view name);
+  ~Node();
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  [[nodiscard]] Context& context() const noexcept { return context_; }
+  [[nodiscard]] dds::Publisher& publisher() const noexcept { return *publisher_; }
+  [[nodiscard]] dds::Subscriber& subscriber() const noexcept { return *subscriber_; }
+
+ private:
+  Context& context_;
+  dds::Publisher* publisher_ = nullptr;  // both the participant's
+  dds::Subscriber* subscriber_ = nullptr;
+};
+
+/// Logs a call of the middleware's that failed where nobody can be told by status, as in a destructor.
+void log_failure(ReturnCode_t code, const char* call) noexcept;
+
+}  // namespace lagometer::fastdds

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "describe.hpp"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <fastdds/dds/domain/DomainParticipantFactory.hpp>
+#include <fastrtps/config.h>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "profile_xml.hpp"
+#include "reader.hpp"
+#include "writer.hpp"
+
+namespace lagometer::fastdds {
+namespace {
+
+using nlohmann::json;
+
+json difference(const json& value, const json& vendor) { return {{"value", value}, {"default", vendor}}; }
+
+const char* transport_names(const Settings& settings) {
+  if (!settings.uses_shm()) return "UDPv4";
+  return settings.uses_udp() ? "UDPv4+SHM" : "SHM";
+}
+
+// 0 from /proc: not readable. The kernel clamps a larger wish without a word.
+uint64_t kernel_limit(const char* file) {
+  std::ifstream stream(file);
+  uint64_t value = 0;
+  stream >> value;
+  return stream ? value : 0;
+}
+
+json context_settings(const Settings& settings) {
+  json out = json::object();
+  if (settings.builtin_transports()) return out;
+  if (std::string(transport_names(settings)) != "UDPv4+SHM") {
+    out["transports"] = difference(transport_names(settings), "UDPv4+SHM");
+  }
+  if (settings.socket_buffer_bytes != 0) {
+    out["udp_send_buffer_bytes"] = difference(settings.socket_buffer_bytes, "as the kernel sets it");
+    out["udp_receive_buffer_bytes"] = difference(settings.socket_buffer_bytes, "as the kernel sets it");
+  }
+  if (settings.max_message_bytes != 0) {
+    out["max_message_bytes"] = difference(settings.max_message_bytes, kUdpMessageBytesMax);
+  }
+  if (settings.shm_segment_bytes != 0) {
+    out["shm_segment_bytes"] = difference(settings.shm_segment_bytes, kShmSegmentBytesDefault);
+  }
+  if (settings.loopback_only) {
+    out["interfaces"] = difference("127.0.0.1", "all");
+    out["initial_peers"] = difference("127.0.0.1", "multicast 239.255.0.1");
+    out["initial_peers_range"] = difference(std::max(kInitialPeersDefault, settings.peers + 1), kInitialPeersDefault);
+  }
+  return out;
+}
+
+json describe_context(const Context& context) {
+  const Settings& settings = context.settings();
+  json out{{"settings", context_settings(settings)}, {"observed", json::object()}, {"paste", json::array()}};
+  if (settings.socket_buffer_bytes != 0) {
+    out["observed"]["kernel_send_buffer_bytes_max"] = kernel_limit("/proc/sys/net/core/wmem_max");
+    out["observed"]["kernel_receive_buffer_bytes_max"] = kernel_limit("/proc/sys/net/core/rmem_max");
+  }
+  if (!settings.builtin_transports()) {
+    out["paste"].push_back({{"file", "fastdds_participant.xml"}, {"text", participant_profile(settings)}});
+  }
+  return out;
+}
+
+json duration(const eprosima::fastrtps::Duration_t& value) {
+  return value.is_infinite() ? json("infinite") : json(value.to_ns());
+}
+
+const char* data_sharing_name(const dds::DataSharingQosPolicy& policy) {
+  if (policy.kind() == dds::DataSharingKind::OFF) return "off";
+  return policy.kind() == dds::DataSharingKind::ON ? "on" : "auto";
+}
+
+template <typename Value>
+void note(json& out, const char* key, const Value& value, const Value& vendor) {
+  if (json(value) != json(vendor)) out[key] = difference(value, vendor);
+}
+
+template <typename Qos>
+json endpoint_settings(const Qos& qos, const Qos& vendor) {
+  json out = json::object();
+  const auto reliability = [](const Qos& q) {
+    return std::string(q.reliability().kind == dds::RELIABLE_RELIABILITY_QOS ? "reliable" : "best_effort");
+  };
+  const auto durability = [](const Qos& q) {
+    return std::string(q.durability().kind == dds::VOLATILE_DURABILITY_QOS ? "volatile" : "transient_local");
+  };
+  const auto history = [](const Qos& q) {
+    return q.history().kind == dds::KEEP_ALL_HISTORY_QOS ? "keep_all up to " + std::to_string(q.resource_limits().max_samples)
+                                                         : "keep_last " + std::to_string(q.history().depth);
+  };
+  note(out, "reliability", reliability(qos), reliability(vendor));
+  note(out, "durability", durability(qos), durability(vendor));
+  note(out, "history", history(qos), history(vendor));
+  note(out, "blocking_ns_max", duration(qos.reliability().max_blocking_time),
+       duration(vendor.reliability().max_blocking_time));
+  note(out, "deadline_ns", duration(qos.deadline().period), duration(vendor.deadline().period));
+  note(out, "lifespan_ns", duration(qos.lifespan().duration), duration(vendor.lifespan().duration));
+  note(out, "data_sharing", std::string(data_sharing_name(qos.data_sharing())),
+       std::string(data_sharing_name(vendor.data_sharing())));
+  const std::string* names = rtps::PropertyPolicyHelper::find_property(qos.properties(), "partitions");
+  if (names != nullptr) out["partition"] = difference(*names, "");
+  return out;
+}
+
+// Where data sharing is "auto", only the segment tells whether it came about: the writer makes it, or does without.
+bool shares_data(const rtps::GUID_t& writer) {
+  std::ostringstream name;
+  name << "/dev/shm/fast_datasharing_" << writer.guidPrefix << "_" << writer.entityId;
+  std::error_code ignored;
+  return std::filesystem::exists(name.str(), ignored);
+}
+
+json describe_writer(const Writer& writer) {
+  const dds::DataWriterQos& qos = writer.vendor_writer().get_qos();
+  const dds::DataWriterQos vendor;
+  json settings = endpoint_settings(qos, vendor);
+  const auto mode = [](const dds::DataWriterQos& q) {
+    return std::string(q.publish_mode().kind == dds::SYNCHRONOUS_PUBLISH_MODE ? "sync" : "async");
+  };
+  note(settings, "publish_mode", mode(qos), mode(vendor));
+  json paste = json::array();
+  if (!settings.empty()) paste.push_back({{"file", "fastdds_data_writer.xml"}, {"text", writer_profile(qos)}});
+  return {{"settings", settings},
+          {"observed", {{"data_sharing", shares_data(writer.vendor_writer().guid())}}},
+          {"paste", paste}};
+}
+
+json describe_reader(const Reader& reader) {
+  const dds::DataReaderQos& qos = reader.vendor_reader().get_qos();
+  const json settings = endpoint_settings(qos, dds::DataReaderQos());
+  json paste = json::array();
+  if (!settings.empty()) paste.push_back({{"file", "fastdds_data_reader.xml"}, {"text", reader_profile(qos)}});
+  return {{"settings", settings}, {"observed", json::object()}, {"paste", paste}};
+}
+
+// The library says no version at run time; its file's name does (libfastrtps.so.2.9.1).
+std::filesystem::path library_file() {
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<const void*>(&dds::DomainParticipantFactory::get_instance), &info) == 0) return {};
+  std::error_code failed;
+  const auto file = std::filesystem::canonical(info.dli_fname, failed);
+  return failed ? std::filesystem::path() : file;
+}
+
+std::string library_version(const std::filesystem::path& file) {
+  const std::string name = file.filename().string();
+  const std::string mark = ".so.";
+  const size_t at = name.find(mark);
+  const std::string found = at == std::string::npos ? "" : name.substr(at + mark.size());
+  return std::count(found.begin(), found.end(), '.') == 2 ? found : FASTRTPS_VERSION_STR;
+}
+
+}  // namespace
+
+std::string probe() {
+  const std::filesystem::path file = library_file();
+  const json abilities{{"dispatch", {"listener", "waitset", "poll"}},
+                       {"reliability", {"best_effort", "reliable"}},
+                       {"history", {"keep_last", "keep_all"}},
+                       {"durability", {"volatile", "transient_local"}},
+                       {"types", {"bytes", "fixed"}},
+                       {"profiles", {"default", "matched"}},
+                       {"domains", true},
+                       {"stamps", {{"listener", {"signalled"}}, {"waitset", {"woken"}}, {"poll", json::array()}}},
+                       {"origin", "copied"}};
+  return json{{"version", library_version(file)},
+              {"library", file.string()},
+              {"abilities", abilities},
+              {"limits", {{"payload_bytes_max", nullptr}}}}
+      .dump();
+}
+
+std::string describe(uint32_t kind, const void* object) {
+  switch (kind) {
+    case LAGOMETER_OBJECT_CONTEXT:
+      return describe_context(*static_cast<const Context*>(object)).dump();
+    case LAGOMETER_OBJECT_WRITER:
+      return describe_writer(*static_cast<const Writer*>(object)).dump();
+    case LAGOMETER_OBJECT_READER:
+      return describe_reader(*static_cast<const Reader*>(object)).dump();
+    default:
+      return json{{"settings", json::object()}, {"paste", json::array()}}.dump();
+  }
+}
+
+}  // namespace lagometer::fastdds

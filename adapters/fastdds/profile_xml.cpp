@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profile_xml.hpp"
+
+#include <algorithm>
+
+namespace lagometer::fastdds {
+namespace {
+
+std::string element(const std::string& name, const std::string& content) {
+  return "<" + name + ">" + content + "</" + name + ">";
+}
+std::string element(const std::string& name, uint64_t number) { return element(name, std::to_string(number)); }
+
+std::string document(const std::string& content) {
+  return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+         "<profiles xmlns=\"http://www.eprosima.com/XMLSchemas/fastRTPS_Profiles\">\n" +
+         content + "</profiles>\n";
+}
+
+std::string udp_descriptor(const Settings& settings) {
+  std::string text = element("transport_id", "lagometer_udp") + element("type", "UDPv4");
+  if (settings.socket_buffer_bytes != 0) {
+    text += element("sendBufferSize", settings.socket_buffer_bytes) +
+            element("receiveBufferSize", settings.socket_buffer_bytes);
+  }
+  if (settings.max_message_bytes != 0) text += element("maxMessageSize", settings.max_message_bytes);
+  if (settings.loopback_only) {
+    text += element("maxInitialPeersRange", std::max(kInitialPeersDefault, settings.peers + 1));
+    text += element("interfaceWhiteList", element("address", "127.0.0.1"));
+  }
+  return "    " + element("transport_descriptor", text) + "\n";
+}
+
+std::string shm_descriptor(const Settings& settings) {
+  std::string text = element("transport_id", "lagometer_shm") + element("type", "SHM");
+  if (settings.shm_segment_bytes != 0) text += element("segment_size", settings.shm_segment_bytes);
+  if (settings.max_message_bytes != 0) text += element("maxMessageSize", settings.max_message_bytes);
+  return "    " + element("transport_descriptor", text) + "\n";
+}
+
+std::string time(const eprosima::fastrtps::Duration_t& duration) {
+  return element("sec", static_cast<uint64_t>(duration.seconds)) + element("nanosec", duration.nanosec);
+}
+
+// The policies that writers and readers share, where they differ from the vendor's default; in the schema's order.
+template <typename Qos>
+std::string shared_policies(const Qos& qos, const Qos& vendor) {
+  std::string text;
+  if (qos.durability().kind != vendor.durability().kind) {
+    const bool kept = qos.durability().kind == dds::TRANSIENT_LOCAL_DURABILITY_QOS;
+    text += element("durability", element("kind", kept ? "TRANSIENT_LOCAL" : "VOLATILE"));
+  }
+  if (qos.deadline().period != vendor.deadline().period) {
+    text += element("deadline", element("period", time(qos.deadline().period)));
+  }
+  if (qos.lifespan().duration != vendor.lifespan().duration) {
+    text += element("lifespan", element("duration", time(qos.lifespan().duration)));
+  }
+  if (!(qos.reliability() == vendor.reliability())) {
+    const bool reliable = qos.reliability().kind == dds::RELIABLE_RELIABILITY_QOS;
+    text += element("reliability", element("kind", reliable ? "RELIABLE" : "BEST_EFFORT") +
+                                       element("max_blocking_time", time(qos.reliability().max_blocking_time)));
+  }
+  if (qos.data_sharing().kind() != vendor.data_sharing().kind()) {
+    const bool off = qos.data_sharing().kind() == dds::DataSharingKind::OFF;
+    text += element("data_sharing", element("kind", off ? "OFF" : "ON"));
+  }
+  return text;
+}
+
+template <typename Qos>
+std::string history(const Qos& qos, const Qos& vendor) {
+  if (qos.history() == vendor.history()) return {};
+  const bool all = qos.history().kind == dds::KEEP_ALL_HISTORY_QOS;
+  const std::string depth = all ? "" : element("depth", static_cast<uint64_t>(qos.history().depth));
+  return "    " + element("topic", element("historyQos", element("kind", all ? "KEEP_ALL" : "KEEP_LAST") + depth)) + "\n";
+}
+
+template <typename Qos>
+std::string partitions(const Qos& qos) {
+  const std::string* names = rtps::PropertyPolicyHelper::find_property(qos.properties(), "partitions");
+  return names == nullptr ? "" : element("partition", element("names", element("name", *names)));
+}
+
+std::string endpoint(const std::string& kind, const std::string& topic, const std::string& policies) {
+  const std::string qos = policies.empty() ? "" : "    " + element("qos", policies) + "\n";
+  return document("  <" + kind + " profile_name=\"lagometer_" + kind + "\" is_default_profile=\"true\">\n" + topic + qos +
+                  "  </" + kind + ">\n");
+}
+
+}  // namespace
+
+std::string participant_profile(const Settings& settings) {
+  std::string descriptors;
+  std::string ids;
+  if (settings.uses_udp()) {
+    descriptors += udp_descriptor(settings);
+    ids += element("transport_id", "lagometer_udp");
+  }
+  if (settings.uses_shm()) {
+    descriptors += shm_descriptor(settings);
+    ids += element("transport_id", "lagometer_shm");
+  }
+  std::string peers;
+  if (settings.loopback_only) {
+    const std::string locator = element("locator", element("udpv4", element("address", "127.0.0.1")));
+    peers = "      " + element("builtin", element("initialPeersList", locator)) + "\n";
+  }
+  return document("  <transport_descriptors>\n" + descriptors + "  </transport_descriptors>\n" +
+                  "  <participant profile_name=\"lagometer\" is_default_profile=\"true\">\n    <rtps>\n" + peers +
+                  "      " + element("userTransports", ids) + "\n      " + element("useBuiltinTransports", "false") +
+                  "\n    </rtps>\n  </participant>\n");
+}
+
+std::string writer_profile(const dds::DataWriterQos& qos) {
+  const dds::DataWriterQos vendor;
+  std::string policies = shared_policies(qos, vendor);
+  if (qos.publish_mode().kind != vendor.publish_mode().kind) {
+    policies += element("publishMode", element("kind", "ASYNCHRONOUS"));
+  }
+  return endpoint("data_writer", history(qos, vendor), policies + partitions(qos));
+}
+
+std::string reader_profile(const dds::DataReaderQos& qos) {
+  const dds::DataReaderQos vendor;
+  return endpoint("data_reader", history(qos, vendor), shared_policies(qos, vendor) + partitions(qos));
+}
+
+}  // namespace lagometer::fastdds

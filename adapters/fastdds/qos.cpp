@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "qos.hpp"
+
+#include <limits>
+#include <string>
+
+namespace lagometer::fastdds {
+namespace {
+
+constexpr int64_t kNanosecondsPerSecond = 1'000'000'000;
+constexpr uint64_t kKnownPolicies = LAGOMETER_QOS_RELIABILITY | LAGOMETER_QOS_HISTORY | LAGOMETER_QOS_DURABILITY |
+                                    LAGOMETER_QOS_DEADLINE | LAGOMETER_QOS_LIFESPAN | LAGOMETER_QOS_PARTITION;
+
+void refuse(bool wrong, const std::string& message) {
+  if (wrong) throw Error(LAGOMETER_INVALID, "fastdds: " + message);
+}
+
+eprosima::fastrtps::Duration_t duration(int64_t time_ns, const char* policy) {
+  refuse(time_ns <= 0, std::string(policy) + " must be longer than 0 ns, not " + std::to_string(time_ns));
+  const int64_t seconds = time_ns / kNanosecondsPerSecond;
+  if (seconds >= std::numeric_limits<int32_t>::max()) return eprosima::fastrtps::c_TimeInfinite;
+  return {static_cast<int32_t>(seconds), static_cast<uint32_t>(time_ns % kNanosecondsPerSecond)};
+}
+
+template <typename Qos>
+void apply_reliability(const lagometer_qos& wanted, Qos& qos) {
+  refuse(wanted.reliability > LAGOMETER_RELIABLE, "reliability is 0 (best effort) or 1 (reliable)");
+  const bool reliable = wanted.reliability == LAGOMETER_RELIABLE;
+  qos.reliability().kind = reliable ? dds::RELIABLE_RELIABILITY_QOS : dds::BEST_EFFORT_RELIABILITY_QOS;
+  if (wanted.blocking_ns_max > 0) {
+    qos.reliability().max_blocking_time = duration(wanted.blocking_ns_max, "blocking time");
+  }
+}
+
+template <typename Qos>
+void apply_history(const lagometer_qos& wanted, Qos& qos) {
+  refuse(wanted.history > LAGOMETER_KEEP_ALL, "history is 0 (keep last) or 1 (keep all)");
+  if (wanted.history == LAGOMETER_KEEP_ALL) {
+    qos.history().kind = dds::KEEP_ALL_HISTORY_QOS;
+    return;
+  }
+  const auto depth_max = static_cast<uint32_t>(qos.resource_limits().max_samples);
+  refuse(wanted.depth == 0 || wanted.depth > depth_max,
+         "depth must be from 1 to " + std::to_string(depth_max) + ", the vendor's limit of samples, not " +
+             std::to_string(wanted.depth));
+  qos.history().kind = dds::KEEP_LAST_HISTORY_QOS;
+  qos.history().depth = static_cast<int32_t>(wanted.depth);
+}
+
+template <typename Qos>
+void apply_policies(const lagometer_qos& wanted, Qos& qos) {
+  if ((wanted.present & ~kKnownPolicies) != 0) {
+    throw Error(LAGOMETER_UNSUPPORTED,
+                "fastdds: of the QoS, reliability, history, durability, deadline, lifespan and partition can be set");
+  }
+  if ((wanted.present & LAGOMETER_QOS_RELIABILITY) != 0) apply_reliability(wanted, qos);
+  if ((wanted.present & LAGOMETER_QOS_HISTORY) != 0) apply_history(wanted, qos);
+  if ((wanted.present & LAGOMETER_QOS_DURABILITY) != 0) {
+    refuse(wanted.durability > LAGOMETER_TRANSIENT_LOCAL, "durability is 0 (volatile) or 1 (transient local)");
+    const bool kept = wanted.durability == LAGOMETER_TRANSIENT_LOCAL;
+    qos.durability().kind = kept ? dds::TRANSIENT_LOCAL_DURABILITY_QOS : dds::VOLATILE_DURABILITY_QOS;
+  }
+  if ((wanted.present & LAGOMETER_QOS_DEADLINE) != 0) qos.deadline().period = duration(wanted.deadline_ns, "deadline");
+  if ((wanted.present & LAGOMETER_QOS_LIFESPAN) != 0) {
+    qos.lifespan().duration = duration(wanted.lifespan_ns, "lifespan");
+  }
+  if ((wanted.present & LAGOMETER_QOS_PARTITION) != 0) {
+    qos.properties().properties().emplace_back("partitions", std::string(view(wanted.partition)));
+  }
+}
+
+template <typename Qos>
+void apply_data_sharing(const Settings& settings, const Type& type, Qos& qos) {
+  switch (settings.transport) {
+    case Transport::kStandard:
+      break;
+    case Transport::kUdp:
+    case Transport::kShm:
+      qos.data_sharing().off();
+      break;
+    case Transport::kDataSharing:
+      refuse(!type.fixed(), "data sharing needs a type of fixed size: choose type fixed or another transport");
+      qos.data_sharing().on("");
+      break;
+  }
+}
+
+}  // namespace
+
+dds::DataWriterQos writer_qos(const lagometer_qos* wanted, const Settings& settings, const Type& type) {
+  dds::DataWriterQos qos;
+  if (wanted != nullptr) apply_policies(*wanted, qos);
+  apply_data_sharing(settings, type, qos);
+  qos.publish_mode().kind =
+      settings.synchronous ? dds::SYNCHRONOUS_PUBLISH_MODE : dds::ASYNCHRONOUS_PUBLISH_MODE;
+  return qos;
+}
+
+dds::DataReaderQos reader_qos(const lagometer_qos* wanted, const Settings& settings, const Type& type) {
+  dds::DataReaderQos qos;
+  if (wanted != nullptr) apply_policies(*wanted, qos);
+  apply_data_sharing(settings, type, qos);
+  return qos;
+}
+
+}  // namespace lagometer::fastdds

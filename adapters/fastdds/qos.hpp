@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// From lagometer's QoS to Fast DDS's. What is not asked for stays as the vendor ships it.
+#pragma once
+
+#include <fastdds/dds/publisher/qos/DataWriterQos.hpp>
+#include <fastdds/dds/subscriber/qos/DataReaderQos.hpp>
+
+#include "settings.hpp"
+#include "type.hpp"
+
+namespace lagometer::fastdds {
+
+/// Throws Error(LAGOMETER_INVALID or LAGOMETER_UNSUPPORTED) that names the policy.
+dds::DataWriterQos writer_qos(const lagometer_qos* qos, const Settings& settings, const Type& type);
+dds::DataReaderQos reader_qos(const lagometer_qos* qos, const Settings& settings, const Type& type);
+
+}  // namespace lagometer::fastdds

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reader.hpp"
+
+#include <algorithm>
+
+#include "qos.hpp"
+
+namespace lagometer::fastdds {
+namespace {
+
+// FNV-1a over the 16 bytes of the GUID; never 0, which means unknown.
+uint64_t writer_id(const rtps::GUID_t& guid) noexcept {
+  uint64_t hash = 14695981039346656037ULL;
+  const auto add = [&hash](uint8_t byte) { hash = (hash ^ byte) * 1099511628211ULL; };
+  for (const uint8_t byte : guid.guidPrefix.value) add(byte);
+  for (const uint8_t byte : guid.entityId.value) add(byte);
+  return hash == 0 ? 1 : hash;
+}
+
+dds::StatusMask listened(uint32_t dispatch, bool events) {
+  dds::StatusMask mask = dds::StatusMask::none();
+  if (dispatch == LAGOMETER_DISPATCH_LISTENER) mask << dds::StatusMask::data_available();
+  if (events) {
+    mask << dds::StatusMask::subscription_matched() << dds::StatusMask::requested_deadline_missed()
+         << dds::StatusMask::requested_incompatible_qos() << dds::StatusMask::sample_lost();
+  }
+  return mask;
+}
+
+}  // namespace
+
+Reader::Reader(Node& node, const lagometer_endpoint_config& config)
+    : node_(node),
+      topic_(view(config.topic)),
+      fixed_(reinterpret_cast<const Type*>(config.type)->fixed()),
+      bytes_max_(reinterpret_cast<const Type*>(config.type)->bytes_max()),
+      user_(config.user),
+      on_data_(config.on_data),
+      on_event_(config.on_event) {
+  if (config.dispatch == LAGOMETER_DISPATCH_LISTENER && on_data_ == nullptr) {
+    throw Error(LAGOMETER_INVALID, "fastdds: a reader that dispatches by listener needs on_data");
+  }
+  const Type& type = *reinterpret_cast<const Type*>(config.type);
+  const dds::DataReaderQos qos = reader_qos(config.qos, node.context().settings(), type);
+  dds::Topic& topic = node.context().acquire_topic(topic_, type.name());
+  const dds::StatusMask mask = listened(config.dispatch, on_event_ != nullptr);
+  reader_ = node.subscriber().create_datareader(&topic, qos, mask.any() ? this : nullptr, mask);
+  if (reader_ == nullptr) {
+    node.context().release_topic(topic_);
+    throw Error(LAGOMETER_FAILED, "fastdds: the reader on topic " + topic_ + " was refused: see the lines of Fast DDS above");
+  }
+  reader_->get_statuscondition().set_enabled_statuses(dds::StatusMask::data_available());
+}
+
+Reader::~Reader() {
+  log_failure(reader_->set_listener(nullptr, dds::StatusMask::none()), "set_listener");
+  // Callbacks run under the reader's lock, which this call takes: after it none is under way, and none will begin.
+  static_cast<void>(reader_->get_unread_count());
+  for (Loan& loan : loans_) {
+    if (loan.out) give_back(loan);
+  }
+  log_failure(node_.subscriber().delete_datareader(reader_), "delete_datareader");
+  node_.context().release_topic(topic_);
+}
+
+void Reader::enable() {
+  if (!(reader_->enable() == ReturnCode_t::RETCODE_OK)) {
+    throw Error(LAGOMETER_NO_RESOURCE,
+                "fastdds: the reader on topic " + topic_ + " could not start: see the lines of Fast DDS above");
+  }
+}
+
+// Taken by sequence, not sample by sample: Fast DDS 2.9 returns from take_next_sample() before it clears the condition
+// if the history is empty, and a waitset would then spin.
+lagometer_status Reader::take(lagometer_sample* samples, uint32_t stride, uint32_t max, uint32_t& taken) {
+  taken = 0;
+  if (max == 0) return LAGOMETER_OK;
+  Loan& loan = free_loan();
+  const int32_t most = std::min(static_cast<int32_t>(std::min<uint32_t>(max, INT32_MAX)),
+                                reader_->get_qos().reader_resource_limits().max_samples_per_read);
+  const ReturnCode_t code = reader_->take(loan.samples, loan.infos, most);
+  if (code == ReturnCode_t::RETCODE_NO_DATA) {
+    full_take_.store(false, std::memory_order_relaxed);
+    return LAGOMETER_OK;
+  }
+  if (!(code == ReturnCode_t::RETCODE_OK)) {
+    throw Error(LAGOMETER_FAILED,
+                "fastdds: take on topic " + topic_ + " failed with return code " + std::to_string(code()));
+  }
+  loan.out = true;
+  taken = static_cast<uint32_t>(loan.infos.length());
+  full_take_.store(loan.infos.length() == most, std::memory_order_relaxed);
+  for (uint32_t index = 0; index < taken; ++index) {
+    lagometer_sample& sample = sample_at(samples, stride, index);
+    show(loan, static_cast<int32_t>(index), sample);
+    sample.adapter_data = &loan;
+  }
+  return LAGOMETER_OK;
+}
+
+void Reader::show(const Loan& loan, int32_t index, lagometer_sample& sample) const {
+  const dds::SampleInfo& info = loan.infos[index];
+  void* data = loan.samples.buffer()[index];
+  sample.flags = LAGOMETER_SAMPLE_LOANED;
+  sample.region_count = 1;
+  sample.writer_id = writer_id(info.sample_identity.writer_guid());
+  sample.middleware_sequence = info.sample_identity.sequence_number().to64long();
+  sample.source_time_ns = info.source_timestamp.to_ns();
+  sample.source_clock = LAGOMETER_CLOCK_WALL;
+  sample.reception_time_ns = info.reception_timestamp.to_ns();
+  sample.reception_clock = LAGOMETER_CLOCK_WALL;
+  sample.signalled_ns = 0;
+  sample.signalled_cpu = 0;
+  // A writer that shares its data may have reused the memory already: such a sample is no data any more.
+  if (!info.valid_data || (fixed_ && !reader_->is_sample_valid(data, &info))) {
+    sample.flags = LAGOMETER_SAMPLE_NOT_DATA;
+    sample.region_count = 0;
+  } else if (fixed_) {
+    sample.regions[0] = {static_cast<uint8_t*>(data), bytes_max_};
+  } else {
+    const auto& bytes = *static_cast<const BytesView*>(data);
+    sample.regions[0] = {bytes.data, bytes.size};
+  }
+}
+
+void Reader::release(lagometer_sample* samples, uint32_t stride, uint32_t count) {
+  if (count == 0) return;
+  give_back(*static_cast<Loan*>(sample_at(samples, stride, 0).adapter_data));
+}
+
+Reader::Loan& Reader::free_loan() {
+  const auto found = std::find_if(loans_.begin(), loans_.end(), [](const Loan& loan) { return !loan.out; });
+  if (found == loans_.end()) {
+    throw Error(LAGOMETER_NO_RESOURCE, "fastdds: at most 4 takes of one reader can be under way: release them");
+  }
+  return *found;
+}
+
+void Reader::give_back(Loan& loan) {
+  log_failure(reader_->return_loan(loan.samples, loan.infos), "return_loan");
+  loan.out = false;
+}
+
+bool Reader::has_left_over() const noexcept {
+  return full_take_.load(std::memory_order_relaxed) && reader_->get_unread_count() > 0;
+}
+
+void Reader::matched(lagometer_matched& out) {
+  dds::SubscriptionMatchedStatus status;
+  if (reader_->get_subscription_matched_status(status) == ReturnCode_t::RETCODE_OK) {
+    out.count = static_cast<uint32_t>(status.current_count);
+  } else {
+    out.count = 0;  // not enabled yet
+  }
+  out.exact = 0;
+}
+
+void Reader::counters(lagometer_counters& out) {
+  out.present = 0;
+  dds::SampleLostStatus lost;
+  if (reader_->get_sample_lost_status(lost) == ReturnCode_t::RETCODE_OK) {
+    out.present |= LAGOMETER_COUNTER_LOST;
+    out.lost = static_cast<uint64_t>(lost.total_count);
+  }
+  dds::SampleRejectedStatus rejected;
+  if (reader_->get_sample_rejected_status(rejected) == ReturnCode_t::RETCODE_OK) {
+    out.present |= LAGOMETER_COUNTER_REJECTED;
+    out.rejected = static_cast<uint64_t>(rejected.total_count);
+  }
+  dds::RequestedDeadlineMissedStatus deadline;
+  if (reader_->get_requested_deadline_missed_status(deadline) == ReturnCode_t::RETCODE_OK) {
+    out.present |= LAGOMETER_COUNTER_DEADLINE;
+    out.deadline_missed = deadline.total_count;
+  }
+}
+
+void Reader::on_data_available(dds::DataReader*) { on_data_(user_); }
+
+void Reader::on_subscription_matched(dds::DataReader*, const dds::SubscriptionMatchedStatus& status) {
+  on_event_(user_, LAGOMETER_EVENT_MATCHED, static_cast<uint64_t>(status.current_count));
+}
+
+void Reader::on_requested_deadline_missed(dds::DataReader*, const dds::RequestedDeadlineMissedStatus& status) {
+  on_event_(user_, LAGOMETER_EVENT_DEADLINE_MISSED, status.total_count);
+}
+
+void Reader::on_requested_incompatible_qos(dds::DataReader*, const dds::RequestedIncompatibleQosStatus& status) {
+  on_event_(user_, LAGOMETER_EVENT_INCOMPATIBLE_QOS, status.total_count);
+}
+
+void Reader::on_sample_lost(dds::DataReader*, const dds::SampleLostStatus& status) {
+  on_event_(user_, LAGOMETER_EVENT_LOST, static_cast<uint64_t>(status.total_count));
+}
+
+}  // namespace lagometer::fastdds

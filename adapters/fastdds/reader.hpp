@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <fastdds/dds/subscriber/DataReader.hpp>
+#include <fastdds/dds/subscriber/DataReaderListener.hpp>
+#include <fastdds/dds/subscriber/SampleInfo.hpp>
+#include <string>
+
+#include "context.hpp"
+
+namespace lagometer::fastdds {
+
+class Reader final : private dds::DataReaderListener {
+ public:
+  Reader(Node& node, const lagometer_endpoint_config& config);
+  ~Reader() override;
+  Reader(const Reader&) = delete;
+  Reader& operator=(const Reader&) = delete;
+
+  void enable();
+  lagometer_status take(lagometer_sample* samples, uint32_t stride, uint32_t max, uint32_t& taken);
+  void release(lagometer_sample* samples, uint32_t stride, uint32_t count);
+  void matched(lagometer_matched& out);
+  void counters(lagometer_counters& out);
+
+  /// Whether a take() left data behind that no condition will tell of. Any thread.
+  [[nodiscard]] bool has_left_over() const noexcept;
+  [[nodiscard]] dds::DataReader& vendor_reader() const noexcept { return *reader_; }
+
+ private:
+  /// One take() under way: the samples and what is known of them, both lent by the middleware.
+  struct Loan {
+    dds::LoanableSequence<BytesView> samples;
+    dds::SampleInfoSeq infos;
+    bool out = false;
+  };
+  void on_data_available(dds::DataReader* reader) override;
+  void on_subscription_matched(dds::DataReader* reader, const dds::SubscriptionMatchedStatus& status) override;
+  void on_requested_deadline_missed(dds::DataReader* reader,
+                                    const dds::RequestedDeadlineMissedStatus& status) override;
+  void on_requested_incompatible_qos(dds::DataReader* reader,
+                                     const dds::RequestedIncompatibleQosStatus& status) override;
+  void on_sample_lost(dds::DataReader* reader, const dds::SampleLostStatus& status) override;
+  Loan& free_loan();
+  void give_back(Loan& loan);
+  void show(const Loan& loan, int32_t index, lagometer_sample& sample) const;
+
+  Node& node_;
+  std::string topic_;
+  bool fixed_;
+  uint64_t bytes_max_;
+  void* user_;
+  lagometer_data_function on_data_;
+  lagometer_event_function on_event_;
+  std::array<Loan, 4> loans_;
+  std::atomic<bool> full_take_{false};
+  dds::DataReader* reader_ = nullptr;  // the subscriber's
+};
+
+}  // namespace lagometer::fastdds

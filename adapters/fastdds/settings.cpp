@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "settings.hpp"
+
+#include <ifaddrs.h>
+#include <net/if.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace lagometer::fastdds {
+namespace {
+
+using nlohmann::json;
+
+constexpr uint32_t kPeersMax = 10000;
+
+json parse_object(lagometer_string text, const std::string& what) {
+  if (view(text).empty()) return json::object();
+  json value = json::parse(view(text), nullptr, false);
+  if (!value.is_object()) throw Error(LAGOMETER_INVALID, "fastdds: " + what + " must be a JSON object");
+  return value;
+}
+
+uint32_t number(const json& value, const std::string& key) {
+  if (!value.is_number_unsigned() || value.get<uint64_t>() == 0 || value.get<uint64_t>() > INT32_MAX) {
+    throw Error(LAGOMETER_INVALID, "fastdds: " + key + " must be a whole number from 1 to 2147483647, not " + value.dump());
+  }
+  return value.get<uint32_t>();
+}
+
+Transport transport(const json& value) {
+  if (value == "default") return Transport::kStandard;
+  if (value == "udp") return Transport::kUdp;
+  if (value == "shm") return Transport::kShm;
+  if (value == "data_sharing") return Transport::kDataSharing;
+  throw Error(LAGOMETER_INVALID,
+              "fastdds: option transport must be default, udp, shm or data_sharing, not " + value.dump());
+}
+
+bool synchronous(const json& value) {
+  if (value == "sync") return true;
+  if (value == "async") return false;
+  throw Error(LAGOMETER_INVALID, "fastdds: option publish_mode must be sync or async, not " + value.dump());
+}
+
+Settings profile_settings(std::string_view profile) {
+  Settings settings;
+  if (profile.empty() || profile == "default") return settings;
+  if (profile != "matched") {
+    throw Error(LAGOMETER_INVALID, "fastdds: unknown profile \"" + std::string(profile) + "\": use default or matched");
+  }
+  settings.transport = Transport::kUdp;
+  settings.socket_buffer_bytes = kMatchedSocketBufferBytes;
+  settings.max_message_bytes = kUdpMessageBytesMax;
+  return settings;
+}
+
+void apply_options(const json& options, Settings& settings) {
+  // An option for the transport frees the profile's numbers that belong to another one.
+  if (options.contains("transport")) {
+    settings.transport = transport(options["transport"]);
+    if (!settings.uses_udp()) settings.socket_buffer_bytes = 0;
+  }
+  for (const auto& [key, value] : options.items()) {
+    if (key == "transport") continue;
+    if (key == "publish_mode") {
+      settings.synchronous = synchronous(value);
+    } else if (key == "socket_buffer_bytes") {
+      settings.socket_buffer_bytes = number(value, key);
+    } else if (key == "max_message_size") {
+      settings.max_message_bytes = number(value, key);
+    } else if (key == "shm_segment_bytes") {
+      settings.shm_segment_bytes = number(value, key);
+    } else {
+      throw Error(LAGOMETER_INVALID, "fastdds: unknown option \"" + key +
+                                         "\": use transport, publish_mode, socket_buffer_bytes, max_message_size or "
+                                         "shm_segment_bytes");
+    }
+  }
+}
+
+void refuse(bool wrong, const std::string& message) {
+  if (wrong) throw Error(LAGOMETER_INVALID, "fastdds: " + message);
+}
+
+// Fast DDS would log these and go on without the transport: the trial would then measure another one.
+void check(const Settings& settings) {
+  const uint32_t message_bytes = settings.max_message_bytes == 0 ? kUdpMessageBytesMax : settings.max_message_bytes;
+  const uint32_t segment_bytes =
+      settings.shm_segment_bytes == 0 ? kShmSegmentBytesDefault : settings.shm_segment_bytes;
+  refuse(settings.socket_buffer_bytes != 0 && !settings.uses_udp(),
+         "option socket_buffer_bytes has no meaning with transport shm: leave it out");
+  refuse(settings.shm_segment_bytes != 0 && !settings.uses_shm(),
+         "option shm_segment_bytes has no meaning with UDP alone: leave it out or choose transport shm");
+  refuse(message_bytes < 1024, "option max_message_size must be at least 1024");
+  refuse(settings.uses_udp() && message_bytes > kUdpMessageBytesMax,
+         "option max_message_size can be at most 65500 with UDP; transport shm allows more");
+  refuse(settings.uses_udp() && settings.socket_buffer_bytes != 0 && settings.socket_buffer_bytes < message_bytes,
+         "option socket_buffer_bytes must be at least max_message_size, " + std::to_string(message_bytes));
+  refuse(settings.uses_shm() && segment_bytes < message_bytes,
+         "option shm_segment_bytes must be at least max_message_size, " + std::to_string(message_bytes));
+}
+
+// Left alone, Fast DDS announces itself by multicast on every interface that is up. That is right where the only one is
+// a loopback with multicast, as in a private network namespace.
+bool only_loopback_with_multicast() {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return false;
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, freeifaddrs);
+  bool loopback_multicast = false;
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    if ((entry->ifa_flags & IFF_UP) == 0) continue;
+    if ((entry->ifa_flags & IFF_LOOPBACK) == 0) return false;
+    loopback_multicast = loopback_multicast || (entry->ifa_flags & IFF_MULTICAST) != 0;
+  }
+  return loopback_multicast;
+}
+
+void apply_network(const json& network, Settings& settings) {
+  bool loopback = false;
+  for (const auto& [key, value] : network.items()) {
+    if (key == "loopback") {
+      refuse(!value.is_boolean(), "network key loopback must be true or false, not " + value.dump());
+      loopback = value.get<bool>();
+    } else if (key == "peers") {
+      refuse(!value.is_number_unsigned() || value.get<uint64_t>() > kPeersMax,
+             "network key peers must be a whole number up to " + std::to_string(kPeersMax) + ", not " + value.dump());
+      settings.peers = value.get<uint32_t>();
+    } else {
+      throw Error(LAGOMETER_INVALID, "fastdds: unknown network key \"" + key + "\": use loopback or peers");
+    }
+  }
+  settings.loopback_only = loopback && settings.uses_udp() && !only_loopback_with_multicast();
+}
+
+}  // namespace
+
+Settings parse_settings(const lagometer_context_config& config) {
+  if (!view(config.security).empty()) {
+    throw Error(LAGOMETER_UNSUPPORTED, "fastdds: this adapter sets up no security: leave security out");
+  }
+  Settings settings = profile_settings(view(config.profile));
+  apply_options(parse_object(config.options, "options"), settings);
+  check(settings);
+  apply_network(parse_object(config.network, "network"), settings);
+  return settings;
+}
+
+}  // namespace lagometer::fastdds

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "waitset.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace lagometer::fastdds {
+namespace {
+
+constexpr int64_t kNanosecondsPerSecond = 1'000'000'000;
+
+eprosima::fastrtps::Duration_t time_left(int64_t until_ns) noexcept {
+  const int64_t now = now_ns();
+  const int64_t left_ns = until_ns > now ? until_ns - now : 0;
+  const int64_t seconds = left_ns / kNanosecondsPerSecond;
+  if (seconds >= std::numeric_limits<int32_t>::max()) return eprosima::fastrtps::c_TimeInfinite;
+  return {static_cast<int32_t>(seconds), static_cast<uint32_t>(left_ns % kNanosecondsPerSecond)};
+}
+
+}  // namespace
+
+Waitset::Waitset(Context&) {
+  waitset_.attach_condition(triggered_);
+  active_.reserve(1);
+}
+
+void Waitset::attach(Reader& reader) {
+  waitset_.attach_condition(reader.vendor_reader().get_statuscondition());
+  readers_.push_back(&reader);
+  active_.reserve(readers_.size() + 1);
+}
+
+// A reader's condition is cleared by the first take(), even if that leaves data behind: hence the question before.
+lagometer_status Waitset::wait(int64_t until_ns) {
+  const bool left_over = std::any_of(readers_.begin(), readers_.end(), [](const Reader* r) { return r->has_left_over(); });
+  const ReturnCode_t code = waitset_.wait(active_, left_over ? eprosima::fastrtps::Duration_t{} : time_left(until_ns));
+  if (code == ReturnCode_t::RETCODE_TIMEOUT) return left_over ? LAGOMETER_OK : LAGOMETER_TIMEOUT;
+  if (!(code == ReturnCode_t::RETCODE_OK)) {
+    throw Error(LAGOMETER_FAILED, "fastdds: waiting failed with return code " + std::to_string(code()));
+  }
+  if (std::find(active_.begin(), active_.end(), &triggered_) != active_.end()) triggered_.set_trigger_value(false);
+  return LAGOMETER_OK;
+}
+
+void Waitset::trigger() { triggered_.set_trigger_value(true); }
+
+}  // namespace lagometer::fastdds

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fastdds/dds/core/condition/GuardCondition.hpp>
+#include <fastdds/dds/core/condition/WaitSet.hpp>
+#include <vector>
+
+#include "reader.hpp"
+
+namespace lagometer::fastdds {
+
+class Waitset {
+ public:
+  explicit Waitset(Context& context);
+
+  void attach(Reader& reader);
+  lagometer_status wait(int64_t until_ns);
+  void trigger();
+
+ private:
+  std::vector<Reader*> readers_;
+  dds::ConditionSeq active_;  // kept, so that waiting allocates nothing
+  dds::GuardCondition triggered_;
+  dds::WaitSet waitset_;  // last: it lets go of the conditions first
+};
+
+}  // namespace lagometer::fastdds

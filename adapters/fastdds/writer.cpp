@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "writer.hpp"
+
+#include "qos.hpp"
+
+namespace lagometer::fastdds {
+
+Writer::Writer(Node& node, const lagometer_endpoint_config& config)
+    : node_(node),
+      topic_(view(config.topic)),
+      fixed_(reinterpret_cast<const Type*>(config.type)->fixed()),
+      bytes_max_(reinterpret_cast<const Type*>(config.type)->bytes_max()),
+      user_(config.user),
+      on_event_(config.on_event) {
+  const Type& type = *reinterpret_cast<const Type*>(config.type);
+  const dds::DataWriterQos qos = writer_qos(config.qos, node.context().settings(), type);
+  if (!fixed_) buffer_.resize(bytes_max_);
+  dds::Topic& topic = node.context().acquire_topic(topic_, type.name());
+  dds::StatusMask mask = dds::StatusMask::none();
+  if (on_event_ != nullptr) {
+    mask << dds::StatusMask::publication_matched() << dds::StatusMask::offered_deadline_missed()
+         << dds::StatusMask::offered_incompatible_qos();
+  }
+  writer_ = node.publisher().create_datawriter(&topic, qos, on_event_ == nullptr ? nullptr : this, mask);
+  if (writer_ == nullptr) {
+    node.context().release_topic(topic_);
+    throw Error(LAGOMETER_FAILED, "fastdds: the writer on topic " + topic_ + " was refused: see the lines of Fast DDS above");
+  }
+}
+
+Writer::~Writer() {
+  if (loan_ != nullptr) log_failure(writer_->discard_loan(loan_), "discard_loan");
+  log_failure(writer_->set_listener(nullptr, dds::StatusMask::none()), "set_listener");
+  log_failure(node_.publisher().delete_datawriter(writer_), "delete_datawriter");
+  node_.context().release_topic(topic_);
+}
+
+void Writer::enable() {
+  if (!(writer_->enable() == ReturnCode_t::RETCODE_OK)) {
+    throw Error(LAGOMETER_NO_RESOURCE,
+                "fastdds: the writer on topic " + topic_ +
+                    " could not start: see the lines of Fast DDS above; a long history of a large fixed type may not "
+                    "fit into memory: lower the depth");
+  }
+}
+
+lagometer_status Writer::borrow(uint64_t bytes, lagometer_message& message) {
+  if (bytes > bytes_max_ || (fixed_ && bytes != bytes_max_)) {
+    throw Error(LAGOMETER_INVALID, "fastdds: a message on topic " + topic_ + " has " + (fixed_ ? "" : "up to ") +
+                                       std::to_string(bytes_max_) + " bytes, not " + std::to_string(bytes));
+  }
+  message.region_count = 1;
+  message.adapter_data = nullptr;
+  if (!fixed_) {
+    message.origin = LAGOMETER_ORIGIN_COPIED;
+    message.regions[0] = {buffer_.data(), bytes};
+    return LAGOMETER_OK;
+  }
+  if (loan_ != nullptr) throw Error(LAGOMETER_INVALID, "fastdds: one message at a time: commit or discard the last");
+  if (!(writer_->loan_sample(loan_) == ReturnCode_t::RETCODE_OK)) {
+    loan_ = nullptr;
+    rejected_.fetch_add(1, std::memory_order_relaxed);  // every payload of the writer's pool waits for its readers
+    return LAGOMETER_REJECTED;
+  }
+  message.origin = LAGOMETER_ORIGIN_LOANED;
+  message.regions[0] = {static_cast<uint8_t*>(loan_), bytes};
+  return LAGOMETER_OK;
+}
+
+lagometer_status Writer::commit(lagometer_message& message) {
+  if (!fixed_) {
+    BytesView sample{message.regions[0].data, static_cast<uint32_t>(message.regions[0].size)};
+    return publish(&sample);
+  }
+  const lagometer_status status = publish(loan_);
+  if (status == LAGOMETER_REJECTED) discard(message);
+  loan_ = nullptr;
+  return status;
+}
+
+lagometer_status Writer::publish(void* sample) {
+  const ReturnCode_t code = writer_->write(sample, dds::HANDLE_NIL);
+  if (code == ReturnCode_t::RETCODE_OK) return LAGOMETER_OK;
+  if (code == ReturnCode_t::RETCODE_TIMEOUT || code == ReturnCode_t::RETCODE_OUT_OF_RESOURCES) {
+    rejected_.fetch_add(1, std::memory_order_relaxed);
+    return LAGOMETER_REJECTED;
+  }
+  throw Error(LAGOMETER_FAILED,
+              "fastdds: write on topic " + topic_ + " failed with return code " + std::to_string(code()));
+}
+
+void Writer::discard(lagometer_message&) {
+  if (loan_ == nullptr) return;
+  log_failure(writer_->discard_loan(loan_), "discard_loan");
+  loan_ = nullptr;
+}
+
+void Writer::matched(lagometer_matched& out) {
+  dds::PublicationMatchedStatus status;
+  if (writer_->get_publication_matched_status(status) == ReturnCode_t::RETCODE_OK) {
+    out.count = static_cast<uint32_t>(status.current_count);
+  } else {
+    out.count = 0;  // not enabled yet
+  }
+  out.exact = 0;
+}
+
+void Writer::counters(lagometer_counters& out) {
+  out.present = LAGOMETER_COUNTER_REJECTED;
+  out.rejected = rejected_.load(std::memory_order_relaxed);
+  dds::OfferedDeadlineMissedStatus deadline;
+  if (writer_->get_offered_deadline_missed_status(deadline) == ReturnCode_t::RETCODE_OK) {
+    out.present |= LAGOMETER_COUNTER_DEADLINE;
+    out.deadline_missed = deadline.total_count;
+  }
+}
+
+void Writer::on_publication_matched(dds::DataWriter*, const dds::PublicationMatchedStatus& status) {
+  on_event_(user_, LAGOMETER_EVENT_MATCHED, static_cast<uint64_t>(status.current_count));
+}
+
+void Writer::on_offered_deadline_missed(dds::DataWriter*, const dds::OfferedDeadlineMissedStatus& status) {
+  on_event_(user_, LAGOMETER_EVENT_DEADLINE_MISSED, status.total_count);
+}
+
+void Writer::on_offered_incompatible_qos(dds::DataWriter*, const dds::OfferedIncompatibleQosStatus& status) {
+  on_event_(user_, LAGOMETER_EVENT_INCOMPATIBLE_QOS, status.total_count);
+}
+
+}  // namespace lagometer::fastdds

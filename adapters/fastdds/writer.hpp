@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <fastdds/dds/publisher/DataWriter.hpp>
+#include <fastdds/dds/publisher/DataWriterListener.hpp>
+#include <string>
+#include <vector>
+
+#include "context.hpp"
+
+namespace lagometer::fastdds {
+
+class Writer final : private dds::DataWriterListener {
+ public:
+  Writer(Node& node, const lagometer_endpoint_config& config);
+  ~Writer() override;
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
+
+  void enable();
+  lagometer_status borrow(uint64_t bytes, lagometer_message& message);
+  lagometer_status commit(lagometer_message& message);
+  void discard(lagometer_message& message);
+  void matched(lagometer_matched& out);
+  void counters(lagometer_counters& out);
+
+  [[nodiscard]] const dds::DataWriter& vendor_writer() const noexcept { return *writer_; }
+
+ private:
+  void on_publication_matched(dds::DataWriter* writer, const dds::PublicationMatchedStatus& status) override;
+  void on_offered_deadline_missed(dds::DataWriter* writer, const dds::OfferedDeadlineMissedStatus& status) override;
+  void on_offered_incompatible_qos(dds::DataWriter* writer, const dds::OfferedIncompatibleQosStatus& status) override;
+  lagometer_status publish(void* sample);
+
+  Node& node_;
+  std::string topic_;
+  bool fixed_;
+  uint64_t bytes_max_;
+  void* user_;
+  lagometer_event_function on_event_;
+  std::vector<uint8_t> buffer_;  // of type Bytes: what borrow() shows
+  void* loan_ = nullptr;         // of type Fixed: what borrow() shows, the middleware's
+  std::atomic<uint64_t> rejected_{0};
+  dds::DataWriter* writer_ = nullptr;  // the publisher's
+};
+
+}  // namespace lagometer::fastdds
