@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = outcome if isinstance(outcome, int) else 0
         sys.stdout.flush()
     except typer.TyperException as usage:
-        code = _report(BadInput(usage.format_message(), "command line", f"see `{PROGRAM} --help`"), given)
+        code = _usage_error(usage, given)
     except BrokenPipeError:
         code = _closed_pipe()
     except (KeyboardInterrupt, typer.Abort):
@@ -77,6 +77,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise
         code = _report(_internal(error), given)
     sys.exit(code)
+
+
+def _usage_error(usage: typer.TyperException, given: list[str]) -> int:
+    """A wrong command line. Without a message, its help was asked for by giving no arguments, and is printed."""
+    message = usage.format_message()
+    if not message:
+        return BadInput.exit_code
+    command = getattr(getattr(usage, "ctx", None), "command_path", PROGRAM)
+    return _report(BadInput(message, "command line", f"see `{command} --help`"), given)
 
 
 def _from_system(error: OSError) -> LagometerError:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
-from types import MappingProxyType
+from dataclasses import field as dataclass_field
 
 from lagometer import units
 from lagometer.study.cell import Factors
@@ -40,7 +40,7 @@ class Factor:
     parse: Callable[[str], object]
     label: Callable[[object], str]
     description: str
-    schema: Mapping[str, object] = MappingProxyType(_QUANTITY)
+    schema: Mapping[str, object] = dataclass_field(default_factory=lambda: _QUANTITY)
 
     @property
     def default(self) -> object:
