@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Carries out one trial: starts the workers, gives the common start, collects the records, sees everything end.
+"""Carries out one trial: starts the workers, gives the common start, collects records, sees everything end.
 
-One thread waits on all descriptors, so no pipe can fill up unread. Nothing is done here while a trial measures.
+One thread waits on all descriptors, so no pipe fills up unread. Nothing is done here while a trial measures.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import selectors
@@ -206,7 +207,7 @@ class _Trial:
         event: str,
         conversations: Sequence[Conversation] | None = None,
     ) -> None:
-        """Waits for the condition and fails the trial at the deadline, with the names of those who are late."""
+        """Waits for the condition; at the deadline the trial fails, with the names of those who are late."""
         asked_ns = time.monotonic_ns()
         if self._wait(condition, deadline_ns):
             return
@@ -217,7 +218,9 @@ class _Trial:
         ]
         code = "endpoints-missing" if event == "matched" else "worker-hung"
         waited_s = (deadline_ns - asked_ns) / NS_PER_S
-        self._fail(f"{code}: no '{event}' from {', '.join(late)} within {waited_s:.1f} s in phase {self._phase_now()}")
+        self._fail(
+            f"{code}: no '{event}' from {', '.join(late)} within {waited_s:.1f} s (phase {self._phase_now()})"
+        )
         raise TrialFailed
 
     def _has_moved(self, index: int, pending_bytes: int) -> bool:
@@ -249,8 +252,11 @@ class _Trial:
         for event in events:
             self._events.write("said", worker=index, said=event, phase=self._phase_now())
         if "failed" in events and each.failed is not None:
-            missing = f" (missing: {', '.join(map(_text, each.failed.missing))})" if each.failed.missing else ""
-            self._fail(f"{each.failed.reason}: {each.name} in phase {each.failed.phase}: {each.failed.message}{missing}")
+            missing = (
+                f" (missing: {', '.join(map(_text, each.failed.missing))})" if each.failed.missing else ""
+            )
+            where = f"{each.name} in phase {each.failed.phase}"
+            self._fail(f"{each.failed.reason}: {where}: {each.failed.message}{missing}")
         return True
 
     def _on_stderr(self, index: int) -> bool:
@@ -267,7 +273,9 @@ class _Trial:
     def _on_notices(self) -> None:
         for notice in self._launcher.notices():
             event = notice["event"]
-            self._events.write("supervisor", **{("notice" if key == "event" else key): notice[key] for key in notice})
+            self._events.write(
+                "supervisor", **{("notice" if key == "event" else key): notice[key] for key in notice}
+            )
             if event == "isolated":
                 self._isolation = {key: notice[key] for key in notice if key not in ("event", "warnings")}
                 self._warnings += [f"isolation: {warning}" for warning in notice.get("warnings", [])]
@@ -325,7 +333,7 @@ class _Trial:
         self._events.write("phase", phase=phase, cell=self._plans[0].cell, trial=self._plans[0].trial)
 
     def _phase_now(self) -> str:
-        """Returns the phase by the clock, since nothing wakes the conductor between the common start and `done`."""
+        """Returns the phase by the clock: nothing wakes the conductor between the common start and `done`."""
         if not self._begin_ns or self._phase == "tear-down":
             return self._phase
         now_ns = time.monotonic_ns() - self._begin_ns - self._phases.warmup_ns
@@ -344,7 +352,7 @@ class _Trial:
         order = [phase for phase in (*PHASES, "end") if phase in began]
         return {
             phase: max(0, began[following] - began[phase]) / NS_PER_S
-            for phase, following in zip(order, order[1:], strict=False)
+            for phase, following in itertools.pairwise(order)
         }
 
     def _worker_outcome(self, each: Conversation) -> WorkerOutcome:

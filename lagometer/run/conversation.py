@@ -69,10 +69,8 @@ class Conversation:
         events: list[str] = []
         rest = memoryview(data)
         while rest:
-            if self._announced is not None:
-                rest = self._feed_block(rest)
-            else:
-                rest = self._feed_line(rest, events)
+            in_block = self._announced is not None
+            rest = self._feed_block(rest) if in_block else self._feed_line(rest, events)
             if self._announced is not None and self.records_pending_bytes == 0:
                 self._finish_block()
                 events.append("records")
@@ -84,7 +82,9 @@ class Conversation:
         end = raw.find(b"\n")
         self._line += raw if end < 0 else raw[:end]
         if len(self._line) > LINE_BYTES_MAX:
-            raise ProtocolError(f"a line of more than {LINE_BYTES_MAX} bytes: {quoted(bytes(self._line[:400]))}")
+            raise ProtocolError(
+                f"a line of more than {LINE_BYTES_MAX} bytes: {quoted(bytes(self._line[:400]))}"
+            )
         if end < 0:
             return rest[len(rest) :]
         line = bytes(self._line)
@@ -135,7 +135,9 @@ class Conversation:
 
     def _check_hello(self, hello: Hello) -> None:
         if hello.protocol != PROTOCOL_VERSION:
-            raise ProtocolError(f"protocol {hello.protocol} where {PROTOCOL_VERSION} is spoken: rebuild the worker")
+            raise ProtocolError(
+                f"protocol {hello.protocol} where {PROTOCOL_VERSION} is spoken: rebuild the worker"
+            )
         if hello.worker != self.index:
             raise ProtocolError(f"it says that it is worker {hello.worker} and it is {self.index}")
 

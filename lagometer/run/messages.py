@@ -38,8 +38,8 @@ class AdapterInUse(Message):
     """An adapter that the worker has loaded."""
 
     name: str
-    version: str = ""
-    library_version: str = ""
+    version: int | str | None = None
+    library_version: str | None = None
 
 
 class Ready(Message):

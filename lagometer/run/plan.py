@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler
 
 PROTOCOL_VERSION = 1
 
-# Bounds that no real trial meets, the same as the worker's: a damaged plan is refused, not carried out for a year.
+# Bounds that no real trial meets, the same as the worker's: a damaged plan is refused, not run for a year.
 HOUR_NS = 3_600_000_000_000
 CAPACITY_MAX = 2**26
 

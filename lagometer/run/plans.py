@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turns a cell into the plans of its workers: which node has which endpoints, and how much room for records."""
+"""Turns a cell into the plans of its workers: which endpoints each node has, and the room for records."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 
+from pydantic import ValidationError
+
+from lagometer.errors import BadInput
 from lagometer.run.plan import (
     CAPACITY_MAX,
     Adapter,
@@ -24,8 +26,10 @@ from lagometer.run.plan import (
     Writer,
 )
 from lagometer.study.adapters import Adapter as BuiltAdapter
+from lagometer.study.adapters import available_cpus
 from lagometer.study.cell import Cell
 from lagometer.study.graph import Graph, Rule
+from lagometer.study.matrix import resolved_options
 from lagometer.study.schema import Study
 
 PRIVATE_RUNTIME_DIRECTORY = "/dev/shm/lagometer"  # on the trial's own tmpfs, so the name need not be unique
@@ -47,9 +51,19 @@ def worker_plans(
     standalone: bool = False,
     runtime_directory: str = PRIVATE_RUNTIME_DIRECTORY,
 ) -> list[Plan]:
-    """Returns one plan for each worker of the cell, in the order of `cell.workers`."""
+    """Returns one plan for each worker of the cell, in the order of `cell.workers`.
+
+    Raises `BadInput` for what a study may say and a worker refuses (a warm-up of more than an hour, say).
+    """
     layout = _Layout(study, cell, adapters)
-    return [layout.plan(index, trial, standalone, runtime_directory) for index in range(len(cell.workers))]
+    try:
+        return [
+            layout.plan(index, trial, standalone, runtime_directory) for index in range(len(cell.workers))
+        ]
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise BadInput(f"{first['msg']} (plan: {key} = {first['input']})", where=f"cell {cell.id}") from error
 
 
 def topics_read(graph: Graph, node: str) -> list[str]:
@@ -65,7 +79,7 @@ def topics_written(graph: Graph, node: str) -> list[str]:
 def stream_rates_hz(graph: Graph) -> dict[int, float]:
     """Returns how often each stream can send at most, following the rules from the timers on.
 
-    A cycle without a timer in it would grow for ever, so the walk ends after as many rounds as there are nodes.
+    A cycle would grow for ever, so the walk ends after as many rounds as there are nodes.
     """
     rates = dict.fromkeys(range(len(graph.streams)), 0.0)
     for _ in graph.nodes:
@@ -96,6 +110,7 @@ class _Layout:
         self._cell = cell
         self._graph = cell.graph
         self._adapters = adapters
+        self._options = resolved_options(study, adapters)
         self._capacities = self._stream_capacities()
 
     def plan(self, index: int, trial: int, standalone: bool, runtime_directory: str) -> Plan:
@@ -118,7 +133,7 @@ class _Layout:
             scheduling=Scheduling(
                 policy=factors.scheduling,
                 priority=self._study.priority if factors.scheduling == "fifo" else 0,
-                cpus=list(self._cell.worker_cpus(index, tuple(sorted(os.sched_getaffinity(0))))),
+                cpus=list(self._cell.worker_cpus(index, available_cpus())),
                 lock_memory=True,
             ),
             runtime_directory=runtime_directory,
@@ -147,7 +162,7 @@ class _Layout:
             name=name,
             library=str(built.library),
             profile=self._cell.factors.profile,
-            options=dict(self._study.options.get(name, {})),
+            options=dict(self._options.get(name, {})),
             environment=dict(built.sidecar.environment),
             network={"loopback": True, "peers": participants} if private else {},
         )
@@ -215,7 +230,8 @@ class _Layout:
         needed = sum(RECORD_BYTES * lanes[stream] * capacity for stream, capacity in capacities.items())
         share = min(1.0, RECORDS_BYTES_MAX / needed) if needed else 1.0
         return {
-            stream: max(1, min(CAPACITY_MAX, int(capacity * share))) for stream, capacity in capacities.items()
+            stream: max(1, min(CAPACITY_MAX, int(capacity * share)))
+            for stream, capacity in capacities.items()
         }
 
 

@@ -49,10 +49,10 @@ class Launcher(Protocol):
         """
 
     def salvage(self, worker: int) -> bytes | memoryview | None:
-        """Ends whatever still runs and returns the records that a worker left in memory; None if there are none.
+        """Ends whatever still runs and returns the records that a worker left in memory; None if none.
 
         It ends all first, since a worker that still ran could change what was returned.
         """
 
     def close(self) -> None:
-        """Ends whatever still runs, waits until it is gone and closes every descriptor. May be called twice."""
+        """Ends whatever still runs, waits until it is gone, closes every descriptor. May be called twice."""

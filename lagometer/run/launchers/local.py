@@ -67,7 +67,11 @@ class LocalLauncher:
 
     def descriptors(self) -> Sequence[int]:
         """Returns the supervisor's output and error output."""
-        assert self._process is not None and self._process.stdout is not None and self._process.stderr is not None
+        assert (
+            self._process is not None
+            and self._process.stdout is not None
+            and self._process.stderr is not None
+        )
         return (self._process.stdout.fileno(), self._process.stderr.fileno())
 
     def notices(self) -> Sequence[Mapping[str, Any]]:
@@ -159,11 +163,13 @@ def ensure_standard_descriptors() -> None:
 def allow_descriptors(count: int) -> None:
     """Raises the soft limit on open files if `count` more would not fit; raises `LaunchError` if it can't."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = count + len(os.listdir("/proc/self/fd"))
+    needed = count + len(list(Path("/proc/self/fd").iterdir()))
     if needed <= soft:
         return
     if hard != resource.RLIM_INFINITY and needed > hard:
-        raise LaunchError(f"{needed} open files are needed and the limit is {hard}: raise it (ulimit -n {needed})")
+        raise LaunchError(
+            f"{needed} open files are needed and the limit is {hard}: raise it (ulimit -n {needed})"
+        )
     resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
@@ -193,7 +199,7 @@ def _read_available(descriptor: int) -> tuple[bytes, bool]:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Lets the supervisor end everything; kills it if it doesn't (a stopped one, say), which ends all the same."""
+    """Lets the supervisor end everything; if it can't (it was stopped, say), killing it ends all the same."""
     assert process.stdin is not None and process.stdout is not None and process.stderr is not None
     with contextlib.suppress(BrokenPipeError):
         process.stdin.close()

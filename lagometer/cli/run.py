@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lagometer run`: carries out a study and says what came of it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lagometer.cli.common import JsonFlag, SelectGlobs, SkipGlobs, message_console, output_console, print_json
+from lagometer.errors import BadInput, Interrupted, TrialsFailed
+
+if TYPE_CHECKING:
+    from lagometer.run.campaign import Assignment, Tally
+
+DEFAULT_FOLDER = Path("out")
+
+
+def command(
+    study: Annotated[Path, typer.Argument(metavar="STUDY", help="The study's file.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", metavar="DIR", help="Where it goes; an existing DIR moves to DIR.1. [out/<name>]"
+        ),
+    ] = None,
+    select: SelectGlobs = None,
+    skip: SkipGlobs = None,
+    max_time: Annotated[
+        str | None,
+        typer.Option("--max-time", metavar="TIME", help="Begin no trial that would end later, e.g. 10m."),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with DIR: run only what is missing.")
+    ] = False,
+    report: Annotated[
+        bool, typer.Option("--report/--no-report", help="Write report.html at the end.")
+    ] = True,
+    json: JsonFlag = False,
+) -> int:
+    """Run a study: every trial of every cell, stored as it goes, then the table and the report.
+
+    Exit code 0: all trials are valid; 3: some failed; 130: interrupted, what was finished is kept.
+
+    Example: lagometer run studies/tiny.yaml --out out/tiny --select '*/64B/*' --max-time 10m
+    """
+    from lagometer.run.campaign import Assignment
+    from lagometer.study import discover_adapters, expand, load_study
+    from lagometer.study.matrix import select as selected
+
+    loaded = load_study(study)
+    adapters = discover_adapters()
+    expansion = expand(loaded, adapters)
+    assignment = Assignment(
+        study=loaded,
+        cells=selected(expansion.cells, select or [], skip or []),
+        excluded=expansion.excluded,
+        adapters=adapters,
+        directory=out if out is not None else DEFAULT_FOLDER / loaded.name,
+        resume=resume,
+        max_s=_seconds(max_time),
+    )
+    return carry_out(assignment, report=report, as_json=json)
+
+
+def carry_out(assignment: Assignment, *, report: bool, as_json: bool) -> int:
+    """Runs a campaign and prints what came of it; returns the exit code."""
+    from lagometer.run.campaign import CampaignRun
+
+    campaign = CampaignRun(assignment)
+    try:
+        campaign.carry_out()
+    except Interrupted as interruption:
+        _say(str(interruption))
+    tally = campaign.tally
+    if report and tally.valid + tally.failed:
+        _write_report(assignment.directory)
+    try:
+        _print(tally, assignment.directory, as_json)
+    except BrokenPipeError:
+        # Nobody reads the table any more; what was measured is stored, and the exit code still tells.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return exit_code(tally)
+
+
+def exit_code(tally: Tally) -> int:
+    """Returns the code with which a campaign ends (0 all valid, 3 some failed, 130 interrupted)."""
+    if tally.interrupted:
+        return Interrupted.exit_code
+    return TrialsFailed.exit_code if tally.failed else 0
+
+
+def _print(tally: Tally, directory: Path, as_json: bool) -> None:
+    if as_json:
+        from dataclasses import asdict
+
+        print_json(asdict(tally))
+        return
+    from lagometer.cli.show import render
+
+    console = output_console()
+    render(directory, console)
+    console.print(f"{tally.valid} valid, {tally.failed} failed, {len(tally.excluded)} excluded: {directory}")
+
+
+def _write_report(directory: Path) -> None:
+    """Writes report.html; a report that can't be made does not spoil what was measured."""
+    from lagometer.report.page import write_report
+
+    try:
+        write_report(directory)
+    except Exception as error:
+        _say(f"the report can't be written: {error} (later: lagometer report {directory})")
+
+
+def _say(text: str) -> None:
+    with contextlib.suppress(OSError):  # nobody may be reading standard error
+        message_console().print(f"lagometer: {text}", markup=False, soft_wrap=True)
+
+
+def _seconds(text: str | None) -> float | None:
+    if text is None:
+        return None
+    from lagometer.units import UnitError, parse_duration_ns
+
+    try:
+        return parse_duration_ns(text) / 1e9
+    except UnitError as error:
+        raise BadInput(str(error), where="--max-time") from error

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Puts together what is known of a trial beside its records: the input of estimates and verdicts."""
+
+from __future__ import annotations
+
+from lagometer.run.outcome import TrialOutcome
+from lagometer.run.plans import topics_read
+from lagometer.store.facts import EdgeSpec, ReaderFacts, TrialFacts, WriterFacts
+from lagometer.study.cell import Cell
+from lagometer.study.graph import Graph
+
+
+def trial_facts(cell: Cell, trial: int, outcome: TrialOutcome, reasons: tuple[str, ...] = ()) -> TrialFacts:
+    """Returns the facts of one trial; `reasons` are those found after the conductor's."""
+    done = [worker.done for worker in outcome.workers if worker.done is not None]
+    warnings = [
+        f"{worker.name}: {warning}"
+        for worker in outcome.workers
+        for said in (worker.ready, worker.done)
+        if said is not None
+        for warning in said.warnings
+    ]
+    periods = _periods_ns(cell.graph)
+    return TrialFacts(
+        cell=cell.id,
+        trial=trial,
+        factors=cell.columns(),
+        edges=edge_specs(cell),
+        source_streams=cell.graph.source_streams(),
+        sink_nodes=cell.graph.sink_nodes(),
+        closed_loop=cell.graph.closed_loop,
+        begin_ns=outcome.begin_ns,
+        measure_begin_ns=outcome.measure_begin_ns,
+        measure_end_ns=outcome.measure_end_ns,
+        drain_end_ns=outcome.drain_end_ns,
+        cpu_ns=sum(each.cpu_ns for each in done),
+        overhead_s=outcome.overhead_s,
+        started=outcome.started,
+        writers=tuple(
+            WriterFacts(
+                stream=writer.stream,
+                node=writer.node,
+                sent=writer.sent,
+                rejected=writer.rejected,
+                resent_after_timeout=writer.resent_after_timeout,
+                recorder_full=writer.recorder_full,
+                origin=writer.origin,
+                counters=writer.counters,
+                period_ns=periods.get(writer.stream),
+            )
+            for each in done
+            for writer in each.writers
+        ),
+        readers=tuple(
+            ReaderFacts(
+                node=reader.node,
+                reader=reader.reader,
+                received=reader.received,
+                corrupted=reader.corrupted,
+                recorder_full=reader.recorder_full,
+                counters=reader.counters,
+            )
+            for each in done
+            for reader in each.readers
+        ),
+        reasons=(*outcome.reasons, *reasons),
+        warnings=(*outcome.warnings, *dict.fromkeys(warnings)),
+    )
+
+
+def edge_specs(cell: Cell) -> tuple[EdgeSpec, ...]:
+    """Returns every stream as every reader of it sees it."""
+    graph, factors = cell.graph, cell.factors
+    return tuple(
+        EdgeSpec(
+            name=edge.name,
+            stream=edge.stream,
+            sender=edge.publisher,
+            receiver=edge.subscriber,
+            receiver_node=graph.node_index(edge.subscriber),
+            reader=topics_read(graph, edge.subscriber).index(edge.topic),
+            reliability=factors.reliability,
+            history=factors.history,
+            payload_bytes=factors.payload_bytes,
+        )
+        for edge in graph.edges()
+    )
+
+
+def _periods_ns(graph: Graph) -> dict[int, int]:
+    """Returns the period of each stream that a timer, and nothing else, sends on."""
+    periods: dict[int, int] = {}
+    shared: set[int] = set()
+    for rule in graph.rules:
+        for topic in rule.writes:
+            stream = graph.stream_number(rule.node, topic)
+            if rule.trigger == "timer" and rule.period_ns is not None and stream not in periods:
+                periods[stream] = rule.period_ns
+            else:
+                shared.add(stream)
+    return {stream: period_ns for stream, period_ns in periods.items() if stream not in shared}

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shows how far a campaign is, on standard error and between trials only.
+
+Nothing is printed and no thread runs while a trial measures: the bar is redrawn by hand.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import IO
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+
+class CampaignProgress:
+    """A bar on a terminal, one plain line for each trial elsewhere; silent once nobody reads any more."""
+
+    def __init__(self, total: int, predicted_trial_s: float, stream: IO[str] | None = None) -> None:
+        self._stream = stream if stream is not None else sys.stderr
+        self._total = total
+        self._done = self._failed = 0
+        self._spent_s = 0.0
+        self._predicted_trial_s = predicted_trial_s
+        self._silent = False
+        self._bar: Progress | None = None
+
+    @contextlib.contextmanager
+    def shown(self) -> Iterator[CampaignProgress]:
+        """Draws the bar for as long as the campaign runs."""
+        console = Console(file=self._stream) if self._stream is not None else Console(quiet=True)
+        if not console.is_terminal:
+            yield self
+            return
+        columns = (
+            BarColumn(24),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[left]} left{task.fields[failed]}"),
+            TextColumn("[bold]{task.description}", markup=True),
+        )
+        with Progress(*columns, console=console, auto_refresh=False, transient=True) as self._bar:
+            self._bar.add_task("", total=self._total, left="", failed="")
+            yield self
+        self._bar = None
+
+    def begin(self, cell: str, trial: int) -> None:
+        """Names the trial that is about to start."""
+        if self._bar is not None:
+            self._draw(f"{cell} #{trial}")
+
+    def end(self, cell: str, trial: int, valid: bool, reasons: list[str], seconds: float) -> None:
+        """Counts a trial; `seconds` is what it took in all."""
+        self._done += 1
+        self._failed += not valid
+        self._spent_s += seconds
+        verdict = "valid" if valid else f"failed ({'; '.join(reasons)})"
+        if self._bar is None:
+            self._line(f"[{self._done}/{self._total}] {cell} #{trial} {verdict}, {self._left()} left")
+        elif not valid:
+            self._bar.console.print(f"{cell} #{trial}: {verdict}", markup=False, highlight=False)
+
+    def note(self, text: str) -> None:
+        """Says something that isn't about one trial."""
+        if self._bar is not None:
+            self._bar.console.print(text, markup=False, highlight=False)
+        else:
+            self._line(text)
+
+    def _left(self) -> str:
+        each_s = self._spent_s / self._done if self._done else self._predicted_trial_s
+        return str(timedelta(seconds=round(each_s * (self._total - self._done))))
+
+    def _draw(self, description: str) -> None:
+        assert self._bar is not None
+        failed = f", {self._failed} failed" if self._failed else ""
+        task = self._bar.task_ids[0]
+        self._bar.update(
+            task,
+            completed=self._done,
+            description=description.replace("[", "\\["),
+            left=self._left(),
+            failed=failed,
+        )
+        self._bar.refresh()
+
+    def _line(self, text: str) -> None:
+        if self._stream is None or self._silent:
+            return
+        try:
+            self._stream.write(text + "\n")
+            self._stream.flush()
+        except (OSError, ValueError):
+            # Nobody reads any more (a closed pipe), or no room: results matter, the progress doesn't.
+            self._silent = True
