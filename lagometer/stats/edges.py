@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """From records to samples: one row per message and edge, and one per chain from its root to a sink.
 
-What was sent is joined with what was taken by (stream, sequence); docs/FORMAT.md has the columns, docs/METHODOLOGY.md
-the definitions. Nothing is dropped: a message that did not arrive is a row without times of reception.
+What was sent is joined with what was taken by (stream, sequence); docs/FORMAT.md has the columns,
+docs/METHODOLOGY.md the definitions. A message that did not arrive is a row without times of reception.
 """
 
 from __future__ import annotations
@@ -44,21 +44,30 @@ def samples(lanes: Sequence[Lane], facts: TrialFacts) -> pl.DataFrame:
     table = sent_table(lanes, facts)
     received = {(lane.node, lane.endpoint): lane.records for lane in lanes if lane.kind == rec.KIND_RECEIVED}
     none = np.zeros(0, dtype=rec.RECEIVED_DTYPE)
-    rows = [_edge_rows(edge, table, received.get((edge.receiver_node, edge.reader), none), facts) for edge in facts.edges]
-    frames = [_frame(part, table, facts, with_causes=True) for part in rows]
-    frames += [_frame(part, table, facts, with_causes=False) for part in _end_to_end(rows, table, facts)]
+    rows = [
+        _edge_rows(edge, table, received.get((edge.receiver_node, edge.reader), none), facts)
+        for edge in facts.edges
+    ]
+    chains = _end_to_end(rows, table, facts)
+    resent = _resent(chains, table, facts)
+    frames = [
+        _frame(part, table, resent, facts).join(table.causes, on="message", how="left", maintain_order="left")
+        for part in rows
+    ]
+    frames += [_frame(part, table, resent, facts).with_columns(_NO_CAUSES) for part in chains]
     if not frames:
         return pl.DataFrame(schema=form.SAMPLES_SCHEMA)
-    return pl.concat(frames).cast({"edge": pl.Categorical(), "phase": pl.Categorical(), "outcome": pl.Categorical()})
+    return pl.concat(_with_nulls(frame) for frame in frames).cast(pl.Schema(form.SAMPLES_SCHEMA))
 
 
-# --- one edge ---------------------------------------------------------------------------------------------------------
+# --- one edge
 
 
 def _edge_rows(edge: EdgeSpec, table: SentTable, lane: Records, facts: TrialFacts) -> EdgeRows:
     received = lane[lane["stream"] == edge.stream]
     if facts.drain_end_ns > 0:
-        received = received[received["taken_ns"] <= facts.drain_end_ns]  # later ones are censored, not delivered
+        # What was taken later is censored, not delivered.
+        received = received[received["taken_ns"] <= facts.drain_end_ns]
     received = received[np.argsort(received["taken_ns"], kind="stable")]
     begin, end = table.span(edge.stream)
     sent_of_taken = table.locate(received["stream"], received["sequence"])
@@ -74,7 +83,7 @@ def _edge_rows(edge: EdgeSpec, table: SentTable, lane: Records, facts: TrialFact
     overtaken = _overtaken(received["sequence"], np.zeros(len(received), dtype=np.int64)) & first
     return EdgeRows(
         name=edge.name,
-        sent=np.concatenate((np.arange(begin, end, dtype=np.int64), sent_of_taken[again], sent_of_taken[stray])),
+        sent=np.concatenate((np.arange(begin, end), sent_of_taken[again], sent_of_taken[stray])),
         taken=taken,
         outcome=np.concatenate((outcome, _codes(DUPLICATE, len(again)), _codes(UNMATCHED, len(stray)))),
         reordered=np.append(overtaken, False)[taken],
@@ -105,7 +114,7 @@ def _first_of_each(sequences: npt.NDArray[np.uint64]) -> Mask:
 
 
 def _overtaken(sequences: npt.NDArray[np.uint64], groups: Index) -> Mask:
-    """Whether an earlier one of the same group has a higher sequence; the arrays are in the order of taking."""
+    """Whether an earlier one of the same group has a higher sequence; all are in the order of taking."""
     overtaken = np.zeros(len(sequences), dtype=np.bool_)
     for group in np.unique(groups):
         members = np.flatnonzero(groups == group)
@@ -114,11 +123,11 @@ def _overtaken(sequences: npt.NDArray[np.uint64], groups: Index) -> Mask:
     return overtaken
 
 
-# --- end to end -------------------------------------------------------------------------------------------------------
+# --- end to end
 
 
 def _end_to_end(rows: Sequence[EdgeRows], table: SentTable, facts: TrialFacts) -> list[EdgeRows]:
-    """One row per message taken at a sink, with its root; and one per root that should have reached a sink but did not."""
+    """One row per message taken at a sink, with its root; one per root that did not reach a sink."""
     parts: list[EdgeRows] = []
     for last, (edge, part) in enumerate(zip(facts.edges, rows, strict=True)):
         if edge.receiver_node not in facts.sink_nodes:
@@ -149,16 +158,16 @@ def _absent(
 ) -> tuple[Index, Codes]:
     """The roots that did not reach the sink through this last edge, and what became of each.
 
-    A root whose messages all arrived where they went, while later roots reached the sink, was not lost: a node chose
-    not to pass it on (it samples the newest message). It gets no row.
+    A root whose messages all arrived where they went, while later roots reached the sink, was not lost: a
+    node chose not to pass it on (it samples the newest message). It gets no row.
     """
     upstream = _leading_to(last, facts)
     severity = np.zeros(len(table.records) + 1, dtype=np.int8)  # the last entry takes what has no root
     for number in upstream:
         part = rows[number]
-        for outcome, weight in SEVERITY.items():
-            messages = part.sent[part.outcome == outcome]
-            np.maximum.at(severity, table.root[messages], weight)
+        for code, degree in SEVERITY.items():
+            messages = part.sent[part.outcome == code]
+            np.maximum.at(severity, table.root[messages], degree)
     messages_absent: list[Index] = [np.zeros(0, dtype=np.int64)]
     outcomes: list[Codes] = [_codes(0, 0)]
     code_of = np.zeros(max(SEVERITY.values()) + 1, dtype=np.int8)
@@ -166,7 +175,7 @@ def _absent(
     streams_arrived = set(np.unique(table.streams[arrived]).tolist())
     for stream in sorted({facts.edges[number].stream for number in upstream} & facts.source_streams):
         if len(arrived) and stream not in streams_arrived:
-            continue  # its messages are never the first cause here; what an edge lost of them shows on that edge
+            continue  # never the first cause here; what an edge lost of them shows on that edge
         begin, end = table.span(stream)
         reached = np.zeros(end - begin, dtype=np.bool_)
         mine = arrived[table.streams[arrived] == stream] - begin
@@ -182,7 +191,7 @@ def _absent(
 
 
 def _leading_to(last: int, facts: TrialFacts) -> list[int]:
-    """Numbers of the edges on some way to this one, itself included. A chain ends at a sink, so no way goes through one."""
+    """Numbers of the edges on some way to this one, itself included; no way goes through a sink."""
     found = {last}
     pending = [last]
     while pending:
@@ -194,51 +203,75 @@ def _leading_to(last: int, facts: TrialFacts) -> list[int]:
     return sorted(found)
 
 
-# --- rows to a frame --------------------------------------------------------------------------------------------------
+def _resent(chains: Sequence[EdgeRows], table: SentTable, facts: TrialFacts) -> Mask:
+    """A closed loop sends after the reply to its last message; resent are those for which none was there."""
+    resent = np.zeros(len(table.records), dtype=np.bool_)
+    if not facts.closed_loop:
+        return resent
+    never = np.iinfo(np.int64).max
+    replied_ns = np.full(len(table.records), never, dtype=np.int64)
+    for part in chains:
+        arrived = np.flatnonzero(part.outcome == DELIVERED)
+        np.minimum.at(replied_ns, part.sent[arrived], part.received["taken_ns"][part.taken[arrived]])
+    for stream in facts.source_streams:
+        begin, end = table.span(stream)
+        if end > begin:
+            resent[begin + 1 : end] = (
+                table.records["publish_ns"][begin + 1 : end] < replied_ns[begin : end - 1]
+            )
+    return resent
 
 
-def _frame(part: EdgeRows, table: SentTable, facts: TrialFacts, *, with_causes: bool) -> pl.DataFrame:
+# --- rows to a frame
+
+_NO_CAUSES = (
+    pl.lit(None, dtype=pl.UInt32()).alias("cause_stream"),
+    pl.lit(None, dtype=pl.UInt64()).alias("cause_sequence"),
+    pl.lit(None, dtype=form.SAMPLES_SCHEMA["causes"]).alias("causes"),
+)
+_RECEPTION_NS = ("signalled_ns", "woken_ns", "taken_ns", "handled_ns")
+_SENDING_NS = ("intended_ns", "publish_ns", "published_ns")
+_PROCESSORS = ("cpu_publish", "cpu_published", "cpu_signalled", "cpu_taken")
+
+
+def _frame(part: EdgeRows, table: SentTable, resent: Mask, facts: TrialFacts) -> pl.DataFrame:
+    """The rows with zeros where nothing was observed, and `message`, the index in the sent table."""
     sent = _rows_of(table.records, part.sent, rec.SENT_DTYPE)
     taken = _rows_of(part.received, part.taken, rec.RECEIVED_DTYPE)
     was_sent, was_taken = part.sent != NOWHERE, part.taken != NOWHERE
-    columns: dict[str, npt.NDArray[np.generic] | pl.Series] = {
-        "edge": pl.Series([part.name], dtype=pl.String()).new_from_index(0, len(part.sent)),
-        "sequence": np.where(was_sent, sent["sequence"], taken["sequence"]),
-        **{name: np.ascontiguousarray(sent[name]) for name in ("intended_ns", "publish_ns", "published_ns")},
-        **{
-            name: np.ascontiguousarray(taken[name]) for name in ("signalled_ns", "woken_ns", "taken_ns", "handled_ns")
-        },
-        "cpu_publish": np.where(was_sent, sent["cpu_publish"], rec.CPU_UNKNOWN),
-        "cpu_published": np.where(was_sent, sent["cpu_published"], rec.CPU_UNKNOWN),
-        "cpu_signalled": np.where(was_taken, taken["cpu_signalled"], rec.CPU_UNKNOWN),
-        "cpu_taken": np.where(was_taken, taken["cpu_taken"], rec.CPU_UNKNOWN),
-        "payload_bytes": np.where(was_taken, taken["payload_bytes"], part.payload_bytes),
-        "cause_stream": np.ascontiguousarray(sent["cause_stream"]),
-        "cause_sequence": np.ascontiguousarray(sent["cause_sequence"]),
-        "message": part.sent,
-        "caused": was_sent & (sent["cause_count"] > 0) & with_causes,
-        "phase": _named(_phases(sent, taken, was_sent, facts), form.PHASES),
-        "outcome": _named(part.outcome, form.OUTCOMES),
-        "corrupted": was_taken & ((taken["flags"] & rec.FLAG_CORRUPTED) != 0),
-        "reordered": part.reordered,
-        "resent": np.append(table.resent, False)[part.sent],
-    }
-    frame = pl.DataFrame(columns)
-    if with_causes:
-        frame = frame.join(table.causes, on="message", how="left", maintain_order="left")
-    else:
-        frame = frame.with_columns(causes=pl.lit(None, dtype=form.SAMPLES_SCHEMA["causes"]))
-    times = [name for name in form.SAMPLES_SCHEMA if name.endswith("_ns")]
-    processors = [name for name in form.SAMPLES_SCHEMA if name.startswith("cpu_")]
-    unknown = pl.lit(rec.CPU_UNKNOWN)
-    frame = frame.with_columns(
-        *(pl.when(pl.col(name) != 0).then(pl.col(name)) for name in times),
-        *(pl.when(pl.col(name) != unknown).then(pl.col(name)) for name in processors),
-        *(pl.when(pl.col("caused")).then(pl.col(name)) for name in ("cause_stream", "cause_sequence")),
+    unknown = rec.CPU_UNKNOWN
+    return pl.DataFrame(
+        {
+            "edge": pl.repeat(part.name, len(part.sent), eager=True),
+            "sequence": np.where(was_sent, sent["sequence"], taken["sequence"]),
+            **{name: np.ascontiguousarray(sent[name]) for name in _SENDING_NS},
+            **{name: np.ascontiguousarray(taken[name]) for name in _RECEPTION_NS},
+            "cpu_publish": np.where(was_sent, sent["cpu_publish"], unknown),
+            "cpu_published": np.where(was_sent, sent["cpu_published"], unknown),
+            "cpu_signalled": np.where(was_taken, taken["cpu_signalled"], unknown),
+            "cpu_taken": np.where(was_taken, taken["cpu_taken"], unknown),
+            "payload_bytes": np.where(was_taken, taken["payload_bytes"], part.payload_bytes),
+            "cause_stream": np.ascontiguousarray(sent["cause_stream"]),
+            "cause_sequence": np.ascontiguousarray(sent["cause_sequence"]),
+            "caused": sent["cause_count"] > 0,
+            "phase": _named(_phases(sent, taken, was_sent, facts), form.PHASES),
+            "outcome": _named(part.outcome, form.OUTCOMES),
+            "corrupted": (taken["flags"] & rec.FLAG_CORRUPTED) != 0,
+            "reordered": part.reordered,
+            "resent": np.append(resent, False)[part.sent],
+            "message": part.sent,
+        }
     )
-    # Categories are made once, when all edges are together.
-    text = {name: pl.String() for name in ("edge", "phase", "outcome")}
-    return frame.select(list(form.SAMPLES_SCHEMA)).cast({**form.SAMPLES_SCHEMA, **text})  # type: ignore[arg-type]
+
+
+def _with_nulls(frame: pl.DataFrame) -> pl.DataFrame:
+    unknown = pl.lit(rec.CPU_UNKNOWN)
+    return frame.with_columns(
+        *(pl.when(pl.col(name) != 0).then(pl.col(name)) for name in (*_SENDING_NS, *_RECEPTION_NS)),
+        *(pl.when(pl.col(name) != unknown).then(pl.col(name)) for name in _PROCESSORS),
+        *(pl.when("caused").then(pl.col(name)) for name in ("cause_stream", "cause_sequence")),
+        pl.col("payload_bytes").cast(pl.UInt32()),
+    ).select(list(form.SAMPLES_SCHEMA))
 
 
 def _rows_of(records: Records, chosen: Index, dtype: np.dtype[np.void]) -> Records:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every message that was sent in a trial, in one table, and the way from each back to the root of its chain."""
+"""Every message that was sent in a trial, in one table, and the way from each back to its chain's root."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import polars as pl
 from lagometer.store import records as rec
 from lagometer.store.errors import RecordsError
 from lagometer.store.facts import TrialFacts
+from lagometer.store.format import CAUSE
 from lagometer.store.records import Lane, Records
 
 Index = npt.NDArray[np.int64]
@@ -27,9 +28,8 @@ class SentTable:
     records: Records
     streams: npt.NDArray[np.uint32]
     bounds: dict[int, tuple[int, int]]  # stream -> first index, index after the last
-    resent: Mask  # a closed loop gave up waiting and sent this one instead
     root: Index = field(repr=False)  # the message that began the chain; NOWHERE if it is not known
-    causes: pl.DataFrame = field(repr=False)  # `message` (index), `causes` (list); only of those with more than one
+    causes: pl.DataFrame = field(repr=False)  # `message` (index), `causes` (list), where there are several
 
     def span(self, stream: int) -> tuple[int, int]:
         """First index and index after the last of a stream's messages."""
@@ -41,7 +41,7 @@ class SentTable:
 
 
 def sent_table(lanes: Sequence[Lane], facts: TrialFacts) -> SentTable:
-    """Joins the sent and the causes lanes of all workers. Raises RecordsError if they contradict each other."""
+    """Joins the sent and causes lanes of all workers. Raises RecordsError if they contradict each other."""
     parts = sorted((lane for lane in lanes if lane.kind == rec.KIND_SENT), key=lambda lane: lane.endpoint)
     bounds: dict[int, tuple[int, int]] = {}
     ordered: list[Records] = []
@@ -60,7 +60,6 @@ def sent_table(lanes: Sequence[Lane], facts: TrialFacts) -> SentTable:
         records=records,
         streams=streams,
         bounds=bounds,
-        resent=_resent(records, streams, bounds, facts),
         root=_roots(records, streams, bounds, facts.source_streams),
         causes=_cause_lists(records, streams, lanes),
     )
@@ -110,7 +109,8 @@ def _roots(
     """
     count = len(records)
     is_root = np.isin(streams, np.fromiter(source_streams, dtype=np.uint32, count=len(source_streams)))
-    parent = np.full(count + 1, count, dtype=np.int64)  # the last entry stands for "nowhere" and is its own parent
+    # The last entry stands for "nowhere" and is its own parent.
+    parent = np.full(count + 1, count, dtype=np.int64)
     parent[:count][is_root] = np.flatnonzero(is_root)
     caused = np.flatnonzero(~is_root & (records["cause_count"] > 0))
     before = _locate(
@@ -127,26 +127,9 @@ def _roots(
     return np.where(ends, root, NOWHERE)
 
 
-def _resent(
-    records: Records,
-    streams: npt.NDArray[np.uint32],
-    bounds: dict[int, tuple[int, int]],
-    facts: TrialFacts,
-) -> Mask:
-    """In a closed loop every ping but the first answers a pong; one without a cause was sent after a time-out."""
-    resent = np.zeros(len(records), dtype=np.bool_)
-    if not facts.closed_loop:
-        return resent
-    timed_out = {writer.stream for writer in facts.writers if writer.resent_after_timeout}
-    for stream in timed_out & facts.source_streams:
-        begin, end = bounds.get(stream, (0, 0))
-        resent[begin + 1 : end] = records["cause_count"][begin + 1 : end] == 0
-    return resent
-
-
 def _cause_lists(records: Records, streams: npt.NDArray[np.uint32], lanes: Sequence[Lane]) -> pl.DataFrame:
     """The causes of every message with more than one, as lists."""
-    empty = pl.DataFrame(schema={"message": pl.Int64(), "causes": pl.List(_CAUSE)})
+    empty = pl.DataFrame(schema={"message": pl.Int64(), "causes": pl.List(CAUSE)})
     parts = [empty]
     lists = {lane.endpoint: lane for lane in lanes if lane.kind == rec.KIND_CAUSES}
     several = np.flatnonzero(records["cause_count"] > 1)
@@ -154,12 +137,11 @@ def _cause_lists(records: Records, streams: npt.NDArray[np.uint32], lanes: Seque
         messages = several[streams[several] == stream]
         lane = lists.get(int(stream))
         if lane is None:
-            raise RecordsError(f"records: stream {stream} has messages with several causes, but no lane of causes")
+            raise RecordsError(
+                f"records: messages of stream {stream} have several causes, but no lane has them"
+            )
         parts.append(_lists_of(int(stream), messages, records[messages], lane))
     return pl.concat(parts)
-
-
-_CAUSE = pl.Struct({"stream": pl.UInt32(), "sequence": pl.UInt64()})
 
 
 def _lists_of(stream: int, messages: Index, records: Records, lane: Lane) -> pl.DataFrame:
@@ -175,7 +157,7 @@ def _lists_of(stream: int, messages: Index, records: Records, lane: Lane) -> pl.
         if not lane.full or int(counts.sum()) > room:
             raise RecordsError(f"records: messages of stream {stream} point beyond its {room} causes")
     starts = np.repeat(first.astype(np.int64) - np.concatenate(([0], np.cumsum(counts)[:-1])), counts)
-    entries = lane.records[starts + np.arange(int(counts.sum()), dtype=np.int64)] if len(messages) else lane.records[:0]
+    entries = lane.records[starts + np.arange(int(counts.sum()), dtype=np.int64)]
     flat = pl.DataFrame(
         {
             "message": np.repeat(messages, counts),

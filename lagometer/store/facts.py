@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the conductor knows about one trial, beside the records: the input of every estimate and of every verdict.
+"""What the conductor knows about a trial, beside the records: the input of estimates and verdicts.
 
 All times are CLOCK_MONOTONIC in nanoseconds. Nothing in here is computed from a latency.
 """

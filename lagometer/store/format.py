@@ -62,7 +62,6 @@ COUNTS = (
     "overwritten",
     "censored",
     "rejected",
-    "send_failed",
     "duplicated",
     "reordered",
     "corrupted",
@@ -134,30 +133,30 @@ def empty_cells() -> pl.DataFrame:
 
 
 def write_samples(samples: pl.DataFrame, path: Path) -> int:
-    """Writes the samples of one trial; returns the bytes written. Raises OSError with the file's name."""
+    """Writes the samples of one trial; returns the bytes written. Raises OSError naming the file."""
     return _write_parquet(samples, path)
 
 
 def write_cells(cells: pl.DataFrame, path: Path) -> int:
-    """Writes cells.parquet in place of an older one; returns the bytes written. Raises OSError with the file's name."""
+    """Writes cells.parquet over an older one; returns the bytes written. Raises OSError naming the file."""
     return _write_parquet(cells, path)
 
 
 def write_json_atomic(value: Mapping[str, object], path: Path) -> int:
-    """Writes one JSON object for people and programs; returns the bytes written. Raises OSError with the file's name."""
+    """Writes one JSON object, indented; returns the bytes written. Raises OSError naming the file."""
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
     return write_bytes_atomic((text + "\n").encode(), path)
 
 
 def _write_parquet(frame: pl.DataFrame, path: Path) -> int:
-    # In memory first: the size is then known before the disk is asked for it, and a full disk shows as a plain OSError.
+    # In memory first, so that the size is known and a full disk shows as a plain OSError.
     buffer = io.BytesIO()
     frame.write_parquet(buffer, compression="zstd", compression_level=3, statistics=True)
     return write_bytes_atomic(buffer.getvalue(), path)
 
 
 def write_bytes_atomic(content: bytes, path: Path) -> int:
-    """Replaces `path` by this content, or leaves it as it was and raises OSError naming the file and the bytes needed."""
+    """Replaces `path` by this content; or leaves it be and raises OSError with its name and the bytes needed."""
     beside = path.with_name(f".{path.name}.partial")
 
     def write() -> None:
@@ -169,7 +168,7 @@ def write_bytes_atomic(content: bytes, path: Path) -> int:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-        os.replace(beside, path)
+        beside.replace(path)
 
     try:
         _naming(path, len(content), write)

@@ -47,7 +47,9 @@ class Campaign:
         """The samples of a trial. Raises CampaignError if there are none."""
         path = self.samples_path(cell, trial)
         if not path.is_file():
-            raise CampaignError(f"{path}: no samples of this trial; it failed before its records were handed over")
+            raise CampaignError(
+                f"{path}: no samples of this trial; it failed before its records were handed over"
+            )
         return _parquet(path, ("edge", "sequence", "publish_ns", "taken_ns"))
 
 
@@ -55,7 +57,9 @@ def open_campaign(directory: Path | str) -> Campaign:
     """Reads everything but the samples. Raises CampaignError: missing, foreign, newer or damaged."""
     directory = Path(directory)
     if not directory.is_dir():
-        raise CampaignError(f"{directory}: no such folder; give the folder that `lagometer run` wrote (--out)")
+        raise CampaignError(
+            f"{directory}: no such folder; give the folder that `lagometer run` wrote (--out)"
+        )
     manifest_path = directory / form.MANIFEST
     if not manifest_path.is_file():
         raise CampaignError(f"{directory}: not a campaign, there is no {form.MANIFEST} in it")
@@ -66,7 +70,9 @@ def open_campaign(directory: Path | str) -> Campaign:
         directory=directory,
         manifest=manifest,
         environment=_json_object(environment_path) if environment_path.exists() else {},
-        cells=_parquet(cells_path, ("cell", "trial", "edge", "valid", "n")) if cells_path.exists() else form.empty_cells(),
+        cells=_parquet(cells_path, ("cell", "trial", "edge", "valid", "n"))
+        if cells_path.exists()
+        else form.empty_cells(),
         journal=_journal(directory / form.JOURNAL),
     )
 
@@ -74,7 +80,9 @@ def open_campaign(directory: Path | str) -> Campaign:
 def _check_version(manifest: dict[str, Any], path: Path) -> None:
     version = manifest.get("format_version")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise CampaignError(f"{path}: key format_version is {version!r}, expected a whole number; not a campaign's manifest")
+        raise CampaignError(
+            f"{path}: key format_version is {version!r}, expected a whole number; not a campaign's manifest"
+        )
     if version > form.FORMAT_VERSION:
         raise CampaignError(
             f"{path}: format version {version}, but this lagometer reads up to {form.FORMAT_VERSION}; "
@@ -119,5 +127,11 @@ def _parquet(path: Path, required: tuple[str, ...]) -> pl.DataFrame:
 def _reading(path: Path, read: Callable[[], Any]) -> Any:
     try:
         return read()
-    except (OSError, ValueError, RecursionError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+    except (
+        OSError,
+        ValueError,
+        RecursionError,
+        pl.exceptions.PolarsError,
+        pl.exceptions.PanicException,
+    ) as error:
         raise CampaignError(f"{path}: cannot be read: {error}") from error

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The block of records that a worker hands over: decoding, and encoding for tests and golden files.
 
-The layout is docs/PROTOCOL.md, "The records block". A block comes from another process, perhaps one that was killed
-half way: every number in it is checked before it is used, and whatever is wrong raises RecordsError.
+The layout is docs/PROTOCOL.md, "The records block". A block comes from another process, perhaps one that was
+killed half way: every number in it is checked before it is used, and whatever is wrong raises RecordsError.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -108,7 +109,7 @@ class Lane:
 
 
 def decode(block: bytes | bytearray | memoryview) -> list[Lane]:
-    """The lanes of a block, packed or as it lies in the memfd. Copies nothing: the lanes keep the block alive.
+    """The lanes of a block, packed or as in the memfd. Copies nothing: the lanes keep the block alive.
 
     Raises RecordsError if anything in the block contradicts the layout.
     """
@@ -152,10 +153,14 @@ def _header(octets: npt.NDArray[np.uint8]) -> np.void:
         raise RecordsError(f"records: magic 0x{magic:016x} at byte 0, expected 0x{MAGIC:016x}")
     version = int(header["version"])
     if version != VERSION:
-        raise RecordsError(f"records: layout version {version}, this lagometer reads {VERSION}; use matching versions")
+        raise RecordsError(
+            f"records: layout version {version}, this lagometer reads {VERSION}; use matching versions"
+        )
     total_bytes, lane_count = int(header["total_bytes"]), int(header["lane_count"])
     if total_bytes > octets.size:
-        raise RecordsError(f"records: header says {total_bytes} bytes, but there are {octets.size}; the block is cut")
+        raise RecordsError(
+            f"records: header says {total_bytes} bytes, but there are {octets.size}; the block is cut"
+        )
     if HEADER_BYTES + lane_count * LANE_BYTES > total_bytes:
         raise RecordsError(f"records: a table of {lane_count} lanes does not fit into {total_bytes} bytes")
     return header
@@ -170,7 +175,7 @@ def _extent(index: int, entry: np.void, table_end: int, total_bytes: int) -> tup
     expected = RECORD_DTYPES[kind].itemsize
     if record_bytes != expected:
         raise RecordsError(
-            f"records: lane {index} ({KIND_NAMES[kind]}) has records of {record_bytes} bytes, expected {expected}"
+            f"records: lane {index} ({KIND_NAMES[kind]}) has records of {record_bytes} bytes, not {expected}"
         )
     if count > capacity:
         raise RecordsError(f"records: lane {index} claims {count} records with room for {capacity}")
@@ -186,7 +191,7 @@ def _extent(index: int, entry: np.void, table_end: int, total_bytes: int) -> tup
 
 def _refuse_overlap(extents: list[tuple[int, int, int]]) -> None:
     extents.sort()
-    for (_, end, first), (begin, _, second) in zip(extents, extents[1:], strict=False):
+    for (_, end, first), (begin, _, second) in itertools.pairwise(extents):
         if begin < end:
             raise RecordsError(f"records: lanes {first} and {second} overlap at byte {begin}")
 
@@ -209,7 +214,9 @@ def _check_records(index: int, lane: Lane) -> None:
     records = lane.records
     wrong: npt.NDArray[np.bool_]
     if lane.kind == KIND_SENT:
-        wrong = (records["status"] > STATUS_FAILED) | (records["publish_ns"] <= 0) | (records["intended_ns"] < 0)
+        wrong = (
+            (records["status"] > STATUS_FAILED) | (records["publish_ns"] <= 0) | (records["intended_ns"] < 0)
+        )
         what = "an unknown status, or a message without a time of publishing"
     elif lane.kind == KIND_RECEIVED:
         wrong = records["taken_ns"] <= 0
@@ -218,7 +225,9 @@ def _check_records(index: int, lane: Lane) -> None:
         wrong = records["zero"] != 0
         what = "a cause whose reserved word is not zero"
     if wrong.any():
-        raise RecordsError(f"records: lane {index} ({KIND_NAMES[lane.kind]}), record {int(wrong.argmax())}: {what}")
+        raise RecordsError(
+            f"records: lane {index} ({KIND_NAMES[lane.kind]}), record {int(wrong.argmax())}: {what}"
+        )
 
 
 def encode(lanes: Iterable[Lane], *, worker: int = 0, capacity: int | None = None) -> bytes:

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a trial can be trusted. Judged from causes, never from the latency that it gave.
+
+Every reason and warning begins with its code word; docs/METHODOLOGY.md says what each means and what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+
+from lagometer.store import format as form
+from lagometer.store.facts import EdgeSpec, TrialFacts
+
+RATE_SHARE_MIN = 0.99  # of the messages that the schedule called for in the measure phase
+
+REASONS = {
+    "rate-missed": "a source published fewer than 99 % of the messages that its timer called for",
+    "nothing-received": "an edge, or every chain, delivered no message in the measure phase",
+    "recorder-full": "the room for records was used up, so what followed is missing",
+    "lost-keep-all": "a message was lost although RELIABLE and KEEP_ALL promise every one",
+    "duplicated": "a message was taken twice by the same reader",
+    "corrupted": "a payload was not what had been sent",
+    "records-inconsistent": "a message was taken that nobody recorded sending",
+    "clock-inconsistent": "a message was taken before it was published",
+    # found by the conductor
+    "endpoints-missing": "a reader did not get a probe from every publisher that it expects",
+    "worker-died": "a worker ended before it had handed over its records",
+    "worker-hung": "a worker stopped answering",
+    "scheduling-refused": "the scheduling asked for was not granted, or would have starved the machine",
+    "protocol-error": "a worker said something that the protocol does not know",
+    "adapter-missing": "a worker could not open the adapter",
+    "adapter-failed": "the middleware refused or broke",
+    "bad-plan": "a worker refused its plan",
+    "no-memory": "there was no room for the records",
+    "internal": "a worker found a defect of lagometer",
+}
+WARNINGS = {
+    "lost": "messages were lost (BEST_EFFORT)",
+    "overwritten": "messages were overwritten (RELIABLE with KEEP_LAST) before they were taken",
+    "censored": "messages had not arrived when the drain ended; whether they would have is not known",
+    "rejected": "the middleware did not accept messages (full queue, back-pressure)",
+    "reordered": "messages were taken after later ones",
+    "resent": "a closed loop timed out and sent again",
+}
+
+
+def judge(facts: TrialFacts, summary: pl.DataFrame) -> tuple[bool, tuple[str, ...], tuple[str, ...]]:
+    """Whether the trial is valid, the reasons why not, and warnings. `summary`: what summarise() gives.
+
+    A reason is a code word of REASONS, mostly followed by ": ", who and how many; the conductor's come first.
+    """
+    rows = {str(row["edge"]): row for row in summary.iter_rows(named=True)}
+    reasons = list(facts.reasons)
+    if not _never_measured(facts):
+        reasons += _recorder_full(facts)
+        reasons += _rate_missed(facts, rows)
+        reasons += _nothing_received(facts, rows)
+        reasons += _broken_promises(facts, rows)
+        reasons += _inconsistent(facts, rows)
+    warnings = [*facts.warnings, *_classes(rows, reasons)]
+    return not reasons, tuple(dict.fromkeys(reasons)), tuple(dict.fromkeys(warnings))
+
+
+def _never_measured(facts: TrialFacts) -> bool:
+    """The trial ended before its measure phase, and a reason says so: nothing else can be blamed."""
+    return bool(facts.reasons) and facts.measure_end_ns <= facts.measure_begin_ns
+
+
+def _recorder_full(facts: TrialFacts) -> Iterator[str]:
+    for writer in facts.writers:
+        if writer.recorder_full:
+            yield f"recorder-full: writer of stream {writer.stream}"
+    for reader in facts.readers:
+        if reader.recorder_full:
+            yield f"recorder-full: reader {reader.reader} of node {reader.node}"
+
+
+def _rate_missed(facts: TrialFacts, rows: dict[str, dict[str, Any]]) -> Iterator[str]:
+    window_ns = facts.measure_end_ns - facts.measure_begin_ns
+    periods = {writer.stream: writer.period_ns for writer in facts.writers}
+    for edge in _one_of_each_stream(facts):
+        period_ns = periods.get(edge.stream)
+        if not period_ns or window_ns <= 0 or facts.closed_loop:
+            continue
+        row = rows.get(edge.name, {})
+        # What the middleware rejected was offered in time: that is a class of its own.
+        offered = round((row.get("rate_achieved_hz") or 0.0) * window_ns / 1e9) + int(
+            row.get("rejected") or 0
+        )
+        # One less may be due where the window's ends fall between two ticks.
+        due = window_ns // period_ns
+        if offered < RATE_SHARE_MIN * due - 1:
+            yield f"rate-missed: {edge.sender} published {offered} of {due} messages"
+
+
+def _one_of_each_stream(facts: TrialFacts) -> Iterator[EdgeSpec]:
+    return iter({edge.stream: edge for edge in reversed(facts.edges)}.values())
+
+
+def _nothing_received(facts: TrialFacts, rows: dict[str, dict[str, Any]]) -> Iterator[str]:
+    for edge in facts.edges:
+        if not rows.get(edge.name, {}).get("n"):
+            yield f"nothing-received: {edge.name}"
+    if not rows.get(form.END_TO_END, {}).get("n"):
+        yield f"nothing-received: {form.END_TO_END}"
+
+
+def _broken_promises(facts: TrialFacts, rows: dict[str, dict[str, Any]]) -> Iterator[str]:
+    for edge in facts.edges:
+        row = rows.get(edge.name, {})
+        if row.get("lost") and edge.reliability == "reliable" and edge.history == "keep_all":
+            yield f"lost-keep-all: {edge.name}, {row['lost']} of {row['sent']}"
+        if row.get("duplicated"):
+            yield f"duplicated: {edge.name}, {row['duplicated']} messages"
+        if row.get("corrupted"):
+            yield f"corrupted: {edge.name}, {row['corrupted']} messages"
+    seen = {
+        (edge.receiver_node, edge.reader) for edge in facts.edges if rows.get(edge.name, {}).get("corrupted")
+    }
+    for reader in facts.readers:  # in warm-up or drain, so not in the rows
+        if reader.corrupted and (reader.node, reader.reader) not in seen:
+            yield f"corrupted: reader {reader.reader} of node {reader.node}, {reader.corrupted} messages"
+
+
+def _inconsistent(facts: TrialFacts, rows: dict[str, dict[str, Any]]) -> Iterator[str]:
+    cut = {writer.stream for writer in facts.writers if writer.recorder_full}
+    for edge in facts.edges:
+        row = rows.get(edge.name, {})
+        if row.get("unmatched") and edge.stream not in cut:
+            yield f"records-inconsistent: {edge.name}, {row['unmatched']} messages that nobody recorded sending"
+        first = row.get("latency_min_ns")
+        if first is not None and first < 0:
+            yield f"clock-inconsistent: {edge.name}, taken {-first} ns before it was published"
+
+
+def _classes(rows: dict[str, dict[str, Any]], reasons: list[str]) -> Iterator[str]:
+    """What happened to messages without making the figures wrong; counted per edge in the table."""
+    failed = {reason.partition(":")[0] for reason in reasons}
+    for word in WARNINGS:
+        if word == "lost" and "lost-keep-all" in failed:
+            continue
+        names = [name for name, row in rows.items() if row.get(word) and name != form.END_TO_END]
+        if names:
+            total = sum(int(rows[name][word]) for name in names)
+            where = names[0] if len(names) == 1 else f"{len(names)} edges"
+            yield f"{word}: {where}, {total} messages"
