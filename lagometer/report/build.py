@@ -30,6 +30,7 @@ class _Drawn:
     curves: list[Curve] = field(default_factory=list)
     series: list[Series] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
+    payload_bytes: dict[str, int] = field(default_factory=dict)  # as seen on the wire, by cell
 
 
 def build_report(campaign: Campaign) -> Report:
@@ -39,8 +40,8 @@ def build_report(campaign: Campaign) -> Report:
     for row in measured_rows:
         factors.setdefault(row.cell, {})
     rows, thinned = _rows(measured_rows, factors)
-    cells = heads.cells(factors, measured_rows, campaign.journal)
     drawn, notes = _draw(campaign, measured_rows)
+    cells = heads.cells(factors, measured_rows, campaign.journal, drawn.payload_bytes)
     failures = heads.failures(campaign.directory, campaign.journal)
     return Report(
         format=DATA_FORMAT,
@@ -106,6 +107,9 @@ def _draw_cell(
             continue
         if samples.is_empty():
             continue
+        seen = samples["payload_bytes"].max() if "payload_bytes" in samples.columns else None
+        if isinstance(seen, int):
+            drawn.payload_bytes[cell] = max(seen, drawn.payload_bytes.get(cell, 0))
         origin_ns = int(samples["publish_ns"][0])
         for row in (row for row in rows if row.trial == trial):
             edge_rows = samples.filter(pl.col("edge").cast(pl.String) == row.edge)

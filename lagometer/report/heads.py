@@ -60,8 +60,13 @@ def cell_factors(manifest: Json) -> dict[str, dict[str, object]]:
     }
 
 
-def cells(factors: Mapping[str, Json], rows: Sequence[Row], journal: Iterable[Json]) -> list[Cell]:
-    """Every cell of the campaign, also one of which nothing was measured."""
+def cells(
+    factors: Mapping[str, Json], rows: Sequence[Row], journal: Iterable[Json], payloads_bytes: Mapping[str, int]
+) -> list[Cell]:
+    """Every cell of the campaign, also one of which nothing was measured.
+
+    `payloads_bytes` are those that were received, for a study that leaves the payload at its default.
+    """
     edges: dict[str, dict[str, None]] = {}
     trials: dict[str, set[int]] = {}
     for row in rows:
@@ -71,7 +76,7 @@ def cells(factors: Mapping[str, Json], rows: Sequence[Row], journal: Iterable[Js
         trials.setdefault(str(line["cell"]), set()).add(int(line["trial"]))
     result = []
     for name, values in factors.items():
-        payload = values.get("payload_bytes")
+        payload = values.get("payload_bytes", payloads_bytes.get(name))
         adapter = str(values.get("adapter", "unknown"))
         found = sorted(edges.get(name, {}), key=lambda edge: edge != END_TO_END)
         result.append(

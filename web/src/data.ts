@@ -71,6 +71,7 @@ export interface Row {
   overwritten: number | null;
   censored: number | null;
   rejected: number | null;
+  send_failed: number | null;
   duplicated: number | null;
   reordered: number | null;
   corrupted: number | null;
@@ -146,20 +147,22 @@ export interface Period {
 /**
  * The messages of one edge in one trial, in sending order. Times count from the trial's first measured message.
  *
- * Thinned to `shown` of `n` messages: each interval of messages keeps its fastest and slowest, and the slowest 20
- * of all are always kept. `lost_time_ns` are the sending times of messages that never arrived (at most 200).
+ * Where fewer than `n` messages are given, each run of messages keeps its fastest and slowest, and the slowest 20
+ * of all are always kept. `lost_time_us` are the sending times of messages that never arrived (at most 200).
+ * The counts of migrations are null where the edge joins several senders or receivers, so that they can't be told.
  */
 export interface Series {
   cell: string;
   trial: number;
   edge: string;
   n: number;
-  time_ns: number[];
+  time_us: number[];
   latency_ns: number[];
-  lost_time_ns: number[];
+  lost: number;
+  lost_time_us: number[];
   slowest: SlowMessage[];
-  migrations_sender: number;
-  migrations_receiver: number;
+  migrations_sender: number | null;
+  migrations_receiver: number | null;
   migrations: Migration[];
   period: Period | null;
 }

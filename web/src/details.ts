@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts that do not change with the choice: head line, failures, settings, machine, method.
+
+import type { Fact, Report, Settings } from "./data";
+import { element, section, type Child } from "./dom";
+import { ABSENT, countText, dateText } from "./format";
+
+function verdict(value: string, label: string, kind = ""): HTMLElement {
+  return element("div", { class: `verdict ${kind}` }, element("dd", {}, value), element("dt", {}, label));
+}
+
+export function headLine(report: Report, themeButton: HTMLElement): HTMLElement {
+  const { campaign, counts } = report;
+  const state = campaign.state === "finished" ? null : element("strong", { class: "state" }, `campaign ${campaign.state}`);
+  const versions = Object.entries(campaign.versions).map(([name, version]) => `${name} ${version}`);
+  const made = [dateText(campaign.created), `lagometer ${campaign.lagometer_version}`, ...versions];
+  if (campaign.seed !== null) made.push(`seed ${String(campaign.seed)}`);
+  return element(
+    "header",
+    {},
+    element("div", { class: "top" }, element("p", { class: "overline" }, "lagometer report"), themeButton),
+    element("h1", {}, campaign.name),
+    campaign.description === null ? null : element("p", { class: "description" }, campaign.description),
+    element("p", { class: "made" }, campaign.machine),
+    element("p", { class: "made" }, made.join(" · ")),
+    state,
+    element(
+      "dl",
+      { class: "verdicts" },
+      verdict(countText(counts.trials_valid), counts.trials_valid === 1 ? "trial valid" : "trials valid"),
+      verdict(countText(counts.trials_failed), "failed", counts.trials_failed > 0 ? "bad" : ""),
+      verdict(countText(counts.excluded), "excluded"),
+      verdict(countText(counts.cells), counts.cells === 1 ? "cell" : "cells"),
+      verdict(countText(counts.messages), "messages"),
+    ),
+  );
+}
+
+export function failuresSection(report: Report): HTMLElement {
+  const failed = report.failures.map((each) =>
+    element(
+      "li",
+      {},
+      element("code", {}, each.cell),
+      ` trial ${String(each.trial)}: ${each.reasons.join("; ")}`,
+      each.log === null
+        ? null
+        : element("details", {}, element("summary", {}, "what the workers said"), element("pre", {}, each.log)),
+    ),
+  );
+  const excluded = new Map<string, string[]>();
+  for (const { cell, reason } of report.exclusions) excluded.set(reason, [...(excluded.get(reason) ?? []), cell]);
+  const reasons = [...excluded].map(([reason, cells]) =>
+    element("li", {}, reason, element("ul", { class: "cells" }, ...cells.map((cell) => element("li", {}, element("code", {}, cell))))),
+  );
+  return section(
+    "failures",
+    "Failed and excluded",
+    element("h3", {}, "Failed trials"),
+    failed.length === 0 ? element("p", { class: "quiet" }, "None.") : element("ul", { class: "reasons" }, ...failed),
+    element("h3", {}, "Excluded combinations"),
+    reasons.length === 0 ? element("p", { class: "quiet" }, "None.") : element("ul", { class: "reasons" }, ...reasons),
+  );
+}
+
+function copyButton(text: string): HTMLElement {
+  const button = element("button", { type: "button", class: "copy" }, "Copy");
+  const say = (word: string): void => {
+    button.textContent = word;
+    setTimeout(() => (button.textContent = "Copy"), 1500);
+  };
+  button.addEventListener("click", () => {
+    navigator.clipboard.writeText(text).then(
+      () => {
+        say("Copied");
+      },
+      () => {
+        say("Select and copy by hand");
+      },
+    );
+  });
+  return button;
+}
+
+function settingsOf(settings: Settings, all: number): HTMLElement {
+  const changed = settings.settings.filter((each) => each.changed);
+  const rows = changed.map((each) =>
+    element("tr", {}, element("th", { scope: "row" }, each.name), element("td", {}, each.value), element("td", {}, each.default ?? ABSENT)),
+  );
+  const same = settings.settings.length - changed.length;
+  const held = settings.cells.length === all ? "in all of its cells" : `in ${String(settings.cells.length)} of its cells`;
+  const difference: Child =
+    rows.length === 0
+      ? element("p", { class: "quiet" }, "As the vendor ships it.")
+      : element(
+          "div",
+          { class: "scroll", tabindex: "0", role: "region", "aria-label": "Settings that differ" },
+          element(
+            "table",
+            {},
+            element("thead", {}, element("tr", {}, ...["setting", "here", "vendor's default"].map((head) => element("th", { scope: "col" }, head)))),
+            element("tbody", {}, ...rows),
+          ),
+        );
+  const paste = settings.paste.map((file) =>
+    element("figure", {}, element("figcaption", {}, element("code", {}, file.file), copyButton(file.text)), element("pre", { tabindex: "0" }, file.text)),
+  );
+  return element(
+    "article",
+    {},
+    element("h3", {}, `${settings.adapter}: ${settings.object}`),
+    element("p", { class: "quiet" }, `${held}${same > 0 ? `; ${String(same)} further settings are at their defaults` : ""}`),
+    difference,
+    ...paste,
+    settings.cells.length === all
+      ? null
+      : element("details", {}, element("summary", {}, "which cells"), element("ul", { class: "cells" }, ...settings.cells.map((cell) => element("li", {}, element("code", {}, cell))))),
+  );
+}
+
+export function settingsSection(report: Report): HTMLElement {
+  const cellsOf = (adapter: string): number =>
+    new Set(report.settings.filter((each) => each.adapter === adapter).flatMap((each) => each.cells)).size;
+  const parts = report.settings.map((each) => settingsOf(each, cellsOf(each.adapter)));
+  const none = element("p", { class: "quiet" }, "No adapter described its settings.");
+  return section("settings", "Settings to paste", ...(parts.length > 0 ? parts : [none]));
+}
+
+function factList(facts: Fact[]): HTMLElement {
+  const items = facts.flatMap((fact) => [element("dt", {}, fact.name.replaceAll("_", " ")), element("dd", {}, fact.value ?? "unknown")]);
+  return element("dl", { class: "facts" }, ...items);
+}
+
+export function environmentSection(report: Report): HTMLElement {
+  const sections = [...new Set(report.environment.map((fact) => fact.section))];
+  const parts = sections.map((name) => {
+    const facts = factList(report.environment.filter((fact) => fact.section === name));
+    return element("div", { class: "facts-group" }, element("h3", {}, name.replaceAll("_", " ")), facts);
+  });
+  const none = element("p", { class: "quiet" }, "environment.json is missing from this campaign.");
+  return section("environment", "The machine", ...(parts.length > 0 ? parts : [none]));
+}
+
+const METHOD: [string, string][] = [
+  [
+    "Latency",
+    "runs from publish (the data is ready in the sender's buffer and the call to publish is entered) to taken (the data is the receiver's). End to end, it runs from the first message of a chain to the last reader's taking.",
+  ],
+  [
+    "Response time",
+    "runs from intended (when the schedule said that the message should go) to taken. A sender that is late because the last message still held it up cannot hide here; send lag (intended → publish) says how late it was. A closed loop such as ping-pong has no schedule, hence no response time.",
+  ],
+  ["Blocked", "is the time that the call to publish held the sender: publish → published."],
+  [
+    "Clock",
+    "CLOCK_MONOTONIC alone, on one machine. No time stamp travels in a message: both sides keep records, joined afterwards by stream and sequence.",
+  ],
+  [
+    "Quantiles",
+    "are values that were measured, never interpolated, and are given only where at least 10 messages lie beyond them. Only delivered messages have a latency: read the lost ones beside it.",
+  ],
+  [
+    "The floor",
+    "is the fastest bare transport (null, shm, uds, udp or tcp) that carried the same payload with the same placement, dispatch and touch. What a middleware takes above it is its own.",
+  ],
+  [
+    "Valid",
+    "is judged from causes (rate missed, endpoints missing, a worker that died …), never from the latency. Failed trials are kept, counted and listed, and are left out of curves and medians.",
+  ],
+  [
+    "What these figures are not",
+    "a confidence interval. The spread between trials is the spread that counts, and one trial cannot show it.",
+  ],
+];
+
+export function methodSection(report: Report): HTMLElement {
+  const items = METHOD.flatMap(([term, text]) => [element("dt", {}, term), element("dd", {}, text)]);
+  const thinned = report.thinned.map((note) => element("li", {}, note));
+  const study = report.campaign.study_text;
+  return section(
+    "method",
+    "How it was measured",
+    element("dl", { class: "method" }, ...items),
+    thinned.length === 0 ? null : element("h3", {}, "What was thinned"),
+    thinned.length === 0 ? null : element("ul", { class: "reasons" }, ...thinned),
+    study === ""
+      ? null
+      : element(
+          "details",
+          {},
+          element("summary", {}, "the study, as it was run"),
+          element("figure", {}, element("figcaption", {}, element("code", {}, "study.yaml"), copyButton(study)), element("pre", { tabindex: "0" }, study)),
+        ),
+  );
+}

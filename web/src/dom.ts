@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes elements. Text goes in as text nodes only, so nothing that a campaign contains is ever read as markup.
+
+export type Child = Node | string | null;
+type Attributes = Record<string, string | boolean | EventListener>;
+
+/** An element with attributes (`onclick` and the like take a function) and children. */
+export function element<Tag extends keyof HTMLElementTagNameMap>(
+  tag: Tag,
+  attributes: Attributes = {},
+  ...children: Child[]
+): HTMLElementTagNameMap[Tag] {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === "function") made.addEventListener(name.slice(2), value);
+    else if (typeof value === "boolean") made.toggleAttribute(name, value);
+    else made.setAttribute(name, value);
+  }
+  made.append(...children.filter((child) => child !== null));
+  return made;
+}
+
+/** A titled part of the page. */
+export function section(id: string, title: string, ...children: Child[]): HTMLElement {
+  return element(
+    "section",
+    { id, "aria-labelledby": `${id}-title` },
+    element("h2", { id: `${id}-title` }, title),
+    ...children,
+  );
+}
+
+function slug(label: string): string {
+  return label.toLowerCase().replace(/[^a-z0-9]+/g, "-");
+}
+
+export interface Option {
+  value: string;
+  label: string;
+}
+
+/** A labelled drop-down list. */
+export function choice(
+  label: string,
+  options: Option[],
+  selected: string,
+  onChoice: (value: string) => void,
+): HTMLLabelElement {
+  const select = element("select", { id: `choice-${slug(label)}` });
+  for (const option of options) {
+    select.append(element("option", { value: option.value, selected: option.value === selected }, option.label));
+  }
+  select.addEventListener("change", () => {
+    onChoice(select.value);
+  });
+  return element("label", { class: "choice" }, element("span", {}, label), select);
+}
+
+/** A labelled check box. */
+export function check(label: string, checked: boolean, onChange: (checked: boolean) => void): HTMLLabelElement {
+  const input = element("input", { id: `check-${slug(label)}`, type: "checkbox", checked });
+  input.addEventListener("change", () => {
+    onChange(input.checked);
+  });
+  return element("label", { class: "check" }, input, label);
+}
+
+/** A chart's numbers as text, folded. The first column heads its row. */
+export function numbers(title: string, head: string[], rows: string[][]): HTMLElement {
+  const body = element("tbody");
+  for (const row of rows) {
+    const cells = row.map((text, index) => element(index === 0 ? "th" : "td", index === 0 ? { scope: "row" } : {}, text));
+    body.append(element("tr", {}, ...cells));
+  }
+  const heads = head.map((text) => element("th", { scope: "col" }, text));
+  return element(
+    "details",
+    { class: "numbers" },
+    element("summary", {}, `${title} as a table`),
+    element(
+      "div",
+      { class: "scroll", tabindex: "0", role: "region", "aria-label": title },
+      element("table", {}, element("thead", {}, element("tr", {}, ...heads)), body),
+    ),
+  );
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers as people read them. Three significant digits: a latency is never known better than that from one trial.
+
+const THIN_SPACE = "\u202f";
+export const ABSENT = "–";
+
+export interface Quantity {
+  digits: string;
+  unit: string;
+}
+
+/** Three significant digits, without an exponent. */
+export function threeDigits(value: number): string {
+  if (value === 0) return "0";
+  const magnitude = Math.floor(Math.log10(Math.abs(Number(value.toPrecision(3)))));
+  return value.toFixed(Math.max(0, Math.min(3, 2 - magnitude)));
+}
+
+/** A duration in the unit that gives one to three digits before the point: ns, µs, ms, s. */
+export function duration(valueNs: number): Quantity {
+  const units: [number, string][] = [
+    [1e9, "s"],
+    [1e6, "ms"],
+    [1e3, "µs"],
+  ];
+  const size = Math.abs(Number(valueNs.toPrecision(3)));
+  for (const [factor, unit] of units) {
+    if (size >= factor) return { digits: threeDigits(valueNs / factor), unit };
+  }
+  return { digits: valueNs.toFixed(size < 100 && !Number.isInteger(valueNs) ? 1 : 0), unit: "ns" };
+}
+
+export function durationText(valueNs: number | null): string {
+  if (valueNs === null) return ABSENT;
+  const { digits, unit } = duration(valueNs);
+  return `${digits}${THIN_SPACE}${unit}`;
+}
+
+/** A count with its thousands apart. */
+export function countText(value: number | null): string {
+  return value === null ? ABSENT : String(value).replace(/\B(?=(\d{3})+(?!\d))/g, THIN_SPACE);
+}
+
+export function sizeText(sizeBytes: number): string {
+  for (const [factor, unit] of [[1048576, "MB"] as const, [1024, "KB"] as const]) {
+    if (sizeBytes >= factor) return `${String(Number((sizeBytes / factor).toFixed(2)))}${THIN_SPACE}${unit}`;
+  }
+  return `${String(sizeBytes)}${THIN_SPACE}B`;
+}
+
+export function rateText(rateHz: number | null): string {
+  return rateHz === null ? ABSENT : `${String(Number(rateHz.toPrecision(4)))}${THIN_SPACE}Hz`;
+}
+
+export function ratioText(ratio: number | null): string {
+  return ratio === null ? ABSENT : `${threeDigits(ratio)}${THIN_SPACE}×`;
+}
+
+/** 0.999 as `p99.9`. */
+export function percentileText(probability: number): string {
+  return `p${String(Number((probability * 100).toFixed(5)))}`;
+}
+
+/** `2025-01-02T03:04:05+00:00` as `2 January 2025, 03:04 (+00:00)`, in the zone in which it was written. */
+export function dateText(iso: string): string {
+  const match = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}:\d{2})(?::\d{2}(?:\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?$/.exec(iso);
+  if (match === null) return iso;
+  const months = "January February March April May June July August September October November December".split(" ");
+  const zone = match[5] === undefined ? "" : match[5] === "Z" || match[5] === "+00:00" ? " UTC" : ` (UTC${match[5]})`;
+  return `${String(Number(match[3]))} ${months[Number(match[2]) - 1] ?? ""} ${match[1] ?? ""}, ${match[4] ?? ""}${zone}`;
+}
+
+/** `payload_bytes` as `payload`: the unit is in the value. */
+export function factorLabel(name: string): string {
+  return name.replace(/_(bytes|hz|ns)$/, "").replaceAll("_", " ");
+}

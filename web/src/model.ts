@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Look-ups in the report's data, and which cells the selection speaks of.
+
+import type { Cell, Curve, Factor, Report, Row, Series } from "./data";
+
+export const END_TO_END = "end-to-end";
+
+export interface Model {
+  report: Report;
+  cells: Map<string, Cell>;
+  summaries: Map<string, Row>;
+  trialRows: Row[];
+  curves: Map<string, Curve>;
+  series: Map<string, Series>;
+  /** Factors beside adapter and payload that take more than one value: the page shows one value of each at a time. */
+  facets: Factor[];
+  adapters: string[];
+}
+
+export function key(...parts: (string | number)[]): string {
+  return parts.join("\u0000");
+}
+
+export function index(report: Report): Model {
+  const summaryRows = report.rows.filter((row) => row.trial === null);
+  return {
+    report,
+    cells: new Map(report.cells.map((cell) => [cell.id, cell])),
+    summaries: new Map(summaryRows.map((row) => [key(row.cell, row.edge), row])),
+    trialRows: report.rows.filter((row) => row.trial !== null),
+    curves: new Map(report.curves.map((curve) => [key(curve.cell, curve.edge), curve])),
+    series: new Map(report.series.map((each) => [key(each.cell, each.trial, each.edge), each])),
+    facets: report.factors.filter(
+      ({ name, values }) => name !== "adapter" && name !== "payload_bytes" && values.length > 1,
+    ),
+    adapters: [...new Set(report.cells.map((cell) => cell.adapter))],
+  };
+}
+
+/** A cell that has no value of a factor (a closed loop has no rate) goes with every value of it. */
+export function matches(cell: Cell, facets: Record<string, string>): boolean {
+  return Object.entries(facets).every(([name, value]) => (cell.factors[name] ?? value) === value);
+}
+
+/** The combination of factors with the most valid cells; the study's order decides between equals. */
+export function richestFacets(model: Model): Record<string, string> {
+  const counts = new Map<string, number>();
+  for (const cell of model.report.cells) {
+    const combination = JSON.stringify(model.facets.map(({ name }) => cell.factors[name] ?? null));
+    const valid = model.summaries.get(key(cell.id, END_TO_END))?.valid === true;
+    counts.set(combination, (counts.get(combination) ?? 0) + (valid ? 1 : 0));
+  }
+  const best = [...counts].reduce<[string, number] | null>((a, b) => (a === null || b[1] > a[1] ? b : a), null);
+  const values = best === null ? [] : (JSON.parse(best[0]) as (string | null)[]);
+  return Object.fromEntries(model.facets.map(({ name, values: all }, i) => [name, values[i] ?? all[0] ?? ""]));
+}
+
+export function selectedCells(model: Model, facets: Record<string, string>): Cell[] {
+  return model.report.cells.filter((cell) => matches(cell, facets));
+}
+
+/** Edges of the cells, `end-to-end` first. */
+export function edgesOf(cells: Cell[]): string[] {
+  const edges = new Set(cells.flatMap((cell) => cell.edges));
+  return [...edges].sort((a, b) => Number(b === END_TO_END) - Number(a === END_TO_END));
+}
+
+export function payloadsOf(cells: Cell[]): number[] {
+  const payloads = cells.map((cell) => cell.payload_bytes).filter((each) => each !== null);
+  return [...new Set(payloads)].sort((a, b) => a - b);
+}
+
+/** The floor of a row as a factor, or null where none was measured. */
+export function floorRatio(row: Row): number | null {
+  if (row.latency_p50_ns === null || row.floor_latency_p50_ns === null || row.floor_latency_p50_ns === 0) return null;
+  return row.latency_p50_ns / row.floor_latency_p50_ns;
+}

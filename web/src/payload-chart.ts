@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+// Latency against payload, one line an adapter, the floor beneath.
+
+import type uPlot from "uplot";
+import { clipped, drawChart, logRange, type Chart, type TipLine } from "./chart";
+import type { Row } from "./data";
+import { element, numbers, section } from "./dom";
+import { ABSENT, countText, durationText, ratioText, sizeText } from "./format";
+import { floorRatio, key, payloadsOf, selectedCells } from "./model";
+import { drawMarker, theme, type Look } from "./palette";
+import { adapterLooks, legend, type Context, type View } from "./view";
+
+interface Line {
+  adapter: string;
+  look: Look;
+  rows: (Row | null)[];
+}
+
+interface Floor {
+  payload: number;
+  adapter: string;
+  latencyNs: number;
+}
+
+/** Rows by adapter, at each payload. Where facets leave several cells for one place, the first stands for it. */
+function linesOf({ model, state }: Context, payloads: number[]): Line[] {
+  const cells = selectedCells(model, state.facets);
+  const styles = adapterLooks(model);
+  const lines: Line[] = [];
+  for (const adapter of model.adapters) {
+    const look = styles.get(adapter);
+    if (look === undefined || !cells.some((cell) => cell.adapter === adapter)) continue;
+    const rows = payloads.map((payload) => {
+      const cell = cells.find((each) => each.adapter === adapter && each.payload_bytes === payload);
+      return cell === undefined ? null : (model.summaries.get(key(cell.id, state.edge)) ?? null);
+    });
+    lines.push({ adapter, look, rows });
+  }
+  return lines;
+}
+
+function floorsOf({ model }: Context, lines: Line[], payloads: number[]): Floor[] {
+  const floors: Floor[] = [];
+  payloads.forEach((payload, place) => {
+    const row = lines.map((line) => line.rows[place]).find((each) => each?.floor_latency_p50_ns != null);
+    if (row?.floor_latency_p50_ns == null) return;
+    const adapter = model.cells.get(row.floor_cell ?? "")?.adapter ?? "";
+    floors.push({ payload, adapter, latencyNs: row.floor_latency_p50_ns });
+  });
+  return floors;
+}
+
+function drawFloor(chart: uPlot, floors: Floor[]): void {
+  const first = floors[0];
+  const last = floors.at(-1);
+  if (first === undefined || last === undefined) return;
+  const colours = theme();
+  clipped(chart, (context, pixel) => {
+    const { left, width, top, height } = chart.bbox;
+    const points = floors.map(
+      (floor) => [chart.valToPos(floor.payload, "x", true), chart.valToPos(floor.latencyNs, "y", true)] as const,
+    );
+    const begin = floors.length === 1 ? left : (points[0]?.[0] ?? left);
+    const end = floors.length === 1 ? left + width : (points.at(-1)?.[0] ?? left);
+    context.beginPath();
+    context.moveTo(begin, points[0]?.[1] ?? 0);
+    for (const [x, y] of points) context.lineTo(x, y);
+    context.lineTo(end, points.at(-1)?.[1] ?? 0);
+    context.strokeStyle = colours.muted;
+    context.lineWidth = pixel;
+    context.setLineDash([4 * pixel, 3 * pixel]);
+    context.stroke();
+    context.lineTo(end, top + height);
+    context.lineTo(begin, top + height);
+    context.closePath();
+    context.fillStyle = colours.floor;
+    context.globalAlpha = 0.7;
+    context.fill();
+    context.globalAlpha = 1;
+    context.fillStyle = colours.muted;
+    context.font = `${String(12 * pixel)}px system-ui, sans-serif`;
+    context.textBaseline = "bottom";
+    const names = [...new Set(floors.map((floor) => floor.adapter))].join(", ");
+    context.fillText(`the floor: ${names}`, begin + 10 * pixel, top + height - 8 * pixel);
+  });
+}
+
+/** p50 as a marker, a whisker up to p99 with a tick at p90; a cell without a valid trial as a cross at the edge. */
+function drawWhiskers(chart: uPlot, lines: Line[], payloads: number[]): void {
+  clipped(chart, (context, pixel) => {
+    lines.forEach((line, number) => {
+      const shift = (number - (lines.length - 1) / 2) * 5 * pixel;
+      context.strokeStyle = context.fillStyle = line.look.colour;
+      line.rows.forEach((row, place) => {
+        const x = chart.valToPos(payloads[place] ?? 0, "x", true) + shift;
+        const y = (value: number): number => chart.valToPos(value, "y", true);
+        context.lineWidth = 1.25 * pixel;
+        if (row === null) return;
+        if (row.latency_p50_ns === null) {
+          if (!row.valid) drawMarker(context, "cross", x, chart.bbox.top + chart.bbox.height - 8 * pixel, 4 * pixel);
+          return;
+        }
+        const ends = [row.latency_p90_ns, row.latency_p99_ns].filter((value) => value !== null);
+        context.beginPath();
+        if (ends.length > 0) {
+          context.moveTo(x, y(row.latency_p50_ns));
+          context.lineTo(x, y(Math.max(...ends)));
+        }
+        for (const value of ends) {
+          const half = (value === row.latency_p99_ns ? 4 : 2) * pixel;
+          context.moveTo(x - half, y(value));
+          context.lineTo(x + half, y(value));
+        }
+        context.stroke();
+        drawMarker(context, line.look.marker, x, y(row.latency_p50_ns), 4.2 * pixel);
+      });
+    });
+  });
+}
+
+function tipLines(lines: Line[], payloads: number[], floors: Floor[], place: number): TipLine[] {
+  const payload = payloads[place] ?? 0;
+  const floor = floors.find((each) => each.payload === payload);
+  const shown = lines.flatMap((line) => {
+    const row = line.rows[place];
+    if (row == null) return [];
+    const tail = row.latency_p99_ns === null ? "" : `, p99 ${durationText(row.latency_p99_ns)}`;
+    const text = row.latency_p50_ns === null ? "no valid trial" : `p50 ${durationText(row.latency_p50_ns)}${tail}`;
+    return [{ text: `${line.adapter}  ${text}`, colour: line.look.colour }];
+  });
+  const below = floor === undefined ? [] : [{ text: `floor (${floor.adapter})  p50 ${durationText(floor.latencyNs)}` }];
+  return [{ text: sizeText(payload) }, ...shown, ...below];
+}
+
+function draw(context: Context, parent: HTMLElement): Chart | null {
+  const payloads = payloadsOf(selectedCells(context.model, context.state.facets));
+  const all = linesOf(context, payloads);
+  const lines = all.filter((line) => !context.state.hidden.includes(line.adapter));
+  const floors = floorsOf(context, all, payloads);
+  const figures = lines.flatMap((line) =>
+    line.rows.flatMap((row) => [row?.latency_p50_ns ?? null, row?.latency_p90_ns ?? null, row?.latency_p99_ns ?? null]),
+  );
+  const values = [...figures.filter((value) => value !== null), ...floors.map((floor) => floor.latencyNs)];
+  if (values.length === 0 || payloads.length === 0) {
+    parent.append(element("p", { class: "empty" }, "Nothing valid was measured for this choice."));
+    return null;
+  }
+  return drawChart(parent, {
+    description: `Latency against payload on the edge ${context.state.edge}: ${describe(lines, payloads)}`,
+    data: [payloads, ...lines.map((line) => line.rows.map((row) => row?.latency_p50_ns ?? null))],
+    series: [
+      {},
+      ...lines.map((line) => ({
+        stroke: line.look.colour,
+        width: 1.75,
+        dash: line.look.dash,
+        points: { show: false },
+        spanGaps: false,
+      })),
+    ],
+    x: {
+      scale: { time: false, distr: 3, log: 2, range: logRange(payloads, 1.6) },
+      splits: () => (payloads.length > 6 && parent.clientWidth < 500 ? payloads.filter((_, i) => i % 2 === 0) : payloads),
+      format: sizeText,
+      label: "payload",
+    },
+    y: { scale: { distr: 3, log: 10, range: logRange(values, 1.35) }, label: "latency" },
+    tip: (place) => tipLines(lines, payloads, floors, place),
+    underlay: (chart) => {
+      drawFloor(chart, floors);
+    },
+    overlay: (chart) => {
+      drawWhiskers(chart, lines, payloads);
+    },
+    height: 380,
+  });
+}
+
+function describe(lines: Line[], payloads: number[]): string {
+  const ends = lines.flatMap((line) => {
+    const parts = [0, payloads.length - 1].map((place) => line.rows[place]?.latency_p50_ns ?? null);
+    return parts[0] == null ? [] : [`${line.adapter} p50 from ${durationText(parts[0])} to ${durationText(parts[1] ?? null)}`];
+  });
+  return `${ends.join("; ")}.`;
+}
+
+function table(context: Context): HTMLElement {
+  const payloads = payloadsOf(selectedCells(context.model, context.state.facets));
+  const rows = linesOf(context, payloads).flatMap((line) =>
+    line.rows.flatMap((row, place) =>
+      row === null
+        ? []
+        : [
+            [
+              line.adapter,
+              sizeText(payloads[place] ?? 0),
+              countText(row.n),
+              durationText(row.latency_p50_ns),
+              durationText(row.latency_p90_ns),
+              durationText(row.latency_p99_ns),
+              durationText(row.floor_latency_p50_ns),
+              ratioText(floorRatio(row)),
+              row.valid ? "valid" : "no valid trial",
+            ],
+          ],
+    ),
+  );
+  return numbers(
+    "Latency against payload",
+    ["adapter", "payload", "n", "p50", "p90", "p99", "floor p50", "p50 ÷ floor", "verdict"],
+    rows,
+  );
+}
+
+/** A sentence with the smallest payload's figures, so that the chart's point can be read without it. */
+function lead(context: Context): string {
+  const payloads = payloadsOf(selectedCells(context.model, context.state.facets));
+  const all = linesOf(context, payloads);
+  const floor = floorsOf(context, all, payloads)[0];
+  const said = all.flatMap((line) => {
+    const row = line.rows[0];
+    if (row?.latency_p50_ns == null || context.state.hidden.includes(line.adapter)) return [];
+    const ratio = floorRatio(row);
+    return [`${line.adapter} ${durationText(row.latency_p50_ns)}${ratio === null ? "" : ` (${ratioText(ratio)} the floor)`}`];
+  });
+  const size = payloads[0] === undefined ? ABSENT : sizeText(payloads[0]);
+  const ground = floor === undefined ? "" : ` The floor, ${floor.adapter}, takes ${durationText(floor.latencyNs)}.`;
+  return said.length === 0 ? "" : `At ${size}, half of the messages arrive within: ${said.join(", ")}.${ground}`;
+}
+
+export function payloadView(): View {
+  const body = element("div");
+  const root = section("payload", "Latency against payload", body);
+  let chart: Chart | null = null;
+  return {
+    root,
+    update: (context) => {
+      chart?.destroy();
+      body.replaceChildren(element("p", { class: "lead" }, lead(context)), legend(context));
+      chart = draw(context, body);
+      const note = "Marker: p50. Whisker: p90 (short tick) and p99 (long tick), where at least 10 messages lie beyond. ";
+      const ground = "Shaded: the floor, the p50 of the fastest bare transport that did the same work.";
+      body.append(element("p", { class: "note" }, note + ground), table(context));
+    },
+  };
+}

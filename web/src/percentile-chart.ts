@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Percentile curves: what share of the messages arrived within which time, the tail stretched by nines.
+
+import { drawChart, logRange, type Chart, type TipLine } from "./chart";
+import type { Curve } from "./data";
+import { choice, element, numbers, section } from "./dom";
+import { ABSENT, countText, durationText, percentileText, sizeText } from "./format";
+import { key, payloadsOf, selectedCells } from "./model";
+import type { Look } from "./palette";
+import { adapterLooks, legend, type Context, type View } from "./view";
+
+interface Drawn {
+  adapter: string;
+  look: Look;
+  curve: Curve;
+  lost: number | null;
+}
+
+/** 0.9 is 1, 0.99 is 2, 0.999 is 3. */
+export function nines(probability: number): number {
+  return -Math.log10(1 - probability);
+}
+
+function curvesOf({ model, state }: Context): Drawn[] {
+  const styles = adapterLooks(model);
+  return selectedCells(model, state.facets)
+    .filter((cell) => cell.payload_bytes === state.payload)
+    .flatMap((cell) => {
+      const curve = model.curves.get(key(cell.id, state.edge));
+      const look = styles.get(cell.adapter);
+      const lost = model.summaries.get(key(cell.id, state.edge))?.lost ?? null;
+      return curve === undefined || look === undefined ? [] : [{ adapter: cell.adapter, look, curve, lost }];
+    });
+}
+
+function valueAt(curve: Curve, probability: number): number | null {
+  const place = curve.probabilities.findIndex((each) => Math.abs(each - probability) < 1e-9);
+  return place < 0 ? null : (curve.latency_ns[place] ?? null);
+}
+
+const TICKS = [0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999999];
+
+function draw(drawn: Drawn[], parent: HTMLElement, edge: string): Chart | null {
+  if (drawn.length === 0) {
+    parent.append(element("p", { class: "empty" }, "No adapter that is shown delivered enough messages here."));
+    return null;
+  }
+  const probabilities = [...new Set(drawn.flatMap(({ curve }) => curve.probabilities))].sort((a, b) => a - b);
+  const xs = probabilities.map(nines);
+  const end = xs.at(-1) ?? 1;
+  const columns = drawn.map(({ curve }) => {
+    const values = new Map(curve.probabilities.map((each, place) => [each, curve.latency_ns[place] ?? null]));
+    return probabilities.map((each) => values.get(each) ?? null);
+  });
+  const tip = (place: number): TipLine[] => [
+    { text: percentileText(probabilities[place] ?? 0) },
+    ...drawn.flatMap(({ adapter, look }, number) => {
+      const value = columns[number]?.[place] ?? null;
+      return value === null ? [] : [{ text: `${adapter}  ${durationText(value)}`, colour: look.colour }];
+    }),
+  ];
+  return drawChart(parent, {
+    description: `Percentile curves of latency on the edge ${edge}, for ${drawn.map((each) => each.adapter).join(", ")}.`,
+    data: [xs, ...columns],
+    series: [
+      {},
+      ...drawn.map(({ look }) => ({
+        stroke: look.colour,
+        width: 1.75,
+        dash: look.dash,
+        points: { show: false },
+        // Curves of different length share one grid; a gap is only a place that another curve has.
+        spanGaps: true,
+      })),
+    ],
+    x: {
+      scale: { time: false, range: [0, end * 1.03] },
+      splits: () => TICKS.map(nines).filter((each) => each <= end * 1.03),
+      format: (value) => percentileText(Number((1 - 10 ** -value).toFixed(7))),
+      label: "share of the messages (each step right: a tenth of the rest)",
+    },
+    y: { scale: { distr: 3, log: 10, range: logRange(columns.flat().filter((each) => each !== null), 1.2) }, label: "latency" },
+    tip,
+    height: 360,
+  });
+}
+
+function table(drawn: Drawn[]): HTMLElement {
+  const shown = [0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 0.9999];
+  const rows = drawn.map(({ adapter, curve, lost }) => {
+    const last = curve.probabilities.length - 1;
+    const end = `${percentileText(curve.probabilities[last] ?? 0)}: ${durationText(curve.latency_ns[last] ?? null)}`;
+    const values = shown.map((each) => durationText(valueAt(curve, each)));
+    return [adapter, countText(curve.n), countText(lost), String(curve.trials), ...values, end];
+  });
+  return numbers(
+    "Percentile curves",
+    ["adapter", "n", "lost", "trials", ...shown.map(percentileText), "last supported"],
+    rows.length > 0 ? rows : [[ABSENT]],
+  );
+}
+
+export function percentileView(): View {
+  const body = element("div");
+  const root = section("percentiles", "Percentile curves", body);
+  let chart: Chart | null = null;
+  return {
+    root,
+    update: (context) => {
+      chart?.destroy();
+      const payloads = payloadsOf(selectedCells(context.model, context.state.facets));
+      const pick = choice(
+        "Payload",
+        payloads.map((each) => ({ value: String(each), label: sizeText(each) })),
+        String(context.state.payload ?? ""),
+        (value) => {
+          context.change({ payload: Number(value) });
+        },
+      );
+      body.replaceChildren(element("div", { class: "controls" }, payloads.length > 1 ? pick : null), legend(context));
+      const all = curvesOf(context);
+      chart = draw(
+        all.filter(({ adapter }) => !context.state.hidden.includes(adapter)),
+        body,
+        context.state.edge,
+      );
+      const note =
+        "Delivered messages of all valid trials of a cell together. A curve ends at its last quantile with 10 messages beyond it; lost messages are not in it, the table counts them.";
+      body.append(element("p", { class: "note" }, note), table(all));
+    },
+  };
+}

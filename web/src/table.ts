@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of all figures: cells × edges, over trials or each trial; it sorts by any column and filters by words.
+
+import type { Row } from "./data";
+import { check, element, section } from "./dom";
+import { ABSENT, countText, duration, durationText, factorLabel, rateText, ratioText } from "./format";
+import { floorRatio, matches, type Model } from "./model";
+import type { State } from "./state";
+import { adapterLooks, type Context, type View } from "./view";
+
+export interface Column {
+  id: string;
+  label: string;
+  /** What the figure means, shown on the column's head. */
+  meaning: string;
+  value: (row: Row) => string | number | null;
+  show: (row: Row) => string;
+  numeric: boolean;
+}
+
+type Figure = { [Name in keyof Row]: Row[Name] extends number | null ? Name : never }[keyof Row];
+
+function figure(id: Figure, label: string, meaning: string, show: (value: number | null) => string): Column {
+  return { id, label, meaning, value: (row) => row[id], show: (row) => show(row[id]), numeric: true };
+}
+
+/** Columns of the table: the factors that vary, then the figures. */
+export function columnsOf(model: Model, eachTrial: boolean): Column[] {
+  const text = (id: string, label: string, meaning: string, value: (row: Row) => string): Column => ({
+    id,
+    label,
+    meaning,
+    value,
+    show: value,
+    numeric: false,
+  });
+  const factors = model.report.factors
+    .filter(({ name, values }) => name === "adapter" || name === "payload_bytes" || values.length > 1)
+    .map(({ name, values }): Column => {
+      const show = (row: Row): string => model.cells.get(row.cell)?.factors[name] ?? ABSENT;
+      const place = (row: Row): number => values.indexOf(show(row));
+      return name === "adapter"
+        ? text(name, name, "the middleware, or publisher+subscriber", show)
+        : { id: name, label: factorLabel(name), meaning: "a factor of the study", value: place, show, numeric: false };
+    });
+  const trial = text("trial", "trial", "valid trials, or the number of the trial", (row) =>
+    row.trial === null ? `${String(row.trials)} valid` : `no. ${String(row.trial)}`,
+  );
+  const ratio: Column = {
+    id: "floor",
+    label: "÷ floor",
+    meaning: "p50 divided by the p50 of the fastest bare transport doing the same work",
+    value: floorRatio,
+    show: (row) => ratioText(floorRatio(row)),
+    numeric: true,
+  };
+  return [
+    ...factors,
+    text("edge", "edge", "publisher→subscriber, or end-to-end", (row) => row.edge),
+    ...(eachTrial ? [trial] : []),
+    figure("n", "n", "messages delivered in the measure phase", countText),
+    figure("lost", "lost", "sent, never taken, though a later message was", countText),
+    figure("latency_p50_ns", "p50", "latency, publish → taken: half of the messages are faster", durationText),
+    figure("latency_p90_ns", "p90", "latency: 90 % are faster", durationText),
+    figure("latency_p99_ns", "p99", "latency: 99 % are faster", durationText),
+    figure("latency_max_ns", "max", "latency of the slowest message", durationText),
+    ratio,
+    figure("response_p99_ns", "response p99", "intended → taken: a late sender shows here", durationText),
+    figure("send_lag_p99_ns", "send lag p99", "intended → publish: how late the sender was", durationText),
+    figure("blocked_p50_ns", "blocked p50", "publish → published: how long the call to publish held the sender", durationText),
+    figure("rate_achieved_hz", "rate", "messages sent per second, as achieved", rateText),
+    figure("cpu_per_message_ns", "CPU / message", "CPU time of all workers per delivered message", durationText),
+    text("valid", "verdict", "valid, or failed", (row) => (row.valid ? "valid" : "failed")),
+  ];
+}
+
+/** Every word must occur in the row's text; a word that starts with `-` must not. */
+export function passes(row: Row, factors: string, words: string[]): boolean {
+  const text = `${row.cell} ${factors} ${row.edge} ${row.valid ? "valid" : "failed"} ${row.reasons.join(" ")}`.toLowerCase();
+  return words.every((word) => (word.startsWith("-") && word.length > 1 ? !text.includes(word.slice(1)) : text.includes(word)));
+}
+
+/** Rows in the order asked for; what has no value comes last in either direction. */
+export function sorted(rows: Row[], column: Column | undefined, descending: boolean): Row[] {
+  if (column === undefined) return rows;
+  const sign = descending ? -1 : 1;
+  return [...rows].sort((a, b) => {
+    const [left, right] = [column.value(a), column.value(b)];
+    if (left === null || right === null) return Number(left === null) - Number(right === null);
+    if (typeof left === "number" && typeof right === "number") return sign * (left - right);
+    return sign * String(left).localeCompare(String(right), "en", { numeric: true });
+  });
+}
+
+export function visibleRows(model: Model, state: State): Row[] {
+  const words = state.filter.toLowerCase().split(/\s+/).filter(Boolean);
+  const all = model.report.rows.filter((row) => row.trial === null);
+  const shown = state.eachTrial ? withSingles(all, model.trialRows) : all;
+  return shown.filter((row) => {
+    const cell = model.cells.get(row.cell);
+    return (
+      (state.allEdges || row.edge === state.edge) &&
+      (state.allCells || (cell !== undefined && matches(cell, state.facets))) &&
+      (!state.failedOnly || !row.valid) &&
+      passes(row, Object.values(cell?.factors ?? {}).join(" "), words)
+    );
+  });
+}
+
+/** Rows of single trials; where a cell has just one, its row over trials is that trial's. */
+function withSingles(summaries: Row[], trialRows: Row[]): Row[] {
+  const own = new Set(trialRows.map((row) => `${row.cell} ${row.edge}`));
+  return [...trialRows, ...summaries.filter((row) => !own.has(`${row.cell} ${row.edge}`))];
+}
+
+function cellOf(row: Row, column: Column, context: Context): HTMLElement {
+  const value = column.value(row);
+  if (column.id === "adapter") {
+    const look = adapterLooks(context.model).get(String(value));
+    const dot = element("span", { class: "dot", "aria-hidden": "true" });
+    dot.style.background = look?.colour ?? "";
+    const open = (): void => {
+      const cell = context.model.cells.get(row.cell);
+      const facets = Object.fromEntries(
+        Object.entries(context.state.facets).map(([name, old]) => [name, cell?.factors[name] ?? old]),
+      );
+      const place = { facets, cell: row.cell, edge: row.edge, payload: cell?.payload_bytes ?? null };
+      context.change(row.trial === null ? place : { ...place, trial: row.trial });
+      document.getElementById("series")?.scrollIntoView();
+    };
+    const button = element("button", { type: "button", class: "plain", onclick: open, title: `${row.cell}: show its series` });
+    button.append(dot, String(value));
+    return element("th", { scope: "row" }, button);
+  }
+  const attributes: Record<string, string> = { "data-column": column.id };
+  if (typeof value === "number") attributes["data-value"] = String(value);
+  if (column.id === "valid" && !row.valid) {
+    attributes["class"] = "failed";
+    attributes["title"] = row.reasons.join("; ");
+  }
+  if (!column.numeric) return element("td", attributes, column.show(row));
+  attributes["class"] = "number";
+  if (typeof value === "number" && column.id.endsWith("_ns")) {
+    const { digits, unit } = duration(value);
+    attributes["title"] = `${countText(Math.round(value))} ns`;
+    return element("td", attributes, digits, element("span", { class: "unit" }, unit));
+  }
+  return element("td", attributes, column.show(row));
+}
+
+function headOf(column: Column, context: Context): HTMLElement {
+  const { state, change } = context;
+  const active = state.sort === column.id;
+  const sort = (): void => {
+    // First click ascending, second descending, third back to the study's order.
+    if (active && state.descending) change({ sort: "", descending: false });
+    else change({ sort: column.id, descending: active });
+  };
+  const arrow = active ? (state.descending ? "▾" : "▴") : "";
+  const order = active ? (state.descending ? "descending" : "ascending") : "none";
+  const button = element("button", { type: "button", id: `sort-${column.id}`, class: "plain", title: column.meaning, onclick: sort });
+  button.append(column.label, element("span", { class: "arrow", "aria-hidden": "true" }, arrow));
+  return element(
+    "th",
+    { scope: "col", "aria-sort": order, class: column.numeric ? "number" : "", "data-column": column.id },
+    button,
+  );
+}
+
+function fill(table: HTMLTableElement, count: HTMLElement, context: Context): void {
+  const columns = columnsOf(context.model, context.state.eachTrial);
+  const column = columns.find((each) => each.id === context.state.sort);
+  const rows = sorted(visibleRows(context.model, context.state), column, context.state.descending);
+  const head = element("thead", {}, element("tr", {}, ...columns.map((each) => headOf(each, context))));
+  const body = element("tbody");
+  for (const row of rows) {
+    const attributes: Record<string, string> = { "data-cell": row.cell, "data-edge": row.edge };
+    if (row.trial !== null) attributes["data-trial"] = String(row.trial);
+    if (!row.valid) attributes["class"] = "invalid";
+    body.append(element("tr", attributes, ...columns.map((each) => cellOf(row, each, context))));
+  }
+  table.replaceChildren(element("caption", { class: "unseen" }, "Figures of each cell"), head, body);
+  count.textContent = `${String(rows.length)} ${rows.length === 1 ? "row" : "rows"}`;
+}
+
+export function tableView(): View {
+  const filter = element("input", {
+    type: "search",
+    id: "table-filter",
+    placeholder: "words; -word excludes",
+    autocomplete: "off",
+    spellcheck: "false",
+  });
+  let latest: Context | null = null;
+  filter.addEventListener("input", () => latest?.change({ filter: filter.value }));
+  const checks = element("div", { class: "checks" });
+  const count = element("output", { for: "table-filter", "aria-live": "polite" });
+  const table = element("table", { id: "figures" });
+  const bar = element(
+    "div",
+    { class: "controls" },
+    element("label", { class: "choice" }, element("span", {}, "Filter"), filter),
+    checks,
+    count,
+  );
+  const frame = { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of figures" };
+  const note = element("p", { class: "note" });
+  return {
+    root: section("figures-section", "All figures", bar, element("div", frame, table), note),
+    update: (context) => {
+      latest = context;
+      const { state, change, model } = context;
+      if (filter.value !== state.filter) filter.value = state.filter;
+      const several = model.trialRows.length > 0;
+      checks.replaceChildren(
+        check("All edges", state.allEdges, (allEdges) => { change({ allEdges }); }),
+        model.facets.length > 0 ? check("All cells", state.allCells, (allCells) => { change({ allCells }); }) : "",
+        several ? check("Each trial", state.eachTrial, (eachTrial) => { change({ eachTrial }); }) : "",
+        check("Failed only", state.failedOnly, (failedOnly) => { change({ failedOnly }); }),
+      );
+      note.textContent = `${ABSENT} stands for a figure that does not exist: not observed, or a quantile with fewer than 10 messages beyond it.${
+        several ? " Over several trials: counts are summed, max is the largest, every other figure is the median of the valid trials' figures." : ""
+      }`;
+      fill(table, count, context);
+    },
+  };
+}
