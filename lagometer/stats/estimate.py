@@ -56,7 +56,7 @@ class Moments:
 
 
 def moments(numbers: Numbers) -> Moments:
-    """The moments of any numbers: skewness m3 / m2^1.5, kurtosis m4 / m2^2 - 3, both the sample's (biased)."""
+    """Moments of any numbers: skewness m3 / m2^1.5, kurtosis m4 / m2^2 - 3, both the sample's (biased)."""
     count = len(numbers)
     if count == 0:
         return Moments()

@@ -130,7 +130,7 @@ def _inconsistent(facts: TrialFacts, rows: dict[str, dict[str, Any]]) -> Iterato
     for edge in facts.edges:
         row = rows.get(edge.name, {})
         if row.get("unmatched") and edge.stream not in cut:
-            yield f"records-inconsistent: {edge.name}, {row['unmatched']} messages that nobody recorded sending"
+            yield f"records-inconsistent: {edge.name}, {row['unmatched']} messages nobody sent"
         first = row.get("latency_min_ns")
         if first is not None and first < 0:
             yield f"clock-inconsistent: {edge.name}, taken {-first} ns before it was published"

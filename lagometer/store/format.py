@@ -156,7 +156,7 @@ def _write_parquet(frame: pl.DataFrame, path: Path) -> int:
 
 
 def write_bytes_atomic(content: bytes, path: Path) -> int:
-    """Replaces `path` by this content; or leaves it be and raises OSError with its name and the bytes needed."""
+    """Replaces `path` by this content, or leaves it be and raises OSError: its name, the bytes needed."""
     beside = path.with_name(f".{path.name}.partial")
 
     def write() -> None:

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lagometer doctor`: what on this machine spoils a measurement, and how to mend it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from lagometer.cli.common import JsonFlag, output_console, print_json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+    from rich.padding import Padding
+
+    from lagometer.stats.health import Finding
+
+MARKS = {
+    "ok": "[green]ok[/]",
+    "warn": "[yellow]warn[/]",
+    "fail": "[red]fail[/]",
+    "unknown": "[dim]unknown[/]",
+}
+WORST_FIRST = ("fail", "warn", "unknown", "ok")
+
+
+def command(as_json: JsonFlag = False) -> None:
+    """Check what on this machine spoils a measurement, and say how to mend it.
+
+    Nothing is changed. Exit code 0, whatever is found: a spoilt machine can be measured, too.
+    docs/METHODOLOGY.md explains each check.
+
+    Example: lagometer doctor
+    """
+    from lagometer.stats.health import examine
+    from lagometer.store.environment import collect
+
+    findings = examine(collect())
+    if as_json:
+        counts = {verdict: sum(f.verdict == verdict for f in findings) for verdict in WORST_FIRST}
+        print_json({"checks": [asdict(finding) for finding in findings], **counts})
+        return
+    render(findings, output_console())
+
+
+def render(findings: Sequence[Finding], console: Console) -> None:
+    """Prints the findings, the worst first; what is in order takes one line."""
+    from rich.markup import escape
+
+    for finding in sorted(findings, key=lambda each: WORST_FIRST.index(each.verdict)):
+        head = f"{MARKS[finding.verdict]}  [bold]{finding.check}[/]: {escape(finding.found)}"
+        console.print(head, soft_wrap=False)
+        if finding.verdict in ("warn", "fail"):
+            console.print(_indented(f"spoils: {escape(finding.spoils)}"))
+            console.print(_indented(f"mend:   {escape(finding.mend)}"))
+    bad = sum(finding.verdict in ("warn", "fail") for finding in findings)
+    console.print(f"\n{len(findings)} checks, {bad} of them not in order")
+
+
+def _indented(text: str) -> Padding:
+    from rich.padding import Padding
+
+    return Padding(text, (0, 0, 0, 6), expand=False)

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lagometer show`: the table of a campaign in the terminal."""
+
+from __future__ import annotations
+
+import fnmatch
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lagometer.cli.common import JsonFlag, output_console, print_json
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from lagometer.store.reader import Campaign
+
+Row = dict[str, Any]
+NARROW_COLUMNS = 100
+UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"))
+EdgeGlob = Annotated[
+    str | None,
+    typer.Option("--edge", metavar="GLOB", help="Which edges; end-to-end if not given, '*' for all."),
+]
+CellGlob = Annotated[
+    str | None, typer.Option("--cell", metavar="GLOB", help="Only cells whose id matches; `*` crosses `/`.")
+]
+
+
+def command(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a campaign.")],
+    edge: EdgeGlob = None,
+    cell: CellGlob = None,
+    json: JsonFlag = False,
+) -> None:
+    """Print what a campaign measured: a row per cell, trial and edge; what failed and was excluded, and why.
+
+    Latency is publish to taken. `-` stands for a quantile with fewer than 10 samples beyond it.
+
+    Example: lagometer show out/tiny
+
+    Example: lagometer show out/tiny --cell 'cyclonedds/*' --edge '*'
+    """
+    campaign = _open(directory)
+    if json:
+        print_json(as_json(campaign, edge, cell))
+    else:
+        _render(campaign, output_console(), edge, cell)
+
+
+def render(directory: Path, console: Console, edge: str | None = None, cell: str | None = None) -> None:
+    """Prints the table of a campaign. Raises BadInput if the folder is none."""
+    _render(_open(directory), console, edge, cell)
+
+
+def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None) -> Row:
+    """The same as one JSON object: `dir`, `rows`, `excluded`; `valid` and `failed` count trials."""
+    rows = _chosen(campaign, edge, cell)
+    verdicts = {(row["cell"], row["trial"]): bool(row["valid"]) for row in rows}
+    return {
+        "dir": str(campaign.directory),
+        "name": campaign.name,
+        "state": campaign.manifest.get("state"),
+        "valid": sum(verdicts.values()),
+        "failed": len(verdicts) - sum(verdicts.values()),
+        "rows": rows,
+        "excluded": _excluded(campaign, cell),
+    }
+
+
+def _open(directory: Path) -> Campaign:
+    from lagometer.errors import BadInput
+    from lagometer.store.errors import StoreError
+    from lagometer.store.reader import open_campaign
+
+    try:
+        return open_campaign(directory)
+    except StoreError as error:
+        raise BadInput(str(error)) from error
+
+
+def _chosen(campaign: Campaign, edge: str | None, cell: str | None) -> list[Row]:
+    """The rows asked for, in the order of the study. Raises BadInput if a glob matches nothing."""
+    from lagometer.errors import BadInput
+
+    rows = campaign.cells.to_dicts()
+    order = {str(item.get("id")): place for place, item in enumerate(campaign.manifest.get("cells", []))}
+    rows.sort(key=lambda row: (order.get(row["cell"], len(order)), row["trial"]))
+    for column, glob in (("cell", cell), ("edge", edge or "end-to-end")):
+        known = sorted({row[column] for row in rows})
+        rows = [row for row in rows if fnmatch.fnmatchcase(row[column], glob or "*")]
+        if known and not rows:
+            raise BadInput(
+                f"no {column} matches '{glob}'", where=f"--{column}", mend=f"there is {', '.join(known[:5])}"
+            )
+    return rows
+
+
+def _excluded(campaign: Campaign, cell: str | None) -> list[dict[str, str]]:
+    return [item for item in campaign.excluded if fnmatch.fnmatchcase(item.get("cell", ""), cell or "*")]
+
+
+def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | None) -> None:
+    from rich.markup import escape
+
+    rows = _chosen(campaign, edge, cell)
+    state = campaign.manifest.get("state")
+    console.print(f"[bold]{escape(campaign.name)}[/]" + ("" if state == "finished" else f" ({state})"))
+    valid = [row for row in rows if row["valid"]]
+    if valid:
+        # A terminal's width is the limit there; elsewhere nothing is cut.
+        needed = console.measure(_wide(valid)).maximum
+        narrow = console.is_terminal and needed > console.width
+        console.print(_stacked(valid) if narrow else _wide(valid), soft_wrap=not narrow)
+    elif not rows:
+        console.print("no finished trial")
+    _render_warnings(valid, console)
+    _render_failed(rows, console)
+    excluded = _excluded(campaign, cell)
+    if excluded:
+        console.print(f"\n[bold]excluded[/] {len(excluded)}: these combinations can't exist here")
+        for item in excluded:
+            console.print(f"  {escape(item.get('cell', ''))}: [dim]{escape(item.get('reason', ''))}[/]")
+
+
+def _render_failed(rows: list[Row], console: Console) -> None:
+    """The trials that are not valid, each once, with the reasons; what they measured is not shown as a result."""
+    from rich.markup import escape
+
+    failed = {(row["cell"], row["trial"]): list(row["reasons"] or []) for row in rows if not row["valid"]}
+    if failed:
+        console.print(f"\n[bold red]failed[/] {len(failed)}")
+    for (cell, trial), reasons in failed.items():
+        console.print(f"  {escape(cell)} #{trial}")
+        for reason in reasons:
+            console.print(f"      [red]{escape(reason)}[/]")
+
+
+def _render_warnings(rows: list[Row], console: Console) -> None:
+    from rich.markup import escape
+
+    cells: dict[str, set[tuple[str, int]]] = {}
+    for row in rows:
+        for warning in row["warnings"] or []:
+            cells.setdefault(warning.partition(":")[0] if _is_class(warning) else warning, set()).add(
+                (row["cell"], row["trial"])
+            )
+    if cells:
+        console.print("\n[bold yellow]warnings[/]")
+    for warning, where in sorted(cells.items()):
+        console.print(f"  {escape(warning)} [dim]({len(where)} trials)[/]")
+
+
+def _is_class(warning: str) -> bool:
+    from lagometer.stats.validity import WARNINGS
+
+    return warning.partition(":")[0] in WARNINGS
+
+
+def _new_table() -> Table:
+    from rich import box
+    from rich.table import Table
+
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+
+
+def _wide(rows: list[Row]) -> Table:
+    from rich.markup import escape
+
+    table = _new_table()
+    edges = len({row["edge"] for row in rows}) > 1 or rows[0]["edge"] != "end-to-end"
+    trials = any(row["trial"] for row in rows)
+    table.add_column("cell", overflow="fold")
+    if trials:
+        table.add_column("#", justify="right")
+    if edges:
+        table.add_column("edge")
+    for name in FIGURES:
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        identity = [escape(row["cell"])] + [str(row["trial"])] * trials + [escape(row["edge"])] * edges
+        table.add_row(*identity, *figures(row).values())
+    return table
+
+
+def _stacked(rows: list[Row]) -> Table:
+    """For a narrow terminal: each cell's id on a line of its own, and fewer figures under it."""
+    from rich.markup import escape
+
+    names = ("n", "lost", "p50", "p90", "p99", "max")
+    grid = _new_table()
+    grid.show_header = False
+    grid.add_column(overflow="fold")
+    for row in rows:
+        trial = f" #{row['trial']}" if row["trial"] else ""
+        edge = "" if row["edge"] == "end-to-end" else f" {row['edge']}"
+        shown = figures(row)
+        text = "  ".join(f"[dim]{name}[/] {shown[name]}" for name in names)
+        grid.add_row(f"[bold]{escape(row['cell'] + trial + edge)}[/]\n  {text}")
+    return grid
+
+
+FIGURES = ("n", "lost", "p50", "p90", "p99", "max", "blocked p50", "rate", "CPU/msg")
+
+
+def figures(row: Row) -> dict[str, str]:
+    """The figures of one row for people; `lost` sums up lost, overwritten, censored and rejected."""
+    lost = sum(row[name] or 0 for name in ("lost", "overwritten", "censored", "rejected"))
+    rate = row["rate_achieved_hz"]
+    return {
+        "n": str(row["n"]),
+        "lost": str(lost),
+        **{name: duration(row[f"latency_{name}_ns"]) for name in ("p50", "p90", "p99", "max")},
+        "blocked p50": duration(row["blocked_p50_ns"]),
+        "rate": "-" if rate is None else f"{rate:.4g} Hz" if rate < 10_000 else f"{rate / 1000:.4g} kHz",
+        "CPU/msg": duration(row["cpu_per_message_ns"]),
+    }
+
+
+def duration(value_ns: float | None) -> str:
+    """Three figures and a unit: 812 ns, 48.2 µs, 1.05 ms; `-` for null."""
+    if value_ns is None:
+        return "-"
+    for size, unit in UNITS:
+        if abs(value_ns) >= 0.9995 * size:
+            value = value_ns / size
+            digits = 2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0
+            return f"{value:.{digits}f} {unit}"
+    return f"{value_ns:.0f} ns"
