@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Eclipse Cyclone DDS 0.10 through its C API. What it offers is in adapter.json, what it can't in README.md.
+#include <dds/version.h>
+
+#include "objects.hpp"
+
+namespace lagometer::cyclonedds {
+namespace {
+
+struct Traits {
+  using Context = cyclonedds::Context;
+  using Node = cyclonedds::Node;
+  using Type = cyclonedds::Type;
+  using Writer = cyclonedds::Writer;
+  using Reader = cyclonedds::Reader;
+  using Waitset = cyclonedds::Waitset;
+  static constexpr std::string_view name = "cyclonedds";
+
+  static std::string probe(std::string_view options) {
+    Settings::from("default", options);
+    return nlohmann::json{{"version", DDS_VERSION}, {"abilities", nlohmann::json::object()}, {"limits", nlohmann::json::object()}}.dump();
+  }
+  static std::string describe(uint32_t kind, const void* object) {
+    if (kind == LAGOMETER_OBJECT_CONTEXT) return static_cast<const Context*>(object)->settings().describe().dump();
+    return R"({"settings":{},"paste":[]})";
+  }
+  static const void* extension(uint32_t, void*, std::string_view) noexcept { return nullptr; }
+};
+
+}  // namespace
+}  // namespace lagometer::cyclonedds
+
+LAGOMETER_EXPORT_ADAPTER(lagometer::cyclonedds::Traits)

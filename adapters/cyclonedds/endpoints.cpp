@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+
+#include "objects.hpp"
+
+namespace lagometer::cyclonedds {
+
+namespace {
+
+constexpr const char* kBytesName = "lagometer::Bytes";
+
+std::unique_ptr<dds_qos_t, void (*)(dds_qos_t*)> make_qos(const lagometer_qos& qos) {
+  constexpr uint64_t kKnown = LAGOMETER_QOS_RELIABILITY | LAGOMETER_QOS_HISTORY | LAGOMETER_QOS_DURABILITY | LAGOMETER_QOS_DEADLINE;
+  if ((qos.present & ~kKnown) != 0) throw Error(LAGOMETER_UNSUPPORTED, "cyclonedds: a quality of service that this adapter does not map was asked for");
+  std::unique_ptr<dds_qos_t, void (*)(dds_qos_t*)> result(dds_create_qos(), dds_delete_qos);
+  const auto kind = qos.history == LAGOMETER_KEEP_ALL ? DDS_HISTORY_KEEP_ALL : DDS_HISTORY_KEEP_LAST;
+  const auto depth = static_cast<int32_t>(std::max(1U, qos.depth));
+  if ((qos.present & LAGOMETER_QOS_RELIABILITY) != 0) {
+    dds_qset_reliability(result.get(), qos.reliability == LAGOMETER_RELIABLE ? DDS_RELIABILITY_RELIABLE : DDS_RELIABILITY_BEST_EFFORT, qos.blocking_ns_max);
+  }
+  if ((qos.present & LAGOMETER_QOS_HISTORY) != 0) dds_qset_history(result.get(), kind, depth);
+  if ((qos.present & LAGOMETER_QOS_DURABILITY) != 0) {
+    const bool kept = qos.durability == LAGOMETER_TRANSIENT_LOCAL;
+    dds_qset_durability(result.get(), kept ? DDS_DURABILITY_TRANSIENT_LOCAL : DDS_DURABILITY_VOLATILE);
+    if (kept) dds_qset_durability_service(result.get(), 0, kind, depth, DDS_LENGTH_UNLIMITED, DDS_LENGTH_UNLIMITED, DDS_LENGTH_UNLIMITED);
+  }
+  if ((qos.present & LAGOMETER_QOS_DEADLINE) != 0) dds_qset_deadline(result.get(), qos.deadline_ns);
+  return result;
+}
+
+}  // namespace
+
+Type::Type(Context&, const lagometer_type_config& config) : fixed_(view(config.name) == "fixed"), max_bytes_(config.max_bytes) {
+  if (!fixed_ && view(config.name) != "bytes") throw Error(LAGOMETER_UNSUPPORTED, "cyclonedds: type '" + std::string(view(config.name)) + "' is neither bytes nor fixed");
+  if (config.flags != 0) throw Error(LAGOMETER_INVALID, "cyclonedds: keyed types are not offered");
+  constexpr uint32_t kMember = uint32_t{DDS_OP_ADR} | uint32_t{DDS_OP_SUBTYPE_1BY};
+  // What the vendor's compiler writes for the two types; see docs/ADAPTERS.md for their IDL.
+  if (fixed_) {
+    name_ = "lagometer::Fixed" + std::to_string(max_bytes_);
+    operations_ = {kMember | uint32_t{DDS_OP_TYPE_ARR}, 0, static_cast<uint32_t>(max_bytes_), DDS_OP_RTS};
+  } else {
+    name_ = kBytesName;
+    operations_ = {kMember | uint32_t{DDS_OP_TYPE_SEQ}, 0, DDS_OP_RTS};
+  }
+}
+
+Entity Type::create_topic(dds_entity_t participant, const std::string& name) const {
+  const dds_topic_descriptor_t descriptor = {
+      .m_size = fixed_ ? static_cast<uint32_t>(max_bytes_) : static_cast<uint32_t>(sizeof(BytesSample)),
+      .m_align = fixed_ ? 1 : static_cast<uint32_t>(alignof(BytesSample)),
+      .m_flagset = fixed_ ? DDS_TOPIC_FIXED_SIZE : 0,
+      .m_nkeys = 0,
+      .m_typename = name_.c_str(),
+      .m_keys = nullptr,
+      .m_nops = 2,
+      .m_ops = operations_.data(),
+      .m_meta = "",
+      .type_information = {},
+      .type_mapping = {},
+      .restrict_data_representation = 0};
+  return {dds_create_topic(participant, &descriptor, name.c_str(), nullptr, nullptr), "making topic " + name};
+}
+
+Endpoint::Endpoint(Node& node, const lagometer_endpoint_config& config)
+    : participant_(node.context.participant()),
+      fixed_(reinterpret_cast<const Type*>(config.type)->fixed()),
+      max_bytes_(reinterpret_cast<const Type*>(config.type)->max_bytes()),
+      topic_name_(view(config.topic)),
+      topic_(reinterpret_cast<const Type*>(config.type)->create_topic(participant_, topic_name_)),
+      qos_(make_qos(*config.qos)) {}
+
+Writer::Writer(Node& node, const lagometer_endpoint_config& config) : Endpoint(node, config), buffer_(max_bytes_) {}
+
+void Writer::enable() { writer_ = Entity(dds_create_writer(participant_, topic_.get(), qos_.get(), nullptr), "making a writer on " + topic_name_); }
+
+lagometer_status Writer::borrow(uint64_t bytes, lagometer_message& message) noexcept {
+  if (bytes > max_bytes_ || (fixed_ && bytes != max_bytes_)) return LAGOMETER_INVALID;
+  message.origin = LAGOMETER_ORIGIN_COPIED;
+  message.region_count = 1;
+  message.regions[0] = {buffer_.data(), bytes};
+  return LAGOMETER_OK;
+}
+
+lagometer_status Writer::commit(lagometer_message& message) {
+  dds_return_t status;
+  if (fixed_) {
+    status = dds_write(writer_.get(), buffer_.data());
+  } else {
+    const auto bytes = static_cast<uint32_t>(message.regions[0].size);
+    const BytesSample sample = {.maximum = bytes, .length = bytes, .buffer = buffer_.data(), .release = false};
+    status = dds_write(writer_.get(), &sample);
+  }
+  if (status == DDS_RETCODE_TIMEOUT) return LAGOMETER_REJECTED;
+  check(status, "writing on " + topic_name_);
+  return LAGOMETER_OK;
+}
+
+void Writer::matched(lagometer_matched& out) const {
+  dds_publication_matched_status_t status;
+  check(dds_get_publication_matched_status(writer_.get(), &status), "matched readers");
+  out.count = status.current_count;
+  out.exact = 0;
+}
+
+void Writer::counters(lagometer_counters& out) const { out.present = 0; }
+
+Reader::Reader(Node& node, const lagometer_endpoint_config& config)
+    : Endpoint(node, config), dispatch_(config.dispatch), user_(config.user), on_data_(config.on_data), pointers_(kBatch), infos_(kBatch) {
+  for (uint32_t index = 0; index < kBatch; ++index) {
+    if (fixed_) {
+      fixed_samples_.emplace_back(max_bytes_);
+    } else {
+      // The buffer is Cyclone DDS's to grow, so it comes from its allocator.
+      auto* buffer = static_cast<uint8_t*>(dds_alloc(max_bytes_));
+      std::memset(buffer, 0, max_bytes_);
+      bytes_samples_.push_back({.maximum = static_cast<uint32_t>(max_bytes_), .length = 0, .buffer = buffer, .release = true});
+    }
+  }
+  for (uint32_t index = 0; index < kBatch; ++index) {
+    pointers_[index] = fixed_ ? static_cast<void*>(fixed_samples_[index].data()) : static_cast<void*>(&bytes_samples_[index]);
+  }
+}
+
+Reader::~Reader() {
+  condition_ = Entity();
+  reader_ = Entity();  // first: a callback may still use the samples
+  for (const BytesSample& sample : bytes_samples_) dds_free(sample.buffer);
+}
+
+void Reader::on_data(dds_entity_t, void* self) noexcept {
+  const auto* reader = static_cast<const Reader*>(self);
+  reader->on_data_(reader->user_);
+}
+
+void Reader::enable() {
+  std::unique_ptr<dds_listener_t, void (*)(dds_listener_t*)> listener(nullptr, dds_delete_listener);
+  if (dispatch_ == LAGOMETER_DISPATCH_LISTENER) {
+    listener.reset(dds_create_listener(this));
+    dds_lset_data_available(listener.get(), &Reader::on_data);
+  }
+  reader_ = Entity(dds_create_reader(participant_, topic_.get(), qos_.get(), nullptr), "making a reader on " + topic_name_);
+  condition_ = Entity(dds_create_readcondition(reader_.get(), DDS_ANY_STATE), "making a read condition");
+  // Only now, since the listener takes from reader_. What came in between waits in the reader for the next arrival.
+  if (listener) check(dds_set_listener(reader_.get(), listener.get()), "setting a listener");
+}
+
+lagometer_status Reader::take(lagometer_sample* samples, uint32_t stride, uint32_t max, uint32_t& taken) {
+  const uint32_t limit = std::min(max, kBatch);
+  const dds_return_t count = dds_take(reader_.get(), pointers_.data(), infos_.data(), limit, limit);
+  check(count, "taking from " + topic_name_);
+  taken = static_cast<uint32_t>(count);
+  for (uint32_t index = 0; index < taken; ++index) show(sample_at(samples, stride, index), index);
+  return LAGOMETER_OK;
+}
+
+void Reader::show(lagometer_sample& sample, uint32_t index) const noexcept {
+  const dds_sample_info_t& info = infos_[index];
+  sample.flags = info.valid_data ? 0 : LAGOMETER_SAMPLE_NOT_DATA;
+  sample.region_count = info.valid_data ? 1 : 0;
+  if (info.valid_data && fixed_) {
+    sample.regions[0] = {static_cast<uint8_t*>(pointers_[index]), max_bytes_};
+  } else if (info.valid_data) {
+    const auto* bytes = static_cast<const BytesSample*>(pointers_[index]);
+    sample.regions[0] = {bytes->buffer, bytes->length};
+  }
+  sample.writer_id = info.publication_handle;
+  sample.middleware_sequence = 0;
+  sample.source_time_ns = info.source_timestamp;
+  sample.source_clock = LAGOMETER_CLOCK_WALL;
+  sample.reception_clock = LAGOMETER_CLOCK_NONE;
+  sample.signalled_ns = 0;
+}
+
+void Reader::matched(lagometer_matched& out) const {
+  dds_subscription_matched_status_t status;
+  check(dds_get_subscription_matched_status(reader_.get(), &status), "matched writers");
+  out.count = status.current_count;
+  out.exact = 0;
+}
+
+void Reader::counters(lagometer_counters& out) const {
+  dds_sample_lost_status_t lost;
+  check(dds_get_sample_lost_status(reader_.get(), &lost), "lost samples");
+  dds_sample_rejected_status_t rejected;
+  check(dds_get_sample_rejected_status(reader_.get(), &rejected), "rejected samples");
+  out.present = LAGOMETER_COUNTER_LOST | LAGOMETER_COUNTER_REJECTED;
+  out.lost = lost.total_count;
+  out.rejected = rejected.total_count;
+}
+
+Waitset::Waitset(Context& context)
+    : guard_(dds_create_guardcondition(context.participant()), "making a guard condition"),
+      waitset_(dds_create_waitset(context.participant()), "making a waitset") {
+  check(dds_waitset_attach(waitset_.get(), guard_.get(), 0), "attaching the guard condition");
+}
+
+void Waitset::attach(const Reader& reader) {
+  // The reader's condition comes to be in enable(), so it is attached when the first wait needs it.
+  pending_.push_back(&reader);
+}
+
+lagometer_status Waitset::wait(int64_t until_ns) {
+  for (const Reader* reader : pending_) check(dds_waitset_attach(waitset_.get(), reader->condition(), 0), "attaching a reader");
+  pending_.clear();
+  constexpr int64_t kLongest_ns = int64_t{1} << 40;  // the wait is relative in this API; one of 18 minutes is simply begun again
+  const int64_t left_ns = std::clamp<int64_t>(until_ns - now_ns(), 0, kLongest_ns);
+  dds_attach_t fired[1];
+  const dds_return_t count = dds_waitset_wait(waitset_.get(), fired, 1, left_ns);
+  check(count, "waiting");
+  if (count == 0) return LAGOMETER_TIMEOUT;
+  bool triggered = false;
+  dds_take_guardcondition(guard_.get(), &triggered);
+  return LAGOMETER_OK;
+}
+
+void Waitset::trigger() noexcept { dds_set_guardcondition(guard_.get(), true); }
+
+}  // namespace lagometer::cyclonedds

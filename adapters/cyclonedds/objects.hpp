@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cyclone DDS 0.10 (C API) as the objects of adapter.h.
+#pragma once
+
+#include <dds/dds.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "binding.hpp"
+#include "settings.hpp"
+
+namespace lagometer::cyclonedds {
+
+/// Owns a DDS entity and deletes it with all that depends on it.
+class Entity {
+ public:
+  Entity() = default;
+  /// `what` says what was being made, in the error's text. Throws lagometer::Error if `entity` is an error code.
+  Entity(dds_entity_t entity, const std::string& what);
+  ~Entity();
+  Entity(Entity&& other) noexcept;
+  Entity& operator=(Entity&& other) noexcept;
+  [[nodiscard]] dds_entity_t get() const noexcept { return entity_; }
+
+ private:
+  dds_entity_t entity_ = 0;
+};
+
+/// Throws lagometer::Error if a call failed.
+void check(dds_return_t status, const std::string& what);
+
+class Context {
+ public:
+  explicit Context(const lagometer_context_config& config);
+  void enable() {}
+  [[nodiscard]] dds_entity_t participant() const noexcept { return participant_.get(); }
+  [[nodiscard]] const Settings& settings() const noexcept { return settings_; }
+
+ private:
+  Settings settings_;
+  Entity domain_;  // outlives the participant: members are destroyed in the reverse order
+  Entity participant_;
+};
+
+struct Node {
+  Node(Context& given, std::string_view) : context(given) {}
+  Context& context;
+};
+
+/// "bytes": struct { sequence<octet> data; }; "fixed": struct { octet data[N]; }; both final, XCDR1, without a key.
+class Type {
+ public:
+  Type(Context& context, const lagometer_type_config& config);
+  [[nodiscard]] Entity create_topic(dds_entity_t participant, const std::string& name) const;
+  [[nodiscard]] bool fixed() const noexcept { return fixed_; }
+  [[nodiscard]] uint64_t max_bytes() const noexcept { return max_bytes_; }
+
+ private:
+  bool fixed_;
+  uint64_t max_bytes_;
+  std::string name_;
+  std::vector<uint32_t> operations_;
+};
+
+/// The memory form of "bytes", laid out as the C language mapping of IDL has it.
+struct BytesSample {
+  uint32_t maximum;
+  uint32_t length;
+  uint8_t* buffer;
+  bool release;
+};
+
+class Endpoint {
+ public:
+  Endpoint(Node& node, const lagometer_endpoint_config& config);
+
+ protected:
+  dds_entity_t participant_;
+  bool fixed_;
+  uint64_t max_bytes_;
+  std::string topic_name_;
+  Entity topic_;
+  std::unique_ptr<dds_qos_t, void (*)(dds_qos_t*)> qos_;
+};
+
+class Writer : Endpoint {
+ public:
+  Writer(Node& node, const lagometer_endpoint_config& config);
+  void enable();
+  lagometer_status borrow(uint64_t bytes, lagometer_message& message) noexcept;
+  lagometer_status commit(lagometer_message& message);
+  void discard(lagometer_message&) noexcept {}
+  void matched(lagometer_matched& out) const;
+  void counters(lagometer_counters& out) const;
+
+ private:
+  std::vector<uint8_t> buffer_;
+  Entity writer_;
+};
+
+class Reader : Endpoint {
+ public:
+  Reader(Node& node, const lagometer_endpoint_config& config);
+  ~Reader();
+  Reader(const Reader&) = delete;
+  Reader& operator=(const Reader&) = delete;
+  void enable();
+  lagometer_status take(lagometer_sample* samples, uint32_t stride, uint32_t max, uint32_t& taken);
+  void release(lagometer_sample*, uint32_t, uint32_t) noexcept {}
+  void matched(lagometer_matched& out) const;
+  void counters(lagometer_counters& out) const;
+  [[nodiscard]] dds_entity_t condition() const noexcept { return condition_.get(); }
+
+ private:
+  static constexpr uint32_t kBatch = 8;
+  static void on_data(dds_entity_t reader, void* self) noexcept;
+  void show(lagometer_sample& sample, uint32_t index) const noexcept;
+
+  uint32_t dispatch_;
+  void* user_;
+  lagometer_data_function on_data_;
+  // Where Cyclone DDS puts what it deserialises: made once, used for every take.
+  std::vector<BytesSample> bytes_samples_;
+  std::vector<std::vector<uint8_t>> fixed_samples_;
+  std::vector<void*> pointers_;
+  std::vector<dds_sample_info_t> infos_;
+  Entity reader_;
+  Entity condition_;
+};
+
+class Waitset {
+ public:
+  explicit Waitset(Context& context);
+  void attach(const Reader& reader);
+  lagometer_status wait(int64_t until_ns);
+  void trigger() noexcept;
+
+ private:
+  std::vector<const Reader*> pending_;  // attached, but not enabled yet
+  Entity guard_;
+  Entity waitset_;
+};
+
+}  // namespace lagometer::cyclonedds
