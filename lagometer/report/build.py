@@ -14,7 +14,7 @@ from lagometer.report import heads, limits
 from lagometer.report.curves import curve
 from lagometer.report.data import Counts, Curve, Report, Row, Series
 from lagometer.report.floor import with_floor
-from lagometer.report.rows import group_by_edge, over_trials, trial_row
+from lagometer.report.rows import group_by_edge, missing_rows, over_trials, trial_row
 from lagometer.report.series import delivered, edge_series, measured
 from lagometer.store.errors import CampaignError
 from lagometer.store.format import END_TO_END
@@ -37,8 +37,11 @@ def build_report(campaign: Campaign) -> Report:
     """Everything that the page shows. A trial whose samples can't be read is named in `thinned`, not dropped in silence."""
     factors = heads.cell_factors(campaign.manifest)
     measured_rows = [trial_row(record) for record in campaign.cells.iter_rows(named=True)]
+    measured_rows += missing_rows(measured_rows, campaign.journal)
     for row in measured_rows:
         factors.setdefault(row.cell, {})
+    order = {cell: place for place, cell in enumerate(factors)}
+    measured_rows.sort(key=lambda row: (order[row.cell], row.trial or 0))
     rows, thinned = _rows(measured_rows, factors)
     drawn, notes = _draw(campaign, measured_rows)
     cells = heads.cells(factors, measured_rows, campaign.journal, drawn.payload_bytes)

@@ -179,12 +179,19 @@ def settings(manifest: Json) -> list[Settings]:
     ]
 
 
+def _fact(section: str, name: str, value: object) -> Fact:
+    text = plain_text(value)
+    if name.endswith("_bytes") and isinstance(value, int):
+        name, text = name.removesuffix("_bytes"), f"{value / 1024**3:.1f} GiB"
+    return Fact(section=section, name=name, value=text)
+
+
 def environment_facts(environment: Json) -> list[Fact]:
     """The machine as a flat list; a nested object becomes a section."""
     plain, nested = [], []
     for name, value in environment.items():
         if isinstance(value, dict) and value:
-            nested += [Fact(section=name, name=key, value=plain_text(each)) for key, each in value.items()]
+            nested += [_fact(name, str(key), each) for key, each in value.items()]
         else:
-            plain.append(Fact(section="machine", name=name, value=plain_text(value)))
+            plain.append(_fact("machine", str(name), value))
     return plain + nested

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
 from lagometer.report.data import Row
+from lagometer.store.format import END_TO_END
 
 _SUMMED = ("n", "sent", "lost", "overwritten", "censored", "rejected", "send_failed", "duplicated", "reordered", "corrupted")
 _FIGURES = (
@@ -47,6 +48,16 @@ def trial_row(record: Mapping[str, object]) -> Row:
             "floor_latency_p50_ns": None,
         }
     )
+
+
+def missing_rows(rows: Sequence[Row], journal: Iterable[Mapping[str, object]]) -> list[Row]:
+    """A row without figures for each failed trial that has none: one that nothing was stored of still shows."""
+    known = {(row.cell, row.trial) for row in rows}
+    return [
+        trial_row({**line, "edge": END_TO_END})
+        for line in journal
+        if not line.get("valid") and (line["cell"], line["trial"]) not in known
+    ]
 
 
 def _combine(name: str, values: Sequence[float | None]) -> float | None:

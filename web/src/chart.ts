@@ -2,7 +2,7 @@
 // The frame of every chart: uPlot with our axes, a box that follows the cursor, and arrow keys that move it.
 
 import uPlot from "uplot";
-import { durationText } from "./format";
+import { roundDurationText } from "./format";
 import { element } from "./dom";
 import { theme } from "./palette";
 
@@ -52,10 +52,13 @@ function axes(parts: ChartParts): uPlot.Axis[] {
   const { muted, line } = theme();
   const common = { stroke: muted, font: FONT, labelFont: FONT, labelSize: 22 };
   const grid = { stroke: line, width: 1 };
+  // uPlot would drop labels of logarithmic scales that are no powers; ours are few and chosen.
+  const filter = (_chart: uPlot, splits: number[]): number[] => splits;
   const ticks = { stroke: line, width: 1, size: 4 };
   return [
     {
       ...common,
+      filter,
       label: parts.x.label,
       size: 34,
       grid: { show: false },
@@ -65,11 +68,12 @@ function axes(parts: ChartParts): uPlot.Axis[] {
     },
     {
       ...common,
+      filter,
       size: 58,
       grid,
       ticks: { show: false },
       splits: (_chart, _axis, min, max) => (parts.y.scale.distr === 3 ? logSplits(min, max) : linearSplits(min, max)),
-      values: (_chart, splits) => splits.map((split) => durationText(split)),
+      values: (_chart, splits) => splits.map((split) => roundDurationText(split)),
     },
   ];
 }

@@ -127,7 +127,7 @@ export function settingsSection(report: Report): HTMLElement {
 }
 
 function factList(facts: Fact[]): HTMLElement {
-  const items = facts.flatMap((fact) => [element("dt", {}, fact.name.replaceAll("_", " ")), element("dd", {}, fact.value ?? "unknown")]);
+  const items = facts.flatMap((fact) => [element("dt", {}, fact.name.includes(".") ? fact.name : fact.name.replaceAll("_", " ")), element("dd", {}, fact.value ?? "unknown")]);
   return element("dl", { class: "facts" }, ...items);
 }
 
@@ -138,7 +138,7 @@ export function environmentSection(report: Report): HTMLElement {
     return element("div", { class: "facts-group" }, element("h3", {}, name.replaceAll("_", " ")), facts);
   });
   const none = element("p", { class: "quiet" }, "environment.json is missing from this campaign.");
-  return section("environment", "The machine", ...(parts.length > 0 ? parts : [none]));
+  return section("environment", "The machine", element("div", { class: "columns" }, ...(parts.length > 0 ? parts : [none])));
 }
 
 const METHOD: [string, string][] = [

@@ -36,6 +36,12 @@ export function durationText(valueNs: number | null): string {
   return `${digits}${THIN_SPACE}${unit}`;
 }
 
+/** A round duration, as an axis wants it: `50 µs`, not `50.0 µs`. */
+export function roundDurationText(valueNs: number): string {
+  const { digits, unit } = duration(valueNs);
+  return `${String(Number(digits))}${THIN_SPACE}${unit}`;
+}
+
 /** A count with its thousands apart. */
 export function countText(value: number | null): string {
   return value === null ? ABSENT : String(value).replace(/\B(?=(\d{3})+(?!\d))/g, THIN_SPACE);

@@ -80,6 +80,7 @@ function drawFloor(chart: uPlot, floors: Floor[]): void {
     context.fillStyle = colours.muted;
     context.font = `${String(12 * pixel)}px system-ui, sans-serif`;
     context.textBaseline = "bottom";
+    context.textAlign = "left";
     const names = [...new Set(floors.map((floor) => floor.adapter))].join(", ");
     context.fillText(`the floor: ${names}`, begin + 10 * pixel, top + height - 8 * pixel);
   });
@@ -239,8 +240,9 @@ export function payloadView(): View {
       body.replaceChildren(element("p", { class: "lead" }, lead(context)), legend(context));
       chart = draw(context, body);
       const note = "Marker: p50. Whisker: p90 (short tick) and p99 (long tick), where at least 10 messages lie beyond. ";
+      const cross = "A cross at the foot: no valid trial. ";
       const ground = "Shaded: the floor, the p50 of the fastest bare transport that did the same work.";
-      body.append(element("p", { class: "note" }, note + ground), table(context));
+      body.append(element("p", { class: "note" }, note + cross + ground), table(context));
     },
   };
 }

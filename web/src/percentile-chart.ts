@@ -77,7 +77,7 @@ function draw(drawn: Drawn[], parent: HTMLElement, edge: string): Chart | null {
       scale: { time: false, range: [0, end * 1.03] },
       splits: () => TICKS.map(nines).filter((each) => each <= end * 1.03),
       format: (value) => percentileText(Number((1 - 10 ** -value).toFixed(7))),
-      label: "share of the messages (each step right: a tenth of the rest)",
+      label: "share of the messages",
     },
     y: { scale: { distr: 3, log: 10, range: logRange(columns.flat().filter((each) => each !== null), 1.2) }, label: "latency" },
     tip,

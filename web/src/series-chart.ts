@@ -90,7 +90,12 @@ function drawLevels(chart: uPlot, levels: [string, number | null][]): void {
       context.moveTo(left, y);
       context.lineTo(left + width, y);
       context.stroke();
-      context.fillText(name, left + width - 4 * pixel, y - 2 * pixel);
+      // A ground of its own keeps the name readable among the points.
+      const right = left + width - 4 * pixel;
+      context.fillStyle = colours.ground;
+      context.fillRect(right - context.measureText(name).width - 3 * pixel, y - 16 * pixel, 60 * pixel, 15 * pixel);
+      context.fillStyle = colours.muted;
+      context.fillText(name, right, y - 2 * pixel);
     }
   });
 }
@@ -132,11 +137,9 @@ function draw(context: Context, series: Series, parent: HTMLElement): Chart {
     // Room at the bottom for the strip of migrations.
     y: { scale: { distr: 3, log: 10, range: [min * (min / max) ** 0.12, max] }, label: "latency" },
     tip: (place) => tip(series, place),
-    underlay: (chart) => {
-      drawLevels(chart, [["p50", row?.latency_p50_ns ?? null], ["p99", row?.latency_p99_ns ?? null]]);
-    },
     overlay: (chart) => {
       drawPoints(chart, series, colour);
+      drawLevels(chart, [["p50", row?.latency_p50_ns ?? null], ["p99", row?.latency_p99_ns ?? null]]);
       drawMarks(chart, series);
     },
     height: 340,

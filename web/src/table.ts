@@ -25,7 +25,7 @@ function figure(id: Figure, label: string, meaning: string, show: (value: number
 }
 
 /** Columns of the table: the factors that vary, then the figures. */
-export function columnsOf(model: Model, eachTrial: boolean): Column[] {
+export function columnsOf(model: Model, state: Pick<State, "eachTrial" | "allEdges">): Column[] {
   const text = (id: string, label: string, meaning: string, value: (row: Row) => string): Column => ({
     id,
     label,
@@ -56,8 +56,9 @@ export function columnsOf(model: Model, eachTrial: boolean): Column[] {
   };
   return [
     ...factors,
-    text("edge", "edge", "publisher→subscriber, or end-to-end", (row) => row.edge),
-    ...(eachTrial ? [trial] : []),
+    ...(state.allEdges ? [text("edge", "edge", "publisher→subscriber, or end-to-end", (row) => row.edge)] : []),
+    ...(state.eachTrial ? [trial] : []),
+    text("valid", "verdict", "valid, or failed", (row) => (row.valid ? "valid" : "failed")),
     figure("n", "n", "messages delivered in the measure phase", countText),
     figure("lost", "lost", "sent, never taken, though a later message was", countText),
     figure("latency_p50_ns", "p50", "latency, publish → taken: half of the messages are faster", durationText),
@@ -70,7 +71,6 @@ export function columnsOf(model: Model, eachTrial: boolean): Column[] {
     figure("blocked_p50_ns", "blocked p50", "publish → published: how long the call to publish held the sender", durationText),
     figure("rate_achieved_hz", "rate", "messages sent per second, as achieved", rateText),
     figure("cpu_per_message_ns", "CPU / message", "CPU time of all workers per delivered message", durationText),
-    text("valid", "verdict", "valid, or failed", (row) => (row.valid ? "valid" : "failed")),
   ];
 }
 
@@ -168,7 +168,7 @@ function headOf(column: Column, context: Context): HTMLElement {
 }
 
 function fill(table: HTMLTableElement, count: HTMLElement, context: Context): void {
-  const columns = columnsOf(context.model, context.state.eachTrial);
+  const columns = columnsOf(context.model, context.state);
   const column = columns.find((each) => each.id === context.state.sort);
   const rows = sorted(visibleRows(context.model, context.state), column, context.state.descending);
   const head = element("thead", {}, element("tr", {}, ...columns.map((each) => headOf(each, context))));
