@@ -75,6 +75,32 @@ lagometer_status guarded(Function&& function) noexcept {
   }
 }
 
+/// Base for objects that have nothing to start, to count or to tell; what an adapter knows better it defines itself.
+struct Plain {
+  void enable() {}
+  void discard(lagometer_message&) {}
+  void matched(lagometer_matched& out) const { out.exact = 2; }
+  void counters(lagometer_counters& out) const { out.present = 0; }
+};
+
+/// A node that is but a name, and a type that is but a size.
+template <typename Context>
+struct PlainNode {
+  PlainNode(Context& given, std::string_view) : context(given) {}
+  Context& context;
+};
+template <typename Context>
+struct PlainType {
+  PlainType(Context&, const lagometer_type_config& config) : max_bytes(config.max_bytes) {}
+  uint64_t max_bytes;
+};
+
+/// Base for Traits without settings, without extensions.
+struct PlainTraits {
+  static std::string describe(uint32_t, const void*) { return R"({"settings":{},"paste":[]})"; }
+  static const void* extension(uint32_t, void*, std::string_view) noexcept { return nullptr; }
+};
+
 template <typename Traits>
 struct Binding {
   using Context = typename Traits::Context;
@@ -122,10 +148,16 @@ struct Binding {
     traffic(t);
     waiting(t);
     t.probe = [](lagometer_string options, lagometer_sink sink, void* user) noexcept {
-      return done([&] { const std::string text = Traits::probe(view(options)); sink(user, to_c(text)); });
+      return done([&] {
+        const std::string text = Traits::probe(view(options));
+        sink(user, to_c(text));
+      });
     };
     t.describe = [](uint32_t kind, const void* handle, lagometer_sink sink, void* user) noexcept {
-      return done([&] { const std::string text = Traits::describe(kind, handle); sink(user, to_c(text)); });
+      return done([&] {
+        const std::string text = Traits::describe(kind, handle);
+        sink(user, to_c(text));
+      });
     };
     t.extension = [](uint32_t kind, void* handle, lagometer_string name) noexcept {
       return Traits::extension(kind, handle, view(name));
@@ -134,41 +166,72 @@ struct Binding {
   }
 
   static void lifecycle(lagometer_adapter_table& t) noexcept {
-    t.context_create = [](const lagometer_context_config* config, lagometer_context** out) noexcept { return create<Context>(out, *config); };
+    t.context_create = [](const lagometer_context_config* config, lagometer_context** out) noexcept {
+      return create<Context>(out, *config);
+    };
     t.context_enable = [](lagometer_context* c) noexcept { return done([&] { object<Context>(c).enable(); }); };
     t.context_destroy = [](lagometer_context* c) noexcept { destroy<Context>(c); };
-    t.node_create = [](lagometer_context* c, lagometer_string name, lagometer_node** out) noexcept { return create<Node>(out, object<Context>(c), view(name)); };
+    t.node_create = [](lagometer_context* c, lagometer_string name, lagometer_node** out) noexcept {
+      return create<Node>(out, object<Context>(c), view(name));
+    };
     t.node_destroy = [](lagometer_node* n) noexcept { destroy<Node>(n); };
-    t.type_create = [](lagometer_context* c, const lagometer_type_config* config, lagometer_type** out) noexcept { return create<Type>(out, object<Context>(c), *config); };
+    t.type_create = [](lagometer_context* c, const lagometer_type_config* config, lagometer_type** out) noexcept {
+      return create<Type>(out, object<Context>(c), *config);
+    };
     t.type_destroy = [](lagometer_type* type) noexcept { destroy<Type>(type); };
-    t.writer_create = [](lagometer_node* n, const lagometer_endpoint_config* config, lagometer_writer** out) noexcept { return create<Writer>(out, object<Node>(n), *config); };
+    t.writer_create = [](lagometer_node* n, const lagometer_endpoint_config* config, lagometer_writer** out) noexcept {
+      return create<Writer>(out, object<Node>(n), *config);
+    };
     t.writer_enable = [](lagometer_writer* w) noexcept { return done([&] { object<Writer>(w).enable(); }); };
     t.writer_destroy = [](lagometer_writer* w) noexcept { destroy<Writer>(w); };
-    t.reader_create = [](lagometer_node* n, const lagometer_endpoint_config* config, lagometer_reader** out) noexcept { return create<Reader>(out, object<Node>(n), *config); };
+    t.reader_create = [](lagometer_node* n, const lagometer_endpoint_config* config, lagometer_reader** out) noexcept {
+      return create<Reader>(out, object<Node>(n), *config);
+    };
     t.reader_enable = [](lagometer_reader* r) noexcept { return done([&] { object<Reader>(r).enable(); }); };
     t.reader_destroy = [](lagometer_reader* r) noexcept { destroy<Reader>(r); };
   }
 
   static void traffic(lagometer_adapter_table& t) noexcept {
-    t.borrow = [](lagometer_writer* w, uint64_t bytes, lagometer_message* m) noexcept { return guarded([&] { return object<Writer>(w).borrow(bytes, *m); }); };
-    t.commit = [](lagometer_writer* w, lagometer_message* m) noexcept { return guarded([&] { return object<Writer>(w).commit(*m); }); };
-    t.discard = [](lagometer_writer* w, lagometer_message* m) noexcept { done([&] { object<Writer>(w).discard(*m); }); };
-    t.take = [](lagometer_reader* r, lagometer_sample* samples, uint32_t stride, uint32_t max, uint32_t* taken) noexcept {
+    t.borrow = [](lagometer_writer* w, uint64_t bytes, lagometer_message* m) noexcept {
+      return guarded([&] { return object<Writer>(w).borrow(bytes, *m); });
+    };
+    t.commit = [](lagometer_writer* w, lagometer_message* m) noexcept {
+      return guarded([&] { return object<Writer>(w).commit(*m); });
+    };
+    t.discard = [](lagometer_writer* w, lagometer_message* m) noexcept {
+      done([&] { object<Writer>(w).discard(*m); });
+    };
+    t.take = [](lagometer_reader* r, lagometer_sample* samples, uint32_t stride, uint32_t max,
+                uint32_t* taken) noexcept {
       return guarded([&] { return object<Reader>(r).take(samples, stride, max, *taken); });
     };
     t.release = [](lagometer_reader* r, lagometer_sample* samples, uint32_t stride, uint32_t count) noexcept {
       done([&] { object<Reader>(r).release(samples, stride, count); });
     };
-    t.writer_matched = [](lagometer_writer* w, lagometer_matched* out) noexcept { return done([&] { object<Writer>(w).matched(*out); }); };
-    t.reader_matched = [](lagometer_reader* r, lagometer_matched* out) noexcept { return done([&] { object<Reader>(r).matched(*out); }); };
-    t.writer_counters = [](lagometer_writer* w, lagometer_counters* out) noexcept { return done([&] { object<Writer>(w).counters(*out); }); };
-    t.reader_counters = [](lagometer_reader* r, lagometer_counters* out) noexcept { return done([&] { object<Reader>(r).counters(*out); }); };
+    t.writer_matched = [](lagometer_writer* w, lagometer_matched* out) noexcept {
+      return done([&] { object<Writer>(w).matched(*out); });
+    };
+    t.reader_matched = [](lagometer_reader* r, lagometer_matched* out) noexcept {
+      return done([&] { object<Reader>(r).matched(*out); });
+    };
+    t.writer_counters = [](lagometer_writer* w, lagometer_counters* out) noexcept {
+      return done([&] { object<Writer>(w).counters(*out); });
+    };
+    t.reader_counters = [](lagometer_reader* r, lagometer_counters* out) noexcept {
+      return done([&] { object<Reader>(r).counters(*out); });
+    };
   }
 
   static void waiting(lagometer_adapter_table& t) noexcept {
-    t.waitset_create = [](lagometer_context* c, lagometer_waitset** out) noexcept { return create<Waitset>(out, object<Context>(c)); };
-    t.waitset_attach = [](lagometer_waitset* w, lagometer_reader* r) noexcept { return done([&] { object<Waitset>(w).attach(object<Reader>(r)); }); };
-    t.waitset_wait = [](lagometer_waitset* w, int64_t until_ns) noexcept { return guarded([&] { return object<Waitset>(w).wait(until_ns); }); };
+    t.waitset_create = [](lagometer_context* c, lagometer_waitset** out) noexcept {
+      return create<Waitset>(out, object<Context>(c));
+    };
+    t.waitset_attach = [](lagometer_waitset* w, lagometer_reader* r) noexcept {
+      return done([&] { object<Waitset>(w).attach(object<Reader>(r)); });
+    };
+    t.waitset_wait = [](lagometer_waitset* w, int64_t until_ns) noexcept {
+      return guarded([&] { return object<Waitset>(w).wait(until_ns); });
+    };
     t.waitset_trigger = [](lagometer_waitset* w) noexcept { done([&] { object<Waitset>(w).trigger(); }); };
     t.waitset_destroy = [](lagometer_waitset* w) noexcept { destroy<Waitset>(w); };
   }
@@ -178,7 +241,7 @@ struct Binding {
 
 /// Defines the one exported symbol of an adapter.
 #define LAGOMETER_EXPORT_ADAPTER(TRAITS)                                                                          \
-  extern "C" const lagometer_adapter_table* lagometer_adapter(const lagometer_host* given) noexcept {            \
+  extern "C" const lagometer_adapter_table* lagometer_adapter(const lagometer_host* given) noexcept {             \
     if (given == nullptr || given->abi_version < LAGOMETER_ABI_VERSION || given->size < sizeof(lagometer_host)) { \
       return nullptr;                                                                                             \
     }                                                                                                             \
