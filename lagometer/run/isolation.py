@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the workers of a trial keep sockets and shared memory, and that nothing of it stays behind.
 
-In a private network the trial has a /dev/shm of its own, which goes with its namespaces. On the host's the folder
-is made and removed here; one that a killed process left is removed when the next campaign begins.
+In a private network the trial has a /dev/shm of its own, which goes with its namespaces. On the host network
+the folder is made and removed here; one that a killed process left is removed when the next campaign begins.
 """
 
 from __future__ import annotations

@@ -5,9 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pydantic import ValidationError
-
-from lagometer.errors import BadInput
 from lagometer.run.plan import (
     CAPACITY_MAX,
     Adapter,
@@ -51,19 +48,9 @@ def worker_plans(
     standalone: bool = False,
     runtime_directory: str = PRIVATE_RUNTIME_DIRECTORY,
 ) -> list[Plan]:
-    """Returns one plan for each worker of the cell, in the order of `cell.workers`.
-
-    Raises `BadInput` for what a study may say and a worker refuses (a warm-up of more than an hour, say).
-    """
+    """Returns one plan for each worker of the cell, in the order of `cell.workers`."""
     layout = _Layout(study, cell, adapters)
-    try:
-        return [
-            layout.plan(index, trial, standalone, runtime_directory) for index in range(len(cell.workers))
-        ]
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        raise BadInput(f"{first['msg']} (plan: {key} = {first['input']})", where=f"cell {cell.id}") from error
+    return [layout.plan(index, trial, standalone, runtime_directory) for index in range(len(cell.workers))]
 
 
 def topics_read(graph: Graph, node: str) -> list[str]:
