@@ -14,7 +14,6 @@
 namespace {
 
 using namespace lagometer;
-
 /// A message in its writer's pool; `users` counts the readers that hold it.
 struct Message {
   std::vector<uint8_t> payload;
