@@ -37,14 +37,17 @@ RATE_UNITS_HZ: Mapping[str, int] = {"Hz": 1, "kHz": 1_000, "MHz": 1_000_000}
 
 _QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-zµμ]*)")
 _TRAPS = (
-    (re.compile(r"[+-]?0[0-9]+(\.[0-9]+)?[A-Za-z]*"), "a leading zero (octal in some YAML readers)"),
-    (re.compile(r"[+-]?[0-9]+(:[0-5]?[0-9])+(\.[0-9]*)?"), "sexagesimal notation (base 60 in some YAML readers)"),
-    (re.compile(r"[+-]?0[xob][0-9A-Fa-f_]+"), "hexadecimal, octal or binary notation"),
-    (re.compile(r"[+-]?[0-9.]+[eE][+-]?[0-9]+[A-Za-z]*"), "an exponent"),
-    (re.compile(r"[+-]?[0-9]+(_[0-9]+)+[A-Za-z]*"), "digits grouped by underscores"),
-    (re.compile(r"[+-]?[0-9]+,[0-9]+.*"), "a comma"),
-    (re.compile(r"[+-]?\.?(nan|inf|infinity)", re.IGNORECASE), "not a finite number"),
-    (re.compile(r"-.*"), "negative"),
+    (re.compile(r"[+-]?0[0-9]+(\.[0-9]+)?[A-Za-z]*"), "has a leading zero (octal in some YAML readers)"),
+    (
+        re.compile(r"[+-]?[0-9]+(:[0-5]?[0-9])+(\.[0-9]*)?"),
+        "is in sexagesimal notation (base 60 in some YAML readers)",
+    ),
+    (re.compile(r"[+-]?0[xob][0-9A-Fa-f_]+"), "is in hexadecimal, octal or binary notation"),
+    (re.compile(r"[+-]?[0-9.]+[eE][+-]?[0-9]+[A-Za-z]*"), "has an exponent"),
+    (re.compile(r"[+-]?[0-9]+(_[0-9]+)+[A-Za-z]*"), "has digits grouped by underscores"),
+    (re.compile(r"[+-]?[0-9]+,[0-9]+.*"), "has a comma"),
+    (re.compile(r"[+-]?\.?(nan|inf|infinity)", re.IGNORECASE), "is not a finite number"),
+    (re.compile(r"-.*"), "is negative"),
 )
 
 
@@ -108,20 +111,23 @@ def _parse(text: str, units: Mapping[str, int], plain: int | None, what: str, ex
     number, factor = _split(text, units, plain, what, example)
     product = number * factor
     if product != product.to_integral_value():
-        raise UnitError(f"'{text}' is not a whole number of {'bytes' if units is SIZE_UNITS_BYTES else 'nanoseconds'}")
+        raise UnitError(
+            f"'{text}' is not a whole number of {'bytes' if units is SIZE_UNITS_BYTES else 'nanoseconds'}"
+        )
     return int(product)
 
 
 def _split(
     text: str, units: Mapping[str, int], plain: int | None, what: str, example: str
 ) -> tuple[Decimal, int]:
-    """The number and its unit's factor; `plain` is the factor where no unit is written, None if one must be."""
+    """The number and its unit's factor; `plain` is the factor where no unit is written, None if one
+    must be."""
     text = text.strip()
     if len(text) > 40:
         raise UnitError(f"'{text[:20]}…' is too long for a {what}; write it like {example}")
     for trap, name in _TRAPS:
         if trap.fullmatch(text):
-            raise UnitError(f"'{text}' is {name}; write a {what} like {example}")
+            raise UnitError(f"'{text}' {name}; write a {what} like {example}")
     match = _QUANTITY.fullmatch(text)
     if match is None:
         raise UnitError(f"'{text}' is not a {what}; write it like {example}")

@@ -16,13 +16,13 @@ JsonFlag = Annotated[
     bool, typer.Option("--json", help="Print one JSON object on stdout; progress goes to stderr.")
 ]
 SelectGlobs = Annotated[
-    "list[str] | None",
+    list[str] | None,
     typer.Option(
         "--select", metavar="GLOB", help="Only cells whose id matches; `*` crosses `/`. May be repeated."
     ),
 ]
 SkipGlobs = Annotated[
-    "list[str] | None",
+    list[str] | None,
     typer.Option("--skip", metavar="GLOB", help="Leave out cells whose id matches. May be repeated."),
 ]
 
@@ -37,7 +37,12 @@ def output_console() -> Console:
     """The console for data. Not wrapped to 80 columns when it is piped into a file or another program."""
     from rich.console import Console
 
-    return Console(soft_wrap=not sys.stdout.isatty(), highlight=False)
+    class DataConsole(Console):
+        def on_broken_pipe(self) -> None:
+            """Leaves it to `main`, which knows that a reader may go; rich itself would end the program."""
+            raise BrokenPipeError
+
+    return DataConsole(soft_wrap=not sys.stdout.isatty(), highlight=False)
 
 
 def message_console() -> Console:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import importlib
 import os
@@ -34,10 +35,8 @@ for name, module in (
 ):
     app.command(name)(module.command)
 for name in ("doctor", "run", "measure", "show", "report"):
-    try:
+    with contextlib.suppress(ImportError):
         app.command(name)(importlib.import_module(f"lagometer.cli.{name}").command)
-    except ImportError:
-        pass
 
 
 def _print_version(wanted: bool) -> None:
@@ -65,13 +64,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except typer.TyperException as usage:
         code = _usage_error(usage, given)
     except BrokenPipeError:
-        code = _closed_pipe()
+        _abandon_output()  # the reader has gone (`| head`), which is its right
+        code = 0
     except (KeyboardInterrupt, typer.Abort):
         code = _report(Interrupted("interrupted"), given)
     except LagometerError as error:
         code = _report(error, given)
     except OSError as error:
         code = _report(_from_system(error), given)
+        _abandon_output()
     except Exception as error:
         if os.environ.get("LAGOMETER_DEBUG"):
             raise
@@ -80,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _usage_error(usage: typer.TyperException, given: list[str]) -> int:
-    """A wrong command line. Without a message, its help was asked for by giving no arguments, and is printed."""
+    """A wrong command line. Without a message no argument was given, and the help is printed already."""
     message = usage.format_message()
     if not message:
         return BadInput.exit_code
@@ -101,24 +102,23 @@ def _internal(error: Exception) -> Internal:
     return Internal(what, where="defect in lagometer", mend="LAGOMETER_DEBUG=1 shows where; please report it")
 
 
-def _closed_pipe() -> int:
-    """The reader of stdout has gone (`| head`): nothing more to say, and nothing to say at exit either."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0
-
-
 def _report(error: LagometerError, given: list[str]) -> int:
-    try:
-        if "--json" in given:
-            print_json(error.as_json())
+    """Says what went wrong, as far as there is anybody left to say it to; the exit code says it in any case."""
+    with contextlib.suppress(OSError):
         for problem in error.problems:
             sys.stderr.write(f"{PROGRAM}: {problem}\n")
         sys.stderr.flush()
-    except BrokenPipeError:
-        _closed_pipe()
-    except OSError:
-        pass  # nowhere left to say it; the exit code still does
+    if "--json" in given:
+        try:
+            print_json(error.as_json())
+        except OSError:
+            _abandon_output()
     return error.exit_code
+
+
+def _abandon_output() -> None:
+    """Nothing more can be written to stdout; what is still buffered must not fail again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

@@ -78,7 +78,6 @@ def _print_table(
     study: Study, cells: tuple[Cell, ...], excluded: tuple[Excluded, ...], predicted_s: float
 ) -> None:
     from rich.markup import escape
-    from rich.table import Table
 
     console = output_console()
     trials = f"{study.trials} trial{'s' if study.trials > 1 else ''} each"
@@ -86,16 +85,17 @@ def _print_table(
         f"[bold]{escape(study.name)}[/]: {len(cells)} cells, {trials}, about {_minutes(predicted_s)}"
     )
     for cell in cells:
-        console.print(f"  {escape(cell.id)}", style="green")
+        console.print(f"  {escape(cell.id)}", style="green", soft_wrap=True)
     if not excluded:
         return
     console.print(f"[bold]excluded:[/] {len(excluded)}")
-    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2))
-    table.add_column(overflow="fold")
-    table.add_column(overflow="fold")
+    by_reason: dict[str, list[str]] = {}
     for item in excluded:
-        table.add_row(f"  {escape(item.cell)}", escape(item.reason))
-    console.print(table)
+        by_reason.setdefault(item.reason, []).append(item.cell)
+    for reason, names in by_reason.items():
+        console.print(f"  {escape(reason)}", style="yellow", soft_wrap=True)
+        for name in names:
+            console.print(f"    {escape(name)}", style="dim", soft_wrap=True)
 
 
 def _print_worker(

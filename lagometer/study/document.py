@@ -8,7 +8,7 @@ an unquoted `null` is nothing, `no` is false and `010` is eight.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -180,7 +180,10 @@ class _Converter:
                     mend=f"it stands on line {first_lines[key.text]} already; keep one",
                 )
             first_lines[key.text] = key.line or 0
-            entries.append((key, self.convert(value_node, inside)))
+            value = self.convert(value_node, inside)
+            if isinstance(value, Scalar) and value.plain and not value.text:
+                value = replace(value, line=key.line)  # YAML places a missing value at whatever comes next
+            entries.append((key, value))
         return tuple(entries)
 
     def _where(self, node: Any) -> str:

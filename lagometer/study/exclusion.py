@@ -122,7 +122,7 @@ def _processors(cell: Cell, cpus: tuple[int, ...]) -> Iterator[str]:
 
 
 def _lacks(name: str, what: str, value: str, offered: Collection[str]) -> str:
-    return f"{name} has no {what} {value} (it has: {', '.join(offered) or 'none'})"
+    return f"{name} does not offer {what} '{value}' (it offers: {', '.join(offered) or 'none'})"
 
 
 def _ranges(cpus: tuple[int, ...]) -> str:

@@ -31,16 +31,22 @@ _QUANTITY = {"type": ["string", "number"]}
 class Factor:
     """One factor.
 
-    name: its key in a study; field: of `Factors`; parse: from text, raises UnitError; label: its part of a
-    cell's id; schema: of one value, as JSON Schema; description: one sentence.
+    name: its key in a study; field: of `Factors`; parse: from text, raises UnitError; write: the inverse, in
+    the one canonical spelling; description: one sentence; schema: of one value, as JSON Schema; prefix: in a
+    cell's id, for values that are bare numbers.
     """
 
     name: str
     field: str
     parse: Callable[[str], object]
-    label: Callable[[object], str]
+    write: Callable[[object], str]
     description: str
     schema: Mapping[str, object] = dataclass_field(default_factory=lambda: _QUANTITY)
+    prefix: str = ""
+
+    def label(self, value: object) -> str:
+        """The part of a cell's id that stands for this value."""
+        return self.prefix + self.write(value)
 
     @property
     def default(self) -> object:
@@ -79,8 +85,8 @@ def parse_work_ns(text: str) -> int:
     return work_ns
 
 
-def _work_label(work_ns: object) -> str:
-    return f"busy-{units.format_duration(work_ns)}" if isinstance(work_ns, int) and work_ns else "work-none"
+def _write_work(work_ns: object) -> str:
+    return f"busy-{units.format_duration(_integer(work_ns))}" if work_ns else "none"
 
 
 def _bounded(minimum: int, maximum: int) -> Callable[[str], int]:
@@ -139,7 +145,7 @@ FACTORS: tuple[Factor, ...] = (
         "work",
         "work_ns",
         parse_work_ns,
-        _work_label,
+        _write_work,
         "busy time of each relay before it publishes: none, or busy- and a duration",
         {"type": "string", "pattern": "^(none|busy-.+)$"},
     ),
@@ -169,9 +175,10 @@ FACTORS: tuple[Factor, ...] = (
         "depth",
         "depth",
         _bounded(1, DEPTH_MAX),
-        lambda value: f"depth-{value}",
+        str,
         "QoS: length of the queue with keep_last",
         {"type": "integer", "minimum": 1, "maximum": DEPTH_MAX},
+        prefix="depth-",
     ),
     _words(
         "durability", "QoS: does a late subscriber get what was sent before?", "volatile", "transient_local"
@@ -203,9 +210,10 @@ FACTORS: tuple[Factor, ...] = (
         "cpus",
         "cpus",
         _cpus,
-        lambda value: f"cpus-{value}",
+        str,
         "CPU placement: any, spread (worker by worker over the CPUs), or CPUs for every worker, like '0,1'",
         {"type": ["string", "integer"]},
+        prefix="cpus-",
     ),
     _words(
         "network", "namespaces of the trial's own, or the host's network and shared memory", "private", "host"
@@ -214,9 +222,10 @@ FACTORS: tuple[Factor, ...] = (
         "domain",
         "domain",
         _bounded(0, DOMAIN_MAX),
-        lambda value: f"domain-{value}",
+        str,
         "domain number",
         {"type": "integer", "minimum": 0, "maximum": DOMAIN_MAX},
+        prefix="domain-",
     ),
 )
 FACTORS_BY_NAME: Mapping[str, Factor] = {factor.name: factor for factor in FACTORS}

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The JSON Schema of a study, for editors.
+
+`python -m lagometer.study.schema_json` writes schema/study.schema.json.
+
+It is looser than the loader where JSON Schema cannot follow (units, names of adapters): what it refuses, the
+loader refuses too.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from lagometer.study.factors import FACTORS, Factor
+from lagometer.study.schema import NESTED_KEYS, TOP_LEVEL_KEYS, TopLevelKey
+
+SCHEMA_PATH = Path(__file__).resolve().parents[2] / "schema" / "study.schema.json"
+
+
+def study_schema() -> dict[str, object]:
+    """The schema as a JSON value."""
+    properties = {key.name: _top_level(key) for key in TOP_LEVEL_KEYS}
+    properties["options"] = {
+        "description": NESTED_KEYS["options"],
+        "type": "object",
+        "additionalProperties": {
+            "type": "object",
+            "additionalProperties": {"type": ["string", "number", "boolean"]},
+        },
+    }
+    properties["exclude"] = {
+        "description": NESTED_KEYS["exclude"],
+        "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}],
+    }
+    properties["matrix"] = {
+        "description": NESTED_KEYS["matrix"],
+        "type": "object",
+        "properties": {factor.name: _factor(factor) for factor in FACTORS},
+        "required": ["adapter", "workload"],
+        "additionalProperties": False,
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A lagometer study",
+        "type": "object",
+        "properties": properties,
+        "required": ["name", "matrix"],
+        "additionalProperties": False,
+    }
+
+
+def schema_text() -> str:
+    """The schema as it stands in its file."""
+    return json.dumps(study_schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def _top_level(key: TopLevelKey) -> dict[str, object]:
+    described: dict[str, object] = {"description": key.description, **key.schema}
+    if key.default:
+        described["default"] = int(key.default) if key.default.isdigit() else key.default
+    return described
+
+
+def _factor(factor: Factor) -> dict[str, object]:
+    one = dict(factor.schema)
+    described: dict[str, object] = {
+        "description": factor.description,
+        "anyOf": [one, {"type": "array", "items": one, "minItems": 1}],
+    }
+    if factor.default is not None:
+        written = factor.write(factor.default)
+        described["default"] = int(written) if written.isdigit() else written
+    return described
+
+
+def main() -> None:
+    """Writes the file in a checkout."""
+    SCHEMA_PATH.write_text(schema_text(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finding adapters, their sidecars, and the programs that carry cells out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from study_adapters import write_adapters
+
+from lagometer.errors import BadInput, SetupMissing
+from lagometer.study import Adapter, discover_adapters
+from lagometer.study.adapters import available_cpus, load_adapter, probe, supervisor_path, worker_path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+SIDECARS = sorted((REPOSITORY / "adapters").glob("*/adapter.json"))
+
+
+@pytest.mark.parametrize("path", SIDECARS, ids=lambda path: path.parent.name)
+def test_sidecars_that_ship_are_valid(path: Path) -> None:
+    adapter = load_adapter(path.parent)
+    assert adapter.name == path.parent.name
+    for option in adapter.sidecar.options.values():
+        assert option.default is None or option.accepts(option.default)
+
+
+def test_those_that_ship_agree_on_who_understands_whom() -> None:
+    sidecars = {path.parent.name: load_adapter(path.parent).sidecar for path in SIDECARS}
+    for name, sidecar in sidecars.items():
+        for other in sidecar.interoperates_with:
+            assert other not in sidecars or name in sidecars[other].interoperates_with
+
+
+def test_the_path_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_adapters(tmp_path / "first")
+    write_adapters(tmp_path / "second")
+    monkeypatch.setenv("LAGOMETER_ADAPTER_PATH", f"{tmp_path}/first/shm::{tmp_path}/second")
+    found = discover_adapters()
+    assert found["shm"].directory == tmp_path / "first" / "shm"
+    assert found["udp"].directory == tmp_path / "second" / "udp"
+    assert list(found) == sorted(found)
+    assert found["shm"].built
+    assert found["shm"].library.is_absolute()
+
+
+def test_a_path_that_is_not_there_is_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAGOMETER_ADAPTER_PATH", str(tmp_path / "nowhere"))
+    with pytest.raises(BadInput, match="LAGOMETER_ADAPTER_PATH"):
+        discover_adapters()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"scope": "galaxy"}, "scope"),
+        ({"abi_version": 2}, "abi_version"),
+        ({"surprise": 1}, "surprise"),
+        ({"name": "Not A Name"}, "name"),
+    ],
+)
+def test_a_sidecar_that_is_not_valid_is_named(tmp_path: Path, change: dict[str, object], said: str) -> None:
+    write_adapters(tmp_path)
+    path = tmp_path / "shm" / "adapter.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(BadInput, match=rf"adapter\.json: {said}"):
+        load_adapter(path.parent)
+    path.write_text("{")
+    with pytest.raises(BadInput, match=r"adapter\.json"):
+        load_adapter(path.parent)
+    path.unlink()
+    with pytest.raises(BadInput, match="cannot be read"):
+        load_adapter(path.parent)
+
+
+def answering(tmp_path: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> Adapter:
+    """An adapter whose probe is a shell script in the worker's place."""
+    worker = tmp_path / "worker"
+    worker.write_text(f"#!/bin/sh\n{script}\n")
+    worker.chmod(0o755)
+    monkeypatch.setenv("LAGOMETER_WORKER", str(worker))
+    return write_adapters(tmp_path / "adapters")["shm"]
+
+
+@pytest.mark.parametrize(
+    ("script", "version", "error"),
+    [
+        ("""echo noise; echo '{"version": "1.2"}'""", "1.2", None),
+        ("echo no json", None, "its probe failed: exit code 0"),
+        ("echo broken >&2; exit 1", None, "its probe failed: broken"),
+        ("kill -SEGV $$", None, "its probe died of signal 11"),
+    ],
+)
+def test_a_probe_is_an_answer_whatever_happens(
+    script: str, version: str | None, error: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = probe(answering(tmp_path, script, monkeypatch))
+    assert (answer.version, answer.error) == (version, error)
+
+
+def test_programs_can_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "program"
+    program.touch(mode=0o755)
+    monkeypatch.setenv("LAGOMETER_WORKER", str(program))
+    assert worker_path() == program
+    monkeypatch.setenv("LAGOMETER_SUPERVISOR", str(tmp_path / "absent"))
+    with pytest.raises(SetupMissing, match="LAGOMETER_SUPERVISOR"):
+        supervisor_path()
+
+
+def test_there_is_a_cpu() -> None:
+    assert available_cpus()

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Workloads: the graphs that are built in, and those that are files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lagometer.errors import BadInput
+from lagometer.study.graph import Graph, Node, Rule, Stream
+from lagometer.study.workload import SHIPPED_FOLDERS, built_in_workload, find_workload
+from lagometer.study.workload_file import load_workload
+from lagometer.units import UnitError
+
+HERE = Path(__file__).parent
+
+
+def built_in(name: str) -> Graph:
+    graph = built_in_workload(name)
+    assert graph is not None
+    return graph
+
+
+def edges(graph: Graph) -> list[str]:
+    return [edge.name for edge in graph.edges()]
+
+
+def test_pipeline() -> None:
+    graph = built_in("pipeline-4")
+    assert graph.node_names == ("source", "relay-1", "relay-2", "sink")
+    assert edges(graph) == ["source→relay-1", "relay-1→relay-2", "relay-2→sink"]
+    assert (graph.source_streams(), graph.sink_nodes()) == (frozenset({0}), frozenset({3}))
+    assert edges(built_in("pipeline-2")) == ["source→sink"]
+
+
+def test_fanout_and_fanin() -> None:
+    fanout = built_in("fanout-2")
+    assert edges(fanout) == ["source→sink-1", "source→sink-2"]
+    assert len(fanout.streams) == 1
+    assert fanout.sink_nodes() == frozenset({1, 2})
+    fanin = built_in("fanin-3")
+    assert edges(fanin) == ["source-1→sink", "source-2→sink", "source-3→sink"]
+    assert fanin.source_streams() == frozenset({0, 1, 2})
+    assert fanin.rules_of("sink")[0].trigger == "any"
+
+
+def test_pingpong_is_a_closed_loop() -> None:
+    graph = built_in("pingpong")
+    assert edges(graph) == ["ping→pong", "pong→ping"]
+    assert graph.closed_loop
+    assert not graph.follows_rate
+    assert (graph.source_streams(), graph.sink_nodes()) == (frozenset({0}), frozenset({0}))
+
+
+def test_edges_between_the_same_nodes_are_told_apart_by_topic() -> None:
+    graph = Graph(
+        name="two",
+        nodes=(Node("a"), Node("b"), Node("c")),
+        streams=(Stream("a", "x", ("b", "c")), Stream("a", "y", ("b",)), Stream("c", "x", ("b",))),
+        rules=(Rule("a", "timer", writes=("x", "y")), Rule("b", "any", reads=("x", "y"))),
+    )
+    assert edges(graph) == ["a→b:x", "a→c", "a→b:y", "c→b"]
+    assert graph.streams_on("x") == (0, 2)
+    with pytest.raises(KeyError):
+        graph.stream_number("b", "x")
+
+
+@pytest.mark.parametrize("name", ["pipeline-1", "fanout-0", "fanin-1001", "pipeline-99999"])
+def test_sizes_are_bounded(name: str) -> None:
+    with pytest.raises(UnitError):
+        find_workload(name, HERE)
+
+
+def test_those_that_ship_are_valid() -> None:
+    paths = sorted(SHIPPED_FOLDERS[0].glob("*.yaml"))
+    assert [path.stem for path in paths] == ["diamond", "sensor-fusion"]
+    for path in paths:
+        graph = load_workload(path)
+        assert graph.name == path.stem
+        assert graph == find_workload(path.stem, HERE) == find_workload(str(path), HERE)
+
+
+def test_sensor_fusion_has_every_trigger() -> None:
+    graph = find_workload("sensor-fusion", HERE).resolved(10_000_000, 0)
+    assert {rule.trigger for rule in graph.rules} == {"timer", "any", "all"}
+    periods = {rule.node: rule.period_ns for rule in graph.rules if rule.period_ns}
+    assert periods == {
+        "camera": 10_000_000,
+        "lidar": 10_000_000,
+        "odometry": 20_000_000,
+        "planner": 50_000_000,
+    }
+    assert graph.source_streams() == frozenset({0, 1, 2})
+    assert {graph.node_names[index] for index in graph.sink_nodes()} == {"controller", "monitor"}
+
+
+def test_a_node_may_have_several_rules(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        "nodes:\n"
+        "  both:\n"
+        "    rules:\n"
+        "      - {trigger: timer, publishes: a, rate: 10Hz, offset: 5ms}\n"
+        "      - {trigger: any, subscribes: b, work: busy-1ms}\n"
+        "  other: {trigger: any, subscribes: [a], publishes: [b]}\n"
+    )
+    graph = load_workload(path)
+    assert graph.name == "mine"
+    assert len(graph.rules_of("both")) == 2
+    assert graph.rules_of("both")[0].offset_ns == 5_000_000
+    assert not graph.follows_rate
+
+
+SOURCE = "nodes:\n  s: {trigger: timer, publishes: [a]}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("nodes: {}\n", "no node is described"),
+        ("name: x\n", "no node is described"),
+        ("nodes: [a]\n", "no node is described"),
+        (SOURCE, "w.yaml:2: nodes.s: no node subscribes to the topic 'a'"),
+        (SOURCE + "  t: {trigger: any, subscribes: [b]}\n", "no node publishes the topic 'b'"),
+        (SOURCE + "  t: {triger: any, subscribes: [a]}\n", "unknown key 'triger' (did you mean 'trigger'?)"),
+        (SOURCE + "  t: {subscribes: [a]}\n", "has no trigger"),
+        (
+            SOURCE + "  t: {trigger: some, subscribes: [a]}\n",
+            "unknown value 'some'; known are: timer, any, all",
+        ),
+        (SOURCE + "  t: {trigger: any}\n", "needs topics to subscribe to"),
+        (SOURCE + "  t: {trigger: timer, subscribes: [a]}\n", "needs topics to publish"),
+        (SOURCE + "  t: {trigger: any, subscribes: [a], rate: 5Hz}\n", "which only a timer has"),
+        (SOURCE + "  t: {trigger: any, subscribes: [a, a]}\n", "names the topic 'a' twice"),
+        (SOURCE + "  t: {trigger: any, subscribes: [a], work: 1ms}\n", "'1ms' is not work"),
+        (
+            SOURCE + "  t: {trigger: any, subscribes: [a], publishes: [a]}\n",
+            "publishes the topic 'a' that it",
+        ),
+        (SOURCE + "  t: any\n", "w.yaml:3: nodes.t: is not a node"),
+        (SOURCE + "  t: {rules: any}\n", "is not a list of rules"),
+        (SOURCE + "  t: {rules: [], trigger: any}\n", "move them into `rules`"),
+        (SOURCE + "  'a b': {trigger: any, subscribes: [a]}\n", "'a b' is not a name for a node"),
+        (
+            SOURCE + "  t: {rules: [{trigger: any, subscribes: a}, {trigger: any, subscribes: a}]}\n",
+            "in two rules of one",
+        ),
+        (
+            "nodes:\n"
+            "  t: {trigger: any, subscribes: [a], publishes: [b]}\n"
+            "  u: {trigger: any, subscribes: [b], publishes: [a]}\n",
+            "the graph has a circle: t → u → t",
+        ),
+        ("nodes:\n  t: {trigger: any, subscribes: [a], publishes: [a]}\n", "nothing starts a message"),
+        (
+            "nme: x\n" + SOURCE + "  t: {trigger: any, subscribes: [a]}\n",
+            "unknown key 'nme' (did you mean 'name'?)",
+        ),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_named(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "w.yaml"
+    path.write_text(text)
+    with pytest.raises(BadInput) as caught:
+        load_workload(path)
+    assert said in str(caught.value)
+
+
+def test_a_deep_graph_is_no_trouble(tmp_path: Path) -> None:
+    lines = ["nodes:", "  n0: {trigger: timer, publishes: [t0]}"]
+    lines += [f"  n{i}: {{trigger: any, subscribes: [t{i - 1}], publishes: [t{i}]}}" for i in range(1, 900)]
+    lines += ["  end: {trigger: any, subscribes: [t899]}"]
+    path = tmp_path / "deep.yaml"
+    path.write_text("\n".join(lines))
+    assert len(load_workload(path).nodes) == 901
