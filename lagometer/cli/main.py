@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import importlib
 import os
 import sys
 from collections.abc import Sequence
@@ -14,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from lagometer import __version__
-from lagometer.cli import adapters, plan
+from lagometer.cli import adapters, doctor, measure, plan, report, run, show
 from lagometer.cli.common import print_json
 from lagometer.errors import BadInput, CannotStore, Internal, Interrupted, LagometerError
 
@@ -31,12 +30,14 @@ app = typer.Typer(
 )
 for name, module in (
     ("adapters", adapters),
+    ("doctor", doctor),
     ("plan", plan),
+    ("run", run),
+    ("measure", measure),
+    ("show", show),
+    ("report", report),
 ):
     app.command(name)(module.command)
-for name in ("doctor", "run", "measure", "show", "report"):
-    with contextlib.suppress(ImportError):
-        app.command(name)(importlib.import_module(f"lagometer.cli.{name}").command)
 
 
 def _print_version(wanted: bool) -> None:
@@ -103,7 +104,7 @@ def _internal(error: Exception) -> Internal:
 
 
 def _report(error: LagometerError, given: list[str]) -> int:
-    """Says what went wrong, as far as there is anybody left to say it to; the exit code says it in any case."""
+    """Says what went wrong, if anybody is left to say it to; the exit code says it in any case."""
     with contextlib.suppress(OSError):
         for problem in error.problems:
             sys.stderr.write(f"{PROGRAM}: {problem}\n")

@@ -38,7 +38,7 @@ def lagometer(folder: Path, *arguments: str, **environment: str) -> subprocess.C
 def test_help_and_version(folder: Path) -> None:
     help_text = lagometer(folder, "--help")
     assert help_text.returncode == 0
-    for command in ("adapters", "plan"):
+    for command in ("adapters", "doctor", "plan", "run", "measure", "show", "report"):
         assert command in help_text.stdout
         of_command = lagometer(folder, command, "--help")
         assert of_command.returncode == 0

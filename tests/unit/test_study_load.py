@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lagometer.errors import BadInput
@@ -15,6 +15,8 @@ from lagometer.study.document import Entries, parse_document, tree_of
 from lagometer.study.factors import FACTORS
 from lagometer.study.schema import TOP_LEVEL_KEYS
 
+# A shared machine may be slow; that is no failure.
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 GOOD = "name: x\nmatrix:\n  adapter: shm\n  workload: pipeline-2\n"
 
 
@@ -180,6 +182,7 @@ TREES = st.recursive(
 )
 
 
+@PATIENT
 @given(
     st.dictionaries(
         st.sampled_from([key.name for key in TOP_LEVEL_KEYS] + ["options", "exclude", "other"]),
@@ -195,6 +198,7 @@ def test_any_mapping_is_a_study_or_bad_input(top: dict[str, object], matrix: dic
         assert str(error).startswith("generated")
 
 
+@PATIENT
 @given(st.text(max_size=200))
 def test_any_text_is_a_document_or_bad_input(text: str) -> None:
     try:

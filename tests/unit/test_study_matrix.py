@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from study_adapters import write_adapters
 
@@ -16,6 +16,8 @@ from lagometer.study import Adapter, Expansion, Study, expand, load_study, selec
 from lagometer.study.factors import FACTORS
 from lagometer.study.matrix import predicted_ns, resolved_options
 
+# A shared machine may be slow; that is no failure.
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 STUDIES = Path(__file__).resolve().parents[2] / "studies"
 CPUS = (0, 1)
 
@@ -234,6 +236,7 @@ def matrices() -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
+@PATIENT
 @given(matrix=matrices())
 def test_every_combination_is_a_cell_or_excluded_with_a_reason(
     matrix: dict[str, Any], adapters: dict[str, Adapter]

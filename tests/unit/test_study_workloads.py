@@ -112,6 +112,11 @@ def test_a_node_may_have_several_rules(tmp_path: Path) -> None:
     assert not graph.follows_rate
 
 
+CIRCLE = """
+nodes:
+  t: {trigger: any, subscribes: [a], publishes: [b]}
+  u: {trigger: any, subscribes: [b], publishes: [a]}
+"""
 SOURCE = "nodes:\n  s: {trigger: timer, publishes: [a]}\n"
 
 
@@ -147,9 +152,7 @@ SOURCE = "nodes:\n  s: {trigger: timer, publishes: [a]}\n"
             "in two rules of one",
         ),
         (
-            "nodes:\n"
-            "  t: {trigger: any, subscribes: [a], publishes: [b]}\n"
-            "  u: {trigger: any, subscribes: [b], publishes: [a]}\n",
+            CIRCLE,
             "the graph has a circle: t → u → t",
         ),
         ("nodes:\n  t: {trigger: any, subscribes: [a], publishes: [a]}\n", "nothing starts a message"),

@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lagometer import units
 from lagometer.units import UnitError
+
+# A shared machine may be slow; that is no failure.
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.mark.parametrize(
@@ -90,17 +93,20 @@ def test_a_duration_needs_a_unit_and_a_count_has_none() -> None:
         units.parse_count("2.5")
 
 
+@PATIENT
 @given(st.integers(min_value=0, max_value=10**15))
 def test_what_is_written_reads_back(number: int) -> None:
     assert units.parse_duration_ns(units.format_duration(number)) == number
     assert units.parse_payload_bytes(units.format_bytes(number)) == number
 
 
+@PATIENT
 @given(st.integers(min_value=1, max_value=10**9).map(lambda thousandths: thousandths / 1000))
 def test_a_rate_reads_back(rate_hz: float) -> None:
     assert units.parse_rate_hz(units.format_rate(rate_hz)) == rate_hz
 
 
+@PATIENT
 @given(st.text(max_size=50))
 def test_any_text_is_read_or_refused(text: str) -> None:
     for parse in (units.parse_duration_ns, units.parse_payload_bytes, units.parse_rate_hz, units.parse_count):
