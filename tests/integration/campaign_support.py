@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of whole campaigns share: starting one, following it, and seeing what it left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+MARK = "LAGOMETER_TEST_MARK"
+WAIT_S = 30.0
+
+
+def require(name: str, available: bool, needs: str) -> None:
+    """Skips a test whose need is not met, or fails it where LAGOMETER_REQUIRE names the need."""
+    if available:
+        return
+    if name in os.environ.get("LAGOMETER_REQUIRE", "").split(","):
+        pytest.fail(f"LAGOMETER_REQUIRE names {name}, but: {needs}")
+    pytest.skip(f"skipped: {needs}")
+
+
+def require_namespaces() -> None:
+    made = subprocess.run(["unshare", "-n", "-m", "-i", "-p", "-f", "true"], capture_output=True)
+    unprivileged = subprocess.run(["unshare", "-Ur", "-n", "true"], capture_output=True)
+    require("netns", 0 in (made.returncode, unprivileged.returncode), "the right to make network namespaces")
+
+
+def wait_until(condition: Callable[[], Any], seconds: float = WAIT_S) -> Any:
+    """Waits for a condition and returns its value; None if it never came true."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value or time.monotonic() > deadline:
+            return value or None
+        time.sleep(0.002)
+
+
+def write_study(folder: Path, **keys: Any) -> Path:
+    """Writes a study of short trials (JSON is YAML)."""
+    study = {
+        "name": "short",
+        "duration": "300ms",
+        "warmup": "100ms",
+        "drain": "100ms",
+        "discovery_timeout": "1500ms",
+        "matrix": {"adapter": "shm", "workload": "pipeline-3", "rate": "200Hz"},
+        **keys,
+    }
+    path = folder / "study.yaml"
+    path.write_text(json.dumps(study))
+    return path
+
+
+class Running:
+    """One `lagometer` process, whose descendants carry a mark in their environment."""
+
+    def __init__(
+        self, folder: Path, *arguments: str, environment: dict[str, str] | None = None, **popen: Any
+    ) -> None:
+        self.mark = uuid.uuid4().hex
+        self.events_path = folder / f"events-{self.mark}"
+        variables = {
+            **os.environ,
+            MARK: self.mark,
+            "LAGOMETER_EVENTS": str(self.events_path),
+            **(environment or {}),
+        }
+        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **popen}
+        command = [sys.executable, "-m", "lagometer.cli.main", *arguments]
+        self.process: subprocess.Popen[bytes] = subprocess.Popen(command, env=variables, **streams)
+        self.namespaces: set[str] = set()
+
+    def events(self) -> list[dict[str, Any]]:
+        """What the conductor wrote to its event log so far, whole lines only."""
+        if not self.events_path.exists():
+            return []
+        return [json.loads(line) for line in self.events_path.read_bytes().split(b"\n")[:-1]]
+
+    def reached(self, phase: str, trial: int) -> bool:
+        return any(
+            each["event"] == "phase" and (each["phase"], each["trial"]) == (phase, trial)
+            for each in self.events()
+        )
+
+    def processes(self, name: str = "") -> list[int]:
+        """The living processes that carry the mark (a zombie has no environment)."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            with contextlib.suppress(OSError):
+                if (
+                    self.mark.encode() in (entry / "environ").read_bytes()
+                    and name in (entry / "comm").read_text()
+                ):
+                    found.append(int(entry.name))
+        return found
+
+    def note_namespaces(self) -> None:
+        """Remembers the namespaces that the marked processes are in and this one is not."""
+        for pid in self.processes():
+            self.namespaces |= namespaces_of(pid) - namespaces_of(os.getpid())
+
+    def nothing_left(self) -> bool:
+        """Whether no process, no namespace and no folder in /dev/shm of it is left."""
+        if self.processes():
+            return False
+        if any(path.name.startswith(f"lagometer-{self.process.pid}-") for path in Path("/dev/shm").iterdir()):
+            return False
+        return not any(
+            namespaces_of(int(e.name)) & self.namespaces for e in Path("/proc").iterdir() if e.name.isdigit()
+        )
+
+    def end(self, seconds: float = WAIT_S) -> tuple[int, str, str]:
+        """Waits for the end: exit code, standard output, standard error."""
+        output, errors = self.process.communicate(timeout=seconds)
+        return self.process.returncode, (output or b"").decode(), (errors or b"").decode()
+
+
+@contextlib.contextmanager
+def running(folder: Path, *arguments: str, **more: Any) -> Iterator[Running]:
+    """Starts `lagometer` and makes sure that it is gone afterwards, whatever the test found."""
+    run = Running(folder, *arguments, **more)
+    try:
+        yield run
+    finally:
+        if run.process.poll() is None:
+            run.process.kill()
+        run.process.wait()
+        for stream in (run.process.stdout, run.process.stderr):
+            if stream is not None:
+                stream.close()
+
+
+def lagometer(folder: Path, *arguments: str, **more: Any) -> tuple[int, str, str]:
+    """Runs one command to its end: exit code, standard output, standard error."""
+    with running(folder, *arguments, **more) as run:
+        result = run.end()
+        assert wait_until(run.nothing_left, 3), run.processes()
+        return result
+
+
+def namespaces_of(pid: int) -> set[str]:
+    """The namespaces of a process that matter here; empty if it is gone."""
+    found = set()
+    for kind in ("net", "mnt", "ipc", "pid"):
+        with contextlib.suppress(OSError):
+            found.add(str(Path(f"/proc/{pid}/ns/{kind}").readlink()))
+    return found
+
+
+def journal(directory: Path) -> list[dict[str, Any]]:
+    """The finished trials of a campaign."""
+    return [json.loads(line) for line in (directory / "journal.jsonl").read_text().splitlines()]
