@@ -45,6 +45,9 @@ void add_shm(const Settings& settings, dds::DomainParticipantQos& qos) {
 dds::DomainParticipantQos participant_qos(const Settings& settings, std::string_view name) {
   dds::DomainParticipantQos qos;
   qos.name(std::string(name).c_str());
+  auto& announcements = qos.wire_protocol().builtin.discovery_config.initial_announcements;
+  announcements.count = kAnnouncements;
+  announcements.period = {0, kAnnouncementPeriodNs};
   if (settings.builtin_transports()) return qos;
   qos.transport().use_builtin_transports = false;
   if (settings.uses_udp()) add_udp(settings, qos);

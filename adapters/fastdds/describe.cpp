@@ -36,7 +36,8 @@ uint64_t kernel_limit(const char* file) {
 }
 
 json context_settings(const Settings& settings) {
-  json out = json::object();
+  json out{{"initial_announcements", difference(kAnnouncements, kAnnouncementsDefault)},
+           {"initial_announcement_period_ns", difference(kAnnouncementPeriodNs, kAnnouncementPeriodNsDefault)}};
   if (settings.builtin_transports()) return out;
   if (std::string(transport_names(settings)) != "UDPv4+SHM") {
     out["transports"] = difference(transport_names(settings), "UDPv4+SHM");
@@ -45,10 +46,10 @@ json context_settings(const Settings& settings) {
     out["udp_send_buffer_bytes"] = difference(settings.socket_buffer_bytes, "as the kernel sets it");
     out["udp_receive_buffer_bytes"] = difference(settings.socket_buffer_bytes, "as the kernel sets it");
   }
-  if (settings.max_message_bytes != 0) {
+  if (settings.max_message_bytes != 0 && settings.max_message_bytes != kUdpMessageBytesMax) {
     out["max_message_bytes"] = difference(settings.max_message_bytes, kUdpMessageBytesMax);
   }
-  if (settings.shm_segment_bytes != 0) {
+  if (settings.shm_segment_bytes != 0 && settings.shm_segment_bytes != kShmSegmentBytesDefault) {
     out["shm_segment_bytes"] = difference(settings.shm_segment_bytes, kShmSegmentBytesDefault);
   }
   if (settings.loopback_only) {
@@ -61,13 +62,12 @@ json context_settings(const Settings& settings) {
 
 json describe_context(const Context& context) {
   const Settings& settings = context.settings();
-  json out{{"settings", context_settings(settings)}, {"observed", json::object()}, {"paste", json::array()}};
+  json out{{"settings", context_settings(settings)},
+           {"observed", json::object()},
+           {"paste", {{{"file", "fastdds_participant.xml"}, {"text", participant_profile(settings)}}}}};
   if (settings.socket_buffer_bytes != 0) {
     out["observed"]["kernel_send_buffer_bytes_max"] = kernel_limit("/proc/sys/net/core/wmem_max");
     out["observed"]["kernel_receive_buffer_bytes_max"] = kernel_limit("/proc/sys/net/core/rmem_max");
-  }
-  if (!settings.builtin_transports()) {
-    out["paste"].push_back({{"file", "fastdds_participant.xml"}, {"text", participant_profile(settings)}});
   }
   return out;
 }

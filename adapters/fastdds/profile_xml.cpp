@@ -42,6 +42,16 @@ std::string time(const eprosima::fastrtps::Duration_t& duration) {
   return element("sec", static_cast<uint64_t>(duration.seconds)) + element("nanosec", duration.nanosec);
 }
 
+std::string builtin(const Settings& settings) {
+  const std::string period = element("sec", 0) + element("nanosec", kAnnouncementPeriodNs);
+  const std::string announcements = element("count", kAnnouncements) + element("period", period);
+  std::string text = element("discovery_config", element("initialAnnouncements", announcements));
+  if (settings.loopback_only) {
+    text += element("initialPeersList", element("locator", element("udpv4", element("address", "127.0.0.1"))));
+  }
+  return "      " + element("builtin", text) + "\n";
+}
+
 // The policies that writers and readers share, where they differ from the vendor's default; in the schema's order.
 template <typename Qos>
 std::string shared_policies(const Qos& qos, const Qos& vendor) {
@@ -101,15 +111,12 @@ std::string participant_profile(const Settings& settings) {
     descriptors += shm_descriptor(settings);
     ids += element("transport_id", "lagometer_shm");
   }
-  std::string peers;
-  if (settings.loopback_only) {
-    const std::string locator = element("locator", element("udpv4", element("address", "127.0.0.1")));
-    peers = "      " + element("builtin", element("initialPeersList", locator)) + "\n";
-  }
-  return document("  <transport_descriptors>\n" + descriptors + "  </transport_descriptors>\n" +
-                  "  <participant profile_name=\"lagometer\" is_default_profile=\"true\">\n    <rtps>\n" + peers +
-                  "      " + element("userTransports", ids) + "\n      " + element("useBuiltinTransports", "false") +
-                  "\n    </rtps>\n  </participant>\n");
+  const std::string participant = "  <participant profile_name=\"lagometer\" is_default_profile=\"true\">\n    <rtps>\n";
+  const std::string end = "    </rtps>\n  </participant>\n";
+  if (settings.builtin_transports()) return document(participant + builtin(settings) + end);
+  return document("  <transport_descriptors>\n" + descriptors + "  </transport_descriptors>\n" + participant +
+                  builtin(settings) + "      " + element("userTransports", ids) + "\n      " +
+                  element("useBuiltinTransports", "false") + "\n" + end);
 }
 
 std::string writer_profile(const dds::DataWriterQos& qos) {

@@ -43,6 +43,13 @@ inline constexpr uint32_t kInitialPeersDefault = 4;
 /// Socket buffers of the profile "matched", in bytes, before the kernel's limit.
 inline constexpr uint32_t kMatchedSocketBufferBytes = 4 * 1024 * 1024;
 
+/// In every profile: participants announce themselves more often than the vendor's 5 times in 500 ms, in the same time.
+/// Of two that start together one misses the other's first word, and a trial would wait for the next.
+inline constexpr uint32_t kAnnouncements = 25;
+inline constexpr uint32_t kAnnouncementsDefault = 5;
+inline constexpr uint32_t kAnnouncementPeriodNs = 20'000'000;
+inline constexpr uint32_t kAnnouncementPeriodNsDefault = 100'000'000;
+
 /// Reads profile, options, network and security of a context. Throws Error(LAGOMETER_INVALID) that names the key.
 Settings parse_settings(const lagometer_context_config& config);
 

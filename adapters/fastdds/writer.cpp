@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "writer.hpp"
 
+#include <utility>
+
 #include "qos.hpp"
 
 namespace lagometer::fastdds {
@@ -72,9 +74,10 @@ lagometer_status Writer::commit(lagometer_message& message) {
     BytesView sample{message.regions[0].data, static_cast<uint32_t>(message.regions[0].size)};
     return publish(&sample);
   }
-  const lagometer_status status = publish(loan_);
-  if (status == LAGOMETER_REJECTED) discard(message);
-  loan_ = nullptr;
+  // The loan is over once it is written: a reply may be there, and answered, before write() returns.
+  void* sample = std::exchange(loan_, nullptr);
+  const lagometer_status status = publish(sample);
+  if (status == LAGOMETER_REJECTED) log_failure(writer_->discard_loan(sample), "discard_loan");
   return status;
 }
 
