@@ -34,7 +34,9 @@ class _Drawn:
 
 
 def build_report(campaign: Campaign) -> Report:
-    """Everything that the page shows. A trial whose samples can't be read is named in `thinned`, not dropped in silence."""
+    """Everything that the page shows. A trial whose samples can't be read is named in `thinned`, not
+    dropped in silence.
+    """
     factors = heads.cell_factors(campaign.manifest)
     measured_rows = [trial_row(record) for record in campaign.cells.iter_rows(named=True)]
     measured_rows += missing_rows(measured_rows, campaign.journal)
@@ -74,13 +76,17 @@ def _rows(measured_rows: Sequence[Row], factors: dict[str, dict[str, object]]) -
     """Rows over trials, and the trials' own where they say something more."""
     groups = group_by_edge(measured_rows)
     summaries = with_floor([over_trials(group) for group in groups.values()], factors)
+    trials: dict[str, set[int | None]] = {}
+    for row in measured_rows:
+        trials.setdefault(row.cell, set()).add(row.trial)
     # A cell's only trial, if valid, says the same as the row over trials.
-    single = [row for group in groups.values() for row in group if len(group) > 1 or not row.valid]
+    single = [row for row in measured_rows if len(trials[row.cell]) > 1 or not row.valid]
     kept = single[: max(0, limits.ROWS_MAX - len(summaries))]
     thinned = []
     if len(kept) < len(single):
         thinned.append(
-            f"The table holds {len(kept):,} of {len(single):,} rows of single trials; all are in cells.parquet."
+            f"The table holds {len(kept):,} of {len(single):,} rows of single trials; "
+            "all are in cells.parquet."
         )
     return [*summaries, *kept], thinned
 
@@ -94,12 +100,19 @@ def _draw(campaign: Campaign, rows: Sequence[Row]) -> tuple[_Drawn, list[str]]:
     points = max(limits.SERIES_POINTS_MIN, min(limits.SERIES_POINTS_MAX, points))
     drawn = _Drawn()
     for cell in dict.fromkeys(row.cell for row in rows):
-        _draw_cell(campaign, cell, [row for key, row in wanted.items() if key[0] == cell], fitting, points, drawn)
+        _draw_cell(
+            campaign, cell, [row for key, row in wanted.items() if key[0] == cell], fitting, points, drawn
+        )
     return drawn, _notes(drawn, len(wanted), len(fitting), points)
 
 
 def _draw_cell(
-    campaign: Campaign, cell: str, rows: Sequence[Row], fitting: set[tuple[str, int | None, str]], points: int, drawn: _Drawn
+    campaign: Campaign,
+    cell: str,
+    rows: Sequence[Row],
+    fitting: set[tuple[str, int | None, str]],
+    points: int,
+    drawn: _Drawn,
 ) -> None:
     latencies: dict[str, list[npt.NDArray[np.int64]]] = {}
     for trial in sorted({row.trial for row in rows if row.trial is not None}):
@@ -133,8 +146,9 @@ def _notes(drawn: _Drawn, wanted: int, fitting: int, points: int) -> list[str]:
     thinned = [series for series in drawn.series if len(series.time_us) < series.n]
     if thinned:
         notes.append(
-            f"{len(thinned):,} of {len(drawn.series):,} time series are thinned to about {points:,} messages each: every "
-            f"run of messages keeps its fastest and its slowest, and the slowest {limits.SLOWEST} are always there."
+            f"{len(thinned):,} of {len(drawn.series):,} time series are thinned to about {points:,} messages "
+            "each: every run of messages keeps its fastest and its slowest, and the slowest "
+            f"{limits.SLOWEST} are always there."
         )
     if fitting < wanted:
         notes.append(f"{wanted - fitting:,} of {wanted:,} time series are left out; all are in samples/.")

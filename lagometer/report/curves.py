@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Percentile curves: quantiles on a grid that is even on the scale of nines, to the last one that samples support."""
+"""Percentile curves: quantiles on a grid that is even on the scale of nines, to the last one that
+samples support.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ _ALWAYS = (0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 0.9999, 0.99999)
 
 
 def supported_probabilities(count: int) -> npt.NDArray[np.float64]:
-    """Probabilities whose order statistic has at least 10 of `count` samples beyond it; empty below 21 samples."""
+    """Probabilities whose order statistic has at least 10 of `count` samples beyond it; empty below 21
+    samples.
+    """
     first, last = (BEYOND_MIN + 1) / count, (count - BEYOND_MIN) / count
     if first > last:
         return np.empty(0)
@@ -37,7 +41,9 @@ def quantiles(values: npt.NDArray[np.int64], probabilities: npt.NDArray[np.float
 
 
 def curve(cell: str, edge: str, trials: Sequence[npt.NDArray[np.int64]]) -> Curve | None:
-    """The curve of an edge over the latencies of its valid trials; None where too few messages were delivered."""
+    """The curve of an edge over the latencies of its valid trials; None where too few messages were
+    delivered.
+    """
     if not trials:
         return None
     values = np.concatenate(trials)

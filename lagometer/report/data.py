@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the report's page is given, typed. `web/src/data.ts` is generated from these models (see `typescript`).
+"""What the report's page is given, typed. `web/src/data.ts` is generated from these models (see
+`typescript`).
 
 Every time is in nanoseconds unless its name says otherwise. `None` means that the figure does not exist: not
 observed, or a quantile with fewer than 10 samples beyond it. It never stands for zero.
@@ -32,7 +33,9 @@ class Campaign(Model):
 
 
 class Counts(Model):
-    """Sizes of the campaign. `messages` counts deliveries on all edges but `end-to-end`, measure phase, all trials."""
+    """Sizes of the campaign. `messages` counts deliveries on all edges but `end-to-end`, measure phase,
+    all trials.
+    """
 
     cells: int
     trials: int
@@ -50,7 +53,9 @@ class Factor(Model):
 
 
 class Cell(Model):
-    """One point of the matrix. `factors` are text, as they are shown; `bare` marks a bare transport (the floor)."""
+    """One point of the matrix. `factors` are text, as they are shown; `bare` marks a bare transport (the
+    floor).
+    """
 
     id: str
     adapter: str
@@ -64,9 +69,10 @@ class Cell(Model):
 class Row(Model):
     """The figures of one edge: of one trial, or (`trial` is null) of a cell over its valid trials.
 
-    Over trials: counts are summed, `max` is the largest, `min` the smallest, every other figure is the median of
-    the trials' figures, and null unless each valid trial has it. `floor_latency_p50_ns` is the smallest such median
-    among the bare transports with the same placement, dispatch, payload and touch; `floor_cell` says which.
+    Over trials: counts are summed, `max` is the largest, `min` the smallest, every other figure is the
+    median of the trials' figures, and null unless each valid trial has it. `floor_latency_p50_ns` is the
+    smallest such median among the bare transports with the same placement, dispatch, payload and touch;
+    `floor_cell` says which.
     """
 
     cell: str
@@ -145,7 +151,9 @@ class Migration(Model):
 
 
 class Period(Model):
-    """A regular repetition in the latency: its spacing, and the probability that noise alone shows such a line."""
+    """A regular repetition in the latency: its spacing, and the probability that noise alone shows such
+    a line.
+    """
 
     period_ns: int
     p_value: float
@@ -153,11 +161,13 @@ class Period(Model):
 
 
 class Series(Model):
-    """The messages of one edge in one trial, in sending order. Times count from the trial's first measured message.
+    """The messages of one edge in one trial, in sending order. Times count from the trial's first measured
+    message.
 
-    Where fewer than `n` messages are given, each run of messages keeps its fastest and slowest, and the slowest 20
-    of all are always kept. `lost_time_us` are the sending times of messages that never arrived (at most 200).
-    The counts of migrations are null where the edge joins several senders or receivers, so that they can't be told.
+    Where fewer than `n` messages are given, each run of messages keeps its fastest and slowest, and the
+    slowest 20 of all are always kept. `lost_time_us` are the sending times of messages that never arrived
+    (at most 200). The counts of migrations are null where the edge joins several senders or receivers, so
+    that they can't be told.
     """
 
     cell: str

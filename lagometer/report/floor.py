@@ -9,12 +9,15 @@ from lagometer.report.data import Row
 
 BARE_TRANSPORTS = frozenset({"null", "shm", "uds", "udp", "tcp"})
 
-# What a bare transport need not share with the cell that it is the floor of: a stricter QoS can only cost more.
+# What a bare transport need not share with the cell that it is the floor of: a stricter QoS can only cost
+# more.
 _FREE_FACTORS = frozenset({"adapter", "reliability", "history", "depth", "durability", "profile", "domain"})
 
 
 def work_key(factors: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
-    """What two cells must share for one to be the other's floor: placement, dispatch, payload, touch and the like."""
+    """What two cells must share for one to be the other's floor: placement, dispatch, payload, touch and
+    the like.
+    """
     return tuple(sorted((name, str(value)) for name, value in factors.items() if name not in _FREE_FACTORS))
 
 
@@ -26,18 +29,20 @@ def with_floor(rows: Iterable[Row], factors: Mapping[str, Mapping[str, object]])
     listed = list(rows)
     floors: dict[object, Row] = {}
     for row in listed:
-        if not row.valid or row.latency_p50_ns is None or factors[row.cell].get("adapter") not in BARE_TRANSPORTS:
+        if (
+            not row.valid
+            or row.latency_p50_ns is None
+            or factors[row.cell].get("adapter") not in BARE_TRANSPORTS
+        ):
             continue
         key = (work_key(factors[row.cell]), row.edge)
         best = floors.get(key)
         if best is None or best.latency_p50_ns is None or row.latency_p50_ns < best.latency_p50_ns:
             floors[key] = row
-    result = []
-    for row in listed:
-        floor = floors.get((work_key(factors[row.cell]), row.edge))
-        if floor is not None:
-            row = row.model_copy(
-                update={"floor_cell": floor.cell, "floor_latency_p50_ns": floor.latency_p50_ns}
-            )
-        result.append(row)
-    return result
+    return [_held_against(row, floors.get((work_key(factors[row.cell]), row.edge))) for row in listed]
+
+
+def _held_against(row: Row, floor: Row | None) -> Row:
+    if floor is None:
+        return row
+    return row.model_copy(update={"floor_cell": floor.cell, "floor_latency_p50_ns": floor.latency_p50_ns})

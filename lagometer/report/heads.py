@@ -36,13 +36,15 @@ def campaign_head(manifest: Json, environment: Json) -> Campaign:
     machine = [environment.get("hostname"), cpu.get("model") if isinstance(cpu, dict) else None]
     return Campaign(
         name=str(manifest.get("name") or "unnamed"),
-        description=plain_text(description),
+        description=plain_text(description) or None,
         created=str(manifest.get("created") or ""),
         finished=plain_text(manifest.get("finished")),
         state=str(manifest.get("state") or "unknown"),
         seed=manifest.get("seed") if isinstance(manifest.get("seed"), int) else None,
         lagometer_version=str(manifest.get("lagometer_version") or "unknown"),
-        versions={str(key): plain_text(value) or "unknown" for key, value in _items(manifest.get("versions"))},
+        versions={
+            str(key): plain_text(value) or "unknown" for key, value in _items(manifest.get("versions"))
+        },
         machine=", ".join(str(each) for each in machine if each) or "unknown machine",
         study_text=str(manifest.get("study_text") or ""),
     )
@@ -61,7 +63,10 @@ def cell_factors(manifest: Json) -> dict[str, dict[str, object]]:
 
 
 def cells(
-    factors: Mapping[str, Json], rows: Sequence[Row], journal: Iterable[Json], payloads_bytes: Mapping[str, int]
+    factors: Mapping[str, Json],
+    rows: Sequence[Row],
+    journal: Iterable[Json],
+    payloads_bytes: Mapping[str, int],
 ) -> list[Cell]:
     """Every cell of the campaign, also one of which nothing was measured.
 
@@ -105,7 +110,8 @@ def factor_values(factors: Mapping[str, Json]) -> list[Factor]:
         if all(isinstance(value, (int, float)) for value in known):
             known.sort()
     return [
-        Factor(name=name, values=[factor_text(name, value) for value in known]) for name, known in values.items()
+        Factor(name=name, values=[factor_text(name, value) for value in known])
+        for name, known in values.items()
     ]
 
 
@@ -131,7 +137,9 @@ def failures(directory: Path, journal: Iterable[Json]) -> list[Failure]:
 
 def exclusions(manifest: Json) -> list[Exclusion]:
     """The combinations that cannot exist."""
-    return [Exclusion(cell=str(each["cell"]), reason=str(each["reason"])) for each in manifest.get("excluded", [])]
+    return [
+        Exclusion(cell=str(each["cell"]), reason=str(each["reason"])) for each in manifest.get("excluded", [])
+    ]
 
 
 def _setting(name: str, entry: object) -> Setting:

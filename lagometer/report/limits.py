@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much of a campaign goes into the page, so that its file stays small enough to mail and to open on a phone."""
+"""How much of a campaign goes into the page, so that its file stays small enough to mail and to open on
+a phone.
+"""
 
 SERIES_POINTS_TOTAL = 240_000
 SERIES_POINTS_MAX = 2_000

@@ -22,8 +22,9 @@ class BundleMissing(Exception):
 def write_report(directory: Path, output: Path | None = None) -> Path:
     """Writes the report of the campaign in `directory`, whole or not at all, and returns where it lies.
 
-    `output`: another place than `report.html` in the campaign. Raises CampaignError for a folder that is no campaign,
-    BundleMissing without a bundle, and OSError (naming the file and the bytes) where it can't be stored.
+    `output`: another place than `report.html` in the campaign. Raises CampaignError for a folder that is
+    no campaign, BundleMissing without a bundle, and OSError (naming the file and the bytes) where it can't
+    be stored.
     """
     target = output if output is not None else directory / REPORT_NAME
     page = render(build_report(open_campaign(directory)), read_bundle())
@@ -37,10 +38,13 @@ def read_bundle() -> str:
         text = BUNDLE.read_text(encoding="utf-8")
     except OSError as error:
         raise BundleMissing(
-            f"{BUNDLE}: the report's page is not built ({error.strerror}); run `make setup`, or `npm ci && npm run build` in web/"
+            f"{BUNDLE}: the report's page is not built ({error.strerror}); "
+            "run `make setup`, or `npm ci && npm run build` in web/"
         ) from error
     if text.count(PLACEHOLDER) != 1:
-        raise BundleMissing(f"{BUNDLE}: no place for the data in it; build it again with `npm run build` in web/")
+        raise BundleMissing(
+            f"{BUNDLE}: no place for the data in it; build it again with `npm run build` in web/"
+        )
     return text
 
 
@@ -53,7 +57,13 @@ def script_json(report: Report) -> str:
     """The data as JSON that can stand inside a script element.
 
     No `<` survives, so no `</script>` or `<!--` in a log or a setting ends the element; and an address that a
-    middleware's settings mention (an XML namespace, say) is spelt so that the file's text holds no address at all.
+    middleware's settings mention (an XML namespace, say) is spelt so that the file's text holds no address
+    at all.
     """
     text = report.model_dump_json()
-    return text.replace("<", "\\u003c").replace("//", "\\/\\/").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    return (
+        text.replace("<", "\\u003c")
+        .replace("//", "\\/\\/")
+        .replace("\u2028", "\\u2028")
+        .replace("\u2029", "\\u2029")
+    )

@@ -29,9 +29,10 @@ def _background(power: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 def find_period(latency_ns: npt.NDArray[np.int64], spacing_ns: float) -> Period | None:
     """The strongest line of the periodogram of the logarithm of latency, if noise can hardly explain it.
 
-    Under noise a line's power over the level around it is exponentially distributed; over `m` lines the chance of
-    one as high is at most m·exp(-ratio) (Bonferroni). A repetition that sends harmonics is named by its lowest
-    strong line. `spacing_ns` is the time between messages; a period that fits fewer than 5 times is not looked for.
+    Under noise a line's power over the level around it is exponentially distributed; over `m` lines the
+    chance of one as high is at most m·exp(-ratio) (Bonferroni). A repetition that sends harmonics is named
+    by its lowest strong line. `spacing_ns` is the time between messages; a period that fits fewer than 5
+    times is not looked for.
     """
     count = len(latency_ns)
     if count < _MESSAGES_MIN or spacing_ns <= 0:

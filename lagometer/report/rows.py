@@ -10,7 +10,18 @@ from statistics import median
 from lagometer.report.data import Row
 from lagometer.store.format import END_TO_END
 
-_SUMMED = ("n", "sent", "lost", "overwritten", "censored", "rejected", "send_failed", "duplicated", "reordered", "corrupted")
+_SUMMED = (
+    "n",
+    "sent",
+    "lost",
+    "overwritten",
+    "censored",
+    "rejected",
+    "send_failed",
+    "duplicated",
+    "reordered",
+    "corrupted",
+)
 _FIGURES = (
     *(f"latency_{name}_ns" for name in ("min", "p50", "p90", "p99", "p999", "max")),
     *(f"response_{name}_ns" for name in ("p50", "p90", "p99", "max")),
@@ -51,7 +62,9 @@ def trial_row(record: Mapping[str, object]) -> Row:
 
 
 def missing_rows(rows: Sequence[Row], journal: Iterable[Mapping[str, object]]) -> list[Row]:
-    """A row without figures for each failed trial that has none: one that nothing was stored of still shows."""
+    """A row without figures for each failed trial that has none: one that nothing was stored of still
+    shows.
+    """
     known = {(row.cell, row.trial) for row in rows}
     return [
         trial_row({**line, "edge": END_TO_END})

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One trial's messages over time: thinned without losing an extreme, with migrations and the slowest marked."""
+"""One trial's messages over time: thinned without losing an extreme, with migrations and the slowest
+marked.
+"""
 
 from __future__ import annotations
+
+import itertools
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +19,9 @@ Indices = npt.NDArray[np.int64]
 
 
 def keep_extremes(values: npt.NDArray[np.int64], points_max: int) -> Indices:
-    """Places to keep, ascending: the slowest 20 of all, first and last, and each bucket's smallest and largest."""
+    """Places to keep, ascending: the slowest 20 of all, first and last, and each bucket's smallest and
+    largest.
+    """
     count = len(values)
     if count <= points_max:
         return np.arange(count)
@@ -23,7 +29,7 @@ def keep_extremes(values: npt.NDArray[np.int64], points_max: int) -> Indices:
     buckets = max(1, (points_max - SLOWEST - 2) // 2)
     bounds = np.linspace(0, count, buckets + 1).astype(np.int64)
     kept = [0, count - 1, *slowest.tolist()]
-    for begin, end in zip(bounds[:-1], bounds[1:]):
+    for begin, end in itertools.pairwise(bounds):
         if end > begin:
             kept += [begin + int(np.argmin(values[begin:end])), begin + int(np.argmax(values[begin:end]))]
     return np.unique(np.array(kept, dtype=np.int64))
@@ -32,7 +38,9 @@ def keep_extremes(values: npt.NDArray[np.int64], points_max: int) -> Indices:
 def _migrations(frame: pl.DataFrame, column: str, side: str, origin_ns: int) -> list[Migration]:
     """Messages whose CPU differs from that of the message before, in sending order."""
     known = frame.select("publish_ns", pl.col(column).cast(pl.Int64).alias("cpu")).drop_nulls()
-    moved = known.with_columns(pl.col("cpu").shift().alias("before")).filter(pl.col("cpu") != pl.col("before"))
+    moved = known.with_columns(pl.col("cpu").shift().alias("before")).filter(
+        pl.col("cpu") != pl.col("before")
+    )
     return [
         Migration(time_ns=publish - origin_ns, side=side, cpu_from=before, cpu_to=cpu)
         for publish, cpu, before in moved.iter_rows()

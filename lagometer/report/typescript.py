@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the TypeScript types of the report's data: `python -m lagometer.report.typescript > web/src/data.ts`."""
+"""Writes the TypeScript types of the report's data: `python -m lagometer.report.typescript >
+web/src/data.ts`.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def type_name(annotation: object) -> str:
         return f"{type_name(arguments[0])}[]"
     if origin is dict:
         return f"Record<{type_name(arguments[0])}, {type_name(arguments[1])}>"
-    raise TypeError(f"{annotation!r} has no TypeScript name: use int, float, str, bool, list, dict or a Model")
+    raise TypeError(
+        f"{annotation!r} has no TypeScript name: use int, float, str, bool, list, dict or a Model"
+    )
 
 
 def render() -> str:

@@ -18,7 +18,8 @@ export interface Campaign {
 }
 
 /**
- * Sizes of the campaign. `messages` counts deliveries on all edges but `end-to-end`, measure phase, all trials.
+ * Sizes of the campaign. `messages` counts deliveries on all edges but `end-to-end`, measure phase,
+ * all trials.
  */
 export interface Counts {
   cells: number;
@@ -38,7 +39,8 @@ export interface Factor {
 }
 
 /**
- * One point of the matrix. `factors` are text, as they are shown; `bare` marks a bare transport (the floor).
+ * One point of the matrix. `factors` are text, as they are shown; `bare` marks a bare transport (the
+ * floor).
  */
 export interface Cell {
   id: string;
@@ -53,9 +55,10 @@ export interface Cell {
 /**
  * The figures of one edge: of one trial, or (`trial` is null) of a cell over its valid trials.
  *
- * Over trials: counts are summed, `max` is the largest, `min` the smallest, every other figure is the median of
- * the trials' figures, and null unless each valid trial has it. `floor_latency_p50_ns` is the smallest such median
- * among the bare transports with the same placement, dispatch, payload and touch; `floor_cell` says which.
+ * Over trials: counts are summed, `max` is the largest, `min` the smallest, every other figure is the
+ * median of the trials' figures, and null unless each valid trial has it. `floor_latency_p50_ns` is the
+ * smallest such median among the bare transports with the same placement, dispatch, payload and touch;
+ * `floor_cell` says which.
  */
 export interface Row {
   cell: string;
@@ -136,7 +139,8 @@ export interface Migration {
 }
 
 /**
- * A regular repetition in the latency: its spacing, and the probability that noise alone shows such a line.
+ * A regular repetition in the latency: its spacing, and the probability that noise alone shows such
+ * a line.
  */
 export interface Period {
   period_ns: number;
@@ -145,11 +149,13 @@ export interface Period {
 }
 
 /**
- * The messages of one edge in one trial, in sending order. Times count from the trial's first measured message.
+ * The messages of one edge in one trial, in sending order. Times count from the trial's first measured
+ * message.
  *
- * Where fewer than `n` messages are given, each run of messages keeps its fastest and slowest, and the slowest 20
- * of all are always kept. `lost_time_us` are the sending times of messages that never arrived (at most 200).
- * The counts of migrations are null where the edge joins several senders or receivers, so that they can't be told.
+ * Where fewer than `n` messages are given, each run of messages keeps its fastest and slowest, and the
+ * slowest 20 of all are always kept. `lost_time_us` are the sending times of messages that never arrived
+ * (at most 200). The counts of migrations are null where the edge joins several senders or receivers, so
+ * that they can't be told.
  */
 export interface Series {
   cell: string;

@@ -118,10 +118,23 @@ function settingsOf(settings: Settings, all: number): HTMLElement {
   );
 }
 
+/** Objects that are all as the vendor ships them, one line an adapter. */
+function unchanged(report: Report, adapter: string): HTMLElement {
+  const plain = report.settings.filter((each) => each.adapter === adapter && !speaks(each));
+  const objects = [...new Set(plain.map((each) => each.object))].join(", ");
+  return element("p", { class: "quiet" }, element("strong", {}, adapter), `: as the vendor ships it (${objects}).`);
+}
+
+function speaks(settings: Settings): boolean {
+  return settings.paste.length > 0 || settings.settings.some((each) => each.changed);
+}
+
 export function settingsSection(report: Report): HTMLElement {
   const cellsOf = (adapter: string): number =>
     new Set(report.settings.filter((each) => each.adapter === adapter).flatMap((each) => each.cells)).size;
-  const parts = report.settings.map((each) => settingsOf(each, cellsOf(each.adapter)));
+  const quiet = new Set(report.settings.filter((each) => !speaks(each)).map((each) => each.adapter));
+  const parts = report.settings.filter(speaks).map((each) => settingsOf(each, cellsOf(each.adapter)));
+  parts.push(...[...quiet].map((adapter) => unchanged(report, adapter)));
   const none = element("p", { class: "quiet" }, "No adapter described its settings.");
   return section("settings", "Settings to paste", ...(parts.length > 0 ? parts : [none]));
 }

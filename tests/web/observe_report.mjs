@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opens a report in Chromium, uses it as a reader would, and prints what it saw as one JSON object. The judging is done by
+// test_report_in_chromium.py. Arguments: the web folder, the report, the browser, a folder for the browser's profile.
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+
+const [web, report, executablePath, scratch] = process.argv.slice(2);
+const { chromium } = createRequire(join(web, "package.json"))("playwright-core");
+const FLAGS = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
+const address = pathToFileURL(report).href;
+const seen = { requests: [], errors: [], layouts: [] };
+let profiles = 0;
+
+async function open(width, colorScheme, fragment = "") {
+  const context = await chromium.launchPersistentContext(join(scratch, `profile-${String(profiles++)}`), {
+    executablePath,
+    headless: true,
+    chromiumSandbox: false,
+    colorScheme,
+    viewport: { width, height: 900 },
+    args: FLAGS,
+  });
+  const page = await context.newPage();
+  page.on("request", (request) => seen.requests.push(request.url()));
+  page.on("pageerror", (error) => seen.errors.push(error.message));
+  page.on("console", (message) => {
+    if (message.type() === "error") seen.errors.push(message.text());
+  });
+  await page.goto(address + fragment);
+  await page.waitForSelector("#figures tbody tr, [role=alert]");
+  return { context, page };
+}
+
+/** Every row of the table with its shown texts and exact values, by column. */
+function rowsOf(page) {
+  return page.$$eval("#figures tbody tr", (rows) =>
+    rows.map((row) => ({
+      cell: row.dataset.cell,
+      edge: row.dataset.edge,
+      trial: row.dataset.trial === undefined ? null : Number(row.dataset.trial),
+      texts: Object.fromEntries([...row.querySelectorAll("td")].map((cell) => [cell.dataset.column, cell.textContent])),
+      values: Object.fromEntries(
+        [...row.querySelectorAll("td[data-value]")].map((cell) => [cell.dataset.column, Number(cell.dataset.value)]),
+      ),
+    })),
+  );
+}
+
+function linksOf(page) {
+  return page.$$eval("*", (all) =>
+    all.flatMap((node) =>
+      ["src", "href", "action", "data", "srcset", "poster"].map((name) => node.getAttribute(name)).filter((each) => each !== null),
+    ),
+  );
+}
+
+async function useIt() {
+  const { context, page } = await open(1400, "light");
+  seen.title = await page.title();
+  seen.head = await page.textContent("header");
+  seen.sections = await page.$$eval("section", (all) => all.map((each) => each.id));
+  seen.links = await linksOf(page);
+  seen.charts = await page.$$eval(".chart", (all) => all.map((each) => each.getAttribute("aria-label")));
+  seen.summary = await rowsOf(page);
+
+  await page.click("#sort-latency_p50_ns");
+  seen.ascending = await rowsOf(page);
+  seen.ariaSort = await page.getAttribute("th[data-column=latency_p50_ns]", "aria-sort");
+  await page.click("#sort-latency_p50_ns");
+  seen.descending = await rowsOf(page);
+  await page.fill("#table-filter", "cyclonedds 64KB -fastdds");
+  seen.filtered = await rowsOf(page);
+  seen.fragment = await page.evaluate(() => location.hash);
+  await page.reload();
+  await page.waitForSelector("#figures tbody tr");
+  seen.reloaded = await rowsOf(page);
+
+  await page.fill("#table-filter", "");
+  await page.click("#sort-latency_p50_ns");
+  await page.check("#check-all-edges");
+  await page.check("#check-each-trial");
+  seen.trials = await rowsOf(page);
+  await page.check("#check-failed-only");
+  seen.failed = await rowsOf(page);
+  seen.failures = await page.textContent("#failures");
+  seen.settings = await page.textContent("#settings");
+  seen.environment = await page.textContent("#environment");
+
+  seen.payloadTable = await page.$$eval("#payload .numbers tbody tr", (rows) =>
+    rows.map((row) => [...row.children].map((cell) => cell.textContent)),
+  );
+  seen.slowestTable = await page.$$eval("#series .numbers:first-of-type tbody tr", (rows) =>
+    rows.map((row) => [...row.children].map((cell) => cell.textContent)),
+  );
+  await page.focus("#payload .chart");
+  await page.keyboard.press("ArrowRight");
+  seen.tip = await page.textContent("#payload .tip");
+  await context.close();
+}
+
+async function lookAtIt(width, theme) {
+  const { context, page } = await open(width, theme);
+  const layout = await page.evaluate(() => ({
+    overflow: document.documentElement.scrollWidth - window.innerWidth,
+    theme: document.documentElement.dataset.theme,
+    ground: getComputedStyle(document.body).backgroundColor,
+    ink: getComputedStyle(document.body).color,
+    blank: [...document.querySelectorAll("canvas")].filter((canvas) => {
+      const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+      return data.every((value) => value === 0);
+    }).length,
+    canvases: document.querySelectorAll("canvas").length,
+  }));
+  seen.layouts.push({ width, wanted: theme, ...layout });
+  await context.close();
+}
+
+await useIt();
+for (const width of [1400, 390]) for (const theme of ["light", "dark"]) await lookAtIt(width, theme);
+process.stdout.write(JSON.stringify(seen));
