@@ -14,7 +14,8 @@ from lagometer.cli.common import JsonFlag, message_console, print_json
 def command(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a campaign.")],
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Where to write it; DIR/report.html if not given.")
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="Where to write it; DIR/report.html if not given."),
     ] = None,
     json: JsonFlag = False,
 ) -> None:
@@ -29,7 +30,9 @@ def command(
     if json:
         print_json({"dir": str(directory), "report": str(written), "bytes": size_bytes})
     else:
-        message_console().print(f"{size_bytes / 1e6:.1f} MB, one file: mail it, open it anywhere", style="dim")
+        message_console().print(
+            f"{size_bytes / 1e6:.1f} MB, one file: mail it, open it anywhere", style="dim"
+        )
         typer.echo(str(written))
 
 
@@ -39,7 +42,9 @@ def _write(directory: Path, out: Path | None) -> Path:
     from lagometer.store.errors import StoreError
 
     if out is not None and out.is_dir():
-        raise BadInput(f"{out} is a folder", where="--out", mend=f"give a file, such as {out / 'report.html'}")
+        raise BadInput(
+            f"{out} is a folder", where="--out", mend=f"give a file, such as {out / 'report.html'}"
+        )
     try:
         return write_report(directory, out)
     except StoreError as error:
