@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Context, node and type of the socket adapters, and the thread that accepts connections and serves listeners.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "epoll_set.hpp"
+#include "floor.hpp"
+
+namespace lagometer::sockets {
+
+/// What this library's transport can do; each adapter defines its own.
+extern const floor::Abilities abilities;
+
+/// A socket's buffers, as the kernel reports them: what was asked for is doubled, and clamped for those without rights.
+struct BufferSizes {
+  int send_bytes = 0;
+  int receive_bytes = 0;
+};
+
+class Context {
+ public:
+  explicit Context(const lagometer_context_config& config);
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+  ~Context();
+  void enable() noexcept {}
+
+  [[nodiscard]] const std::filesystem::path& folder() const noexcept { return folder_; }
+  [[nodiscard]] std::filesystem::path topic_folder(std::string_view topic) const;
+
+  /// Gives a new socket the buffers of this profile; returns what the kernel's default was.
+  BufferSizes size_buffers(int socket) const;
+
+  /// What the context's thread waits on; the first call starts the thread.
+  std::shared_ptr<EpollSet> served_set();
+
+ private:
+  void serve() noexcept;
+
+  std::string name_;
+  std::filesystem::path folder_;
+  int buffer_bytes_ = 0;  // 0: the kernel's default
+  std::mutex start_mutex_;
+  std::shared_ptr<EpollSet> set_;
+  std::thread thread_;
+};
+
+class Node {
+ public:
+  Node(Context& owner, std::string_view) noexcept : context(owner) {}
+  Context& context;
+};
+
+class Type {
+ public:
+  Type(Context&, const lagometer_type_config& config) : payload(abilities, config) {}
+  floor::PayloadType payload;
+};
+
+inline floor::Endpoint parse_endpoint(const lagometer_endpoint_config& config) {
+  return {abilities, reinterpret_cast<const Type*>(config.type)->payload, config};
+}
+
+BufferSizes buffer_sizes(int socket) noexcept;
+/// The JSON that describe() gives for an endpoint with such a socket.
+std::string describe_socket(BufferSizes now, BufferSizes vendor_default, bool is_reader);
+/// The JSON that probe() gives.
+std::string probe_socket();
+
+}  // namespace lagometer::sockets

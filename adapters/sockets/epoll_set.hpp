@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one thread waits on: the sockets of some readers, and a trigger.
+#pragma once
+
+#include <sys/epoll.h>
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "callback_slots.hpp"
+#include "descriptor.hpp"
+
+namespace lagometer::sockets {
+
+/// A reader as those who wait for its sockets see it. A tag says which of its sockets is meant.
+class Source {
+ public:
+  /// The listening socket of a stream reader.
+  static constexpr uint32_t door = 0xFFFF'FFFF;
+
+  /// A socket can be read (or, the door, be accepted from). [thread: the waiting one]
+  virtual void readable(uint32_t tag) noexcept = 0;
+  /// Calls the listener if a socket was readable. [thread: the context's]
+  virtual void deliver(int64_t woken_ns, uint32_t cpu) noexcept = 0;
+  /// Whether a message lies in a buffer of its own, where the kernel does not know of it.
+  [[nodiscard]] virtual bool buffered() const noexcept = 0;
+
+ protected:
+  Source() = default;
+  Source(const Source&) = default;
+  Source& operator=(const Source&) = default;
+  ~Source() = default;
+};
+
+using Events = std::array<epoll_event, 64>;
+
+/// Shared by its waiting thread and the readers in it, which may outlive whoever waits.
+class EpollSet {
+ public:
+  /// The data of the event that the trigger makes.
+  static constexpr uint64_t triggered = ~uint64_t{0};
+
+  EpollSet();
+
+  /// A reader joins; the slot it gets goes with every socket that it watches. Leaving waits until it is served no more.
+  uint32_t join(Source& source) { return sources_.add(source); }
+  void leave(uint32_t slot) noexcept { sources_.remove(slot); }
+  void watch(int socket, uint32_t slot, uint32_t tag);
+  void forget(int socket) noexcept;
+
+  /// What happened until host time `until_ns`; empty: nothing, or an interruption.
+  std::span<epoll_event> wait(Events& events, int64_t until_ns) noexcept;
+  /// Ends one wait, present or next. [thread: any]
+  void trigger() noexcept;
+  void clear_trigger() noexcept;
+
+  [[nodiscard]] bool anything_buffered() noexcept;
+  template <typename Function>
+  void serve(const epoll_event& event, Function&& function) noexcept {
+    sources_.serve(static_cast<uint32_t>(event.data.u64 >> 32U),
+                   [&](Source& source) noexcept { function(source, static_cast<uint32_t>(event.data.u64)); });
+  }
+
+ private:
+  CallbackSlots<Source, 256> sources_;
+  Descriptor epoll_;
+  Descriptor trigger_;
+};
+
+}  // namespace lagometer::sockets
