@@ -18,6 +18,10 @@ from lagometer.cli.common import print_json
 from lagometer.errors import BadInput, CannotStore, Internal, Interrupted, LagometerError
 
 PROGRAM = "lagometer"
+EXIT_CODES = (
+    "Exit codes: 0 all valid · 2 bad input · 3 some trials failed · 4 nothing runnable · 5 cannot store · "
+    "6 set-up missing · 7 a defect of lagometer · 130 interrupted"
+)
 
 
 app = typer.Typer(
@@ -26,7 +30,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode="rich",
     help="Measure the end-to-end latency of modular robot software over publish/subscribe middleware.",
-    epilog="Example: lagometer run studies/tiny.yaml --out out/tiny",
+    epilog="Example: lagometer run studies/tiny.yaml --out out/tiny\n\n" + EXIT_CODES,
 )
 for name, module in (
     ("adapters", adapters),

@@ -7,12 +7,15 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from lagometer.errors import BadInput
 from lagometer.study.graph import Graph, Node, Rule, Stream
 from lagometer.study.values import nearest
 from lagometer.study.workload_file import load_workload
 from lagometer.units import UnitError
 
 NODES_MAX = 1000
+
+_FAMILY = re.compile(r"(pipeline|fanout|fanin)-([1-9][0-9]{0,5})")
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 # In a checkout the folder lies beside the package; `pip install` puts it inside.
@@ -31,12 +34,12 @@ def find_workload(text: str, folder: Path) -> Graph:
     if "/" in text or text.endswith((".yaml", ".yml")):
         for path in (folder / text, Path(text)):
             if path.is_file():
-                return load_workload(path)
+                return _from_file(path)
         raise UnitError(f"the workload file '{text}' is neither in {folder} nor in the working directory")
     folders = (folder / "workloads", folder.parent / "workloads", *SHIPPED_FOLDERS)
     for candidate in folders:
         if (candidate / f"{text}.yaml").is_file():
-            return load_workload(candidate / f"{text}.yaml")
+            return _from_file(candidate / f"{text}.yaml")
     known = {path.stem for candidate in folders if candidate.is_dir() for path in candidate.glob("*.yaml")}
     raise UnitError(f"unknown workload '{text}'; {nearest(text, _examples(text) + sorted(known))}")
 
@@ -46,7 +49,7 @@ def built_in_workload(text: str) -> Graph | None:
     of range."""
     if text == "pingpong":
         return _pingpong()
-    match = re.fullmatch(r"(pipeline|fanout|fanin)-([1-9][0-9]{0,5})", text)
+    match = _FAMILY.fullmatch(text)
     if match is None:
         return None
     kind, size = match[1], int(match[2])
@@ -54,6 +57,14 @@ def built_in_workload(text: str) -> Graph | None:
     if not smallest <= size <= NODES_MAX:
         raise UnitError(f"the size in '{text}' is not between {smallest} and {NODES_MAX}")
     return build(text, size)
+
+
+def _from_file(path: Path) -> Graph:
+    """A file's graph; it may not bear a built-in's name, since results of the two would look alike."""
+    graph = load_workload(path)
+    if graph.name == "pingpong" or _FAMILY.fullmatch(graph.name):
+        raise BadInput(f"the name '{graph.name}' is a built-in workload's", f"{path}: name", "choose another")
+    return graph
 
 
 def _pingpong() -> Graph:

@@ -13,6 +13,7 @@ import pytest
 from study_adapters import write_adapters
 
 from lagometer import __version__
+from lagometer.errors import LagometerError
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TINY = str(REPOSITORY / "studies" / "tiny.yaml")
@@ -44,6 +45,8 @@ def test_help_and_version(folder: Path) -> None:
         assert of_command.returncode == 0
         assert "Example: lagometer" in of_command.stdout
         assert "--json" in of_command.stdout
+    for error in LagometerError.__subclasses__():
+        assert f" {error.exit_code} " in help_text.stdout
     assert lagometer(folder, "--version").stdout == f"lagometer {__version__}\n"
 
 

@@ -170,6 +170,13 @@ def test_what_is_wrong_in_a_file_is_named(tmp_path: Path, text: str, said: str) 
     assert said in str(caught.value)
 
 
+@pytest.mark.parametrize("name", ["pingpong", "pipeline-3"])
+def test_a_file_may_not_bear_the_name_of_a_built_in(tmp_path: Path, name: str) -> None:
+    (tmp_path / "mine.yaml").write_text(f"name: {name}\n" + SOURCE + "  t: {trigger: any, subscribes: [a]}\n")
+    with pytest.raises(BadInput, match="built-in"):
+        find_workload("mine.yaml", tmp_path)
+
+
 def test_a_deep_graph_is_no_trouble(tmp_path: Path) -> None:
     lines = ["nodes:", "  n0: {trigger: timer, publishes: [t0]}"]
     lines += [f"  n{i}: {{trigger: any, subscribes: [t{i - 1}], publishes: [t{i}]}}" for i in range(1, 900)]
