@@ -25,7 +25,7 @@ MARKS = {
 WORST_FIRST = ("fail", "warn", "unknown", "ok")
 
 
-def command(as_json: JsonFlag = False) -> None:
+def command(json: JsonFlag = False) -> None:
     """Check what on this machine spoils a measurement, and say how to mend it.
 
     Nothing is changed. Exit code 0, whatever is found: a spoilt machine can be measured, too.
@@ -37,7 +37,7 @@ def command(as_json: JsonFlag = False) -> None:
     from lagometer.store.environment import collect
 
     findings = examine(collect())
-    if as_json:
+    if json:
         counts = {verdict: sum(f.verdict == verdict for f in findings) for verdict in WORST_FIRST}
         print_json({"checks": [asdict(finding) for finding in findings], **counts})
         return

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lagometer.store.reader import Campaign
 
 Row = dict[str, Any]
-NARROW_COLUMNS = 100
+WIDEST_COLUMNS = 1000
 UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"))
 EdgeGlob = Annotated[
     str | None,
@@ -110,10 +110,7 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     console.print(f"[bold]{escape(campaign.name)}[/]" + ("" if state == "finished" else f" ({state})"))
     valid = [row for row in rows if row["valid"]]
     if valid:
-        # A terminal's width is the limit there; elsewhere nothing is cut.
-        needed = console.measure(_wide(valid)).maximum
-        narrow = console.is_terminal and needed > console.width
-        console.print(_stacked(valid) if narrow else _wide(valid), soft_wrap=not narrow)
+        _print_table(valid, console)
     elif not rows:
         console.print("no finished trial")
     _render_warnings(valid, console)
@@ -125,8 +122,24 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
             console.print(f"  {escape(item.get('cell', ''))}: [dim]{escape(item.get('reason', ''))}[/]")
 
 
+def _print_table(rows: list[Row], console: Console) -> None:
+    """As wide as it is in a file or a pipe; in a terminal that is narrower, cell by cell."""
+    from rich.measure import Measurement
+
+    wide = _wide(rows)
+    options = console.options.update(width=WIDEST_COLUMNS)
+    needed = Measurement.get(console, options, wide).maximum
+    if console.is_terminal and needed > console.width:
+        console.print(_stacked(rows))
+        return
+    before = console.width
+    console.width = max(before, needed)
+    console.print(wide)
+    console.width = before
+
+
 def _render_failed(rows: list[Row], console: Console) -> None:
-    """The trials that are not valid, each once, with the reasons; what they measured is not shown as a result."""
+    """The trials that are not valid, each once, with the reasons; their figures are not shown."""
     from rich.markup import escape
 
     failed = {(row["cell"], row["trial"]): list(row["reasons"] or []) for row in rows if not row["valid"]}
@@ -197,7 +210,8 @@ def _stacked(rows: list[Row]) -> Table:
         trial = f" #{row['trial']}" if row["trial"] else ""
         edge = "" if row["edge"] == "end-to-end" else f" {row['edge']}"
         shown = figures(row)
-        text = "  ".join(f"[dim]{name}[/] {shown[name]}" for name in names)
+        # A figure and its unit stay on one line.
+        text = "  ".join(f"[dim]{name}[/] {shown[name]}".replace(" ", "\u00a0") for name in names)
         grid.add_row(f"[bold]{escape(row['cell'] + trial + edge)}[/]\n  {text}")
     return grid
 

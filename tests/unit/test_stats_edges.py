@@ -13,7 +13,14 @@ from lagometer.stats.edges import samples
 from lagometer.store import format as form
 from lagometer.store import records as rec
 from lagometer.store.errors import RecordsError
-from tests.fixtures.small_trial import DRAIN_END_NS, MEASURE_BEGIN_NS, MEASURE_END_NS, SmallTrial, pipeline
+from tests.fixtures.small_trial import (
+    DRAIN_END_NS,
+    MEASURE_BEGIN_NS,
+    MEASURE_END_NS,
+    SmallTrial,
+    fused,
+    pipeline,
+)
 
 T = MEASURE_BEGIN_NS
 
@@ -135,23 +142,6 @@ def test_a_fan_out_has_a_row_for_each_sink_that_a_root_should_reach() -> None:
     frame = samples(trial.lanes(), trial.facts({0}, {"left", "right"})).filter(pl.col("edge") == "end-to-end")
     found = frame.select("sequence", pl.col("outcome").cast(pl.String())).sort("sequence", "outcome").rows()
     assert found == [(0, "delivered")] * 2 + [(1, "delivered"), (1, "lost")] + [(2, "delivered")] * 2
-
-
-def fused() -> SmallTrial:
-    """camera (0) and lidar (1) go to fusion, which fires when it has both; every second message of lidar is not used."""
-    trial = SmallTrial()
-    camera = trial.edge(0, "camera", "fusion")
-    lidar = trial.edge(1, "lidar", "fusion", reader=1)
-    result = trial.edge(2, "fusion", "sink")
-    for number in range(4):
-        trial.send(1, number, T + 1_000 * number)
-        trial.take(lidar, number, T + 1_000 * number + 100)
-    for number in range(2):
-        trial.send(0, number, T + 2_000 * number + 1_200)
-        trial.take(camera, number, T + 2_000 * number + 1_300)
-        trial.send(2, number, T + 2_000 * number + 1_400, causes=((0, number), (1, 2 * number + 1)))
-        trial.take(result, number, T + 2_000 * number + 1_500)
-    return trial
 
 
 def test_all_causes_are_kept_and_chains_follow_the_first() -> None:

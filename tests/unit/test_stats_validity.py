@@ -74,7 +74,7 @@ def test_what_was_rejected_was_offered() -> None:
         row["status"] = 1
     taken = [row for row in trial.received_rows[(1, 0)] if row["sequence"] % 2]
     trial.received_rows[(1, 0)] = taken
-    valid, reasons, warnings = judged(trial, period_ns=20_000)
+    _, reasons, warnings = judged(trial, period_ns=20_000)
     assert "rate-missed" not in reasons and "rejected" in warnings
 
 
