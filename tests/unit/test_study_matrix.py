@@ -22,7 +22,7 @@ STUDIES = Path(__file__).resolve().parents[2] / "studies"
 CPUS = (0, 1)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def adapters(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Adapter]:
     return write_adapters(tmp_path_factory.mktemp("adapters"))
 
