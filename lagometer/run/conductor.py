@@ -300,7 +300,8 @@ class _Trial:
         each = self._conversations[index]
         self._exited[index] = how = _exit_text(notice)
         if each.failed is None and not (each.bye and notice.get("code") == 0):
-            self._fail(f"worker-died: {each.name} {how} in phase {self._phase_now()}")
+            phase = "tear-down" if each.done is not None else self._phase_now()
+            self._fail(f"worker-died: {each.name} {how} in phase {phase}")
 
     # --- small things ---
 

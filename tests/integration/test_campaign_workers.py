@@ -57,8 +57,10 @@ def test_a_worker_that_is_no_program_is_said(tmp_path: Path) -> None:
     arguments = ("run", str(study), "--out", str(out), "--no-report")
     code, _, errors = lagometer(tmp_path, *arguments, environment={"LAGOMETER_WORKER": str(text)})
     assert code == 3, errors
-    log = next(out.glob("samples/**/0.log")).read_text()
-    assert "can't start" in log
+    assert journal(out)[0]["reasons"][0].startswith(
+        "worker-died: source exited with code 127 in phase create"
+    )
+    assert "not found" in next(out.glob("samples/**/0.log")).read_text()
     assert lagometer(tmp_path, *arguments, environment={"LAGOMETER_WORKER": str(tmp_path)})[0] in (3, 6)
     assert lagometer(tmp_path, *arguments, environment={"LAGOMETER_WORKER": "/nowhere"})[0] == 6
     assert lagometer(tmp_path, *arguments, environment={"LAGOMETER_SUPERVISOR": str(text)})[0] == 3

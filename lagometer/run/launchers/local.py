@@ -52,7 +52,7 @@ class LocalLauncher:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                pass_fds=theirs,
+                pass_fds=[*theirs, *self._records],
                 start_new_session=True,  # a Ctrl-C on the terminal is ours to handle, not the workers'
             )
         except OSError as error:
@@ -60,8 +60,7 @@ class LocalLauncher:
             raise LaunchError(f"{self._supervisor_path} can't be started: {error.strerror}") from error
         finally:
             for descriptor in theirs:
-                if descriptor not in self._records:
-                    os.close(descriptor)
+                os.close(descriptor)
         self._send_specification(json.dumps(specification).encode() + b"\n")
         return tuple(self._pipes)
 
@@ -121,7 +120,7 @@ class LocalLauncher:
         records = os.memfd_create("lagometer-records", os.MFD_CLOEXEC)
         self._pipes.append(Pipes(stdin, stdout, stderr))
         self._records.append(records)
-        theirs += [stdin_child, stdout_child, stderr_child, records]
+        theirs += [stdin_child, stdout_child, stderr_child]
         for descriptor in (stdin, stdout, stderr):
             os.set_blocking(descriptor, False)
         with contextlib.suppress(OSError):  # over the user's limit on pipe memory: slower, not wrong
