@@ -26,6 +26,7 @@ REASONS = {
     "records-inconsistent": "a message was taken that nobody recorded sending",
     "clock-inconsistent": "a message was taken before it was published",
     # found by the conductor
+    "launch-failed": "the trial's processes could not be started",
     "endpoints-missing": "a reader did not get a probe from every publisher that it expects",
     "worker-died": "a worker ended before it had handed over its records",
     "worker-hung": "a worker stopped answering",

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +17,8 @@ from lagometer.stats.validity import REASONS, WARNINGS
 from lagometer.store.facts import TrialFacts
 from tests.fixtures.small_trial import MEASURE_BEGIN_NS, SmallTrial, pipeline
 
-METHODOLOGY = Path(__file__).parents[2] / "docs" / "METHODOLOGY.md"
+ROOT = Path(__file__).parents[2]
+METHODOLOGY = ROOT / "docs" / "METHODOLOGY.md"
 
 
 def verdict(trial: SmallTrial, facts: TrialFacts) -> tuple[bool, set[str], set[str]]:
@@ -126,6 +128,19 @@ def test_what_the_conductor_found_comes_first_and_nothing_is_blamed_on_a_trial_t
 @pytest.mark.parametrize("word", [*REASONS, *WARNINGS, *CHECKS])
 def test_every_code_word_is_documented(word: str) -> None:
     assert f"`{word}`" in METHODOLOGY.read_text(encoding="utf-8")
+
+
+def test_the_reasons_of_the_conductor_and_of_workers_are_known() -> None:
+    said = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "lagometer" / "run").rglob("*.py"))
+    protocol = (ROOT / "docs" / "PROTOCOL.md").read_text(encoding="utf-8")
+    listed = re.search(r"^Reasons: (.*)\.$", protocol, re.MULTILINE)
+    assert listed is not None
+    words = set(re.findall(r'f?"([a-z]+(?:-[a-z]+)+)): ', said)) | set(
+        re.findall(r"[a-z]+(?:-[a-z]+)*", listed[1])
+    )
+    assert {"worker-died", "launch-failed", "no-memory"} <= words & set(REASONS)
+    endings = ("-failed", "-died", "-hung", "-missing", "-error", "-full", "-refused")
+    assert {word for word in words if word.endswith(endings)} <= set(REASONS)
 
 
 def test_verdicts_are_the_same_for_every_row() -> None:
