@@ -135,9 +135,7 @@ def test_the_reasons_of_the_conductor_and_of_workers_are_known() -> None:
     protocol = (ROOT / "docs" / "PROTOCOL.md").read_text(encoding="utf-8")
     listed = re.search(r"^Reasons: (.*)\.$", protocol, re.MULTILINE)
     assert listed is not None
-    words = set(re.findall(r'f?"([a-z]+(?:-[a-z]+)+)): ', said)) | set(
-        re.findall(r"[a-z]+(?:-[a-z]+)*", listed[1])
-    )
+    words = {*re.findall(r'"([a-z]+(?:-[a-z]+)+): ', said), *re.findall(r"[a-z]+(?:-[a-z]+)*", listed[1])}
     assert {"worker-died", "launch-failed", "no-memory"} <= words & set(REASONS)
     endings = ("-failed", "-died", "-hung", "-missing", "-error", "-full", "-refused")
     assert {word for word in words if word.endswith(endings)} <= set(REASONS)
