@@ -109,9 +109,12 @@ class Worker {
     constexpr int64_t kProbeFirst_ns = 1'000'000;
     constexpr int64_t kProbeSlowest_ns = 50'000'000;
     constexpr int64_t kHeadStart_ns = 5'000'000;
+    // Nobody tells a standalone worker that its peers are matched as well, so it goes on being heard for a while.
+    constexpr int64_t kStandaloneGrace_ns = 500'000'000;
     const int64_t begin_ns = now_ns();
     int64_t interval_ns = kProbeFirst_ns;
     bool matched = false;
+    int64_t matched_ns = 0;
     for (;;) {
       session_->send_probes();
       check_failure();
@@ -121,8 +124,9 @@ class Worker {
         if (!matched && session_->missing().empty()) {
           matched = true;
           control_.send({{"event", "matched"}, {"elapsed_ns", now_ns() - begin_ns}});
-          if (plan_.standalone) return now_ns() + kHeadStart_ns;
+          matched_ns = now_ns();
         }
+        if (plan_.standalone && matched && now_ns() > matched_ns + kStandaloneGrace_ns) return now_ns() + kHeadStart_ns;
         // While it waits for its peers' probes it looks often; once matched, only the conductor's word matters.
         const int64_t until_ns = matched ? next_ns : std::min(next_ns, now_ns() + kProbeFirst_ns / 2);
         if (const auto command = control_.wait(until_ns)) {
