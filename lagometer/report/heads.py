@@ -167,24 +167,36 @@ def _paste(value: object) -> list[PasteFile]:
 
 
 def settings(manifest: Json) -> list[Settings]:
-    """Effective settings; cells in which an object had the same ones share an entry."""
-    entries: dict[str, tuple[Json, list[str]]] = {}
-    for cell, described in _items(manifest.get("settings")):
-        for each in described or []:
-            key = json.dumps(each, sort_keys=True, ensure_ascii=False)
-            _, held = entries.setdefault(key, (each, []))
-            if cell not in held:
-                held.append(cell)
-    return [
-        Settings(
-            adapter=str(each.get("adapter", "unknown")),
-            object=str(each.get("object", "unknown")),
-            cells=held,
-            settings=[_setting(name, entry) for name, entry in _items(each.get("settings"))],
-            paste=_paste(each.get("paste")),
+    """Effective settings, adapters in the order of the study's cells.
+
+    Cells in which an object had the same ones share an entry, and so do objects of one kind that agree.
+    """
+    held: dict[tuple[str, str, str], list[str]] = {}
+    for cell in cell_factors(manifest):
+        for each in (manifest.get("settings") or {}).get(cell) or []:
+            content = json.dumps(
+                [each.get("settings"), each.get("paste")], sort_keys=True, ensure_ascii=False
+            )
+            named = held.setdefault((str(each.get("adapter")), str(each.get("object")), content), [])
+            named += [cell] if cell not in named else []
+    merged: dict[tuple[str, str, str, tuple[str, ...]], list[str]] = {}
+    for (adapter, described, content), cell_names in held.items():
+        kind, _, name = described.partition(" ")
+        merged.setdefault((adapter, kind, content, tuple(cell_names)), []).append(name)
+    entries = []
+    for (adapter, kind, content, cells_held), names in merged.items():
+        effective, paste = json.loads(content)
+        entries.append(
+            Settings(
+                adapter=adapter,
+                object=" ".join([kind, ", ".join(name for name in names if name)]).strip(),
+                cells=list(cells_held),
+                settings=[_setting(name, entry) for name, entry in _items(effective)],
+                paste=_paste(paste),
+            )
         )
-        for each, held in entries.values()
-    ]
+    places = {entry.adapter: place for place, entry in reversed(list(enumerate(entries)))}
+    return sorted(entries, key=lambda entry: (places[entry.adapter], entry.object.split(" ")[0]))
 
 
 def _fact(section: str, name: str, value: object) -> Fact:

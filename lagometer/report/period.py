@@ -13,6 +13,8 @@ _MESSAGES_MIN = 256
 _REPETITIONS_MIN = 5
 _NEIGHBOURS = 20
 _P_VALUE_MAX = 1e-6
+_SHARE_MIN = 0.03
+_MESSAGES_PER_PERIOD_MIN = 4
 
 
 def _background(power: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -32,7 +34,7 @@ def find_period(latency_ns: npt.NDArray[np.int64], spacing_ns: float) -> Period 
     Under noise a line's power over the level around it is exponentially distributed; over `m` lines the
     chance of one as high is at most m·exp(-ratio) (Bonferroni). A repetition that sends harmonics is named
     by its lowest strong line. `spacing_ns` is the time between messages; a period that fits fewer than 5
-    times is not looked for.
+    times, spans fewer than 4 messages or explains less than 3 % of the variance is not reported.
     """
     count = len(latency_ns)
     if count < _MESSAGES_MIN or spacing_ns <= 0:
@@ -44,11 +46,12 @@ def find_period(latency_ns: npt.NDArray[np.int64], spacing_ns: float) -> Period 
     if total <= 0:
         return None
     power = np.abs(np.fft.rfft(values)) ** 2 / count
-    lines = power[_REPETITIONS_MIN:]
+    lines = power[_REPETITIONS_MIN : count // _MESSAGES_PER_PERIOD_MIN + 1]
     background = _background(lines)
     ratio = lines / np.maximum(background, np.finfo(float).tiny)
     p_values = np.minimum(1.0, len(lines) * np.exp(-np.minimum(ratio, 700)))
-    strong = np.flatnonzero(p_values < _P_VALUE_MAX)
+    shares = 2 * lines / total
+    strong = np.flatnonzero((p_values < _P_VALUE_MAX) & (shares >= _SHARE_MIN))
     if len(strong) == 0:
         return None
     # A train of spikes has harmonics as high as its first line: take the lowest of about the same power.
@@ -57,5 +60,5 @@ def find_period(latency_ns: npt.NDArray[np.int64], spacing_ns: float) -> Period 
     return Period(
         period_ns=round(spacing_ns * count / (line + _REPETITIONS_MIN)),
         p_value=max(float(p_values[line]), 1e-300),
-        share_of_variance=round(min(1.0, 2 * float(lines[line]) / total), 4),
+        share_of_variance=round(min(1.0, float(shares[line])), 4),
     )

@@ -44,6 +44,9 @@ def plain_text(value: object) -> str | None:
         return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:g}"
-    if isinstance(value, list) and all(not isinstance(each, (dict, list)) for each in value):
-        return ", ".join(plain_text(each) or "unknown" for each in value) or "none"
+    if isinstance(value, list):
+        flat = all(not isinstance(each, (dict, list)) for each in value)
+        return (", " if flat else "; ").join(plain_text(each) or "unknown" for each in value) or "none"
+    if isinstance(value, dict) and all(not isinstance(each, (dict, list)) for each in value.values()):
+        return ", ".join(f"{key} {plain_text(each) or 'unknown'}" for key, each in value.items()) or "none"
     return json.dumps(value, ensure_ascii=False)

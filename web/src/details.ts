@@ -3,7 +3,7 @@
 
 import type { Fact, Report, Settings } from "./data";
 import { element, section, type Child } from "./dom";
-import { ABSENT, countText, dateText } from "./format";
+import { ABSENT, countText, dateText, factorLabel } from "./format";
 
 function verdict(value: string, label: string, kind = ""): HTMLElement {
   return element("div", { class: `verdict ${kind}` }, element("dd", {}, value), element("dt", {}, label));
@@ -12,7 +12,10 @@ function verdict(value: string, label: string, kind = ""): HTMLElement {
 export function headLine(report: Report, themeButton: HTMLElement): HTMLElement {
   const { campaign, counts } = report;
   const state = campaign.state === "finished" ? null : element("strong", { class: "state" }, `campaign ${campaign.state}`);
-  const versions = Object.entries(campaign.versions).map(([name, version]) => `${name} ${version}`);
+  // The version of a bare transport is the kernel's: it stands under the machine.
+  const bare = new Set(report.cells.filter((cell) => cell.bare).map((cell) => cell.adapter));
+  const named = Object.entries(campaign.versions).filter(([name]) => !bare.has(name));
+  const versions = named.map(([name, version]) => `${name} ${version}`);
   const made = [dateText(campaign.created), `lagometer ${campaign.lagometer_version}`, ...versions];
   if (campaign.seed !== null) made.push(`seed ${String(campaign.seed)}`);
   return element(
@@ -82,47 +85,60 @@ function copyButton(text: string): HTMLElement {
   return button;
 }
 
-function settingsOf(settings: Settings, all: number): HTMLElement {
-  const changed = settings.settings.filter((each) => each.changed);
-  const rows = changed.map((each) =>
-    element("tr", {}, element("th", { scope: "row" }, each.name), element("td", {}, each.value), element("td", {}, each.default ?? ABSENT)),
-  );
-  const same = settings.settings.length - changed.length;
-  const held = settings.cells.length === all ? "in all of its cells" : `in ${String(settings.cells.length)} of its cells`;
-  const difference: Child =
-    rows.length === 0
-      ? element("p", { class: "quiet" }, "As the vendor ships it.")
-      : element(
-          "div",
-          { class: "scroll", tabindex: "0", role: "region", "aria-label": "Settings that differ" },
-          element(
-            "table",
-            {},
-            element("thead", {}, element("tr", {}, ...["setting", "here", "vendor's default"].map((head) => element("th", { scope: "col" }, head)))),
-            element("tbody", {}, ...rows),
-          ),
-        );
+/** Which cells held these settings: the values of the factors by which they differ from the adapter's other cells. */
+function where(report: Report, settings: Settings): string {
+  const held = new Set(settings.cells);
+  const adapters = new Set(report.settings.filter((each) => each.adapter === settings.adapter).flatMap((each) => each.cells));
+  const all = report.cells.filter((cell) => adapters.has(cell.id));
+  const mine = all.filter((cell) => held.has(cell.id));
+  const parts = report.factors.flatMap(({ name }) => {
+    const values = [...new Set(mine.map((cell) => cell.factors[name] ?? ""))];
+    const possible = new Set(all.map((cell) => cell.factors[name] ?? ""));
+    return values.length === possible.size ? [] : [`${factorLabel(name)} ${values.join(" or ")}`];
+  });
+  return parts.length === 0 ? `${String(mine.length)} of ${String(all.length)} cells` : parts.join(", ");
+}
+
+function differences(settings: Settings): Child {
+  const rows = settings.settings
+    .filter((each) => each.changed)
+    .map((each) =>
+      element("tr", {}, element("th", { scope: "row" }, each.name), element("td", {}, each.value), element("td", {}, each.default ?? ABSENT)),
+    );
+  if (rows.length === 0) return null;
+  const heads = ["setting", "here", "vendor's default"].map((head) => element("th", { scope: "col" }, head));
+  const table = element("table", {}, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
+  return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Settings that differ" }, table);
+}
+
+function settingsOf(report: Report, settings: Settings): HTMLElement {
+  const changed = settings.settings.filter((each) => each.changed).length;
   const paste = settings.paste.map((file) =>
     element("figure", {}, element("figcaption", {}, element("code", {}, file.file), copyButton(file.text)), element("pre", { tabindex: "0" }, file.text)),
   );
+  const said = [where(report, settings), `${String(changed)} ${changed === 1 ? "setting differs" : "settings differ"}`];
   return element(
-    "article",
-    {},
-    element("h3", {}, `${settings.adapter}: ${settings.object}`),
-    element("p", { class: "quiet" }, `${held}${same > 0 ? `; ${String(same)} further settings are at their defaults` : ""}`),
-    difference,
+    "details",
+    { class: "settings" },
+    element("summary", {}, element("strong", {}, settings.adapter), ` ${settings.object} `, element("span", { class: "quiet" }, said.join(" · "))),
+    differences(settings),
     ...paste,
-    settings.cells.length === all
-      ? null
-      : element("details", {}, element("summary", {}, "which cells"), element("ul", { class: "cells" }, ...settings.cells.map((cell) => element("li", {}, element("code", {}, cell))))),
+    element(
+      "details",
+      {},
+      element("summary", {}, `in ${String(settings.cells.length)} ${settings.cells.length === 1 ? "cell" : "cells"}`),
+      element("ul", { class: "cells" }, ...settings.cells.map((cell) => element("li", {}, element("code", {}, cell)))),
+    ),
   );
 }
 
-/** Objects that are all as the vendor ships them, one line an adapter. */
+/** An adapter without a difference to show; that it described nothing is not the same as that nothing differs. */
 function unchanged(report: Report, adapter: string): HTMLElement {
-  const plain = report.settings.filter((each) => each.adapter === adapter && !speaks(each));
-  const objects = [...new Set(plain.map((each) => each.object))].join(", ");
-  return element("p", { class: "quiet" }, element("strong", {}, adapter), `: as the vendor ships it (${objects}).`);
+  const own = report.settings.filter((each) => each.adapter === adapter);
+  const objects = [...new Set(own.map((each) => each.object))].join(", ");
+  const known = own.reduce((sum, each) => sum + each.settings.length, 0);
+  const said = known === 0 ? "reported no settings that differ from the vendor's" : `${String(known)} settings, all at the vendor's defaults`;
+  return element("p", { class: "quiet" }, element("strong", {}, adapter), `: ${said} (${objects}).`);
 }
 
 function speaks(settings: Settings): boolean {
@@ -130,10 +146,9 @@ function speaks(settings: Settings): boolean {
 }
 
 export function settingsSection(report: Report): HTMLElement {
-  const cellsOf = (adapter: string): number =>
-    new Set(report.settings.filter((each) => each.adapter === adapter).flatMap((each) => each.cells)).size;
-  const quiet = new Set(report.settings.filter((each) => !speaks(each)).map((each) => each.adapter));
-  const parts = report.settings.filter(speaks).map((each) => settingsOf(each, cellsOf(each.adapter)));
+  const loud = new Set(report.settings.filter(speaks).map((each) => each.adapter));
+  const quiet = new Set(report.settings.map((each) => each.adapter).filter((adapter) => !loud.has(adapter)));
+  const parts = report.settings.filter(speaks).map((each) => settingsOf(report, each));
   parts.push(...[...quiet].map((adapter) => unchanged(report, adapter)));
   const none = element("p", { class: "quiet" }, "No adapter described its settings.");
   return section("settings", "Settings to paste", ...(parts.length > 0 ? parts : [none]));

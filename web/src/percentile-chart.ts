@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Percentile curves: what share of the messages arrived within which time, the tail stretched by nines.
 
-import { drawChart, logRange, type Chart, type TipLine } from "./chart";
+import type uPlot from "uplot";
+import { clipped, drawChart, logRange, type Chart, type TipLine } from "./chart";
 import type { Curve } from "./data";
 import { choice, element, numbers, section } from "./dom";
 import { ABSENT, countText, durationText, percentileText, sizeText } from "./format";
 import { key, payloadsOf, selectedCells } from "./model";
-import type { Look } from "./palette";
+import { drawMarker, type Look } from "./palette";
 import { adapterLooks, legend, type Context, type View } from "./view";
 
 interface Drawn {
@@ -39,6 +40,22 @@ function valueAt(curve: Curve, probability: number): number | null {
 }
 
 const TICKS = [0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999999];
+
+/** Markers at the quantiles that the axis names and at each curve's end, so that colour is not needed. */
+function drawMarkers(chart: uPlot, drawn: Drawn[]): void {
+  clipped(chart, (context, pixel) => {
+    for (const { curve, look } of drawn) {
+      context.fillStyle = context.strokeStyle = look.colour;
+      const ends = [...TICKS, curve.probabilities.at(-1) ?? 0];
+      for (const probability of new Set(ends)) {
+        const value = valueAt(curve, probability);
+        if (value === null) continue;
+        const x = chart.valToPos(nines(probability), "x", true);
+        drawMarker(context, look.marker, x, chart.valToPos(value, "y", true), 4 * pixel);
+      }
+    }
+  });
+}
 
 function draw(drawn: Drawn[], parent: HTMLElement, edge: string): Chart | null {
   if (drawn.length === 0) {
@@ -81,6 +98,9 @@ function draw(drawn: Drawn[], parent: HTMLElement, edge: string): Chart | null {
     },
     y: { scale: { distr: 3, log: 10, range: logRange(columns.flat().filter((each) => each !== null), 1.2) }, label: "latency" },
     tip,
+    overlay: (chart) => {
+      drawMarkers(chart, drawn);
+    },
     height: 360,
   });
 }

@@ -65,10 +65,13 @@ function drawMarks(chart: uPlot, series: Series): void {
       if (place > 0) return;
       context.fillStyle = colours.alarm;
       context.font = `${String(12 * pixel)}px system-ui, sans-serif`;
-      context.textBaseline = "middle";
-      const onLeft = x > chart.bbox.left + chart.bbox.width * 0.75;
-      context.textAlign = onLeft ? "right" : "left";
-      context.fillText(`slowest: ${durationText(slow.latency_ns)}`, x + (onLeft ? -9 : 9) * pixel, y);
+      const text = `slowest: ${durationText(slow.latency_ns)}`;
+      const right = x > chart.bbox.left + chart.bbox.width * 0.85;
+      const width = context.measureText(text).width;
+      const left = right ? x - width : Math.max(x - width / 2, chart.bbox.left + 4 * pixel);
+      context.textAlign = "left";
+      context.textBaseline = "bottom";
+      context.fillText(text, left, y - 8 * pixel);
     });
   });
 }
@@ -134,8 +137,8 @@ function draw(context: Context, series: Series, parent: HTMLElement): Chart {
       format: (value) => `${String(Number(value.toPrecision(4)))} s`,
       label: "sent, from the first measured message",
     },
-    // Room at the bottom for the strip of migrations.
-    y: { scale: { distr: 3, log: 10, range: [min * (min / max) ** 0.12, max] }, label: "latency" },
+    // Room for the strip of migrations at the foot, and for the slowest one's label at the top.
+    y: { scale: { distr: 3, log: 10, range: [min * (min / max) ** 0.12, max * (max / min) ** 0.07] }, label: "latency" },
     tip: (place) => tip(series, place),
     overlay: (chart) => {
       drawPoints(chart, series, colour);

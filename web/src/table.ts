@@ -211,7 +211,7 @@ export function tableView(): View {
       latest = context;
       const { state, change, model } = context;
       if (filter.value !== state.filter) filter.value = state.filter;
-      const several = model.trialRows.length > 0;
+      const several = model.report.cells.some((cell) => cell.trials.length > 1);
       checks.replaceChildren(
         check("All edges", state.allEdges, (allEdges) => { change({ allEdges }); }),
         model.facets.length > 0 ? check("All cells", state.allCells, (allCells) => { change({ allCells }); }) : "",
