@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The set-up of packages: names per distribution, waiting for another package manager, machines without rights."""
+"""The set-up of packages: names per distribution, the wait for other package managers, no rights."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PACKAGES = ROOT / "tools" / "packages"
 def os_release(identity: str, version: str = "", codename: str = "", like: str = "", base: str = "") -> str:
     """The text of an os-release file. base: UBUNTU_CODENAME."""
     return (
-        f'PRETTY_NAME="{identity.capitalize()} Linux {version or codename}"\nID={identity}\nID_LIKE="{like}"\n'
+        f'PRETTY_NAME="{identity.capitalize()} Linux {version}"\nID={identity}\nID_LIKE="{like}"\n'
         f'VERSION_ID="{version}"\nVERSION_CODENAME={codename}\nUBUNTU_CODENAME={base}\n'
     )
 
