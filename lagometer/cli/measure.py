@@ -85,10 +85,10 @@ def command(
     if out is not None:
         return _measure(mapping, out, json)
     with tempfile.TemporaryDirectory(prefix="lagometer-") as folder:
-        return _measure(mapping, Path(folder) / "campaign", json)
+        return _measure(mapping, Path(folder) / "campaign", json, kept=False)
 
 
-def _measure(mapping: dict[str, Any], directory: Path, as_json: bool) -> int:
+def _measure(mapping: dict[str, Any], directory: Path, as_json: bool, kept: bool = True) -> int:
     """Runs the one cell and prints its rows."""
     from lagometer.cli.run import carry_out, exit_code
     from lagometer.errors import Interrupted, NothingRunnable
@@ -113,5 +113,6 @@ def _measure(mapping: dict[str, Any], directory: Path, as_json: bool) -> int:
 
     from lagometer.store.reader import open_campaign
 
-    print_json({**asdict(campaign.tally), "rows": open_campaign(directory).cells.to_dicts()})
+    tally = {**asdict(campaign.tally), "dir": str(directory) if kept else None}
+    print_json({**tally, "rows": open_campaign(directory).cells.to_dicts()})
     return exit_code(campaign.tally)

@@ -79,6 +79,7 @@ class Running:
         command = [sys.executable, "-m", "lagometer.cli.main", *arguments]
         self.process: subprocess.Popen[bytes] = subprocess.Popen(command, env=variables, **streams)
         self.namespaces: set[str] = set()
+        self.noted_s = 0.0
 
     def events(self) -> list[dict[str, Any]]:
         """What the conductor wrote to its event log so far, whole lines only."""
@@ -110,6 +111,7 @@ class Running:
         """Remembers the namespaces that the marked processes are in and this one is not."""
         for pid in self.processes():
             self.namespaces |= namespaces_of(pid) - namespaces_of(os.getpid())
+        self.noted_s = time.clock_gettime(time.CLOCK_BOOTTIME)
 
     def nothing_left(self) -> bool:
         """Whether no process, no namespace and no folder in /dev/shm of it is left."""
@@ -117,9 +119,9 @@ class Running:
             return False
         if any(path.name.startswith(f"lagometer-{self.process.pid}-") for path in Path("/dev/shm").iterdir()):
             return False
-        return not any(
-            namespaces_of(int(e.name)) & self.namespaces for e in Path("/proc").iterdir() if e.name.isdigit()
-        )
+        pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+        # The kernel gives a namespace's number to the next one made: whoever came later is not ours.
+        return not any(namespaces_of(pid) & self.namespaces and started_s(pid) < self.noted_s for pid in pids)
 
     def end(self, seconds: float = WAIT_S) -> tuple[int, str, str]:
         """Waits for the end: exit code, standard output, standard error."""
@@ -157,6 +159,15 @@ def namespaces_of(pid: int) -> set[str]:
         with contextlib.suppress(OSError):
             found.add(str(Path(f"/proc/{pid}/ns/{kind}").readlink()))
     return found
+
+
+def started_s(pid: int) -> float:
+    """When a process started, in seconds since boot; infinity if it is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return float("inf")
+    return int(fields[19]) / os.sysconf("SC_CLK_TCK")
 
 
 def journal(directory: Path) -> list[dict[str, Any]]:
