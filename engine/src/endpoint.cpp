@@ -89,8 +89,8 @@ void Output::send_probe() {
   if (status < 0) failure_.raise("sending a probe");
 }
 
-Input::Input(const ReaderPlan& plan, const lagometer_adapter_table& table, TouchPlan touch, FailureFlag& failure)
-    : plan_(plan), table_(table), touch_(touch), failure_(failure), seen_(plan.streams.size()) {
+Input::Input(const ReaderPlan& plan, uint32_t index, const lagometer_adapter_table& table, TouchPlan touch, FailureFlag& failure)
+    : plan_(plan), index_(index), table_(table), touch_(touch), failure_(failure), seen_(plan.streams.size()) {
   for (lagometer_sample& sample : batch_) {
     sample.size = sizeof sample;
     sample.abi_version = LAGOMETER_ABI_VERSION;

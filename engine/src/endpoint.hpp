@@ -83,7 +83,8 @@ class Input {
  public:
   static constexpr uint32_t kBatch = 8;
 
-  Input(const ReaderPlan& plan, const lagometer_adapter_table& table, TouchPlan touch, FailureFlag& failure);
+  /// `index`: its place among the readers of its node.
+  Input(const ReaderPlan& plan, uint32_t index, const lagometer_adapter_table& table, TouchPlan touch, FailureFlag& failure);
 
   void attach(lagometer_reader* reader) noexcept { reader_ = reader; }
   void record_into(Lane<ReceivedRecord> received) noexcept { received_ = received; }
@@ -103,6 +104,7 @@ class Input {
   /// Streams that no probe came from yet. [thread: any]
   [[nodiscard]] std::vector<uint32_t> missing() const;
   [[nodiscard]] const ReaderPlan& plan() const noexcept { return plan_; }
+  [[nodiscard]] uint32_t index() const noexcept { return index_; }
   [[nodiscard]] const lagometer_adapter_table& table() const noexcept { return table_; }
   [[nodiscard]] lagometer_reader* handle() const noexcept { return reader_; }
   [[nodiscard]] uint64_t received() const noexcept { return received_count_; }
@@ -111,6 +113,7 @@ class Input {
 
  private:
   ReaderPlan plan_;
+  uint32_t index_;
   const lagometer_adapter_table& table_;
   TouchPlan touch_;
   FailureFlag& failure_;

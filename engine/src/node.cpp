@@ -76,11 +76,10 @@ void Node::handle(Input& input, const lagometer_sample& sample, const Envelope& 
   record.stream = envelope.stream;
   record.middleware_sequence = sample.middleware_sequence;
   const bool whole = input.read_payload(sample, envelope, record);
-  const auto index = static_cast<uint32_t>(&input - &inputs.front());
   if (whole) {
     const Cause cause{.stream = envelope.stream, .sequence = envelope.sequence};
     for (Rule& rule : rules_) {
-      const auto found = std::find(rule.plan.readers.begin(), rule.plan.readers.end(), index);
+      const auto found = std::find(rule.plan.readers.begin(), rule.plan.readers.end(), input.index());
       if (found != rule.plan.readers.end()) apply(rule, static_cast<size_t>(found - rule.plan.readers.begin()), cause, record);
     }
   }

@@ -162,7 +162,7 @@ void Session::create_node(const NodePlan& plan) {
   }
   for (const ReaderPlan& reader : plan.readers) {
     const lagometer_adapter_table& table = adapter_of(reader.context).table();
-    Input& input = node.inputs.emplace_back(reader, table, plan_.touch, failure_);
+    Input& input = node.inputs.emplace_back(reader, static_cast<uint32_t>(node.inputs.size()), table, plan_.touch, failure_);
     const lagometer_qos qos = to_c_qos(reader.qos);
     config.type = create_type(reader);
     config.topic = to_c(reader.topic);
