@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measuring neither allocates, locks nor writes: the guard build aborts if it does, and is seen to."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+from needs import FLOORS, MIDDLEWARE, adapter_library, need
+from plan_parts import MILLISECOND_NS, pipeline, plan
+from worker_support import Said, run_private
+
+ADAPTERS = (*FLOORS, *MIDDLEWARE)
+CALLED = {"malloc": "malloc", "mutex": "pthread_mutex_lock", "write": "write"}
+
+
+def guarded_run(guard_build: Path, adapter: str, fault: str | None = None) -> Said:
+    need("netns")
+    need(adapter)
+    library = adapter_library(adapter, guard_build)
+    abilities = json.loads((library.parent / "adapter.json").read_text())["abilities"]
+    dispatch = abilities["dispatch"][0]
+    qos = {"reliability": abilities["reliability"][-1], "history": "keep_last", "depth": 16}
+    nodes = pipeline(dispatch, period_ns=2 * MILLISECOND_NS, qos=qos)
+    environment = {"LAGOMETER_FAULT": fault} if fault else {}
+    (said,) = run_private(guard_build, [plan(library, "/dev/shm/lagometer", nodes)], environment=environment)
+    return said
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+def test_measuring_keeps_within_its_bounds(guard_build: Path, adapter: str) -> None:
+    said = guarded_run(guard_build, adapter)
+    assert said.code == 0, said.errors[-2000:] or said.events[-1]
+    assert said.names[-1] == "bye"
+
+
+@pytest.mark.parametrize("fault", CALLED)
+@pytest.mark.parametrize("adapter", ADAPTERS)
+def test_a_fault_in_the_stamping_path_aborts(guard_build: Path, adapter: str, fault: str) -> None:
+    said = guarded_run(guard_build, adapter, fault)
+    assert said.code == -signal.SIGABRT, (said.code, said.names, said.errors[-2000:])
+    assert f"lagometer guard: {CALLED[fault]} between warm-up and drain" in said.errors
+    assert said.names[-1] == "matched", "it was not measuring yet, or not any more"
+
+
+def test_the_ordinary_build_knows_no_faults(build: Path) -> None:
+    assert guarded_run(build, "null", "malloc").code == 0

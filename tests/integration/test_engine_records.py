@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A worker that is killed leaves its records in the memfd that it inherited."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+from needs import adapter_library, need
+from plan_parts import MILLISECOND_NS, any_message, node, plan, reader, timer, writer
+from worker_support import machine
+
+from lagometer.store.errors import RecordsError
+from lagometer.store.records import KIND_RECEIVED, KIND_SENT, Lane, decode
+
+WANTED = 200
+
+
+def lanes_of(descriptor: int) -> dict[int, Lane]:
+    """The lanes in a memfd by kind; nothing if the worker did not set it up yet."""
+    block = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
+    try:
+        return {lane.kind: lane for lane in decode(block)}
+    except RecordsError:
+        return {}
+
+
+def test_records_are_readable_after_kill_9(build: Path) -> None:
+    need("netns")
+    nodes = [
+        node("source", 0, [], [writer("t0", 0, capacity=5000)], [timer(MILLISECOND_NS)], "poll"),
+        node("sink", 1, [reader("t0", [0], capacity=5000)], [], [any_message()], "poll"),
+    ]
+    long = plan(
+        adapter_library("null", build), "/dev/shm/lagometer", nodes, measure_ns=60_000 * MILLISECOND_NS
+    )
+    with machine(build, 1) as private:
+        worker = private.workers[0]
+        worker.send(long)
+        worker.wait_for("matched")
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            lanes = lanes_of(worker.records)
+            if KIND_RECEIVED in lanes and len(lanes[KIND_RECEIVED].records) >= WANTED:
+                break
+            time.sleep(0.005)
+        # The worker's own number is of its private machine; from outside it is the supervisor's grandchild.
+        os.kill(grandchild(private.process.pid, 2), signal.SIGKILL)
+        (said,) = private.finish()
+        assert said.code == -signal.SIGKILL
+        assert "done" not in said.names
+        lanes = lanes_of(worker.records)
+    sent, received = lanes[KIND_SENT].records, lanes[KIND_RECEIVED].records
+    assert len(received) >= WANTED
+    assert 0 <= len(sent) - len(received) <= 2
+    assert (np.diff(sent["sequence"]) == 1).all()
+    assert (np.diff(sent["intended_ns"]) == MILLISECOND_NS).all()
+    both = slice(0, len(received))
+    assert (received["sequence"] == sent["sequence"][both]).all()
+    assert (received["taken_ns"] >= sent["publish_ns"][both]).all()
+
+
+def grandchild(pid: int, generations: int) -> int:
+    for _ in range(generations):
+        (text,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        pid = int(text)
+    return pid

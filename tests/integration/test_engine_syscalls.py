@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A busy-polling cell makes no system calls for a message: strace counts the same for ten times as many."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from needs import adapter_library, need
+from plan_parts import MILLISECOND_NS, pingpong, plan
+from worker_support import run_private
+
+from lagometer.store.records import KIND_RECEIVED
+
+DIFFERENCE_MAX = 200
+
+
+def calls(build: Path, folder: Path, messages: int) -> dict[str, int]:
+    """System calls of a whole worker, by name, that sends so many messages over shared memory and gets as
+    many replies."""
+    summary = folder / f"strace-{messages}"
+    nodes = pingpong("poll", messages)
+    library = adapter_library("shm", build)
+    text = plan(library, "/dev/shm/lagometer", nodes, measure_ns=8_000 * MILLISECOND_NS)
+    (said,) = run_private(build, [text], wrap=("strace", "-f", "-c", "-o", str(summary)))
+    assert said.code == 0, said.errors[-2000:]
+    assert len(said.lane(KIND_RECEIVED, 0, 0)) == messages, "the machine was too slow for the measure phase"
+    rows = re.findall(
+        r"^\s*[\d.]+\s+[\d.]+\s+\d+\s+(\d+)\s+(?:\d+\s+)?(\w+)$", summary.read_text(), re.MULTILINE
+    )
+    found = {name: int(count) for count, name in rows}
+    return {name: count for name, count in found.items() if name != "total"}
+
+
+def test_the_count_does_not_grow_with_the_messages(build: Path, tmp_path: Path) -> None:
+    need("netns")
+    need("strace")
+    few, many = calls(build, tmp_path, 10_000), calls(build, tmp_path, 100_000)
+    assert sum(few.values()) > 200, f"strace saw next to nothing: {few}"
+    assert abs(sum(many.values()) - sum(few.values())) <= DIFFERENCE_MAX, {
+        name: (few.get(name, 0), many.get(name, 0)) for name in few | many if few.get(name) != many.get(name)
+    }
