@@ -4,7 +4,8 @@
 - A file has at most 500 lines, a function at most 70. What exceeds that carries its reason where it is: a
   comment `long file: <reason>` among the first 30 lines, `long function: <reason>` above the function or in
   its first lines.
-- Adapters include of ours `lagometer/*.h` and `adapters/common/` alone; the engine nothing of adapters.
+- Adapters include of ours `lagometer/*.h` and what adapters share (`adapters/common/`, and other folders
+  without a sidecar) alone; the engine nothing of adapters.
 - Every function pointer of adapter.h has a contract tag; adapter.h has at most 400 lines, the template
   adapter 150, README 200.
 - Lock files name no host. Shell scripts parse. Every source file names its licence.
@@ -62,17 +63,22 @@ def braced_functions(text: str) -> Iterator[tuple[int, int]]:
     """First and last line of each outermost function of a C, C++ or TypeScript file."""
     code = TOKENS.sub(blank, text)
     code = re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", blank, code, flags=re.MULTILINE)
-    opened: list[tuple[bool, int]] = []
+    opened: list[tuple[bool | None, int]] = []  # is it a function? None: an initializer, part of a statement
     begin = 0
     for match in re.finditer(r"[{};]", code):
+        if match[0] == "{" and re.match(r"[\w>]", code[match.start() - 1 : match.start()]):
+            opened.append((None, 0))
+            continue
         if match[0] == "{":
             head = code[begin : match.start()]
             inside = any(function for function, _ in opened)
-            function = not inside and bool(HEAD.search(head)) and not CONTROL.match(head)
+            function: bool | None = not inside and bool(HEAD.search(head)) and not CONTROL.match(head)
             first = code.count("\n", 0, begin + len(head) - len(head.lstrip())) + 1
             opened.append((function, first))
         elif match[0] == "}" and opened:
             function, first = opened.pop()
+            if function is None:
+                continue
             if function:
                 yield first, code.count("\n", 0, match.start()) + 1
         begin = match.end()
@@ -110,7 +116,7 @@ def check_includes(path: Path, text: str) -> Iterator[str]:
             continue
         where, target = f"{name_of(path)}:{number}", match[2]
         if parts[0] == "adapters" and crosses_from_adapter(path, match[1] == '"', target):
-            yield f"{where}: includes {target}; an adapter sees lagometer/*.h, common/ and its own files"
+            yield f"{where}: includes {target}; an adapter sees lagometer/*.h, shared folders and its own"
         if parts[0] == "engine" and ("adapters/" in target or target == "binding.hpp"):
             yield f"{where}: includes {target}; the engine knows no adapter"
 
@@ -122,11 +128,21 @@ def crosses_from_adapter(path: Path, quoted: bool, target: str) -> bool:
     if not quoted:
         return False
     own = ROOT / "adapters" / path.relative_to(ROOT).parts[1]
-    for folder in (path.parent, own, ROOT / "adapters" / "common"):
+    allowed = [own, *shared_folders()]
+    for folder in (path.parent, *allowed):
         file = (folder / target).resolve()
         if file.exists():
-            return not (file.is_relative_to(own) or file.is_relative_to(ROOT / "adapters" / "common"))
+            return not any(file.is_relative_to(root) for root in allowed)
     return True
+
+
+def shared_folders() -> list[Path]:
+    """The folders beside the adapters that are none (no sidecar): what all, or a family of them, share."""
+    return [
+        path
+        for path in (ROOT / "adapters").iterdir()
+        if path.is_dir() and not (path / "adapter.json").exists()
+    ]
 
 
 def check_contracts(path: Path, text: str) -> Iterator[str]:
