@@ -14,25 +14,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 MARK = "LAGOMETER_TEST_MARK"
 WAIT_S = 30.0
-
-
-def require(name: str, available: bool, needs: str) -> None:
-    """Skips a test whose need is not met, or fails it where LAGOMETER_REQUIRE names the need."""
-    if available:
-        return
-    if name in os.environ.get("LAGOMETER_REQUIRE", "").split(","):
-        pytest.fail(f"LAGOMETER_REQUIRE names {name}, but: {needs}")
-    pytest.skip(f"skipped: {needs}")
-
-
-def require_namespaces() -> None:
-    made = subprocess.run(["unshare", "-n", "-m", "-i", "-p", "-f", "true"], capture_output=True)
-    unprivileged = subprocess.run(["unshare", "-Ur", "-n", "true"], capture_output=True)
-    require("netns", 0 in (made.returncode, unprivileged.returncode), "the right to make network namespaces")
 
 
 def wait_until(condition: Callable[[], Any], seconds: float = WAIT_S) -> Any:

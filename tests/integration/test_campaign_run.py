@@ -10,7 +10,8 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from campaign_support import journal, lagometer, require_namespaces, running, write_study
+from campaign_support import journal, lagometer, running, write_study
+from needs import need
 
 from lagometer.store.reader import open_campaign
 
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("namespaces")
 
 @pytest.fixture(scope="module")
 def namespaces() -> None:
-    require_namespaces()
+    need("netns")
 
 
 def test_a_campaign_stores_every_trial_and_says_so(tmp_path: Path) -> None:

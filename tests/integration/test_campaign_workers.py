@@ -6,7 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from campaign_support import journal, lagometer, require_namespaces, write_study
+from campaign_support import journal, lagometer, write_study
+from needs import need
 
 WORKER = Path(__file__).with_name("scripted_worker.py")
 
@@ -35,7 +36,7 @@ WORKER = Path(__file__).with_name("scripted_worker.py")
     ],
 )
 def test_a_worker_that_goes_wrong_fails_its_trial(tmp_path: Path, script: str, reason: str) -> None:
-    require_namespaces()
+    need("netns")
     study, out = write_study(tmp_path, trials=2), tmp_path / "out"
     environment = {"LAGOMETER_WORKER": str(WORKER), "LAGOMETER_TEST_SCRIPT": script}
     arguments = ("run", str(study), "--out", str(out), "--no-report")
@@ -49,7 +50,7 @@ def test_a_worker_that_goes_wrong_fails_its_trial(tmp_path: Path, script: str, r
 
 
 def test_a_worker_that_is_no_program_is_said(tmp_path: Path) -> None:
-    require_namespaces()
+    need("netns")
     text = tmp_path / "text"
     text.write_text("not a program")
     text.chmod(0o755)

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from campaign_support import journal, lagometer, require, require_namespaces, write_study
+from campaign_support import journal, lagometer, write_study
+from needs import need, require
 
 from lagometer.store.reader import open_campaign
 
@@ -35,7 +36,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_full_disk_ends_the_campaign_and_keeps_what_is_finished(
     tmp_path: Path, small_disk: Path, inside: str
 ) -> None:
-    require_namespaces()
+    need("netns")
     matrix = {"adapter": "shm", "workload": "pipeline-2", "rate": "5kHz", "payload": ["64B", "128B"]}
     study, out = write_study(tmp_path, trials=200, matrix=matrix), small_disk / inside
     code, _, errors = lagometer(tmp_path, "run", str(study), "--out", str(out), "--no-report")
@@ -56,7 +57,7 @@ def test_a_full_disk_ends_the_campaign_and_keeps_what_is_finished(
 
 
 def test_resuming_on_a_larger_disk_goes_on(tmp_path: Path, small_disk: Path) -> None:
-    require_namespaces()
+    need("netns")
     matrix = {"adapter": "shm", "workload": "pipeline-2", "rate": "5kHz"}
     study, out = write_study(tmp_path, trials=3, matrix=matrix), small_disk / "out"
     filler = small_disk / "filler"
@@ -71,7 +72,7 @@ def test_resuming_on_a_larger_disk_goes_on(tmp_path: Path, small_disk: Path) -> 
 
 
 def test_a_disk_that_may_not_be_written_is_said_at_once(tmp_path: Path, small_disk: Path) -> None:
-    require_namespaces()
+    need("netns")
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     out = small_disk / "out"
     code, _, errors = lagometer(tmp_path, "run", str(write_study(tmp_path)), "--out", str(out))

@@ -13,11 +13,11 @@ from campaign_support import (
     Running,
     journal,
     lagometer,
-    require_namespaces,
     running,
     wait_until,
     write_study,
 )
+from needs import need
 
 PHASES = ("create", "discover", "warm-up", "measure", "drain", "tear-down")
 ENDED_S = 3.0
@@ -60,7 +60,7 @@ def the_first_trial_is_kept(out: Path) -> None:
 def test_an_interrupted_campaign_keeps_what_is_finished(
     tmp_path: Path, phase: str, number: signal.Signals
 ) -> None:
-    require_namespaces()
+    need("netns")
     study, out = write_study(tmp_path, trials=30, warmup="200ms"), tmp_path / "out"
     with running(tmp_path, *arguments_of(study, out)) as run:
         reach(run, phase)
@@ -75,7 +75,7 @@ def test_an_interrupted_campaign_keeps_what_is_finished(
 
 @pytest.mark.parametrize("phase", PHASES)
 def test_a_killed_conductor_takes_everything_with_it(tmp_path: Path, phase: str) -> None:
-    require_namespaces()
+    need("netns")
     study, out = write_study(tmp_path, trials=30, warmup="200ms"), tmp_path / "out"
     with running(tmp_path, *arguments_of(study, out)) as run:
         reach(run, phase)
@@ -90,7 +90,7 @@ def test_a_killed_conductor_takes_everything_with_it(tmp_path: Path, phase: str)
 def test_a_worker_that_is_killed_or_stopped_fails_its_trial_alone(
     tmp_path: Path, phase: str, number: signal.Signals
 ) -> None:
-    require_namespaces()
+    need("netns")
     study, out = write_study(tmp_path, trials=3, warmup="200ms"), tmp_path / "out"
     with running(tmp_path, *arguments_of(study, out)) as run:
         reach(run, phase)
@@ -108,7 +108,7 @@ def test_a_worker_that_is_killed_or_stopped_fails_its_trial_alone(
 
 
 def test_records_of_a_killed_worker_are_kept(tmp_path: Path) -> None:
-    require_namespaces()
+    need("netns")
     study, out = write_study(tmp_path, trials=2, duration="700ms"), tmp_path / "out"
     with running(tmp_path, *arguments_of(study, out)) as run:
         reach(run, "drain")
@@ -122,7 +122,7 @@ def test_records_of_a_killed_worker_are_kept(tmp_path: Path) -> None:
 
 
 def test_a_second_interrupt_ends_at_once_and_leaves_nothing(tmp_path: Path) -> None:
-    require_namespaces()
+    need("netns")
     study, out = write_study(tmp_path, trials=30), tmp_path / "out"
     with running(tmp_path, *arguments_of(study, out)) as run:
         reach(run, "measure")
@@ -139,7 +139,7 @@ def test_a_second_interrupt_ends_at_once_and_leaves_nothing(tmp_path: Path) -> N
 
 
 def test_a_killed_campaign_is_resumed(tmp_path: Path) -> None:
-    require_namespaces()
+    need("netns")
     study, out = write_study(tmp_path, trials=3), tmp_path / "out"
     with running(tmp_path, *arguments_of(study, out)) as run:
         reach(run, "measure")
