@@ -300,8 +300,7 @@ class _Trial:
         each = self._conversations[index]
         self._exited[index] = how = _exit_text(notice)
         if each.failed is None and not (each.bye and notice.get("code") == 0):
-            phase = "tear-down" if each.done is not None else self._phase_now()
-            self._fail(f"worker-died: {each.name} {how} in phase {phase}")
+            self._fail(f"worker-died: {each.name} {how} in phase {self._phase_of(each)}")
 
     # --- small things ---
 
@@ -339,6 +338,14 @@ class _Trial:
             return self._phase
         now_ns = time.monotonic_ns() - self._begin_ns - self._phases.warmup_ns
         return "warm-up" if now_ns < 0 else "measure" if now_ns < self._phases.measure_ns else "drain"
+
+    def _phase_of(self, each: Conversation) -> str:
+        """Returns how far one worker is by what it has said: it may be ahead of the slowest."""
+        if each.done is not None:
+            return "tear-down"
+        if self._begin_ns:
+            return self._phase_now()
+        return "create" if each.ready is None else "discover"
 
     def _drain_end_ns(self) -> int:
         phases = self._phases
