@@ -10,7 +10,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 PROTOCOL_VERSION = 1
 
@@ -134,6 +141,13 @@ class MessageRule(Rule):
     """Acts on each message of the readers (`any`), or when each of them has a new one (`all`)."""
 
     trigger: Literal["any", "all"]
+    echo: bool = False  # with `any`: what is sent bears the sequence of the message that caused it
+
+    @model_validator(mode="after")
+    def _echoes_one_message(self) -> MessageRule:
+        if self.echo and self.trigger != "any":
+            raise ValueError("echo goes with the trigger any alone")
+        return self
 
 
 class ClosedLoopRule(Rule):

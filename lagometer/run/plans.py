@@ -164,7 +164,7 @@ class _Layout:
             cpus=[],
             readers=[self._reader(topic, used) for topic in reads],
             writers=[self._writer(name, topic, used) for topic in writes],
-            rules=[_rule(rule, reads, writes) for rule in graph.rules_of(name)],
+            rules=[_rule(rule, reads, writes, graph.answers(rule)) for rule in graph.rules_of(name)],
         )
 
     def _reader(self, topic: str, used: list[str]) -> Reader:
@@ -222,7 +222,7 @@ class _Layout:
         }
 
 
-def _rule(rule: Rule, reads: list[str], writes: list[str]) -> AnyRule:
+def _rule(rule: Rule, reads: list[str], writes: list[str], echo: bool) -> AnyRule:
     """Returns a rule with indices into its node's readers and writers in place of topics."""
     readers = [reads.index(topic) for topic in rule.reads]
     writers = [writes.index(topic) for topic in rule.writes]
@@ -246,4 +246,6 @@ def _rule(rule: Rule, reads: list[str], writes: list[str]) -> AnyRule:
             work_ns=rule.work_ns,
             writers=writers,
         )
-    return MessageRule(trigger=rule.trigger, readers=readers, work_ns=rule.work_ns, writers=writers)
+    return MessageRule(
+        trigger=rule.trigger, echo=echo, readers=readers, work_ns=rule.work_ns, writers=writers
+    )

@@ -91,6 +91,18 @@ class Graph:
         """A rule waits for an answer before it publishes again, so the graph has no rate of its own."""
         return any(rule.trigger == "closed_loop" for rule in self.rules)
 
+    def answers(self, rule: Rule) -> bool:
+        """The rule passes what a closed loop sent on towards that loop, which knows its answers by the number
+        of the message that it sent."""
+        loops = [each for each in self.rules if each.trigger == "closed_loop"]
+        sent = {topic for loop in loops for topic in loop.writes}
+        awaited = {topic for loop in loops for topic in loop.reads}
+        passing = [each for each in self.rules if each.trigger == "any"]
+        for _ in passing:
+            sent |= {topic for each in passing if sent & set(each.reads) for topic in each.writes}
+            awaited |= {topic for each in passing if awaited & set(each.writes) for topic in each.reads}
+        return rule.trigger == "any" and bool(sent & set(rule.reads)) and bool(awaited & set(rule.writes))
+
     @property
     def follows_rate(self) -> bool:
         """The study's factor `rate` sets the pace of at least one timer. Asked of an unresolved graph."""

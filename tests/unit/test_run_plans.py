@@ -139,3 +139,15 @@ def test_edges_know_their_readers(tmp_path: Path) -> None:
         node = next(node for plan in plans for node in plan.nodes if node.index == edge.receiver_node)
         assert edge.stream in node.readers[edge.reader].streams
         assert node.name == edge.receiver
+
+
+def test_a_closed_loop_knows_its_answers_by_their_numbers(tmp_path: Path) -> None:
+    _, plans = plans_of(tmp_path, workload="pingpong")
+    rules = {node.name: node.rules[0].model_dump() for plan in plans for node in plan.nodes}
+    assert rules["pong"]["echo"] is True
+    assert "echo" not in rules["ping"]
+    _, plans = plans_of(tmp_path, workload="pipeline-3")
+    echoes = [
+        rule.get("echo") for plan in plans for node in plan.nodes for rule in node.model_dump()["rules"]
+    ]
+    assert echoes == [None, False, False]
