@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures for all Python tests: where the programs are. What a test needs of the machine is in needs.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import needs
+import pytest
+
+
+def _program_folder(folder: Path) -> Path:
+    worker = folder / "engine" / "lagometer-worker"
+    assert worker.exists(), f"{worker} is missing: run make setup (or tools/setup --test)"
+    return folder
+
+
+@pytest.fixture(scope="session")
+def build() -> Path:
+    """The folder of the build that measures."""
+    return _program_folder(needs.build_folder())
+
+
+@pytest.fixture(scope="session")
+def guard_build() -> Path:
+    """The folder of the build that aborts when measuring allocates, locks or writes."""
+    return _program_folder(needs.guard_build_folder())

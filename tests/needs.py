@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a test may find absent on a machine: it is skipped, unless LAGOMETER_REQUIRE names the thing; then it fails.
+
+LAGOMETER_REQUIRE is a comma list of: netns, mount, chromium, cyclonedds, fastdds.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+FLOORS = ("null", "shm", "uds", "tcp", "udp")
+MIDDLEWARE = ("cyclonedds", "fastdds")
+
+
+def require(name: str, available: bool, needs: str) -> None:
+    """Skips a test whose need is not met, or fails it where LAGOMETER_REQUIRE names the need."""
+    if available:
+        return
+    if name in os.environ.get("LAGOMETER_REQUIRE", "").split(","):
+        pytest.fail(f"LAGOMETER_REQUIRE names {name}, but: {needs}")
+    pytest.skip(f"skipped: {needs}")
+
+
+def need(name: str) -> None:
+    """Skips the test, or fails it, unless this machine has `name`: netns, an adapter, or a program."""
+    if name == "netns":
+        require(name, _namespaces_can_be_made(), "the right to make network namespaces")
+    elif name in MIDDLEWARE:
+        require(name, adapter_library(name).exists(), f"the adapter {name}: {why_missing(name)}")
+    elif name in FLOORS:
+        assert adapter_library(name).exists(), f"{adapter_library(name)} is missing: run make setup"
+    else:
+        require(name, shutil.which(name) is not None, f"the program {name}")
+
+
+def build_folder() -> Path:
+    """Where the programs that measure were built; LAGOMETER_BUILD overrides."""
+    return Path(os.environ.get("LAGOMETER_BUILD", ROOT / "build" / "release"))
+
+
+def guard_build_folder() -> Path:
+    """Where the worker was built that aborts when measuring allocates; LAGOMETER_GUARD_BUILD overrides."""
+    return Path(os.environ.get("LAGOMETER_GUARD_BUILD", ROOT / "build" / "guard"))
+
+
+def adapter_library(name: str, build: Path | None = None) -> Path:
+    return (build or build_folder()) / "adapters" / name / f"liblagometer_{name}.so"
+
+
+def why_missing(name: str) -> str:
+    path = build_folder() / "adapters" / name / "missing.txt"
+    return path.read_text().strip() if path.exists() else f"{adapter_library(name)} was not built"
+
+
+@cache
+def _namespaces_can_be_made() -> bool:
+    commands = (["unshare", "-n", "-m", "-i", "-p", "-f", "true"], ["unshare", "-Ur", "-n", "true"])
+    return any(subprocess.run(command, capture_output=True).returncode == 0 for command in commands)
