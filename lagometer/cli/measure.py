@@ -103,7 +103,7 @@ def _measure(mapping: dict[str, Any], directory: Path, as_json: bool, kept: bool
         raise NothingRunnable(each.reason, where=each.cell, mend="choose other options")
     assignment = Assignment(study, expansion.cells, expansion.excluded, adapters, directory)
     if not as_json:
-        return carry_out(assignment, report=False, as_json=False)
+        return carry_out(assignment, report=False, as_json=False, kept=kept)
     campaign = CampaignRun(assignment)
     try:
         campaign.carry_out()

@@ -67,8 +67,8 @@ def command(
     return carry_out(assignment, report=report, as_json=json)
 
 
-def carry_out(assignment: Assignment, *, report: bool, as_json: bool) -> int:
-    """Runs a campaign and prints what came of it; returns the exit code."""
+def carry_out(assignment: Assignment, *, report: bool, as_json: bool, kept: bool = True) -> int:
+    """Runs a campaign and prints what came of it; returns the exit code. `kept`: its folder stays."""
     from lagometer.run.campaign import CampaignRun
 
     campaign = CampaignRun(assignment)
@@ -80,7 +80,7 @@ def carry_out(assignment: Assignment, *, report: bool, as_json: bool) -> int:
     if report and tally.valid + tally.failed:
         _write_report(assignment.directory)
     try:
-        _print(tally, assignment.directory, as_json)
+        _print(tally, assignment.directory, as_json, kept)
     except BrokenPipeError:
         # Nobody reads the table any more; what was measured is stored, and the exit code still tells.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -94,7 +94,7 @@ def exit_code(tally: Tally) -> int:
     return TrialsFailed.exit_code if tally.failed else 0
 
 
-def _print(tally: Tally, directory: Path, as_json: bool) -> None:
+def _print(tally: Tally, directory: Path, as_json: bool, kept: bool) -> None:
     if as_json:
         from dataclasses import asdict
 
@@ -104,7 +104,8 @@ def _print(tally: Tally, directory: Path, as_json: bool) -> None:
 
     console = output_console()
     render(directory, console)
-    console.print(f"{tally.valid} valid, {tally.failed} failed, {len(tally.excluded)} excluded: {directory}")
+    where = f": {directory}" if kept else ""
+    console.print(f"{tally.valid} valid, {tally.failed} failed, {len(tally.excluded)} excluded{where}")
 
 
 def _write_report(directory: Path) -> None:
