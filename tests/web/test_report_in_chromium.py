@@ -154,12 +154,13 @@ def test_settings_and_machine_are_there(seen: dict[str, Any]) -> None:
 
 def test_charts_have_their_numbers_as_text(seen: dict[str, Any], cells: pl.DataFrame) -> None:
     assert len(seen["charts"]) == 3 and all(seen["charts"])
-    for adapter, size, n, p50, *_rest in seen["payloadTable"]:
+    for adapter, size, n, lost, p50, *_rest in seen["payloadTable"]:
         payload = {"64 B": 64, "64 KB": 65536}[size.replace("\u202f", " ")]
         same = (pl.col("adapter") == adapter) & (pl.col("payload_bytes") == payload)
         same &= (pl.col("edge") == "end-to-end") & (pl.col("reliability") == "best_effort") & pl.col("valid")
         rows = cells.filter(same)
         assert int(re.sub(r"\s", "", n)) == rows["n"].sum()
+        assert int(re.sub(r"\s", "", lost)) == rows["lost"].sum()
         assert in_ns(p50) == pytest.approx(rows["latency_p50_ns"].median(), rel=0.006)
     assert len(seen["payloadTable"]) == 10
     latencies = [in_ns(row[2]) for row in seen["slowestTable"]]

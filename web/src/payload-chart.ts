@@ -119,6 +119,11 @@ function drawWhiskers(chart: uPlot, lines: Line[], payloads: number[]): void {
   });
 }
 
+/** A latency speaks of what arrived; so what did not is said beside it. */
+function lossText(row: Row): string {
+  return row.lost === null || row.lost === 0 ? "" : `, ${countText(row.lost)} of ${countText(row.sent)} lost`;
+}
+
 function tipLines(lines: Line[], payloads: number[], floors: Floor[], place: number): TipLine[] {
   const payload = payloads[place] ?? 0;
   const floor = floors.find((each) => each.payload === payload);
@@ -126,7 +131,7 @@ function tipLines(lines: Line[], payloads: number[], floors: Floor[], place: num
     const row = line.rows[place];
     if (row == null) return [];
     const tail = row.latency_p99_ns === null ? "" : `, p99 ${durationText(row.latency_p99_ns)}`;
-    const text = row.latency_p50_ns === null ? "no valid trial" : `p50 ${durationText(row.latency_p50_ns)}${tail}`;
+    const text = row.latency_p50_ns === null ? "no valid trial" : `p50 ${durationText(row.latency_p50_ns)}${tail}${lossText(row)}`;
     return [{ text: `${line.adapter}  ${text}`, colour: line.look.colour }];
   });
   const below = floor === undefined ? [] : [{ text: `floor (${floor.adapter})  p50 ${durationText(floor.latencyNs)}` }];
@@ -165,7 +170,7 @@ function draw(context: Context, parent: HTMLElement): Chart | null {
       format: sizeText,
       label: "payload",
     },
-    y: { scale: { distr: 3, log: 10, range: logRange(values, 1.35) }, label: "latency" },
+    y: { scale: { distr: 3, log: 10, range: rangeOf(values, floors) }, label: "latency" },
     tip: (place) => tipLines(lines, payloads, floors, place),
     underlay: (chart) => {
       drawFloor(chart, floors);
@@ -175,6 +180,12 @@ function draw(context: Context, parent: HTMLElement): Chart | null {
     },
     height: 380,
   });
+}
+
+/** Beneath the floor there is room for its name. */
+function rangeOf(values: number[], floors: Floor[]): [number, number] {
+  const [min, max] = logRange(values, 1.35);
+  return [floors.length > 0 ? min / 1.5 : min, max];
 }
 
 function describe(lines: Line[], payloads: number[]): string {
@@ -196,6 +207,7 @@ function table(context: Context): HTMLElement {
               line.adapter,
               sizeText(payloads[place] ?? 0),
               countText(row.n),
+              countText(row.lost),
               durationText(row.latency_p50_ns),
               durationText(row.latency_p90_ns),
               durationText(row.latency_p99_ns),
@@ -208,7 +220,7 @@ function table(context: Context): HTMLElement {
   );
   return numbers(
     "Latency against payload",
-    ["adapter", "payload", "n", "p50", "p90", "p99", "floor p50", "p50 ÷ floor", "verdict"],
+    ["adapter", "payload", "n", "lost", "p50", "p90", "p99", "floor p50", "p50 ÷ floor", "verdict"],
     rows,
   );
 }
@@ -222,11 +234,11 @@ function lead(context: Context): string {
     const row = line.rows[0];
     if (row?.latency_p50_ns == null || context.state.hidden.includes(line.adapter)) return [];
     const ratio = floorRatio(row);
-    return [`${line.adapter} ${durationText(row.latency_p50_ns)}${ratio === null ? "" : ` (${ratioText(ratio)} the floor)`}`];
+    return [`${line.adapter} ${durationText(row.latency_p50_ns)}${ratio === null ? "" : ` (${ratioText(ratio)} the floor)`}${lossText(row)}`];
   });
   const size = payloads[0] === undefined ? ABSENT : sizeText(payloads[0]);
   const ground = floor === undefined ? "" : ` The floor, ${floor.adapter}, takes ${durationText(floor.latencyNs)}.`;
-  return said.length === 0 ? "" : `At ${size}, half of the messages arrive within: ${said.join(", ")}.${ground}`;
+  return said.length === 0 ? "" : `Median latency at ${size}: ${said.join("; ")}.${ground}`;
 }
 
 export function payloadView(): View {

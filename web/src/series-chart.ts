@@ -138,7 +138,7 @@ function draw(context: Context, series: Series, parent: HTMLElement): Chart {
       label: "sent, from the first measured message",
     },
     // Room for the strip of migrations at the foot, and for the slowest one's label at the top.
-    y: { scale: { distr: 3, log: 10, range: [min * (min / max) ** 0.12, max * (max / min) ** 0.07] }, label: "latency" },
+    y: { scale: { distr: 3, log: 10, range: [min * (min / max) ** 0.12, max * (max / min) ** 0.12] }, label: "latency" },
     tip: (place) => tip(series, place),
     overlay: (chart) => {
       drawPoints(chart, series, colour);
