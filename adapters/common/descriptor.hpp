@@ -44,7 +44,8 @@ class Descriptor {
   const int error = errno;
   const bool resource = error == ENOSPC || error == ENOMEM || error == EMFILE || error == ENFILE || error == EAGAIN ||
                         error == EADDRNOTAVAIL || error == ENOBUFS;
-  throw Error(resource ? LAGOMETER_NO_RESOURCE : LAGOMETER_FAILED, what + ": " + std::generic_category().message(error));
+  throw Error(resource ? LAGOMETER_NO_RESOURCE : LAGOMETER_FAILED,
+              what + ": " + std::generic_category().message(error));
 }
 
 }  // namespace lagometer

@@ -36,7 +36,8 @@ inline std::string version() {
 }
 
 /// The options as JSON; a key that is not among `keys` is refused.
-inline nlohmann::json parse_options(std::string_view adapter, std::string_view text, std::initializer_list<std::string_view> keys) {
+inline nlohmann::json parse_options(std::string_view adapter, std::string_view text,
+                                    std::initializer_list<std::string_view> keys) {
   const auto options = text.empty() ? nlohmann::json::object() : nlohmann::json::parse(text, nullptr, false);
   if (!options.is_object()) throw Error(LAGOMETER_INVALID, std::string(adapter) + ": options are not a JSON object");
   std::string known;
@@ -44,7 +45,8 @@ inline nlohmann::json parse_options(std::string_view adapter, std::string_view t
   for (const auto& [key, value] : options.items()) {
     bool found = false;
     for (const auto candidate : keys) found = found || key == candidate;
-    if (!found) throw Error(LAGOMETER_INVALID, std::string(adapter) + ": unknown option '" + key + "'; valid: " + known);
+    if (!found)
+      throw Error(LAGOMETER_INVALID, std::string(adapter) + ": unknown option '" + key + "'; valid: " + known);
     if (!value.is_number_integer() || value.get<int64_t>() < 1 || value.get<int64_t>() > (1LL << 30)) {
       throw Error(LAGOMETER_INVALID, std::string(adapter) + ": option '" + key + "' must be an integer from 1 to 2^30");
     }
@@ -56,7 +58,8 @@ inline nlohmann::json parse_options(std::string_view adapter, std::string_view t
 inline bool matched_profile(std::string_view adapter, std::string_view profile) {
   if (profile == "matched") return true;
   if (profile.empty() || profile == "default") return false;
-  throw Error(LAGOMETER_INVALID, std::string(adapter) + ": no profile '" + std::string(profile) + "'; valid: default, matched");
+  throw Error(LAGOMETER_INVALID,
+              std::string(adapter) + ": no profile '" + std::string(profile) + "'; valid: default, matched");
 }
 
 /// A payload type: "bytes" takes any length up to bytes_max, "fixed" bytes_max alone.
@@ -70,14 +73,15 @@ struct PayloadType {
     if (config.flags != 0) throw Error(LAGOMETER_UNSUPPORTED, adapter + ": keyed types are not supported");
     if (bytes_max < LAGOMETER_ENVELOPE_BYTES || bytes_max > abilities.payload_bytes_max) {
       throw Error(LAGOMETER_INVALID, adapter + ": a payload has " + std::to_string(LAGOMETER_ENVELOPE_BYTES) + " to " +
-                                         std::to_string(abilities.payload_bytes_max) + " bytes, not " + std::to_string(bytes_max));
+                                         std::to_string(abilities.payload_bytes_max) + " bytes, not " +
+                                         std::to_string(bytes_max));
     }
   }
   [[nodiscard]] bool accepts(uint64_t bytes) const noexcept { return fixed ? bytes == bytes_max : bytes <= bytes_max; }
   void check(uint64_t bytes) const {
     if (accepts(bytes)) return;
-    throw Error(LAGOMETER_INVALID, "a message of " + std::to_string(bytes) + " bytes does not fit type '" + name + "' of " +
-                                       std::to_string(bytes_max) + " bytes");
+    throw Error(LAGOMETER_INVALID, "a message of " + std::to_string(bytes) + " bytes does not fit type '" + name +
+                                       "' of " + std::to_string(bytes_max) + " bytes");
   }
 
   std::string name;
@@ -108,7 +112,11 @@ struct Endpoint {
 
   /// What a subscriber tells publishers about itself.
   [[nodiscard]] nlohmann::json facts() const {
-    return {{"type", type.name}, {"bytes_max", type.bytes_max}, {"reliable", reliable}, {"keep_all", keep_all}, {"depth", depth}};
+    return {{"type", type.name},
+            {"bytes_max", type.bytes_max},
+            {"reliable", reliable},
+            {"keep_all", keep_all},
+            {"depth", depth}};
   }
 
   /// Why this publisher can't serve a subscriber with these facts; empty if it can.
@@ -120,7 +128,8 @@ struct Endpoint {
       return "the publisher's messages have up to " + std::to_string(type.bytes_max) + " bytes, the subscriber's " +
              std::to_string(other_bytes);
     }
-    if (subscriber.at("reliable").get<bool>() && !reliable) return "the subscriber is reliable, the publisher best-effort";
+    if (subscriber.at("reliable").get<bool>() && !reliable)
+      return "the subscriber is reliable, the publisher best-effort";
     return {};
   }
 
@@ -146,15 +155,18 @@ struct Endpoint {
     const std::string adapter(abilities.adapter);
     constexpr uint64_t known = LAGOMETER_QOS_RELIABILITY | LAGOMETER_QOS_HISTORY | LAGOMETER_QOS_DURABILITY;
     if ((qos.present & ~known) != 0) {
-      throw Error(LAGOMETER_UNSUPPORTED, adapter + ": only reliability, history and durability can be set (topic '" + topic + "')");
+      throw Error(LAGOMETER_UNSUPPORTED,
+                  adapter + ": only reliability, history and durability can be set (topic '" + topic + "')");
     }
     if ((qos.present & LAGOMETER_QOS_DURABILITY) != 0 && qos.durability != LAGOMETER_VOLATILE) {
-      throw Error(LAGOMETER_UNSUPPORTED, adapter + ": keeps nothing for late joiners: durability must be volatile (topic '" + topic + "')");
+      throw Error(LAGOMETER_UNSUPPORTED,
+                  adapter + ": keeps nothing for late joiners: durability must be volatile (topic '" + topic + "')");
     }
     if ((qos.present & LAGOMETER_QOS_RELIABILITY) != 0) {
       reliable = qos.reliability == LAGOMETER_RELIABLE;
       if (reliable && !abilities.reliable) {
-        throw Error(LAGOMETER_UNSUPPORTED, adapter + ": cannot be reliable; ask for best_effort (topic '" + topic + "')");
+        throw Error(LAGOMETER_UNSUPPORTED,
+                    adapter + ": cannot be reliable; ask for best_effort (topic '" + topic + "')");
       }
       if (qos.blocking_ns_max > 0) blocking_ns_max = qos.blocking_ns_max;
     }
@@ -166,7 +178,8 @@ struct Endpoint {
     if (keep_all) return;
     depth = qos.depth;
     if (depth < 1 || depth > depth_max) {
-      throw Error(LAGOMETER_INVALID, adapter + ": the depth must be 1 to " + std::to_string(depth_max) + " (topic '" + topic + "')");
+      throw Error(LAGOMETER_INVALID,
+                  adapter + ": the depth must be 1 to " + std::to_string(depth_max) + " (topic '" + topic + "')");
     }
   }
 };

@@ -33,8 +33,10 @@ inline std::string unique_name(std::string_view prefix) {
 }
 
 /// The folder of one adapter in one domain; made if it does not exist.
-inline std::filesystem::path adapter_folder(std::string_view runtime_directory, uint32_t domain, std::string_view adapter) {
-  if (runtime_directory.empty()) throw Error(LAGOMETER_INVALID, "no runtime directory given: it holds the endpoints' addresses");
+inline std::filesystem::path adapter_folder(std::string_view runtime_directory, uint32_t domain,
+                                            std::string_view adapter) {
+  if (runtime_directory.empty())
+    throw Error(LAGOMETER_INVALID, "no runtime directory given: it holds the endpoints' addresses");
   auto folder = std::filesystem::path(runtime_directory) / std::to_string(domain) / adapter;
   std::filesystem::create_directories(folder);
   return folder;
@@ -44,7 +46,8 @@ inline std::filesystem::path adapter_folder(std::string_view runtime_directory, 
 inline std::filesystem::path topic_folder(const std::filesystem::path& folder, std::string_view topic) {
   std::string name = "t-";
   for (const char c : topic) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+    const bool plain =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
     char escaped[4];
     std::snprintf(escaped, sizeof escaped, "%%%02X", static_cast<unsigned>(static_cast<unsigned char>(c)));
     name += plain ? std::string(1, c) : std::string(escaped);

@@ -21,9 +21,11 @@ Context::Context(const lagometer_context_config& config)
       folder_(rendezvous::adapter_folder(view(config.runtime_directory), config.domain, abilities.adapter)),
       keep_all_messages_(floor::parse_options(abilities.adapter, view(config.options), {keep_all_option})
                              .value(std::string(keep_all_option), 0U)) {
-  static_cast<void>(floor::matched_profile(abilities.adapter, view(config.profile)));  // both profiles are the same here
+  static_cast<void>(
+      floor::matched_profile(abilities.adapter, view(config.profile)));  // both profiles are the same here
   if (keep_all_messages_ > floor::depth_max) {
-    throw Error(LAGOMETER_INVALID, "shm: option 'keep_all_messages' must be at most " + std::to_string(floor::depth_max));
+    throw Error(LAGOMETER_INVALID,
+                "shm: option 'keep_all_messages' must be at most " + std::to_string(floor::depth_max));
   }
 }
 
@@ -35,9 +37,13 @@ Context::~Context() {
   bell_->unlink();
 }
 
-std::string Context::new_path(std::string_view prefix) const { return (folder_ / rendezvous::unique_name(prefix)).string(); }
+std::string Context::new_path(std::string_view prefix) const {
+  return (folder_ / rendezvous::unique_name(prefix)).string();
+}
 
-std::filesystem::path Context::topic_folder(std::string_view topic) const { return rendezvous::topic_folder(folder_, topic); }
+std::filesystem::path Context::topic_folder(std::string_view topic) const {
+  return rendezvous::topic_folder(folder_, topic);
+}
 
 uint32_t Context::queue_limit(const floor::Endpoint& endpoint) const noexcept {
   if (!endpoint.keep_all) return endpoint.depth;

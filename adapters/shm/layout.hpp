@@ -32,10 +32,10 @@ static_assert(sizeof(Slot) == line_bytes);
 /// The head of a writer's file; the slots follow.
 struct alignas(line_bytes) Pool {
   uint32_t slots;
-  uint32_t held_max;     // the most samples that one reader may have taken and not yet given back
-  uint64_t slot_bytes;   // from one slot to the next
+  uint32_t held_max;    // the most samples that one reader may have taken and not yet given back
+  uint64_t slot_bytes;  // from one slot to the next
   uint64_t writer_id;
-  Bell room;             // the writer sleeps here until a reader has made room
+  Bell room;  // the writer sleeps here until a reader has made room
 
   [[nodiscard]] Slot& slot(uint32_t index) noexcept {
     return *reinterpret_cast<Slot*>(reinterpret_cast<uint8_t*>(this) + sizeof(Pool) + index * slot_bytes);
@@ -43,7 +43,9 @@ struct alignas(line_bytes) Pool {
   static constexpr uint64_t slot_bytes_for(uint64_t payload_bytes) noexcept {
     return sizeof(Slot) + round_up(payload_bytes, line_bytes);
   }
-  static constexpr uint64_t bytes(uint32_t slots, uint64_t slot_bytes) noexcept { return sizeof(Pool) + slots * slot_bytes; }
+  static constexpr uint64_t bytes(uint32_t slots, uint64_t slot_bytes) noexcept {
+    return sizeof(Pool) + slots * slot_bytes;
+  }
 };
 
 /// A bounded queue of slot numbers: one producer, one consumer, and the producer may also remove the oldest.
@@ -57,7 +59,9 @@ struct Queue {
   alignas(line_bytes) std::atomic<uint64_t> tail;
 
   /// Sequentially consistent, since bells depend on them (bell.hpp).
-  [[nodiscard]] bool empty() const noexcept { return head.load(std::memory_order_seq_cst) == tail.load(std::memory_order_seq_cst); }
+  [[nodiscard]] bool empty() const noexcept {
+    return head.load(std::memory_order_seq_cst) == tail.load(std::memory_order_seq_cst);
+  }
   [[nodiscard]] bool full(uint64_t limit) const noexcept {
     return tail.load(std::memory_order_relaxed) - head.load(std::memory_order_seq_cst) >= limit;
   }
@@ -74,7 +78,8 @@ struct Queue {
     uint64_t position = head.load(std::memory_order_acquire);
     while (position < end) {
       slot = ring[position & mask].load(std::memory_order_relaxed);
-      if (head.compare_exchange_weak(position, position + 1, std::memory_order_seq_cst, std::memory_order_acquire)) return true;
+      if (head.compare_exchange_weak(position, position + 1, std::memory_order_seq_cst, std::memory_order_acquire))
+        return true;
     }
     return false;
   }
@@ -90,7 +95,7 @@ inline constexpr uint32_t place_closed = 3;
 /// What one writer has for one reader.
 struct alignas(line_bytes) Place {
   std::atomic<uint32_t> state;
-  uint32_t holder_bit;  // number of the bit in Slot::holders
+  uint32_t holder_bit;     // number of the bit in Slot::holders
   uint32_t back_pressure;  // 1: the writer waits for room, so taking rings its bell
   uint32_t reserved;
   std::array<char, 192> pool_path;
@@ -100,9 +105,9 @@ struct alignas(line_bytes) Place {
 
 /// The head of a reader's file; the places follow, then one ring of slot numbers for each place.
 struct alignas(line_bytes) Inbox {
-  std::atomic<uint32_t> closed;     // 1: the reader is gone
+  std::atomic<uint32_t> closed;      // 1: the reader is gone
   std::atomic<uint32_t> places_end;  // places in use lie below
-  uint64_t ring_entries;            // a power of two
+  uint64_t ring_entries;             // a power of two
   std::array<Place, connections_max> places;
 
   [[nodiscard]] std::atomic<uint32_t>* ring(uint32_t place) noexcept {

@@ -36,7 +36,8 @@ Reader::~Reader() {
 
 void Reader::attach(std::shared_ptr<Readers> waitset, std::shared_ptr<Segment> bell) {
   if (endpoint_.dispatch != LAGOMETER_DISPATCH_WAITSET || inbox_ != nullptr) {
-    throw Error(LAGOMETER_INVALID, "shm: a reader is attached to a waitset before it is enabled, with dispatch by waitset");
+    throw Error(LAGOMETER_INVALID,
+                "shm: a reader is attached to a waitset before it is enabled, with dispatch by waitset");
   }
   bell_ = std::move(bell);
   served_slot_ = waitset->add(*this);
@@ -101,7 +102,8 @@ lagometer_status Reader::take(lagometer_sample* samples, uint32_t stride, uint32
   return LAGOMETER_OK;
 }
 
-void Reader::take_from(uint32_t index, lagometer_sample* samples, uint32_t stride, uint32_t max, uint32_t& taken) noexcept {
+void Reader::take_from(uint32_t index, lagometer_sample* samples, uint32_t stride, uint32_t max,
+                       uint32_t& taken) noexcept {
   Place& place = inbox_->places[index];
   Source& source = sources_[index];
   // The acquiring load makes visible what the writer put into the slots before it moved the tail. Within the
@@ -109,7 +111,8 @@ void Reader::take_from(uint32_t index, lagometer_sample* samples, uint32_t strid
   uint64_t end = place.queue.tail.load(std::memory_order_acquire);
   if (endpoint_.dispatch == LAGOMETER_DISPATCH_LISTENER) end = source.noticed.load(std::memory_order_relaxed);
   uint32_t slot = 0;
-  while (taken < max && source.held < source.pool->held_max && place.queue.pop(inbox_->ring(index), inbox_->ring_mask(), end, slot)) {
+  while (taken < max && source.held < source.pool->held_max &&
+         place.queue.pop(inbox_->ring(index), inbox_->ring_mask(), end, slot)) {
     show(sample_at(samples, stride, taken), index, slot);
     ++source.held;
     ++taken;
@@ -139,7 +142,8 @@ void Reader::release(lagometer_sample* samples, uint32_t stride, uint32_t count)
     const auto index = static_cast<uint32_t>(data >> 32U);
     Source& source = sources_[index];
     // Releases: what was read from the slot was read before the writer may write there again.
-    source.pool->slot(static_cast<uint32_t>(data)).holders.fetch_and(~(1ULL << inbox_->places[index].holder_bit), std::memory_order_release);
+    source.pool->slot(static_cast<uint32_t>(data))
+        .holders.fetch_and(~(1ULL << inbox_->places[index].holder_bit), std::memory_order_release);
     --source.held;
   }
 }
@@ -159,7 +163,8 @@ bool Reader::has_news() const noexcept {
   for (uint32_t index = 0; index < end; ++index) {
     const Place& place = inbox_->places[index];
     if (place.state.load(std::memory_order_acquire) < place_open) continue;
-    if (place.queue.tail.load(std::memory_order_seq_cst) != sources_[index].noticed.load(std::memory_order_relaxed)) return true;
+    if (place.queue.tail.load(std::memory_order_seq_cst) != sources_[index].noticed.load(std::memory_order_relaxed))
+      return true;
   }
   return false;
 }
@@ -214,7 +219,8 @@ void Reader::counters(lagometer_counters& out) {
   out.overwritten = overwritten_by_gone_;
   for (uint32_t index = 0; inbox_ != nullptr && index < connections_max; ++index) {
     const Place& place = inbox_->places[index];
-    if (place.state.load(std::memory_order_acquire) >= place_open) out.overwritten += place.overwritten.load(std::memory_order_relaxed);
+    if (place.state.load(std::memory_order_acquire) >= place_open)
+      out.overwritten += place.overwritten.load(std::memory_order_relaxed);
   }
 }
 

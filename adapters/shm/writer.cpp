@@ -38,7 +38,8 @@ Writer::~Writer() {
 void Writer::enable() {
   const uint64_t slot_bytes = Pool::slot_bytes_for(endpoint_.type.bytes_max);
   const std::string path = context_.new_path("p");
-  if (path.size() >= sizeof(Place::pool_path)) throw Error(LAGOMETER_INVALID, "shm: the runtime directory's name is too long: " + path);
+  if (path.size() >= sizeof(Place::pool_path))
+    throw Error(LAGOMETER_INVALID, "shm: the runtime directory's name is too long: " + path);
   segment_ = Segment::make(path, Pool::bytes(slots_, slot_bytes));
   pool_ = new (segment_->data()) Pool{};
   pool_->slots = slots_;
@@ -69,7 +70,9 @@ lagometer_status Writer::borrow(uint64_t bytes, lagometer_message& message) {
 
 bool Writer::find_free_slot() noexcept {
   // Acquires: the readers that gave it back have read it.
-  const auto is_free = [this](uint32_t slot) noexcept { return pool_->slot(slot).holders.load(std::memory_order_acquire) == 0; };
+  const auto is_free = [this](uint32_t slot) noexcept {
+    return pool_->slot(slot).holders.load(std::memory_order_acquire) == 0;
+  };
   for (slot_ = 0; slot_ < std::min(warm_slots, slots_); ++slot_) {
     if (is_free(slot_)) return true;
   }
@@ -85,7 +88,8 @@ void Writer::forget_the_gone() noexcept {
   uint64_t gone = 0;
   for (uint32_t index = 0; index < connections_.size(); ++index) {
     Connection& connection = connections_[index];
-    if (connection.open() && !connection.inbox_segment->maker_alive()) connection.live.store(false, std::memory_order_relaxed);
+    if (connection.open() && !connection.inbox_segment->maker_alive())
+      connection.live.store(false, std::memory_order_relaxed);
     if (!connection.open()) gone |= connection.holder_bit;
   }
   if (gone == 0) return;
@@ -111,7 +115,8 @@ lagometer_status Writer::commit(const lagometer_message&) noexcept {
 
 bool Writer::wait_for_room(Connection& connection, int64_t& until_ns) noexcept {
   const auto has_room = [&connection]() noexcept {
-    return !connection.place->queue.full(connection.limit) || connection.inbox->closed.load(std::memory_order_seq_cst) != 0;
+    return !connection.place->queue.full(connection.limit) ||
+           connection.inbox->closed.load(std::memory_order_seq_cst) != 0;
   };
   while (connection.open() && !has_room()) {
     if (!endpoint_.reliable) return false;
@@ -158,14 +163,16 @@ void Writer::matched(lagometer_matched& out) {
   for (auto& found : rendezvous::scan(context_.topic_folder(endpoint_.topic), known)) connect(found);
   for (uint32_t index = 0; index < connections_.size(); ++index) {
     Connection& connection = connections_[index];
-    if (connection.open() && !connection.inbox_segment->maker_alive()) connection.live.store(false, std::memory_order_relaxed);
+    if (connection.open() && !connection.inbox_segment->maker_alive())
+      connection.live.store(false, std::memory_order_relaxed);
     if (connection.open()) ++out.count;
   }
 }
 
 void Writer::connect(rendezvous::Found& found) {
   std::string why = endpoint_.mismatch(found.facts);
-  if (connections_.full()) why = "this publisher has had " + std::to_string(connections_max) + " subscribers, the most there can be";
+  if (connections_.full())
+    why = "this publisher has had " + std::to_string(connections_max) + " subscribers, the most there can be";
   if (!why.empty()) {
     refused_names_.push_back(found.name);
     return endpoint_.refuse(why, refused_names_.size());
@@ -212,8 +219,8 @@ void Writer::claim_place(Connection& connection, uint32_t bit) {
     connection.holder_bit = 1ULL << bit;
     return;
   }
-  throw Error(LAGOMETER_NO_RESOURCE, "shm: a subscriber of '" + endpoint_.topic + "' already has " + std::to_string(connections_max) +
-                                         " publishers, the most there can be");
+  throw Error(LAGOMETER_NO_RESOURCE, "shm: a subscriber of '" + endpoint_.topic + "' already has " +
+                                         std::to_string(connections_max) + " publishers, the most there can be");
 }
 
 void Writer::counters(lagometer_counters& out) const noexcept {

@@ -44,7 +44,9 @@ Context::~Context() {
   thread_.join();
 }
 
-std::filesystem::path Context::topic_folder(std::string_view topic) const { return rendezvous::topic_folder(folder_, topic); }
+std::filesystem::path Context::topic_folder(std::string_view topic) const {
+  return rendezvous::topic_folder(folder_, topic);
+}
 
 BufferSizes Context::size_buffers(int socket) const {
   const BufferSizes before = buffer_sizes(socket);
@@ -95,7 +97,8 @@ BufferSizes buffer_sizes(int socket) noexcept {
 std::string describe_socket(BufferSizes now, BufferSizes vendor_default, bool is_reader) {
   nlohmann::json settings = nlohmann::json::object();
   const auto bytes = [is_reader](BufferSizes sizes) { return is_reader ? sizes.receive_bytes : sizes.send_bytes; };
-  settings[is_reader ? "receive_buffer_bytes" : "send_buffer_bytes"] = {{"value", bytes(now)}, {"default", bytes(vendor_default)}};
+  settings[is_reader ? "receive_buffer_bytes" : "send_buffer_bytes"] = {{"value", bytes(now)},
+                                                                        {"default", bytes(vendor_default)}};
   settings["history"] = {{"value", "the kernel's socket buffer"}, {"default", "the kernel's socket buffer"}};
   return nlohmann::json{{"settings", settings}, {"paste", nlohmann::json::array()}}.dump();
 }

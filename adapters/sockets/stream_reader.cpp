@@ -20,8 +20,9 @@ StreamReader::~StreamReader() {
 
 void StreamReader::attach(std::shared_ptr<EpollSet> waitset) {
   if (endpoint_.dispatch != LAGOMETER_DISPATCH_WAITSET || door_) {
-    throw Error(LAGOMETER_INVALID, std::string(abilities.adapter) +
-                                       ": a reader is attached to a waitset before it is enabled, with dispatch by waitset");
+    throw Error(LAGOMETER_INVALID,
+                std::string(abilities.adapter) +
+                    ": a reader is attached to a waitset before it is enabled, with dispatch by waitset");
   }
   data_slot_ = waitset->join(*this);
   data_set_ = std::move(waitset);
@@ -36,7 +37,8 @@ void StreamReader::enable() {
   }
   door_ = bind_stream(context_);
   default_sizes_ = context_.size_buffers(door_->socket.get());
-  if (listen(door_->socket.get(), backlog) != 0) throw_system_error("listening for publishers of '" + endpoint_.topic + "'");
+  if (listen(door_->socket.get(), backlog) != 0)
+    throw_system_error("listening for publishers of '" + endpoint_.topic + "'");
   door_set_->watch(door_->socket.get(), door_slot_, door);
   auto facts = endpoint_.facts();
   facts["address"] = door_->address;
@@ -50,8 +52,8 @@ void StreamReader::accept_all() {
     uint32_t index = 0;
     while (index < sources_max && (*sources_)[index].state() != StreamSource::State::free) ++index;
     if (index == sources_max) {
-      throw Error(LAGOMETER_NO_RESOURCE, "a subscriber of '" + endpoint_.topic + "' has " + std::to_string(sources_max) +
-                                             " publishers, the most there can be");
+      throw Error(LAGOMETER_NO_RESOURCE, "a subscriber of '" + endpoint_.topic + "' has " +
+                                             std::to_string(sources_max) + " publishers, the most there can be");
     }
     StreamSource& source = (*sources_)[index];
     source.open(std::move(socket), endpoint_.type);

@@ -55,8 +55,8 @@ class StreamSource {
   AlignedBuffer buffer_;
   uint64_t begin_ = frame_start;  // of what was read and not shown yet
   uint64_t end_ = frame_start;
-  uint32_t shown_ = 0;  // frames shown and not given back
-  int64_t noticed_ns_ = 0;       // when the first bytes of the next frame were noticed; 0: not yet
+  uint32_t shown_ = 0;      // frames shown and not given back
+  int64_t noticed_ns_ = 0;  // when the first bytes of the next frame were noticed; 0: not yet
   int64_t last_fill_ns_ = 0;
 };
 
@@ -97,7 +97,8 @@ class StreamReader final : public Source {
   uint32_t door_slot_ = 0;
   std::shared_ptr<EpollSet> data_set_;  // the waitset's or the context's; none when polling
   uint32_t data_slot_ = 0;
-  std::unique_ptr<std::array<StreamSource, sources_max>> sources_ = std::make_unique<std::array<StreamSource, sources_max>>();
+  std::unique_ptr<std::array<StreamSource, sources_max>> sources_ =
+      std::make_unique<std::array<StreamSource, sources_max>>();
   std::atomic<uint32_t> sources_end_{0};
   uint32_t next_source_ = 0;
   uint32_t left_count_ = 0;  // sources with frames read and not shown

@@ -103,7 +103,8 @@ void StreamWriter::matched(lagometer_matched& out) {
   out.exact = 0;
   for (uint32_t index = 0; index < connections_.size(); ++index) {
     Connection& connection = connections_[index];
-    if (!rendezvous::locked_by_other(connection.announcement.get())) connection.live.store(false, std::memory_order_relaxed);
+    if (!rendezvous::locked_by_other(connection.announcement.get()))
+      connection.live.store(false, std::memory_order_relaxed);
     if (connection.live.load(std::memory_order_relaxed)) ++out.count;
   }
 }
@@ -116,7 +117,8 @@ void StreamWriter::connect(rendezvous::Found& found) {
     return endpoint_.refuse(why, refused_names_.size());
   }
   auto connection = std::make_unique<Connection>();
-  connection->socket = connect_stream(context_, found.facts.at("address").get<std::string>(), connection->default_sizes);
+  connection->socket =
+      connect_stream(context_, found.facts.at("address").get<std::string>(), connection->default_sizes);
   if (!connection->socket.valid()) return;  // it went while it was looked at
   connection->name = found.name;
   connection->announcement = std::move(found.file);

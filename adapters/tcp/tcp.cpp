@@ -38,7 +38,8 @@ Descriptor connect_stream(const Context& context, const std::string& address, Bu
   if (!result.valid()) throw_system_error("making a TCP socket");
   default_sizes = context.size_buffers(result.get());
   const int yes = 1;
-  if (setsockopt(result.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes) != 0) throw_system_error("setting TCP_NODELAY");
+  if (setsockopt(result.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes) != 0)
+    throw_system_error("setting TCP_NODELAY");
   const timeval limit{.tv_sec = 1, .tv_usec = 0};  // bounds the connecting; sending never blocks in the kernel
   setsockopt(result.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
   const sockaddr_in peer = loopback(static_cast<uint16_t>(std::stoi(address)));

@@ -23,7 +23,8 @@ DatagramReader::~DatagramReader() {
 
 void DatagramReader::attach(std::shared_ptr<EpollSet> waitset) {
   if (endpoint_.dispatch != LAGOMETER_DISPATCH_WAITSET || socket_.valid()) {
-    throw Error(LAGOMETER_INVALID, "udp: a reader is attached to a waitset before it is enabled, with dispatch by waitset");
+    throw Error(LAGOMETER_INVALID,
+                "udp: a reader is attached to a waitset before it is enabled, with dispatch by waitset");
   }
   slot_ = waitset->join(*this);
   set_ = std::move(waitset);

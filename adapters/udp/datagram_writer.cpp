@@ -38,7 +38,8 @@ bool DatagramWriter::send_to(Connection& connection, const lagometer_region& pay
   for (int attempt = 0; attempt < 2; ++attempt) {
     if (send(connection.socket.get(), payload.data, payload.size, MSG_DONTWAIT) >= 0) return true;
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS) return false;
-    if (!rendezvous::locked_by_other(connection.announcement.get())) connection.live.store(false, std::memory_order_relaxed);
+    if (!rendezvous::locked_by_other(connection.announcement.get()))
+      connection.live.store(false, std::memory_order_relaxed);
   }
   return !connection.live.load(std::memory_order_relaxed);
 }
@@ -56,7 +57,8 @@ void DatagramWriter::matched(lagometer_matched& out) {
   out.exact = 0;
   for (uint32_t index = 0; index < connections_.size(); ++index) {
     Connection& connection = connections_[index];
-    if (!rendezvous::locked_by_other(connection.announcement.get())) connection.live.store(false, std::memory_order_relaxed);
+    if (!rendezvous::locked_by_other(connection.announcement.get()))
+      connection.live.store(false, std::memory_order_relaxed);
     if (connection.live.load(std::memory_order_relaxed)) ++out.count;
   }
 }

@@ -21,7 +21,8 @@ sockaddr_un named(const std::string& path) {
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof address.sun_path) {
     throw Error(LAGOMETER_INVALID, "uds: '" + path + "' is longer than a socket's name may be (" +
-                                       std::to_string(sizeof address.sun_path - 1) + " bytes); use a shorter runtime directory");
+                                       std::to_string(sizeof address.sun_path - 1) +
+                                       " bytes); use a shorter runtime directory");
   }
   std::memcpy(address.sun_path, path.data(), path.size());
   return address;
@@ -37,7 +38,8 @@ Listening bind_stream(const Context& context) {
   const std::string path = (context.folder() / rendezvous::unique_name("u")).string();
   const sockaddr_un address = named(path);
   Listening result{Descriptor(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)), path, path};
-  if (!result.socket.valid() || bind(result.socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+  if (!result.socket.valid() ||
+      bind(result.socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     throw_system_error("binding " + path);
   }
   return result;
