@@ -180,6 +180,8 @@ def test_a_worker_runs_from_a_printed_plan(tmp_path: Path) -> None:
     assert code == 0, errors
     from lagometer.study.adapters import worker_path
 
+    # Run by hand, a worker is in nobody's namespaces and nobody clears up its folder.
+    plan = plan.replace('"/dev/shm/lagometer"', json.dumps(str(tmp_path / "runtime")))
     said = subprocess.run([str(worker_path())], input=plan.encode(), capture_output=True, timeout=30)
     assert said.returncode == 0, said.stderr
     assert said.stdout.endswith(b'{"event":"bye"}\n')
