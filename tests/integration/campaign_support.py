@@ -130,9 +130,7 @@ def running(folder: Path, *arguments: str, **more: Any) -> Iterator[Running]:
                 stream.close()
 
 
-def lagometer(
-    folder: Path, *arguments: str, seconds: float = WAIT_S, **more: Any
-) -> tuple[int, str, str]:
+def lagometer(folder: Path, *arguments: str, seconds: float = WAIT_S, **more: Any) -> tuple[int, str, str]:
     """Runs one command to its end: exit code, standard output, standard error."""
     with running(folder, *arguments, **more) as run:
         result = run.end(seconds)
