@@ -16,7 +16,8 @@ constexpr uint64_t kFragmentBytes = 1344;
 constexpr uint64_t kReceiveBufferBytes = 1048576;
 
 uint64_t number(const json& value, const std::string& key) {
-  if (!value.is_number_unsigned() || value.get<uint64_t>() == 0) throw Error(LAGOMETER_INVALID, "cyclonedds: option " + key + " must be a positive number of bytes");
+  if (!value.is_number_unsigned() || value.get<uint64_t>() == 0)
+    throw Error(LAGOMETER_INVALID, "cyclonedds: option " + key + " must be a positive number of bytes");
   return value.get<uint64_t>();
 }
 
@@ -44,13 +45,17 @@ Settings Settings::from(std::string_view profile, std::string_view options) {
     } else if (key == "participant_index" && value.is_string()) {
       settings.participant_index = value.get<std::string>();
     } else {
-      throw Error(LAGOMETER_INVALID, "cyclonedds: option '" + key + "' is not known or not of its type; known: max_message_size, fragment_size, socket_receive_buffer, participant_index");
+      throw Error(LAGOMETER_INVALID, "cyclonedds: option '" + key +
+                                         "' is not known or not of its type; known: max_message_size, fragment_size, "
+                                         "socket_receive_buffer, participant_index");
     }
   }
   return settings;
 }
 
-bool Settings::any() const { return max_message_bytes || fragment_bytes || socket_receive_buffer_bytes || participant_index; }
+bool Settings::any() const {
+  return max_message_bytes || fragment_bytes || socket_receive_buffer_bytes || participant_index;
+}
 
 std::string Settings::xml() const {
   if (!any()) return "";
@@ -59,8 +64,11 @@ std::string Settings::xml() const {
   if (fragment_bytes) general += "<FragmentSize>" + std::to_string(*fragment_bytes) + "B</FragmentSize>";
   std::string text = "<CycloneDDS><Domain id=\"any\">";
   if (!general.empty()) text += "<General>" + general + "</General>";
-  if (participant_index) text += "<Discovery><ParticipantIndex>" + *participant_index + "</ParticipantIndex></Discovery>";
-  if (socket_receive_buffer_bytes) text += "<Internal><SocketReceiveBufferSize max=\"" + std::to_string(*socket_receive_buffer_bytes) + "B\"/></Internal>";
+  if (participant_index)
+    text += "<Discovery><ParticipantIndex>" + *participant_index + "</ParticipantIndex></Discovery>";
+  if (socket_receive_buffer_bytes)
+    text +=
+        "<Internal><SocketReceiveBufferSize max=\"" + std::to_string(*socket_receive_buffer_bytes) + "B\"/></Internal>";
   return text + "</Domain></CycloneDDS>";
 }
 
@@ -76,7 +84,8 @@ json Settings::describe() const {
   json paste = json::array();
   if (any()) paste.push_back({{"file", "cyclonedds.xml, named by CYCLONEDDS_URI"}, {"text", xml()}});
   // The library reads this variable whatever an application does: it belongs to the effective settings.
-  if (const char* uri = std::getenv("CYCLONEDDS_URI"); uri != nullptr && *uri != '\0' && !any()) settings["CYCLONEDDS_URI"] = {{"value", uri}, {"default", ""}};
+  if (const char* uri = std::getenv("CYCLONEDDS_URI"); uri != nullptr && *uri != '\0' && !any())
+    settings["CYCLONEDDS_URI"] = {{"value", uri}, {"default", ""}};
   return {{"settings", settings}, {"paste", paste}};
 }
 
@@ -96,14 +105,17 @@ Entity& Entity::operator=(Entity&& other) noexcept {
   return *this;
 }
 
-Context::Context(const lagometer_context_config& config) : settings_(Settings::from(view(config.profile), view(config.options))) {
+Context::Context(const lagometer_context_config& config)
+    : settings_(Settings::from(view(config.profile), view(config.options))) {
   if (config.security.size != 0) throw Error(LAGOMETER_UNSUPPORTED, "cyclonedds: this adapter sets up no security");
   if (const std::string xml = settings_.xml(); !xml.empty()) {
     const dds_entity_t domain = dds_create_domain(config.domain, xml.c_str());
     // A second participant of the same process finds the domain made, with these same settings.
-    if (domain != DDS_RETCODE_PRECONDITION_NOT_MET) domain_ = Entity(domain, "making domain " + std::to_string(config.domain) + " with " + xml);
+    if (domain != DDS_RETCODE_PRECONDITION_NOT_MET)
+      domain_ = Entity(domain, "making domain " + std::to_string(config.domain) + " with " + xml);
   }
-  participant_ = Entity(dds_create_participant(config.domain, nullptr, nullptr), "making a participant in domain " + std::to_string(config.domain));
+  participant_ = Entity(dds_create_participant(config.domain, nullptr, nullptr),
+                        "making a participant in domain " + std::to_string(config.domain));
 }
 
 }  // namespace lagometer::cyclonedds

@@ -18,7 +18,9 @@ struct Traits {
 
   static std::string probe(std::string_view options) {
     Settings::from("default", options);
-    return nlohmann::json{{"version", DDS_VERSION}, {"abilities", nlohmann::json::object()}, {"limits", nlohmann::json::object()}}.dump();
+    return nlohmann::json{
+        {"version", DDS_VERSION}, {"abilities", nlohmann::json::object()}, {"limits", nlohmann::json::object()}}
+        .dump();
   }
   static std::string describe(uint32_t kind, const void* object) {
     if (kind == LAGOMETER_OBJECT_CONTEXT) return static_cast<const Context*>(object)->settings().describe().dump();

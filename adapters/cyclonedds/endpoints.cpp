@@ -11,19 +11,25 @@ namespace {
 constexpr const char* kBytesName = "lagometer::Bytes";
 
 std::unique_ptr<dds_qos_t, void (*)(dds_qos_t*)> make_qos(const lagometer_qos& qos) {
-  constexpr uint64_t kKnown = LAGOMETER_QOS_RELIABILITY | LAGOMETER_QOS_HISTORY | LAGOMETER_QOS_DURABILITY | LAGOMETER_QOS_DEADLINE;
-  if ((qos.present & ~kKnown) != 0) throw Error(LAGOMETER_UNSUPPORTED, "cyclonedds: a quality of service that this adapter does not map was asked for");
+  constexpr uint64_t kKnown =
+      LAGOMETER_QOS_RELIABILITY | LAGOMETER_QOS_HISTORY | LAGOMETER_QOS_DURABILITY | LAGOMETER_QOS_DEADLINE;
+  if ((qos.present & ~kKnown) != 0)
+    throw Error(LAGOMETER_UNSUPPORTED, "cyclonedds: a quality of service that this adapter does not map was asked for");
   std::unique_ptr<dds_qos_t, void (*)(dds_qos_t*)> result(dds_create_qos(), dds_delete_qos);
   const auto kind = qos.history == LAGOMETER_KEEP_ALL ? DDS_HISTORY_KEEP_ALL : DDS_HISTORY_KEEP_LAST;
   const auto depth = static_cast<int32_t>(std::max(1U, qos.depth));
   if ((qos.present & LAGOMETER_QOS_RELIABILITY) != 0) {
-    dds_qset_reliability(result.get(), qos.reliability == LAGOMETER_RELIABLE ? DDS_RELIABILITY_RELIABLE : DDS_RELIABILITY_BEST_EFFORT, qos.blocking_ns_max);
+    dds_qset_reliability(result.get(),
+                         qos.reliability == LAGOMETER_RELIABLE ? DDS_RELIABILITY_RELIABLE : DDS_RELIABILITY_BEST_EFFORT,
+                         qos.blocking_ns_max);
   }
   if ((qos.present & LAGOMETER_QOS_HISTORY) != 0) dds_qset_history(result.get(), kind, depth);
   if ((qos.present & LAGOMETER_QOS_DURABILITY) != 0) {
     const bool kept = qos.durability == LAGOMETER_TRANSIENT_LOCAL;
     dds_qset_durability(result.get(), kept ? DDS_DURABILITY_TRANSIENT_LOCAL : DDS_DURABILITY_VOLATILE);
-    if (kept) dds_qset_durability_service(result.get(), 0, kind, depth, DDS_LENGTH_UNLIMITED, DDS_LENGTH_UNLIMITED, DDS_LENGTH_UNLIMITED);
+    if (kept)
+      dds_qset_durability_service(result.get(), 0, kind, depth, DDS_LENGTH_UNLIMITED, DDS_LENGTH_UNLIMITED,
+                                  DDS_LENGTH_UNLIMITED);
   }
   if ((qos.present & LAGOMETER_QOS_DEADLINE) != 0) dds_qset_deadline(result.get(), qos.deadline_ns);
   return result;
@@ -31,8 +37,11 @@ std::unique_ptr<dds_qos_t, void (*)(dds_qos_t*)> make_qos(const lagometer_qos& q
 
 }  // namespace
 
-Type::Type(Context&, const lagometer_type_config& config) : fixed_(view(config.name) == "fixed"), max_bytes_(config.max_bytes) {
-  if (!fixed_ && view(config.name) != "bytes") throw Error(LAGOMETER_UNSUPPORTED, "cyclonedds: type '" + std::string(view(config.name)) + "' is neither bytes nor fixed");
+Type::Type(Context&, const lagometer_type_config& config)
+    : fixed_(view(config.name) == "fixed"), max_bytes_(config.max_bytes) {
+  if (!fixed_ && view(config.name) != "bytes")
+    throw Error(LAGOMETER_UNSUPPORTED,
+                "cyclonedds: type '" + std::string(view(config.name)) + "' is neither bytes nor fixed");
   if (config.flags != 0) throw Error(LAGOMETER_INVALID, "cyclonedds: keyed types are not offered");
   constexpr uint32_t kMember = uint32_t{DDS_OP_ADR} | uint32_t{DDS_OP_SUBTYPE_1BY};
   // What the vendor's compiler writes for the two types; see docs/ADAPTERS.md for their IDL.
@@ -72,7 +81,10 @@ Endpoint::Endpoint(Node& node, const lagometer_endpoint_config& config)
 
 Writer::Writer(Node& node, const lagometer_endpoint_config& config) : Endpoint(node, config), buffer_(max_bytes_) {}
 
-void Writer::enable() { writer_ = Entity(dds_create_writer(participant_, topic_.get(), qos_.get(), nullptr), "making a writer on " + topic_name_); }
+void Writer::enable() {
+  writer_ =
+      Entity(dds_create_writer(participant_, topic_.get(), qos_.get(), nullptr), "making a writer on " + topic_name_);
+}
 
 lagometer_status Writer::borrow(uint64_t bytes, lagometer_message& message) noexcept {
   if (bytes > max_bytes_ || (fixed_ && bytes != max_bytes_)) return LAGOMETER_INVALID;
@@ -106,7 +118,12 @@ void Writer::matched(lagometer_matched& out) const {
 void Writer::counters(lagometer_counters& out) const { out.present = 0; }
 
 Reader::Reader(Node& node, const lagometer_endpoint_config& config)
-    : Endpoint(node, config), dispatch_(config.dispatch), user_(config.user), on_data_(config.on_data), pointers_(kBatch), infos_(kBatch) {
+    : Endpoint(node, config),
+      dispatch_(config.dispatch),
+      user_(config.user),
+      on_data_(config.on_data),
+      pointers_(kBatch),
+      infos_(kBatch) {
   for (uint32_t index = 0; index < kBatch; ++index) {
     if (fixed_) {
       fixed_samples_.emplace_back(max_bytes_);
@@ -114,11 +131,13 @@ Reader::Reader(Node& node, const lagometer_endpoint_config& config)
       // The buffer is Cyclone DDS's to grow, so it comes from its allocator.
       auto* buffer = static_cast<uint8_t*>(dds_alloc(max_bytes_));
       std::memset(buffer, 0, max_bytes_);
-      bytes_samples_.push_back({.maximum = static_cast<uint32_t>(max_bytes_), .length = 0, .buffer = buffer, .release = true});
+      bytes_samples_.push_back(
+          {.maximum = static_cast<uint32_t>(max_bytes_), .length = 0, .buffer = buffer, .release = true});
     }
   }
   for (uint32_t index = 0; index < kBatch; ++index) {
-    pointers_[index] = fixed_ ? static_cast<void*>(fixed_samples_[index].data()) : static_cast<void*>(&bytes_samples_[index]);
+    pointers_[index] =
+        fixed_ ? static_cast<void*>(fixed_samples_[index].data()) : static_cast<void*>(&bytes_samples_[index]);
   }
 }
 
@@ -139,7 +158,8 @@ void Reader::enable() {
     listener.reset(dds_create_listener(this));
     dds_lset_data_available(listener.get(), &Reader::on_data);
   }
-  reader_ = Entity(dds_create_reader(participant_, topic_.get(), qos_.get(), nullptr), "making a reader on " + topic_name_);
+  reader_ =
+      Entity(dds_create_reader(participant_, topic_.get(), qos_.get(), nullptr), "making a reader on " + topic_name_);
   condition_ = Entity(dds_create_readcondition(reader_.get(), DDS_ANY_STATE), "making a read condition");
   // Only now, since the listener takes from reader_. What came in between waits in the reader for the next arrival.
   if (listener) check(dds_set_listener(reader_.get(), listener.get()), "setting a listener");
@@ -201,9 +221,11 @@ void Waitset::attach(const Reader& reader) {
 }
 
 lagometer_status Waitset::wait(int64_t until_ns) {
-  for (const Reader* reader : pending_) check(dds_waitset_attach(waitset_.get(), reader->condition(), 0), "attaching a reader");
+  for (const Reader* reader : pending_)
+    check(dds_waitset_attach(waitset_.get(), reader->condition(), 0), "attaching a reader");
   pending_.clear();
-  constexpr int64_t kLongest_ns = int64_t{1} << 40;  // the wait is relative in this API; one of 18 minutes is simply begun again
+  constexpr int64_t kLongest_ns = int64_t{1}
+                                  << 40;  // the wait is relative in this API; one of 18 minutes is simply begun again
   const int64_t left_ns = std::clamp<int64_t>(until_ns - now_ns(), 0, kLongest_ns);
   dds_attach_t fired[1];
   const dds_return_t count = dds_waitset_wait(waitset_.get(), fired, 1, left_ns);

@@ -21,12 +21,15 @@ thread_local std::string thread_failure;
 std::mutex broken_mutex;
 std::string broken;
 
-std::string text_of(lagometer_string text) { return text.data == nullptr ? std::string() : std::string(text.data, text.size); }
+std::string text_of(lagometer_string text) {
+  return text.data == nullptr ? std::string() : std::string(text.data, text.size);
+}
 
 void host_log(void*, uint32_t level, lagometer_string message) noexcept {
   const Lent lent;
   static constexpr const char* kNames[] = {"debug", "info", "warning", "error"};
-  std::fprintf(stderr, "%s: %.*s\n", kNames[std::min<uint32_t>(level, 3)], static_cast<int>(message.size), message.data);
+  std::fprintf(stderr, "%s: %.*s\n", kNames[std::min<uint32_t>(level, 3)], static_cast<int>(message.size),
+               message.data);
 }
 
 int64_t host_now(void*) noexcept { return now_ns(); }
@@ -78,7 +81,8 @@ Adapter::Adapter(const std::string& library) {
   if (entry == nullptr) throw AdapterError(library + " is no adapter: it has no symbol lagometer_adapter");
   table_ = entry(&kHost);
   if (table_ == nullptr) {
-    throw AdapterError(library + " can't work with ABI version " + std::to_string(LAGOMETER_ABI_VERSION) + " of this worker");
+    throw AdapterError(library + " can't work with ABI version " + std::to_string(LAGOMETER_ABI_VERSION) +
+                       " of this worker");
   }
   if (table_->abi_version < 1 || table_->size < sizeof(lagometer_adapter_table)) {
     throw AdapterError(library + " offers a table of " + std::to_string(table_->size) + " bytes, this worker needs " +

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads adapters and keeps their side of the contract in adapter.h: sizes and versions checked, failures given their text.
+// Loads adapters and keeps their side of the contract in adapter.h: sizes and versions checked, failures given their
+// text.
 #pragma once
 
 #include <functional>

@@ -79,7 +79,8 @@ std::string Control::read_plan() {
   for (;;) {
     if (auto line = next_line()) return *line;
     if (ended_) {
-      if (pending_.empty()) throw std::runtime_error("standard input: expected a plan (one JSON object on one line), got nothing");
+      if (pending_.empty())
+        throw std::runtime_error("standard input: expected a plan (one JSON object on one line), got nothing");
       return std::exchange(pending_, {});
     }
     fill(kForever_ns);

@@ -51,45 +51,56 @@ lagometer_status Output::fill_and_commit(Envelope envelope, uint64_t bytes, Sent
 }
 
 void Output::publish(int64_t intended_ns, std::span<const Cause> causes, std::optional<uint64_t> echo) noexcept {
-  SentRecord record{};
+  SentRecord* const claimed = sent_.claim();
+  SentRecord& record = claimed != nullptr ? *claimed : spare_;
   record.sequence = echo.value_or(next_sequence_);
   record.intended_ns = intended_ns;
-  record.cpu_publish = kCpuUnknown;
-  record.cpu_published = kCpuUnknown;
-  const Envelope envelope{.kind = static_cast<uint8_t>(MessageKind::data), .stream = plan_.stream, .sequence = record.sequence};
+  const Envelope envelope{
+      .kind = static_cast<uint8_t>(MessageKind::data), .stream = plan_.stream, .sequence = record.sequence};
   const lagometer_status status = fill_and_commit(envelope, plan_.payload_bytes, record);
   stamping_path();
   ++next_sequence_;
-  last_sequence_ = record.sequence;
+  last_sequence_ = envelope.sequence;
   if (status == LAGOMETER_OK) [[likely]] {
     ++sent_count_;
   } else {
     if (status < 0) failure_.raise("sending");
     record.status = static_cast<uint32_t>(status < 0 ? SendStatus::failed : SendStatus::rejected);
     ++rejected_count_;
-    if (record.publish_ns == 0) record.publish_ns = now_ns();
+    if (record.publish_ns == 0) {  // refused before there was anything to send
+      record.publish_ns = now_ns();
+      record.cpu_publish = record.cpu_published = kCpuUnknown;
+    }
   }
+  record_causes(record, causes);
+  if (claimed != nullptr) sent_.keep();
+}
+
+void Output::record_causes(SentRecord& record, std::span<const Cause> causes) noexcept {
   record.cause_count = static_cast<uint32_t>(causes.size());
-  if (!causes.empty()) {
-    record.cause_stream = causes.front().stream;
-    record.cause_sequence = causes.front().sequence;
+  if (causes.empty()) return;
+  record.cause_stream = causes.front().stream;
+  record.cause_sequence = causes.front().sequence;
+  if (causes.size() == 1) return;
+  record.first_cause = causes_.count();
+  for (const Cause& cause : causes) {
+    CauseRecord* const claimed = causes_.claim();
+    if (claimed == nullptr) return;
+    *claimed = {.sequence = cause.sequence, .stream = cause.stream, .zero = 0};
+    causes_.keep();
   }
-  if (causes.size() > 1) {
-    record.first_cause = causes_.count();
-    for (const Cause& cause : causes) causes_.append({.sequence = cause.sequence, .stream = cause.stream, .zero = 0});
-  }
-  sent_.append(record);
 }
 
 void Output::send_probe() {
-  const Envelope envelope{.kind = static_cast<uint8_t>(MessageKind::probe), .stream = plan_.stream, .sequence = probe_sequence_++};
-  SentRecord unused{};
+  const Envelope envelope{
+      .kind = static_cast<uint8_t>(MessageKind::probe), .stream = plan_.stream, .sequence = probe_sequence_++};
   const uint64_t bytes = plan_.type == "fixed" ? plan_.payload_bytes : uint64_t{LAGOMETER_ENVELOPE_BYTES};
-  const lagometer_status status = fill_and_commit(envelope, bytes, unused);
+  const lagometer_status status = fill_and_commit(envelope, bytes, spare_);
   if (status < 0) failure_.raise("sending a probe");
 }
 
-Input::Input(const ReaderPlan& plan, uint32_t index, const lagometer_adapter_table& table, TouchPlan touch, FailureFlag& failure)
+Input::Input(const ReaderPlan& plan, uint32_t index, const lagometer_adapter_table& table, TouchPlan touch,
+             FailureFlag& failure)
     : plan_(plan), index_(index), table_(table), touch_(touch), failure_(failure), seen_(plan.streams.size()) {
   for (lagometer_sample& sample : batch_) {
     sample.size = sizeof sample;
@@ -151,6 +162,15 @@ bool Input::read_payload(const lagometer_sample& sample, const Envelope& envelop
     record.flags |= kReceivedCorrupted;
   }
   return whole;
+}
+
+ReceivedRecord& Input::claim_record() noexcept {
+  claimed_ = received_.claim();
+  return claimed_ != nullptr ? *claimed_ : spare_;
+}
+
+void Input::keep_record() noexcept {
+  if (claimed_ != nullptr) received_.keep();
 }
 
 std::vector<uint32_t> Input::missing() const {

@@ -47,7 +47,8 @@ class Output {
   }
 
   /// Fills, stamps, sends and records one message. `intended_ns` 0: there was no schedule. `echo`: the sequence to use.
-  void publish(int64_t intended_ns, std::span<const Cause> causes, std::optional<uint64_t> echo = std::nullopt) noexcept;
+  void publish(int64_t intended_ns, std::span<const Cause> causes,
+               std::optional<uint64_t> echo = std::nullopt) noexcept;
   /// A message that says "I am here"; outside the measured phases.
   void send_probe();
 
@@ -61,6 +62,7 @@ class Output {
   [[nodiscard]] bool recorder_full() const noexcept { return sent_.full(); }
 
  private:
+  void record_causes(SentRecord& record, std::span<const Cause> causes) noexcept;
   lagometer_status fill_and_commit(Envelope envelope, uint64_t bytes, SentRecord& record) noexcept;
 
   WriterPlan plan_;
@@ -69,6 +71,7 @@ class Output {
   FailureFlag& failure_;
   lagometer_writer* writer_ = nullptr;
   Lane<SentRecord> sent_;
+  SentRecord spare_{};  // for what a full lane does not keep, and for probes
   Lane<CauseRecord> causes_;
   uint64_t next_sequence_ = 0;
   uint64_t last_sequence_ = 0;
@@ -84,7 +87,8 @@ class Input {
   static constexpr uint32_t kBatch = 8;
 
   /// `index`: its place among the readers of its node.
-  Input(const ReaderPlan& plan, uint32_t index, const lagometer_adapter_table& table, TouchPlan touch, FailureFlag& failure);
+  Input(const ReaderPlan& plan, uint32_t index, const lagometer_adapter_table& table, TouchPlan touch,
+        FailureFlag& failure);
 
   void attach(lagometer_reader* reader) noexcept { reader_ = reader; }
   void record_into(Lane<ReceivedRecord> received) noexcept { received_ = received; }
@@ -99,7 +103,9 @@ class Input {
   void note_probe(uint32_t stream) noexcept;
   /// Reads the payload as the plan's touch says; false if it is not what the sender wrote.
   bool read_payload(const lagometer_sample& sample, const Envelope& envelope, ReceivedRecord& record) noexcept;
-  void record(const ReceivedRecord& record) noexcept { received_.append(record); }
+  /// Where the next message is recorded; a place that is thrown away if the lane is full.
+  ReceivedRecord& claim_record() noexcept;
+  void keep_record() noexcept;
 
   /// Streams that no probe came from yet. [thread: any]
   [[nodiscard]] std::vector<uint32_t> missing() const;
@@ -119,6 +125,8 @@ class Input {
   FailureFlag& failure_;
   lagometer_reader* reader_ = nullptr;
   Lane<ReceivedRecord> received_;
+  ReceivedRecord* claimed_ = nullptr;
+  ReceivedRecord spare_{};  // for what a full lane does not keep
   std::array<lagometer_sample, kBatch> batch_{};
   uint32_t taken_ = 0;
   std::vector<std::atomic<bool>> seen_;  // parallel to plan_.streams

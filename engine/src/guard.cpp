@@ -73,12 +73,30 @@ void inject_fault() {
 using lagometer::engine::guard::check;
 
 extern "C" {
-__attribute__((visibility("default"))) void* malloc(size_t bytes) { check("malloc"); return __libc_malloc(bytes); }
-__attribute__((visibility("default"))) void* calloc(size_t count, size_t bytes) { check("calloc"); return __libc_calloc(count, bytes); }
-__attribute__((visibility("default"))) void* realloc(void* old, size_t bytes) { check("realloc"); return __libc_realloc(old, bytes); }
-__attribute__((visibility("default"))) void* memalign(size_t alignment, size_t bytes) { check("memalign"); return __libc_memalign(alignment, bytes); }
-__attribute__((visibility("default"))) void* aligned_alloc(size_t alignment, size_t bytes) { check("aligned_alloc"); return __libc_memalign(alignment, bytes); }
-__attribute__((visibility("default"))) void free(void* memory) { check("free"); __libc_free(memory); }
+__attribute__((visibility("default"))) void* malloc(size_t bytes) {
+  check("malloc");
+  return __libc_malloc(bytes);
+}
+__attribute__((visibility("default"))) void* calloc(size_t count, size_t bytes) {
+  check("calloc");
+  return __libc_calloc(count, bytes);
+}
+__attribute__((visibility("default"))) void* realloc(void* old, size_t bytes) {
+  check("realloc");
+  return __libc_realloc(old, bytes);
+}
+__attribute__((visibility("default"))) void* memalign(size_t alignment, size_t bytes) {
+  check("memalign");
+  return __libc_memalign(alignment, bytes);
+}
+__attribute__((visibility("default"))) void* aligned_alloc(size_t alignment, size_t bytes) {
+  check("aligned_alloc");
+  return __libc_memalign(alignment, bytes);
+}
+__attribute__((visibility("default"))) void free(void* memory) {
+  check("free");
+  __libc_free(memory);
+}
 __attribute__((visibility("default"))) int pthread_mutex_lock(pthread_mutex_t* mutex) {
   check("pthread_mutex_lock");
   return lagometer::engine::guard::next_mutex_lock()(mutex);

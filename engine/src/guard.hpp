@@ -2,7 +2,8 @@
 // Proof that measuring does not disturb: in the guard build, an allocation, a lock or a write by the engine between
 // warm-up and drain aborts the process. In the ordinary build everything here is empty.
 //
-// A Measuring scope says "the engine's own code runs here"; a Lent scope inside it says "now the middleware's code runs".
+// A Measuring scope says "the engine's own code runs here"; a Lent scope inside it says "now the middleware's code
+// runs".
 #pragma once
 
 namespace lagometer::engine {

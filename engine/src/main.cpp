@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// lagometer-worker: carries out one plan. Walks the phases create → discover → warm-up → measure → drain → tear down and
-// says on its pipe where it is (docs/PROTOCOL.md).
+// lagometer-worker: carries out one plan. Walks the phases create → discover → warm-up → measure → drain → tear down
+// and says on its pipe where it is (docs/PROTOCOL.md).
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -50,8 +50,12 @@ Usage usage_now() {
 json threads_json() {
   json result = json::array();
   for (const ThreadFacts& thread : read_threads()) {
-    result.push_back({{"tid", thread.id}, {"name", thread.name}, {"policy", thread.policy}, {"priority", thread.priority},
-                      {"cpus", thread.cpus}, {"timer_slack_ns", thread.timer_slack_ns}});
+    result.push_back({{"tid", thread.id},
+                      {"name", thread.name},
+                      {"policy", thread.policy},
+                      {"priority", thread.priority},
+                      {"cpus", thread.cpus},
+                      {"timer_slack_ns", thread.timer_slack_ns}});
   }
   return result;
 }
@@ -67,6 +71,8 @@ class Worker {
     } catch (const Failure& failure) {
       return fail(failure.reason, failure.message, failure.missing);
     } catch (const Dismissed&) {
+      session_->stop();
+      if (started_) control_.send_block(session_->recorder().packed());
       session_.reset();
       control_.send({{"event", "bye"}});
       return 0;
@@ -83,7 +89,11 @@ class Worker {
 
  private:
   void walk() {
-    control_.send({{"event", "hello"}, {"protocol", 1}, {"worker", plan_.worker}, {"pid", getpid()}, {"version", LAGOMETER_VERSION}});
+    control_.send({{"event", "hello"},
+                   {"protocol", 1},
+                   {"worker", plan_.worker},
+                   {"pid", getpid()},
+                   {"version", LAGOMETER_VERSION}});
     if (plan_.standalone) control_.ignore_end_of_input();
     create();
     const int64_t at_ns = discover();
@@ -143,8 +153,8 @@ class Worker {
     const json missing = session_->missing();
     std::string text = "no probe came within " + std::to_string(plan_.discovery_timeout_ns / 1'000'000) + " ms:";
     for (const json& reader : missing) {
-      text += " node " + reader["node"].get<std::string>() + " on topic " + reader["topic"].get<std::string>() + " misses streams " +
-              reader["streams"].dump() + ";";
+      text += " node " + reader["node"].get<std::string>() + " on topic " + reader["topic"].get<std::string>() +
+              " misses streams " + reader["streams"].dump() + ";";
     }
     throw Failure{"endpoints-missing", text, missing};
   }
@@ -170,6 +180,7 @@ class Worker {
     const int64_t end_ns = begin_ns + plan_.measure_ns;
     const int64_t drained_ns = end_ns + plan_.drain_ns;
     session_->start(at_ns, end_ns);
+    started_ = true;
     sleep_until(begin_ns);
     phase_ = "measure";
     const Usage before = usage_now();
@@ -182,12 +193,20 @@ class Worker {
     check_failure();
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);
-    return {{"event", "done"}, {"at_ns", at_ns}, {"measure_begin_ns", begin_ns}, {"measure_end_ns", end_ns}, {"drain_end_ns", drained_ns},
-            {"cpu_ns", after.cpu_ns - before.cpu_ns},
-            {"context_switches", {{"voluntary", after.voluntary - before.voluntary}, {"involuntary", after.involuntary - before.involuntary}}},
-            {"resident_bytes_max", usage.ru_maxrss * 1024},
-            {"threads", threads}, {"writers", session_->describe_writers()}, {"readers", session_->describe_readers()},
-            {"warnings", json::array()}};
+    return {
+        {"event", "done"},
+        {"at_ns", at_ns},
+        {"measure_begin_ns", begin_ns},
+        {"measure_end_ns", end_ns},
+        {"drain_end_ns", drained_ns},
+        {"cpu_ns", after.cpu_ns - before.cpu_ns},
+        {"context_switches",
+         {{"voluntary", after.voluntary - before.voluntary}, {"involuntary", after.involuntary - before.involuntary}}},
+        {"resident_bytes_max", usage.ru_maxrss * 1024},
+        {"threads", threads},
+        {"writers", session_->describe_writers()},
+        {"readers", session_->describe_readers()},
+        {"warnings", json::array()}};
   }
 
   void tear_down(const json& done) {
@@ -210,6 +229,7 @@ class Worker {
   Control& control_;
   Plan plan_;
   const char* phase_ = "plan";
+  bool started_ = false;  // there may be records
   std::vector<std::string> warnings_;
   std::unique_ptr<Session> session_;
 };

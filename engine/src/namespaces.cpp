@@ -23,10 +23,10 @@ namespace lagometer::supervisor {
 namespace {
 
 // A new network namespace starts with the kernel's defaults; what the user tuned on the host must hold inside as well.
-constexpr std::array kCarriedOver = {
-    "net/core/rmem_max",           "net/core/wmem_max",     "net/core/rmem_default", "net/core/wmem_default",
-    "net/ipv4/ipfrag_high_thresh", "net/ipv4/ipfrag_time",  "net/ipv4/tcp_rmem",     "net/ipv4/tcp_wmem",
-    "net/ipv4/udp_rmem_min",       "net/ipv4/udp_wmem_min", "net/core/busy_poll",    "net/core/busy_read"};
+constexpr std::array kCarriedOver = {"net/core/rmem_max",     "net/core/wmem_max",           "net/core/rmem_default",
+                                     "net/core/wmem_default", "net/ipv4/ipfrag_high_thresh", "net/ipv4/ipfrag_time",
+                                     "net/ipv4/tcp_rmem",     "net/ipv4/tcp_wmem",           "net/ipv4/udp_rmem_min",
+                                     "net/ipv4/udp_wmem_min", "net/core/busy_poll",          "net/core/busy_read"};
 
 std::map<std::string, std::string> host_settings;
 
@@ -75,7 +75,8 @@ void add_route(int control, const char* destination, const char* mask) {
   route.rt_flags = RTF_UP;
   std::array<char, 3> device = {'l', 'o', '\0'};
   route.rt_dev = device.data();
-  if (ioctl(control, SIOCADDRT, &route) != 0 && errno != EEXIST) throw std::runtime_error("can't route " + std::string(destination) + " over lo: " + reason());
+  if (ioctl(control, SIOCADDRT, &route) != 0 && errno != EEXIST)
+    throw std::runtime_error("can't route " + std::string(destination) + " over lo: " + reason());
 }
 
 void raise_loopback() {
@@ -83,7 +84,8 @@ void raise_loopback() {
   ifreq request{};
   std::strncpy(request.ifr_name, "lo", sizeof request.ifr_name - 1);
   request.ifr_flags = IFF_UP | IFF_RUNNING | IFF_LOOPBACK | IFF_MULTICAST;
-  if (ioctl(control.value, SIOCSIFFLAGS, &request) != 0) throw std::runtime_error("can't raise the loopback: " + reason());
+  if (ioctl(control.value, SIOCSIFFLAGS, &request) != 0)
+    throw std::runtime_error("can't raise the loopback: " + reason());
   add_route(control.value, "224.0.0.0", "240.0.0.0");
   add_route(control.value, "0.0.0.0", "0.0.0.0");
 }
@@ -106,9 +108,10 @@ Isolation enter_namespaces() {
   const auto user = std::to_string(geteuid());
   const auto group = std::to_string(getegid());
   if (unshare(CLONE_NEWUSER | kNamespaces) != 0) {
-    throw std::runtime_error("can't make private namespaces: " + reason() +
-                             "; run as root, allow unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone=1, or on Ubuntu "
-                             "kernel.apparmor_restrict_unprivileged_userns=0), or measure with network: host");
+    throw std::runtime_error(
+        "can't make private namespaces: " + reason() +
+        "; run as root, allow unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone=1, or on Ubuntu "
+        "kernel.apparmor_restrict_unprivileged_userns=0), or measure with network: host");
   }
   isolation.user_namespace = true;
   write_file("/proc/self/setgroups", "deny");
@@ -118,9 +121,12 @@ Isolation enter_namespaces() {
 }
 
 void furnish(Isolation& isolation) {
-  if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) throw std::runtime_error("can't make mounts private: " + reason());
-  if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0) isolation.warnings.push_back("/proc is the host's: " + reason());
-  if (mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") != 0) throw std::runtime_error("can't mount a private /dev/shm: " + reason());
+  if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
+    throw std::runtime_error("can't make mounts private: " + reason());
+  if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0)
+    isolation.warnings.push_back("/proc is the host's: " + reason());
+  if (mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") != 0)
+    throw std::runtime_error("can't mount a private /dev/shm: " + reason());
   raise_loopback();
   carry_over_settings();
 }

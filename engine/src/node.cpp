@@ -35,7 +35,9 @@ void Node::prepare(lagometer_waitset* waitset, const lagometer_adapter_table* wa
 }
 
 void Node::on_data(Input& input) noexcept {
-  const Arrival arrival{.signalled_ns = now_ns(), .woken_ns = 0, .cpu_signalled = current_cpu()};
+  Arrival arrival;
+  arrival.signalled_ns = now_ns();
+  arrival.cpu_signalled = current_cpu();
   if (stage_.stopped.load(std::memory_order_relaxed)) return;
   if (!shared_) return drain(input, arrival);
   lock_.lock();
@@ -43,15 +45,13 @@ void Node::on_data(Input& input) noexcept {
   lock_.unlock();
 }
 
-void Node::drain(Input& input, const Arrival& arrival) noexcept {
+void Node::drain(Input& input, Arrival arrival) noexcept {
   const Measuring measuring(stage_.running());
   for (;;) {
     const std::span<lagometer_sample> samples = input.take();
     if (samples.empty()) return;
-    ReceivedRecord record{};
-    record.taken_ns = now_ns();
-    record.cpu_taken = current_cpu();
-    record.woken_ns = arrival.woken_ns;
+    arrival.taken_ns = now_ns();
+    arrival.cpu_taken = current_cpu();
     stamping_path();
     for (const lagometer_sample& sample : samples) {
       const std::optional<Envelope> envelope = input.open(sample);
@@ -60,10 +60,7 @@ void Node::drain(Input& input, const Arrival& arrival) noexcept {
         input.note_probe(envelope->stream);
         continue;
       }
-      ReceivedRecord own = record;
-      own.signalled_ns = sample.signalled_ns != 0 ? sample.signalled_ns : arrival.signalled_ns;
-      own.cpu_signalled = sample.signalled_ns != 0 ? static_cast<uint16_t>(sample.signalled_cpu) : arrival.cpu_signalled;
-      handle(input, sample, *envelope, own);
+      handle(input, sample, *envelope, arrival);
     }
     const bool more = samples.size() == Input::kBatch;
     input.release();
@@ -71,7 +68,17 @@ void Node::drain(Input& input, const Arrival& arrival) noexcept {
   }
 }
 
-void Node::handle(Input& input, const lagometer_sample& sample, const Envelope& envelope, ReceivedRecord& record) noexcept {
+void Node::handle(Input& input, const lagometer_sample& sample, const Envelope& envelope,
+                  const Arrival& arrival) noexcept {
+  ReceivedRecord& record = input.claim_record();
+  const bool told = sample.signalled_ns != 0;  // the adapter knows better than the callback's begin
+  record.signalled_ns = told ? sample.signalled_ns : arrival.signalled_ns;
+  record.cpu_signalled = told ? static_cast<uint16_t>(sample.signalled_cpu) : arrival.cpu_signalled;
+  record.woken_ns = arrival.woken_ns;
+  record.taken_ns = arrival.taken_ns;
+  record.cpu_taken = arrival.cpu_taken;
+  record.handled_ns = 0;
+  record.flags = 0;
   record.sequence = envelope.sequence;
   record.stream = envelope.stream;
   record.middleware_sequence = sample.middleware_sequence;
@@ -80,11 +87,12 @@ void Node::handle(Input& input, const lagometer_sample& sample, const Envelope& 
     const Cause cause{.stream = envelope.stream, .sequence = envelope.sequence};
     for (Rule& rule : rules_) {
       const auto found = std::find(rule.plan.readers.begin(), rule.plan.readers.end(), input.index());
-      if (found != rule.plan.readers.end()) apply(rule, static_cast<size_t>(found - rule.plan.readers.begin()), cause, record);
+      if (found != rule.plan.readers.end())
+        apply(rule, static_cast<size_t>(found - rule.plan.readers.begin()), cause, record);
     }
   }
   if (record.handled_ns == 0) record.handled_ns = now_ns();
-  input.record(record);
+  input.keep_record();
 }
 
 void Node::apply(Rule& rule, size_t position, const Cause& cause, ReceivedRecord& record) noexcept {
@@ -152,8 +160,10 @@ void Node::fire_timer(Rule& rule) noexcept {
 
 void Node::begin_schedules(int64_t start_ns) noexcept {
   for (Rule& rule : rules_) {
-    if (rule.plan.trigger == Trigger::timer) rule.next_due_ns = start_ns + rule.plan.offset_ns;
-    else rule.next_due_ns = rule.plan.trigger == Trigger::closed_loop ? start_ns : kNever_ns;
+    if (rule.plan.trigger == Trigger::timer)
+      rule.next_due_ns = start_ns + rule.plan.offset_ns;
+    else
+      rule.next_due_ns = rule.plan.trigger == Trigger::closed_loop ? start_ns : kNever_ns;
   }
 }
 

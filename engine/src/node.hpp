@@ -16,7 +16,9 @@ namespace lagometer::engine {
 struct Arrival {
   int64_t signalled_ns = 0;
   int64_t woken_ns = 0;
+  int64_t taken_ns = 0;
   uint16_t cpu_signalled = kCpuUnknown;
+  uint16_t cpu_taken = kCpuUnknown;
 };
 
 class Node {
@@ -61,8 +63,8 @@ class Node {
   void fire_due(int64_t time_ns) noexcept;
   void fire_timer(Rule& rule) noexcept;
   void fire_closed_loop(Rule& rule, bool timed_out) noexcept;
-  void drain(Input& input, const Arrival& arrival) noexcept;
-  void handle(Input& input, const lagometer_sample& sample, const Envelope& envelope, ReceivedRecord& record) noexcept;
+  void drain(Input& input, Arrival arrival) noexcept;
+  void handle(Input& input, const lagometer_sample& sample, const Envelope& envelope, const Arrival& arrival) noexcept;
   void apply(Rule& rule, size_t position, const Cause& cause, ReceivedRecord& record) noexcept;
   void publish_all(const Rule& rule, std::span<const Cause> causes, std::optional<uint64_t> echo) noexcept;
   [[nodiscard]] bool loop_ended(const Rule& rule) const noexcept;

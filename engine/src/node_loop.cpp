@@ -53,7 +53,8 @@ void Node::run_waiting() noexcept {
     const lagometer_status status = waitset_table_->waitset_wait(waitset_, begun ? next_due_ns() : kNever_ns);
     if (status < 0) return failure_.raise("waiting");
     const Measuring measuring(stage_.running());
-    const Arrival arrival{.signalled_ns = 0, .woken_ns = now_ns(), .cpu_signalled = kCpuUnknown};
+    Arrival arrival;
+    arrival.woken_ns = now_ns();
     if (status == LAGOMETER_OK) {
       for (Input& input : inputs) drain(input, arrival);
     }

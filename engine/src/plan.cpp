@@ -18,6 +18,7 @@ constexpr int64_t kHour_ns = 3'600'000'000'000;
 constexpr uint64_t kPayloadBytesMax = uint64_t{1} << 30;
 constexpr uint64_t kCapacityMax = uint64_t{1} << 26;
 constexpr uint64_t kItemsMax = 4096;
+constexpr int kDepthMax = 32;
 
 [[noreturn]] void refuse(const std::string& path, const std::string& what) {
   throw PlanError((path.empty() ? std::string("plan") : path) + ": " + what);
@@ -47,6 +48,11 @@ class Object {
     if (result.find('\0') != std::string::npos) refuse(path_of(key), "holds a zero byte");
     return result;
   }
+  std::string filled_text(const char* key) {
+    std::string result = text(key);
+    if (result.empty()) refuse(path_of(key), "is empty");
+    return result;
+  }
   bool boolean(const char* key) {
     const Json& value = at(key);
     if (!value.is_boolean()) refuse(path_of(key), std::string("must be true or false, not ") + value.type_name());
@@ -60,9 +66,11 @@ class Object {
   static Integer integer_of(const Json& value, const std::string& path, Integer low, Integer high) {
     if (!value.is_number_integer()) refuse(path, std::string("must be a whole number, not ") + value.type_name());
     const bool positive = value.is_number_unsigned();
-    const bool fits = positive ? std::in_range<Integer>(value.get<uint64_t>()) : std::in_range<Integer>(value.get<int64_t>());
+    const bool fits =
+        positive ? std::in_range<Integer>(value.get<uint64_t>()) : std::in_range<Integer>(value.get<int64_t>());
     if (fits) {
-      const auto number = positive ? static_cast<Integer>(value.get<uint64_t>()) : static_cast<Integer>(value.get<int64_t>());
+      const auto number =
+          positive ? static_cast<Integer>(value.get<uint64_t>()) : static_cast<Integer>(value.get<int64_t>());
       if (number >= low && number <= high) return number;
     }
     refuse(path, "is " + value.dump() + ", outside " + std::to_string(low) + " … " + std::to_string(high));
@@ -82,12 +90,15 @@ class Object {
     const Json& list = at(key);
     if (!list.is_array()) refuse(path_of(key), std::string("must be a list, not ") + list.type_name());
     if (list.size() > kItemsMax) refuse(path_of(key), "has more than " + std::to_string(kItemsMax) + " items");
-    for (size_t index = 0; index < list.size(); ++index) function(list[index], path_of(key) + "[" + std::to_string(index) + "]");
+    for (size_t index = 0; index < list.size(); ++index)
+      function(list[index], path_of(key) + "[" + std::to_string(index) + "]");
   }
   template <typename Integer>
   std::vector<Integer> integers(const char* key, Integer low, Integer high) {
     std::vector<Integer> result;
-    each(key, [&](const Json& item, const std::string& path) { result.push_back(integer_of<Integer>(item, path, low, high)); });
+    each(key, [&](const Json& item, const std::string& path) {
+      result.push_back(integer_of<Integer>(item, path, low, high));
+    });
     return result;
   }
   std::string object_text(const char* key) {
@@ -129,10 +140,8 @@ Qos parse_qos(const Json& value, const std::string& path) {
 }
 
 void parse_endpoint(Object& object, EndpointPlan& endpoint, size_t contexts) {
-  if (contexts == 0) refuse(object.path_of("context"), "the plan has no contexts");
   endpoint.context = object.integer<uint32_t>("context", 0, static_cast<uint32_t>(contexts - 1));
-  endpoint.topic = object.text("topic");
-  if (endpoint.topic.empty()) refuse(object.path_of("topic"), "is empty");
+  endpoint.topic = object.filled_text("topic");
   endpoint.type = object.word("type", {"bytes", "fixed"}) == 0 ? "bytes" : "fixed";
   endpoint.payload_bytes = object.integer<uint64_t>("payload_bytes", 16, kPayloadBytesMax);
   endpoint.capacity = object.integer<uint64_t>("capacity", 1, kCapacityMax);
@@ -154,7 +163,7 @@ RulePlan parse_rule(const Json& value, const std::string& path, const NodePlan& 
   }
   if (rule.trigger == Trigger::closed_loop) {
     rule.timeout_ns = object.integer<int64_t>("timeout_ns", 1000, kHour_ns);
-    rule.messages_max = object.integer<uint64_t>("messages_max", 0, std::numeric_limits<uint64_t>::max());
+    rule.messages_max = object.integer<uint64_t>("messages_max", 0, uint64_t{std::numeric_limits<int64_t>::max()});
     if (rule.writers.empty()) refuse(object.path_of("writers"), "is empty: a closed loop sends");
   }
   if (object.has("echo")) rule.echo = object.boolean("echo");
@@ -166,7 +175,7 @@ RulePlan parse_rule(const Json& value, const std::string& path, const NodePlan& 
 NodePlan parse_node(const Json& value, const std::string& path, size_t contexts) {
   Object object(value, path);
   NodePlan node;
-  node.name = object.text("name");
+  node.name = object.filled_text("name");
   node.index = object.integer<uint32_t>("index", 0, 1u << 20);
   node.dispatch = static_cast<Dispatch>(object.word("dispatch", {"poll", "waitset", "listener"}));
   node.cpus = object.integers<int>("cpus", 0, 1023);
@@ -187,7 +196,9 @@ NodePlan parse_node(const Json& value, const std::string& path, size_t contexts)
     writer_object.finish();
     node.writers.push_back(std::move(writer));
   });
-  object.each("rules", [&](const Json& item, const std::string& item_path) { node.rules.push_back(parse_rule(item, item_path, node)); });
+  object.each("rules", [&](const Json& item, const std::string& item_path) {
+    node.rules.push_back(parse_rule(item, item_path, node));
+  });
   object.finish();
   return node;
 }
@@ -195,15 +206,16 @@ NodePlan parse_node(const Json& value, const std::string& path, size_t contexts)
 AdapterPlan parse_adapter(const Json& value, const std::string& path) {
   Object object(value, path);
   AdapterPlan adapter;
-  adapter.name = object.text("name");
-  adapter.library = object.text("library");
+  adapter.name = object.filled_text("name");
+  adapter.library = object.filled_text("library");
   adapter.profile = object.word("profile", {"default", "matched"}) == 0 ? "default" : "matched";
   adapter.options = object.object_text("options");
   adapter.network = object.object_text("network");
   const Json& environment = object.at("environment");
   Object variables(environment, object.path_of("environment"));
   for (const auto& [key, unused] : environment.items()) {
-    if (key.empty() || key.find('=') != std::string::npos || key.find('\0') != std::string::npos) refuse(variables.path_of(key), "is no name of a variable");
+    if (key.empty() || key.find('=') != std::string::npos || key.find('\0') != std::string::npos)
+      refuse(variables.path_of(key), "is no name of a variable");
     adapter.environment.emplace_back(key, variables.text(key.c_str()));
   }
   object.finish();
@@ -231,20 +243,43 @@ void parse_phases(const Json& value, Plan& plan) {
   phases.finish();
 }
 
+// Records are told apart by these numbers: with two alike, a message would be taken for another.
+void refuse_twins(const Plan& plan) {
+  std::set<uint32_t> indices_seen;
+  std::set<uint32_t> streams_seen;
+  for (size_t at = 0; at < plan.nodes.size(); ++at) {
+    const NodePlan& node = plan.nodes[at];
+    const std::string path = "nodes[" + std::to_string(at) + "]";
+    if (!indices_seen.insert(node.index).second)
+      refuse(path + ".index", "another node has " + std::to_string(node.index) + " too");
+    for (size_t writer = 0; writer < node.writers.size(); ++writer) {
+      const uint32_t stream = node.writers[writer].stream;
+      if (streams_seen.insert(stream).second) continue;
+      refuse(path + ".writers[" + std::to_string(writer) + "].stream",
+             "another writer has " + std::to_string(stream) + " too");
+    }
+  }
+}
+
 void parse_parts(Object& object, Plan& plan) {
-  object.each("adapters", [&](const Json& item, const std::string& path) { plan.adapters.push_back(parse_adapter(item, path)); });
+  object.each("adapters",
+              [&](const Json& item, const std::string& path) { plan.adapters.push_back(parse_adapter(item, path)); });
+  if (plan.adapters.empty()) refuse("adapters", "is empty: a worker needs an adapter");
   object.each("contexts", [&](const Json& item, const std::string& path) {
     Object context_object(item, path);
     ContextPlan context;
-    if (plan.adapters.empty()) refuse(path, "the plan has no adapters");
     context.adapter = context_object.integer<uint32_t>("adapter", 0, static_cast<uint32_t>(plan.adapters.size() - 1));
     context.domain = context_object.integer<uint32_t>("domain", 0, std::numeric_limits<uint32_t>::max());
-    context.name = context_object.text("name");
+    context.name = context_object.filled_text("name");
     context_object.finish();
     plan.contexts.push_back(std::move(context));
   });
-  object.each("nodes", [&](const Json& item, const std::string& path) { plan.nodes.push_back(parse_node(item, path, plan.contexts.size())); });
+  if (plan.contexts.empty()) refuse("contexts", "is empty: a worker needs a context");
+  object.each("nodes", [&](const Json& item, const std::string& path) {
+    plan.nodes.push_back(parse_node(item, path, plan.contexts.size()));
+  });
   if (plan.nodes.empty()) refuse("nodes", "is empty: a worker needs a node");
+  refuse_twins(plan);
 }
 
 }  // namespace
@@ -252,7 +287,11 @@ void parse_parts(Object& object, Plan& plan) {
 Plan parse_plan(std::string_view text) {
   Json document;
   try {
-    document = Json::parse(text);
+    // What is nested deeper than any plan would overflow the stack where it is written out again.
+    document = Json::parse(text, [](int depth, Json::parse_event_t, Json&) {
+      if (depth > kDepthMax) throw PlanError("plan: is nested more than " + std::to_string(kDepthMax) + " levels deep");
+      return true;
+    });
   } catch (const Json::exception& error) {
     throw PlanError(std::string("plan: is not JSON: ") + error.what());
   }
@@ -264,11 +303,11 @@ Plan parse_plan(std::string_view text) {
   plan.standalone = object.boolean("standalone");
   Object worker(object.at("worker"), "worker");
   plan.worker = worker.integer<uint32_t>("index", 0, 1u << 20);
-  plan.worker_name = worker.text("name");
+  plan.worker_name = worker.filled_text("name");
   worker.finish();
   parse_phases(object.at("phases"), plan);
   plan.scheduling = parse_scheduling(object.at("scheduling"), "scheduling");
-  plan.runtime_directory = object.text("runtime_directory");
+  plan.runtime_directory = object.filled_text("runtime_directory");
   const size_t touch = object.word("touch", {"header", "write", "read", "write+read"});
   plan.touch = {.write = touch == 1 || touch == 3, .read = touch == 2 || touch == 3};
   parse_parts(object, plan);

@@ -42,8 +42,9 @@ void refuse_starvation(const Plan& plan) {
   const size_t cpus = usable_cpus(plan);
   const auto online = static_cast<size_t>(sysconf(_SC_NPROCESSORS_ONLN));
   if (spinning > 0 && (spinning >= online || spinning > cpus)) {
-    throw SchedulingRefused(std::to_string(spinning) + " busy-polling threads under SCHED_FIFO on " + std::to_string(cpus) +
-                            " of " + std::to_string(online) + " CPUs would starve the machine; use the waitset, fewer nodes, or scheduling: other");
+    throw SchedulingRefused(std::to_string(spinning) + " busy-polling threads under SCHED_FIFO on " +
+                            std::to_string(cpus) + " of " + std::to_string(online) +
+                            " CPUs would starve the machine; use the waitset, fewer nodes, or scheduling: other");
   }
 }
 
@@ -98,7 +99,10 @@ std::vector<ThreadFacts> read_threads() {
     std::from_chars(text.data(), text.data() + text.size(), facts.id);
     std::getline(std::ifstream(entry.path() / "comm"), facts.name);
     const int policy = sched_getscheduler(facts.id);
-    facts.policy = policy == SCHED_FIFO ? "fifo" : policy == SCHED_RR ? "rr" : policy == SCHED_OTHER ? "other" : "unknown";
+    facts.policy = policy == SCHED_FIFO    ? "fifo"
+                   : policy == SCHED_RR    ? "rr"
+                   : policy == SCHED_OTHER ? "other"
+                                           : "unknown";
     sched_param parameter{};
     if (sched_getparam(facts.id, &parameter) == 0) facts.priority = parameter.sched_priority;
     cpu_set_t set;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Priority, affinity and memory locking: asked for before an adapter is loaded, so that its threads inherit them, and read
-// back from every thread afterwards, so that results say what was really in force.
+// Priority, affinity and memory locking: asked for before an adapter is loaded, so that its threads inherit them, and
+// read back from every thread afterwards, so that results say what was really in force.
 #pragma once
 
 #include <string>

@@ -15,9 +15,12 @@ namespace {
 
 uint32_t record_bytes(LaneKind kind) {
   switch (kind) {
-    case LaneKind::sent: return sizeof(SentRecord);
-    case LaneKind::received: return sizeof(ReceivedRecord);
-    case LaneKind::causes: return sizeof(CauseRecord);
+    case LaneKind::sent:
+      return sizeof(SentRecord);
+    case LaneKind::received:
+      return sizeof(ReceivedRecord);
+    case LaneKind::causes:
+      return sizeof(CauseRecord);
   }
   throw std::logic_error("a lane of unknown kind");
 }
@@ -44,7 +47,8 @@ Recorder::Recorder(uint32_t worker, std::span<const LaneSpecification> lanes, in
     header.capacity = lane.capacity;
     offset += aligned(lane.capacity * header.record_bytes) + 64;  // one line more, for the prefetch beyond the end
     headers.push_back(header);
-    if (offset > kBytesMax) throw std::runtime_error("records of more than 8 GiB: shorten the measure phase or lower the rate");
+    if (offset > kBytesMax)
+      throw std::runtime_error("records of more than 8 GiB: shorten the measure phase or lower the rate");
   }
   bytes_ = offset;
   descriptor_ = descriptor >= 0 ? descriptor : memfd_create("lagometer-records", MFD_CLOEXEC);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where records go: memory that is sized, mapped and faulted in before anything is measured, shared with a memfd so that
-// it can still be read after the worker was killed. One lane per endpoint and kind; a lane has one writing thread at a time.
+// Where records go: memory that is sized, mapped and faulted in before anything is measured, shared with a memfd so
+// that it can still be read after the worker was killed. One lane per endpoint and kind; a lane has one writing thread
+// at a time.
 #pragma once
 
 #include <cstddef>
@@ -13,33 +14,41 @@
 
 namespace lagometer::engine {
 
-/// One lane's writing end: a bounds check, a 64-byte store and a count. Neither allocates nor locks nor calls the system.
+/// One lane's writing end. A record is written where it stays, field by field as the stamps come, and counted when it
+/// is whole: stores only, which a processor does not wait for. Neither allocates nor locks nor calls the system.
 template <typename Record>
 class Lane {
  public:
   Lane() = default;
-  Lane(LaneHeader* header, Record* records) noexcept : header_(header), records_(records) {}
+  Lane(LaneHeader* header, Record* records) noexcept
+      : next_(records + header->count), end_(records + header->capacity), first_(records), header_(header) {}
 
-  /// False if the lane is full; the record is then dropped and the lane flagged, so that the trial can't pass for whole.
-  bool append(const Record& record) noexcept {
-    const uint64_t at = header_->count;
-    if (at >= header_->capacity) [[unlikely]] {
-      header_->flags |= kLaneFull;
-      return false;
-    }
-    records_[at] = record;
-    // The next line is fetched while the node is busy with something else, not when the next message waits for it.
-    __builtin_prefetch(&records_[at + 1], 1);
-    __atomic_store_n(&header_->count, at + 1, __ATOMIC_RELEASE);
-    return true;
+  /// The next record, all fields 0. Null if the lane is full or there is none; the lane is then flagged, so that the
+  /// trial can't pass for whole.
+  Record* claim() noexcept {
+    if (next_ == end_) [[unlikely]]
+      return refuse();
+    return next_;
   }
-  [[nodiscard]] uint64_t count() const noexcept { return header_ == nullptr ? 0 : header_->count; }
+  /// Counts the record that was claimed last.
+  void keep() noexcept {
+    ++next_;
+    // Release: whoever reads the count after this process was killed finds the record whole.
+    __atomic_store_n(&header_->count, count(), __ATOMIC_RELEASE);
+  }
+  [[nodiscard]] uint64_t count() const noexcept { return static_cast<uint64_t>(next_ - first_); }
   [[nodiscard]] bool full() const noexcept { return header_ != nullptr && (header_->flags & kLaneFull) != 0; }
-  [[nodiscard]] bool exists() const noexcept { return header_ != nullptr; }
 
  private:
+  Record* refuse() noexcept {
+    if (header_ != nullptr) header_->flags |= kLaneFull;
+    return nullptr;
+  }
+
+  Record* next_ = nullptr;
+  Record* end_ = nullptr;
+  Record* first_ = nullptr;
   LaneHeader* header_ = nullptr;
-  Record* records_ = nullptr;
 };
 
 struct LaneSpecification {

@@ -66,7 +66,8 @@ Session::Session(const Plan& plan, int records_descriptor) : plan_(plan) {
   try {
     std::error_code problem;
     std::filesystem::create_directories(plan_.runtime_directory, problem);
-    if (problem) throw std::runtime_error("can't make runtime_directory " + plan_.runtime_directory + ": " + problem.message());
+    if (problem)
+      throw std::runtime_error("can't make runtime_directory " + plan_.runtime_directory + ": " + problem.message());
     load_adapters();
     create_contexts();
     for (const NodePlan& node : plan_.nodes) create_node(node);
@@ -162,7 +163,8 @@ void Session::create_node(const NodePlan& plan) {
   }
   for (const ReaderPlan& reader : plan.readers) {
     const lagometer_adapter_table& table = adapter_of(reader.context).table();
-    Input& input = node.inputs.emplace_back(reader, static_cast<uint32_t>(node.inputs.size()), table, plan_.touch, failure_);
+    Input& input =
+        node.inputs.emplace_back(reader, static_cast<uint32_t>(node.inputs.size()), table, plan_.touch, failure_);
     const lagometer_qos qos = to_c_qos(reader.qos);
     config.type = create_type(reader);
     config.topic = to_c(reader.topic);
@@ -191,10 +193,12 @@ void Session::create_waitset(Node& node, lagometer_waitset*& waitset, const lago
   if (node.plan().dispatch != Dispatch::waitset || node.inputs.empty()) return;
   const uint32_t context = node.inputs.front().plan().context;
   for (const Input& input : node.inputs) {
-    if (input.plan().context != context) throw std::runtime_error("node " + node.plan().name + ": one waitset can't span contexts");
+    if (input.plan().context != context)
+      throw std::runtime_error("node " + node.plan().name + ": one waitset can't span contexts");
   }
   table = &adapter_of(context).table();
-  if (table->waitset_create == nullptr) throw AdapterError(adapter_of(context).name() + " has no waitset; use another dispatch");
+  if (table->waitset_create == nullptr)
+    throw AdapterError(adapter_of(context).name() + " has no waitset; use another dispatch");
   check("waitset_create", [&] { return table->waitset_create(contexts_[context], &waitset); });
   // Destroyed before the readers that are attached to it: deleters run backwards.
   deleters_.emplace_back([table, waitset] { table->waitset_destroy(waitset); });
@@ -211,7 +215,8 @@ void Session::create_recorder(int descriptor) {
     for (const RulePlan& rule : plan.rules) causes_max = std::max(causes_max, rule.readers.size());
     for (const Output& output : node.outputs) {
       lanes.push_back({LaneKind::sent, plan.index, output.plan().stream, output.plan().capacity});
-      lanes.push_back({LaneKind::causes, plan.index, output.plan().stream, causes_max > 1 ? output.plan().capacity * causes_max : 0});
+      lanes.push_back({LaneKind::causes, plan.index, output.plan().stream,
+                       causes_max > 1 ? output.plan().capacity * causes_max : 0});
     }
     for (uint32_t reader = 0; reader < node.inputs.size(); ++reader) {
       lanes.push_back({LaneKind::received, plan.index, reader, node.inputs[reader].plan().capacity});
@@ -230,8 +235,10 @@ void Session::create_recorder(int descriptor) {
 
 void Session::enable_all() {
   for (Node& node : nodes_) {
-    for (const Input& input : node.inputs) check("reader_enable", [&] { return input.table().reader_enable(input.handle()); });
-    for (const Output& output : node.outputs) check("writer_enable", [&] { return output.table().writer_enable(output.handle()); });
+    for (const Input& input : node.inputs)
+      check("reader_enable", [&] { return input.table().reader_enable(input.handle()); });
+    for (const Output& output : node.outputs)
+      check("writer_enable", [&] { return output.table().writer_enable(output.handle()); });
   }
 }
 
@@ -253,7 +260,10 @@ json Session::missing() const {
     for (size_t reader = 0; reader < node.inputs.size(); ++reader) {
       const std::vector<uint32_t> streams = node.inputs[reader].missing();
       if (streams.empty()) continue;
-      result.push_back({{"node", node.plan().name}, {"reader", reader}, {"topic", node.inputs[reader].plan().topic}, {"streams", streams}});
+      result.push_back({{"node", node.plan().name},
+                        {"reader", reader},
+                        {"topic", node.inputs[reader].plan().topic},
+                        {"streams", streams}});
     }
   }
   return result;
@@ -294,14 +304,17 @@ json Session::describe_settings() const {
   }
   for (const Node& node : nodes_) {
     for (const Output& output : node.outputs) {
-      result.push_back({{"adapter", adapter_of(output.plan().context).name()},
-                        {"object", "writer " + output.plan().topic},
-                        {"effective", parsed(adapter_of(output.plan().context).describe(LAGOMETER_OBJECT_WRITER, output.handle()))}});
+      result.push_back(
+          {{"adapter", adapter_of(output.plan().context).name()},
+           {"object", "writer " + output.plan().topic},
+           {"effective",
+            parsed(adapter_of(output.plan().context).describe(LAGOMETER_OBJECT_WRITER, output.handle()))}});
     }
     for (const Input& input : node.inputs) {
-      result.push_back({{"adapter", adapter_of(input.plan().context).name()},
-                        {"object", "reader " + input.plan().topic},
-                        {"effective", parsed(adapter_of(input.plan().context).describe(LAGOMETER_OBJECT_READER, input.handle()))}});
+      result.push_back(
+          {{"adapter", adapter_of(input.plan().context).name()},
+           {"object", "reader " + input.plan().topic},
+           {"effective", parsed(adapter_of(input.plan().context).describe(LAGOMETER_OBJECT_READER, input.handle()))}});
     }
   }
   return result;
@@ -316,9 +329,13 @@ json Session::describe_writers() const {
       counters.size = sizeof counters;
       counters.abi_version = LAGOMETER_ABI_VERSION;
       check("writer_counters", [&] { return output.table().writer_counters(output.handle(), &counters); });
-      result.push_back({{"node", node.plan().index}, {"stream", output.plan().stream}, {"sent", output.sent()},
-                        {"rejected", output.rejected()}, {"resent_after_timeout", node.resent(index)},
-                        {"recorder_full", output.recorder_full()}, {"origin", origin_name(output.origin())},
+      result.push_back({{"node", node.plan().index},
+                        {"stream", output.plan().stream},
+                        {"sent", output.sent()},
+                        {"rejected", output.rejected()},
+                        {"resent_after_timeout", node.resent(index)},
+                        {"recorder_full", output.recorder_full()},
+                        {"origin", origin_name(output.origin())},
                         {"counters", counters_of(counters)}});
     }
   }
@@ -334,8 +351,11 @@ json Session::describe_readers() const {
       counters.size = sizeof counters;
       counters.abi_version = LAGOMETER_ABI_VERSION;
       check("reader_counters", [&] { return input.table().reader_counters(input.handle(), &counters); });
-      result.push_back({{"node", node.plan().index}, {"reader", index}, {"received", input.received()},
-                        {"corrupted", input.corrupted()}, {"recorder_full", input.recorder_full()},
+      result.push_back({{"node", node.plan().index},
+                        {"reader", index},
+                        {"received", input.received()},
+                        {"corrupted", input.corrupted()},
+                        {"recorder_full", input.recorder_full()},
                         {"counters", counters_of(counters)}});
     }
   }

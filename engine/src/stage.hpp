@@ -52,7 +52,8 @@ class Parker {
   uint32_t taken_ = 0;  // the sleeper's own
 };
 
-/// Serialises the callbacks of one node. It yields, since a spinning FIFO thread would keep the holder off its CPU for ever.
+/// Serialises the callbacks of one node. It yields, since a spinning FIFO thread would keep the holder off its CPU for
+/// ever.
 class SpinLock {
  public:
   void lock() noexcept {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// lagometer-supervisor: the first process of a trial. Makes the trial's private machine, starts its workers, reports their
-// ends, and takes everything down with itself: if the conductor dies, so does this, and so do they.
+// lagometer-supervisor: the first process of a trial. Makes the trial's private machine, starts its workers, reports
+// their ends, and takes everything down with itself: if the conductor dies, so does this, and so do they.
 //
-// Standard input: one JSON line {"network":"private|host","workers":[{"argv":[…],"environment":{…},"stdin":n,"stdout":n,
-// "stderr":n,"records":n}]} with inherited descriptors; end of file means: kill all and end.
-// Standard output, JSON lines: isolated, started, exited (code | signal), finished; or failed.
+// Standard input: one JSON line
+// {"network":"private|host","workers":[{"argv":[…],"environment":{…},"stdin":n,"stdout":n, "stderr":n,"records":n}]}
+// with inherited descriptors; end of file means: kill all and end. Standard output, JSON lines: isolated, started,
+// exited (code | signal), finished; or failed.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
@@ -115,8 +116,10 @@ class Supervisor {
     start_all();
     reap();
     while (running_ > 0) {
-      pollfd events[2] = {{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0}, {.fd = signals, .events = POLLIN, .revents = 0}};
-      if (poll(events, 2, -1) < 0 && errno != EINTR) throw std::runtime_error("poll: " + std::string(std::strerror(errno)));
+      pollfd events[2] = {{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0},
+                          {.fd = signals, .events = POLLIN, .revents = 0}};
+      if (poll(events, 2, -1) < 0 && errno != EINTR)
+        throw std::runtime_error("poll: " + std::string(std::strerror(errno)));
       if (events[1].revents != 0) {
         signalfd_siginfo information;
         while (read(signals, &information, sizeof information) > 0) {
@@ -155,8 +158,10 @@ class Supervisor {
       const auto found = pids_.find(pid);
       if (found == pids_.end()) continue;  // an orphan of a worker
       json event = {{"event", "exited"}, {"worker", found->second}};
-      if (WIFSIGNALED(status)) event["signal"] = WTERMSIG(status);
-      else event["code"] = WEXITSTATUS(status);
+      if (WIFSIGNALED(status))
+        event["signal"] = WTERMSIG(status);
+      else
+        event["code"] = WEXITSTATUS(status);
       say(event);
       pids_.erase(found);
       --running_;
@@ -181,8 +186,13 @@ class Supervisor {
 };
 
 int supervise(const json& specification, const Isolation& isolation, bool isolated) {
-  say({{"event", "isolated"}, {"network", isolated}, {"mount", isolated}, {"ipc", isolated}, {"pid", isolated},
-       {"user_namespace", isolation.user_namespace}, {"warnings", isolation.warnings}});
+  say({{"event", "isolated"},
+       {"network", isolated},
+       {"mount", isolated},
+       {"ipc", isolated},
+       {"pid", isolated},
+       {"user_namespace", isolation.user_namespace},
+       {"warnings", isolation.warnings}});
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   Supervisor(parse_workers(specification)).run();
   return 0;
