@@ -7,6 +7,7 @@
 #include <fastdds/dds/subscriber/DataReaderListener.hpp>
 #include <fastdds/dds/subscriber/SampleInfo.hpp>
 #include <string>
+#include <vector>
 
 #include "context.hpp"
 
@@ -43,6 +44,8 @@ class Reader final : private dds::DataReaderListener {
   void on_requested_incompatible_qos(dds::DataReader* reader,
                                      const dds::RequestedIncompatibleQosStatus& status) override;
   void on_sample_lost(dds::DataReader* reader, const dds::SampleLostStatus& status) override;
+  uint32_t take_once(lagometer_sample* samples, uint32_t stride, uint32_t begin, uint32_t most);
+  void drop_stale_sample();
   Loan& free_loan();
   void give_back(Loan& loan);
   void show(const Loan& loan, int32_t index, lagometer_sample& sample) const;
@@ -54,7 +57,8 @@ class Reader final : private dds::DataReaderListener {
   void* user_;
   lagometer_data_function on_data_;
   lagometer_event_function on_event_;
-  std::array<Loan, 4> loans_;
+  std::array<Loan, 32> loans_;
+  std::vector<uint8_t> scratch_;  // where a stale sample is looked at; empty if messages are too small to be fragmented
   std::atomic<bool> full_take_{false};
   dds::DataReader* reader_ = nullptr;  // the subscriber's
 };
