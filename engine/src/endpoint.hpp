@@ -60,6 +60,7 @@ class Output {
   [[nodiscard]] uint64_t rejected() const noexcept { return rejected_count_; }
   [[nodiscard]] uint32_t origin() const noexcept { return origin_; }
   [[nodiscard]] bool recorder_full() const noexcept { return sent_.full(); }
+  [[nodiscard]] uint64_t recorder_room() const noexcept { return sent_.room(); }
 
  private:
   void record_causes(SentRecord& record, std::span<const Cause> causes) noexcept;

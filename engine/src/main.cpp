@@ -206,7 +206,7 @@ class Worker {
         {"threads", threads},
         {"writers", session_->describe_writers()},
         {"readers", session_->describe_readers()},
-        {"warnings", json::array()}};
+        {"warnings", session_->warnings()}};
   }
 
   void tear_down(const json& done) {

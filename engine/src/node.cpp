@@ -124,10 +124,11 @@ void Node::publish_all(const Rule& rule, std::span<const Cause> causes, std::opt
   for (const uint32_t writer : rule.plan.writers) outputs[writer].publish(0, causes, echo);
 }
 
-bool Node::loop_ended(const Rule& rule) const noexcept {
+bool Node::loop_ended(const Rule& rule) noexcept {
   if (rule.plan.messages_max != 0 && rule.cycles >= rule.plan.messages_max) return true;
-  const auto full = [this](uint32_t writer) { return outputs[writer].recorder_full(); };
-  return std::any_of(rule.plan.writers.begin(), rule.plan.writers.end(), full);
+  const auto full = [this](uint32_t writer) { return outputs[writer].recorder_room() == 0; };
+  ended_early_ = ended_early_ || std::any_of(rule.plan.writers.begin(), rule.plan.writers.end(), full);
+  return ended_early_;
 }
 
 void Node::fire_closed_loop(Rule& rule, bool timed_out) noexcept {

@@ -42,6 +42,8 @@ class Node {
   void on_data(Input& input) noexcept;
 
   [[nodiscard]] const NodePlan& plan() const noexcept { return plan_; }
+  /// A closed loop stopped before its time, since there was no room for more records.
+  [[nodiscard]] bool ended_early() const noexcept { return ended_early_; }
   [[nodiscard]] uint64_t resent(uint32_t writer) const noexcept { return resent_[writer]; }
 
  private:
@@ -67,7 +69,7 @@ class Node {
   void handle(Input& input, const lagometer_sample& sample, const Envelope& envelope, const Arrival& arrival) noexcept;
   void apply(Rule& rule, size_t position, const Cause& cause, ReceivedRecord& record) noexcept;
   void publish_all(const Rule& rule, std::span<const Cause> causes, std::optional<uint64_t> echo) noexcept;
-  [[nodiscard]] bool loop_ended(const Rule& rule) const noexcept;
+  [[nodiscard]] bool loop_ended(const Rule& rule) noexcept;
 
   NodePlan plan_;
   Stage& stage_;
@@ -76,6 +78,7 @@ class Node {
   const lagometer_adapter_table* waitset_table_ = nullptr;
   std::vector<Rule> rules_;
   std::vector<uint64_t> resent_;
+  bool ended_early_ = false;
   bool scheduled_ = false;  // has rules that fire by time
   bool shared_ = false;     // more than one thread comes here: lock
   SpinLock lock_;

@@ -37,6 +37,8 @@ class Lane {
     __atomic_store_n(&header_->count, count(), __ATOMIC_RELEASE);
   }
   [[nodiscard]] uint64_t count() const noexcept { return static_cast<uint64_t>(next_ - first_); }
+  /// Records that still fit.
+  [[nodiscard]] uint64_t room() const noexcept { return static_cast<uint64_t>(end_ - next_); }
   [[nodiscard]] bool full() const noexcept { return header_ != nullptr && (header_->flags & kLaneFull) != 0; }
 
  private:

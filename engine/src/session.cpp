@@ -362,6 +362,17 @@ json Session::describe_readers() const {
   return result;
 }
 
+std::vector<std::string> Session::warnings() const {
+  std::vector<std::string> result;
+  for (const Node& node : nodes_) {
+    if (node.ended_early()) {
+      result.push_back("the closed loop of node " + node.plan().name + " ended early, after " +
+                       std::to_string(node.outputs.front().sent()) + " messages: no room for more records");
+    }
+  }
+  return result;
+}
+
 std::string Session::failure() const {
   const std::string own = failure_.text();
   return own.empty() ? asynchronous_failure() : own;

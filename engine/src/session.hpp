@@ -41,6 +41,8 @@ class Session {
   /// Writers and readers, for the event `done`.
   [[nodiscard]] nlohmann::json describe_writers() const;
   [[nodiscard]] nlohmann::json describe_readers() const;
+  /// What a reader of the results must know, found while measuring. For the event `done`.
+  [[nodiscard]] std::vector<std::string> warnings() const;
   /// "" or what went wrong in an adapter since the start.
   [[nodiscard]] std::string failure() const;
   [[nodiscard]] const Recorder& recorder() const { return *recorder_; }
