@@ -39,6 +39,7 @@ void StreamReader::enable() {
   default_sizes_ = context_.size_buffers(door_->socket.get());
   if (listen(door_->socket.get(), backlog) != 0)
     throw_system_error("listening for publishers of '" + endpoint_.topic + "'");
+  enabled_.store(true, std::memory_order_release);
   door_set_->watch(door_->socket.get(), door_slot_, door);
   auto facts = endpoint_.facts();
   facts["address"] = door_->address;
@@ -63,6 +64,7 @@ void StreamReader::accept_all() {
 }
 
 void StreamReader::readable(uint32_t tag) noexcept {
+  if (!enabled_.load(std::memory_order_acquire)) return;
   if (tag == door) {
     static_cast<void>(guarded([this] {
       accept_all();

@@ -91,6 +91,7 @@ class StreamReader final : public Source {
   Context& context_;
   floor::Endpoint endpoint_;
   std::optional<Listening> door_;
+  std::atomic<bool> enabled_{false};  // hands what enable() wrote to the context's thread
   BufferSizes default_sizes_;
   std::optional<rendezvous::Announcement> announcement_;
   std::shared_ptr<EpollSet> door_set_;  // the context's

@@ -44,13 +44,14 @@ void DatagramReader::enable() {
     set_ = context_.served_set();
     slot_ = set_->join(*this);
   }
+  enabled_.store(true, std::memory_order_release);
   if (set_) set_->watch(socket_.get(), slot_, 0);
   auto facts = endpoint_.facts();
   facts["port"] = ntohs(address.sin_port);
   announcement_.emplace(context_.topic_folder(endpoint_.topic), facts);
 }
 
-void DatagramReader::readable(uint32_t) noexcept { news_ = true; }
+void DatagramReader::readable(uint32_t) noexcept { news_ = enabled_.load(std::memory_order_acquire); }
 
 void DatagramReader::deliver(int64_t woken_ns, uint32_t cpu) noexcept {
   if (endpoint_.dispatch != LAGOMETER_DISPATCH_LISTENER || !news_) return;

@@ -48,6 +48,7 @@ class DatagramReader final : public Source {
   std::array<bool, buffers> held_{};
   uint32_t buffer_index_ = 0;
   Descriptor socket_;
+  std::atomic<bool> enabled_{false};  // hands what enable() wrote to the context's thread
   BufferSizes default_sizes_;
   std::shared_ptr<EpollSet> set_;  // the waitset's or the context's; none when polling
   uint32_t slot_ = 0;
