@@ -24,6 +24,8 @@ struct Traits {
   }
   static std::string describe(uint32_t kind, const void* object) {
     if (kind == LAGOMETER_OBJECT_CONTEXT) return static_cast<const Context*>(object)->settings().describe().dump();
+    if (kind == LAGOMETER_OBJECT_WRITER) return static_cast<const Writer*>(object)->describe().dump();
+    if (kind == LAGOMETER_OBJECT_READER) return static_cast<const Reader*>(object)->describe().dump();
     return R"({"settings":{},"paste":[]})";
   }
   static const void* extension(uint32_t, void*, std::string_view) noexcept { return nullptr; }

@@ -79,6 +79,34 @@ Endpoint::Endpoint(Node& node, const lagometer_endpoint_config& config)
       topic_(reinterpret_cast<const Type*>(config.type)->create_topic(participant_, topic_name_)),
       qos_(make_qos(*config.qos)) {}
 
+nlohmann::json Endpoint::describe_entity(dds_entity_t entity, bool reliable_by_default) {
+  const std::unique_ptr<dds_qos_t, void (*)(dds_qos_t*)> qos(dds_create_qos(), dds_delete_qos);
+  check(dds_get_qos(entity, qos.get()), "reading the quality of service back");
+  nlohmann::json settings = nlohmann::json::object();
+  const auto put = [&](const char* key, const nlohmann::json& value, const nlohmann::json& usual) {
+    if (value != usual) settings[key] = {{"value", value}, {"default", usual}};
+  };
+  dds_reliability_kind_t reliability{};
+  dds_duration_t blocking_ns = 0;
+  if (dds_qget_reliability(qos.get(), &reliability, &blocking_ns)) {
+    const auto name = [](bool reliable) { return reliable ? "RELIABLE" : "BEST_EFFORT"; };
+    put("reliability", name(reliability == DDS_RELIABILITY_RELIABLE), name(reliable_by_default));
+    if (reliability == DDS_RELIABILITY_RELIABLE) put("reliability.max_blocking_time_ns", blocking_ns, DDS_MSECS(100));
+  }
+  dds_history_kind_t history{};
+  int32_t depth = 0;
+  if (dds_qget_history(qos.get(), &history, &depth)) {
+    const bool all = history == DDS_HISTORY_KEEP_ALL;
+    put("history", all ? "KEEP_ALL" : "KEEP_LAST", "KEEP_LAST");
+    if (!all) put("history.depth", depth, 1);
+  }
+  dds_durability_kind_t durability{};
+  if (dds_qget_durability(qos.get(), &durability)) {
+    put("durability", durability == DDS_DURABILITY_TRANSIENT_LOCAL ? "TRANSIENT_LOCAL" : "VOLATILE", "VOLATILE");
+  }
+  return {{"settings", settings}, {"paste", nlohmann::json::array()}};
+}
+
 Writer::Writer(Node& node, const lagometer_endpoint_config& config) : Endpoint(node, config), buffer_(max_bytes_) {}
 
 void Writer::enable() {
