@@ -3,9 +3,9 @@
 
 #include <dlfcn.h>
 
+#include <fastrtps/config.h>
 #include <algorithm>
 #include <fastdds/dds/domain/DomainParticipantFactory.hpp>
-#include <fastrtps/config.h>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -96,8 +96,9 @@ json endpoint_settings(const Qos& qos, const Qos& vendor) {
     return std::string(q.durability().kind == dds::VOLATILE_DURABILITY_QOS ? "volatile" : "transient_local");
   };
   const auto history = [](const Qos& q) {
-    return q.history().kind == dds::KEEP_ALL_HISTORY_QOS ? "keep_all up to " + std::to_string(q.resource_limits().max_samples)
-                                                         : "keep_last " + std::to_string(q.history().depth);
+    return q.history().kind == dds::KEEP_ALL_HISTORY_QOS
+               ? "keep_all up to " + std::to_string(q.resource_limits().max_samples)
+               : "keep_last " + std::to_string(q.history().depth);
   };
   note(out, "reliability", reliability(qos), reliability(vendor));
   note(out, "durability", durability(qos), durability(vendor));

@@ -83,7 +83,8 @@ std::string history(const Qos& qos, const Qos& vendor) {
   if (qos.history() == vendor.history()) return {};
   const bool all = qos.history().kind == dds::KEEP_ALL_HISTORY_QOS;
   const std::string depth = all ? "" : element("depth", static_cast<uint64_t>(qos.history().depth));
-  return "    " + element("topic", element("historyQos", element("kind", all ? "KEEP_ALL" : "KEEP_LAST") + depth)) + "\n";
+  return "    " + element("topic", element("historyQos", element("kind", all ? "KEEP_ALL" : "KEEP_LAST") + depth)) +
+         "\n";
 }
 
 template <typename Qos>
@@ -94,8 +95,8 @@ std::string partitions(const Qos& qos) {
 
 std::string endpoint(const std::string& kind, const std::string& topic, const std::string& policies) {
   const std::string qos = policies.empty() ? "" : "    " + element("qos", policies) + "\n";
-  return document("  <" + kind + " profile_name=\"lagometer_" + kind + "\" is_default_profile=\"true\">\n" + topic + qos +
-                  "  </" + kind + ">\n");
+  return document("  <" + kind + " profile_name=\"lagometer_" + kind + "\" is_default_profile=\"true\">\n" + topic +
+                  qos + "  </" + kind + ">\n");
 }
 
 }  // namespace
@@ -111,7 +112,8 @@ std::string participant_profile(const Settings& settings) {
     descriptors += shm_descriptor(settings);
     ids += element("transport_id", "lagometer_shm");
   }
-  const std::string participant = "  <participant profile_name=\"lagometer\" is_default_profile=\"true\">\n    <rtps>\n";
+  const std::string participant =
+      "  <participant profile_name=\"lagometer\" is_default_profile=\"true\">\n    <rtps>\n";
   const std::string end = "    </rtps>\n  </participant>\n";
   if (settings.builtin_transports()) return document(participant + builtin(settings) + end);
   return document("  <transport_descriptors>\n" + descriptors + "  </transport_descriptors>\n" + participant +

@@ -40,9 +40,9 @@ void apply_history(const lagometer_qos& wanted, Qos& qos) {
     return;
   }
   const auto depth_max = static_cast<uint32_t>(qos.resource_limits().max_samples);
-  refuse(wanted.depth == 0 || wanted.depth > depth_max,
-         "depth must be from 1 to " + std::to_string(depth_max) + ", the vendor's limit of samples, not " +
-             std::to_string(wanted.depth));
+  refuse(wanted.depth == 0 || wanted.depth > depth_max, "depth must be from 1 to " + std::to_string(depth_max) +
+                                                            ", the vendor's limit of samples, not " +
+                                                            std::to_string(wanted.depth));
   qos.history().kind = dds::KEEP_LAST_HISTORY_QOS;
   qos.history().depth = static_cast<int32_t>(wanted.depth);
 }
@@ -91,8 +91,7 @@ dds::DataWriterQos writer_qos(const lagometer_qos* wanted, const Settings& setti
   dds::DataWriterQos qos;
   if (wanted != nullptr) apply_policies(*wanted, qos);
   apply_data_sharing(settings, type, qos);
-  qos.publish_mode().kind =
-      settings.synchronous ? dds::SYNCHRONOUS_PUBLISH_MODE : dds::ASYNCHRONOUS_PUBLISH_MODE;
+  qos.publish_mode().kind = settings.synchronous ? dds::SYNCHRONOUS_PUBLISH_MODE : dds::ASYNCHRONOUS_PUBLISH_MODE;
   return qos;
 }
 

@@ -51,7 +51,8 @@ Reader::Reader(Node& node, const lagometer_endpoint_config& config)
   reader_ = node.subscriber().create_datareader(&topic, qos, mask.any() ? this : nullptr, mask);
   if (reader_ == nullptr) {
     node.context().release_topic(topic_);
-    throw Error(LAGOMETER_FAILED, "fastdds: the reader on topic " + topic_ + " was refused: see the lines of Fast DDS above");
+    throw Error(LAGOMETER_FAILED,
+                "fastdds: the reader on topic " + topic_ + " was refused: see the lines of Fast DDS above");
   }
   reader_->get_statuscondition().set_enabled_statuses(dds::StatusMask::data_available());
 }
@@ -112,8 +113,8 @@ uint32_t Reader::take_once(lagometer_sample* samples, uint32_t stride, uint32_t 
 }
 
 // In Fast DDS 2.9 a GAP that strikes a sample of which only some fragments have come frees it, but leaves it in the
-// reader's queue; a take() with a loan would follow its null pointer and end the process. Such a sample has no writer. A
-// read with a copy finds nothing to decode in it and removes it.
+// reader's queue; a take() with a loan would follow its null pointer and end the process. Such a sample has no writer.
+// A read with a copy finds nothing to decode in it and removes it.
 void Reader::drop_stale_sample() {
   dds::SampleInfo info;
   while (reader_->get_first_untaken_info(&info) == ReturnCode_t::RETCODE_OK &&
@@ -127,7 +128,7 @@ void Reader::drop_stale_sample() {
 void Reader::show(const Loan& loan, int32_t index, lagometer_sample& sample) const {
   const dds::SampleInfo& info = loan.infos[index];
   void* data = loan.samples.buffer()[index];
-  sample.flags = LAGOMETER_SAMPLE_LOANED;
+  sample.flags = fixed_ ? LAGOMETER_SAMPLE_LOANED : 0;
   sample.region_count = 1;
   sample.writer_id = writer_id(info.sample_identity.writer_guid());
   sample.middleware_sequence = info.sample_identity.sequence_number().to64long();

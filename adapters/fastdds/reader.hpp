@@ -39,8 +39,7 @@ class Reader final : private dds::DataReaderListener {
   };
   void on_data_available(dds::DataReader* reader) override;
   void on_subscription_matched(dds::DataReader* reader, const dds::SubscriptionMatchedStatus& status) override;
-  void on_requested_deadline_missed(dds::DataReader* reader,
-                                    const dds::RequestedDeadlineMissedStatus& status) override;
+  void on_requested_deadline_missed(dds::DataReader* reader, const dds::RequestedDeadlineMissedStatus& status) override;
   void on_requested_incompatible_qos(dds::DataReader* reader,
                                      const dds::RequestedIncompatibleQosStatus& status) override;
   void on_sample_lost(dds::DataReader* reader, const dds::SampleLostStatus& status) override;

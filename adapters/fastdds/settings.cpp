@@ -25,7 +25,8 @@ json parse_object(lagometer_string text, const std::string& what) {
 
 uint32_t number(const json& value, const std::string& key) {
   if (!value.is_number_unsigned() || value.get<uint64_t>() == 0 || value.get<uint64_t>() > INT32_MAX) {
-    throw Error(LAGOMETER_INVALID, "fastdds: " + key + " must be a whole number from 1 to 2147483647, not " + value.dump());
+    throw Error(LAGOMETER_INVALID,
+                "fastdds: " + key + " must be a whole number from 1 to 2147483647, not " + value.dump());
   }
   return value.get<uint32_t>();
 }
@@ -88,8 +89,7 @@ void refuse(bool wrong, const std::string& message) {
 // Fast DDS would log these and go on without the transport: the trial would then measure another one.
 void check(const Settings& settings) {
   const uint32_t message_bytes = settings.max_message_bytes == 0 ? kUdpMessageBytesMax : settings.max_message_bytes;
-  const uint32_t segment_bytes =
-      settings.shm_segment_bytes == 0 ? kShmSegmentBytesDefault : settings.shm_segment_bytes;
+  const uint32_t segment_bytes = settings.shm_segment_bytes == 0 ? kShmSegmentBytesDefault : settings.shm_segment_bytes;
   refuse(settings.socket_buffer_bytes != 0 && !settings.uses_udp(),
          "option socket_buffer_bytes has no meaning with transport shm: leave it out");
   refuse(settings.shm_segment_bytes != 0 && !settings.uses_shm(),

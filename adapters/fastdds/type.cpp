@@ -60,7 +60,11 @@ bool BytesType::deserialize(rtps::SerializedPayload_t* payload, void* data) {
   if (payload->length < kHeaderBytes + kLengthBytes) return false;
   const uint32_t length = read_length(*payload);
   if (length > payload->length - kHeaderBytes - kLengthBytes) return false;
-  *static_cast<BytesView*>(data) = {payload->data + kHeaderBytes + kLengthBytes, length};
+  auto& bytes = *static_cast<BytesView*>(data);
+  const uint8_t* octets = payload->data + kHeaderBytes + kLengthBytes;
+  bytes.owned.assign(octets, octets + length);  // keeps its memory from one message to the next
+  bytes.data = bytes.owned.data();
+  bytes.size = length;
   return true;
 }
 
@@ -113,8 +117,8 @@ Type::Type(Context& context, const lagometer_type_config& config)
   if (config.flags != 0) throw Error(LAGOMETER_UNSUPPORTED, "fastdds: only keyless types: leave the flags at 0");
   if (fixed_) {
     if (std::find(kFixedBytes.begin(), kFixedBytes.end(), bytes_max_) == kFixedBytes.end()) {
-      throw Error(LAGOMETER_INVALID, "fastdds: type fixed has 64, 1024, 65536 or 1048576 bytes, not " +
-                                         std::to_string(bytes_max_));
+      throw Error(LAGOMETER_INVALID,
+                  "fastdds: type fixed has 64, 1024, 65536 or 1048576 bytes, not " + std::to_string(bytes_max_));
     }
     name_ = context.register_type(dds::TypeSupport(new FixedType(static_cast<uint32_t>(bytes_max_))));
     return;

@@ -9,6 +9,7 @@
 #include <fastdds/dds/topic/TopicDataType.hpp>
 #include <fastdds/dds/topic/TypeSupport.hpp>
 #include <string>
+#include <vector>
 
 #include "binding.hpp"
 
@@ -17,10 +18,13 @@ namespace lagometer::fastdds {
 namespace dds = eprosima::fastdds::dds;
 namespace rtps = eprosima::fastrtps::rtps;
 
-/// A sample of type Bytes: where its octets lie. Sent, they are the adapter's; received, the middleware's payload.
+/// A sample of type Bytes: where its octets lie. Sent, they are the adapter's buffer; received, they were copied out of
+/// the middleware's payload into `owned`, as the vendor's generated types do: a view into the payload would measure
+/// less than an application gets.
 struct BytesView {
   uint8_t* data = nullptr;
   uint32_t size = 0;
+  std::vector<uint8_t> owned{};
 };
 
 class BytesType final : public dds::TopicDataType {

@@ -32,7 +32,8 @@ void Waitset::attach(Reader& reader) {
 
 // A reader's condition is cleared by the first take(), even if that leaves data behind: hence the question before.
 lagometer_status Waitset::wait(int64_t until_ns) {
-  const bool left_over = std::any_of(readers_.begin(), readers_.end(), [](const Reader* r) { return r->has_left_over(); });
+  const bool left_over =
+      std::any_of(readers_.begin(), readers_.end(), [](const Reader* r) { return r->has_left_over(); });
   const ReturnCode_t code = waitset_.wait(active_, left_over ? eprosima::fastrtps::Duration_t{} : time_left(until_ns));
   if (code == ReturnCode_t::RETCODE_TIMEOUT) return left_over ? LAGOMETER_OK : LAGOMETER_TIMEOUT;
   if (!(code == ReturnCode_t::RETCODE_OK)) {

@@ -26,7 +26,8 @@ Writer::Writer(Node& node, const lagometer_endpoint_config& config)
   writer_ = node.publisher().create_datawriter(&topic, qos, on_event_ == nullptr ? nullptr : this, mask);
   if (writer_ == nullptr) {
     node.context().release_topic(topic_);
-    throw Error(LAGOMETER_FAILED, "fastdds: the writer on topic " + topic_ + " was refused: see the lines of Fast DDS above");
+    throw Error(LAGOMETER_FAILED,
+                "fastdds: the writer on topic " + topic_ + " was refused: see the lines of Fast DDS above");
   }
 }
 
@@ -71,7 +72,7 @@ lagometer_status Writer::borrow(uint64_t bytes, lagometer_message& message) {
 
 lagometer_status Writer::commit(lagometer_message& message) {
   if (!fixed_) {
-    BytesView sample{message.regions[0].data, static_cast<uint32_t>(message.regions[0].size)};
+    BytesView sample{message.regions[0].data, static_cast<uint32_t>(message.regions[0].size), {}};
     return publish(&sample);
   }
   // The loan is over once it is written: a reply may be there, and answered, before write() returns.
