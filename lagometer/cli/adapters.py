@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from lagometer.cli.common import JsonFlag, output_console, print_json
 
@@ -11,13 +13,21 @@ if TYPE_CHECKING:
     from lagometer.study.adapters import Adapter
 
 
-def command(json: JsonFlag = False) -> None:
+def command(
+    include: Annotated[
+        bool, typer.Option("--include", help="Print the folder of the headers that an adapter is built with.")
+    ] = False,
+    json: JsonFlag = False,
+) -> None:
     """List the adapters: name, built or not, the middleware's version, and why not.
 
     Example: lagometer adapters --json
     """
-    from lagometer.study.adapters import discover_adapters
+    from lagometer.study.adapters import discover_adapters, include_path
 
+    if include:
+        path = str(include_path())
+        return print_json({"include": path}) if json else output_console().print(path, soft_wrap=True)
     rows = [_row(adapter) for adapter in discover_adapters().values()]
     if json:
         print_json({"adapters": rows})

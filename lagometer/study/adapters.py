@@ -67,7 +67,9 @@ def discover_adapters() -> dict[str, Adapter]:
     found: dict[str, Adapter] = {}
     for directory in _adapter_directories():
         adapter = load_adapter(directory)
-        found.setdefault(adapter.name, adapter)
+        earlier = found.get(adapter.name)
+        if earlier is None or (adapter.built and not earlier.built):
+            found[adapter.name] = adapter
     return dict(sorted(found.items()))
 
 
@@ -117,6 +119,14 @@ def worker_path() -> Path:
 def supervisor_path() -> Path:
     """The program `lagometer-supervisor`; LAGOMETER_SUPERVISOR overrides. Raises SetupMissing."""
     return _program("lagometer-supervisor", "LAGOMETER_SUPERVISOR")
+
+
+def include_path() -> Path:
+    """The folder with `lagometer/adapter.h`, for whoever builds an adapter. Raises SetupMissing."""
+    for candidate in (_PACKAGE / "libexec" / "include", _BUILD / "include"):
+        if (candidate / "lagometer" / "adapter.h").is_file():
+            return candidate
+    raise SetupMissing("lagometer/adapter.h is not there", mend="run `make setup`")
 
 
 def available_cpus() -> tuple[int, ...]:
