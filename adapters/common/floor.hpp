@@ -38,10 +38,10 @@ inline std::string version() {
 /// The options as JSON; a key that is not among `keys` is refused.
 inline nlohmann::json parse_options(std::string_view adapter, std::string_view text,
                                     std::initializer_list<std::string_view> keys) {
-  const auto options = text.empty() ? nlohmann::json::object() : nlohmann::json::parse(text, nullptr, false);
+  auto options = text.empty() ? nlohmann::json::object() : nlohmann::json::parse(text, nullptr, false);
   if (!options.is_object()) throw Error(LAGOMETER_INVALID, std::string(adapter) + ": options are not a JSON object");
   std::string known;
-  for (const auto key : keys) known += (known.empty() ? "" : ", ") + std::string(key);
+  for (const auto key : keys) known.append(known.empty() ? "" : ", ").append(key);
   for (const auto& [key, value] : options.items()) {
     bool found = false;
     for (const auto candidate : keys) found = found || key == candidate;

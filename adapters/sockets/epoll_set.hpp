@@ -30,7 +30,7 @@ class Source {
   Source() = default;
   Source(const Source&) = default;
   Source& operator=(const Source&) = default;
-  ~Source() = default;
+  virtual ~Source() = default;
 };
 
 using Events = std::array<epoll_event, 64>;

@@ -65,7 +65,7 @@ class StreamReader final : public Source {
   StreamReader(Node& node, const lagometer_endpoint_config& config);
   StreamReader(const StreamReader&) = delete;
   StreamReader& operator=(const StreamReader&) = delete;
-  ~StreamReader();
+  ~StreamReader() override;
   void enable();
   /// A waitset serves this reader from now on. Before enable.
   void attach(std::shared_ptr<EpollSet> waitset);

@@ -19,7 +19,7 @@ class DatagramReader final : public Source {
   DatagramReader(Node& node, const lagometer_endpoint_config& config);
   DatagramReader(const DatagramReader&) = delete;
   DatagramReader& operator=(const DatagramReader&) = delete;
-  ~DatagramReader();
+  ~DatagramReader() override;
   void enable();
   /// A waitset serves this reader from now on. Before enable.
   void attach(std::shared_ptr<EpollSet> waitset);
