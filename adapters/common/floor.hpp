@@ -45,10 +45,10 @@ inline nlohmann::json parse_options(std::string_view adapter, std::string_view t
   for (const auto& [key, value] : options.items()) {
     bool found = false;
     for (const auto candidate : keys) found = found || key == candidate;
-    if (!found)
-      throw Error(LAGOMETER_INVALID, std::string(adapter) + ": unknown option '" + key + "'; valid: " + known);
+    const std::string named = std::string(adapter).append(": option '").append(key).append("' ");
+    if (!found) throw Error(LAGOMETER_INVALID, named + "is unknown; valid: " + known);
     if (!value.is_number_integer() || value.get<int64_t>() < 1 || value.get<int64_t>() > (1LL << 30)) {
-      throw Error(LAGOMETER_INVALID, std::string(adapter) + ": option '" + key + "' must be an integer from 1 to 2^30");
+      throw Error(LAGOMETER_INVALID, named + "must be an integer from 1 to 2^30");
     }
   }
   return options;
