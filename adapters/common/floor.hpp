@@ -46,7 +46,7 @@ inline nlohmann::json parse_options(std::string_view adapter, std::string_view t
     bool found = false;
     for (const auto candidate : keys) found = found || key == candidate;
     const std::string named = std::string(adapter).append(": option '").append(key).append("' ");
-    if (!found) throw Error(LAGOMETER_INVALID, named + "is unknown; valid: " + known);
+    if (!found) throw Error(LAGOMETER_INVALID, std::string(named).append("is unknown; valid: ").append(known));
     if (!value.is_number_integer() || value.get<int64_t>() < 1 || value.get<int64_t>() > (1LL << 30)) {
       throw Error(LAGOMETER_INVALID, named + "must be an integer from 1 to 2^30");
     }
