@@ -74,6 +74,16 @@ Recorder::~Recorder() {
 
 LaneHeader* Recorder::table() const noexcept { return reinterpret_cast<LaneHeader*>(base_ + sizeof(RecordsHeader)); }
 
+uint64_t Recorder::count(LaneKind kind) const noexcept {
+  const auto lanes = reinterpret_cast<const RecordsHeader*>(base_)->lane_count;
+  uint64_t count = 0;
+  for (uint32_t lane = 0; lane < lanes; ++lane) {
+    if (table()[lane].kind == static_cast<uint32_t>(kind))
+      count += __atomic_load_n(&table()[lane].count, __ATOMIC_ACQUIRE);
+  }
+  return count;
+}
+
 std::vector<std::byte> Recorder::packed() const {
   RecordsHeader header{};
   std::memcpy(&header, base_, sizeof header);

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "envelope.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <numeric>
+#include <vector>
+
+namespace lagometer::engine {
+namespace {
+
+TEST(Envelope, HasTheBytesOfTheProtocol) {
+  std::array<uint8_t, 16> bytes{};
+  write_envelope(bytes.data(), {.kind = 1, .stream = 0x04030201, .sequence = 0x0807060504030201});
+  const std::array<uint8_t, 16> expected = {0x67, 0x4C, 1, 1, 1, 2, 3, 4, 1, 2, 3, 4, 5, 6, 7, 8};
+  EXPECT_EQ(bytes, expected);
+}
+
+TEST(Envelope, IsReadBackAtAnyAlignment) {
+  std::array<uint8_t, 32> bytes{};
+  for (size_t at = 0; at < 16; ++at) {
+    write_envelope(bytes.data() + at, {.stream = 7, .sequence = at});
+    const Envelope read = read_envelope(bytes.data() + at);
+    EXPECT_EQ(read.magic, kEnvelopeMagic);
+    EXPECT_EQ(read.kind, static_cast<uint8_t>(MessageKind::data));
+    EXPECT_EQ(read.stream, 7U);
+    EXPECT_EQ(read.sequence, at);
+  }
+}
+
+TEST(Touch, WritesOneByteOfEveryLineFromTheOffset) {
+  std::vector<uint8_t> bytes(300, 0xEE);
+  touch_write(bytes.data(), bytes.size(), kCacheLineBytes, 0x1FF);
+  for (size_t at = 0; at < bytes.size(); ++at) {
+    const bool touched = at >= 64 && at % 64 == 0;
+    EXPECT_EQ(bytes[at], touched ? 0xFF : 0xEE) << at;
+  }
+}
+
+TEST(Touch, LeavesThePayloadOfOneLineAlone) {
+  std::vector<uint8_t> bytes(64, 0xEE);
+  touch_write(bytes.data(), bytes.size(), kCacheLineBytes, 1);
+  EXPECT_EQ(bytes, std::vector<uint8_t>(64, 0xEE));
+}
+
+TEST(Touch, ReadsOneByteOfEveryLine) {
+  std::vector<uint8_t> bytes(200, 100);
+  bytes[0] = 1;
+  bytes[64] = 2;
+  bytes[128] = 3;
+  bytes[192] = 4;
+  EXPECT_EQ(touch_read(bytes.data(), bytes.size()), 10U);
+  EXPECT_EQ(touch_read(bytes.data(), 0), 0U);
+}
+
+}  // namespace
+}  // namespace lagometer::engine

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whatever is wrong with a plan is named with its JSON path.
+#include "plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include "trial.hpp"
+
+namespace lagometer::engine {
+namespace {
+
+using test::json;
+using Pointer = json::json_pointer;
+
+json valid_plan() {
+  json plan = test::pipeline_plan("/lib/liblagometer_null.so");
+  plan["nodes"][0]["rules"][0]["offset_ns"] = 5;
+  plan["nodes"].push_back(test::node("ping", 3, {test::reader("pong", {3})}, {test::writer("ping", 2)},
+                                     {test::closed_loop(0, 0, 10, 5000)}));
+  return plan;
+}
+
+std::string refusal(const std::string& text) {
+  try {
+    parse_plan(text);
+  } catch (const PlanError& error) {
+    return error.what();
+  }
+  return "(accepted)";
+}
+
+TEST(Plan, IsReadWhole) {
+  const Plan plan = parse_plan(valid_plan().dump());
+  EXPECT_EQ(plan.cell, "test");
+  EXPECT_TRUE(plan.standalone);
+  EXPECT_EQ(plan.warmup_ns, 20 * test::kMillisecond_ns);
+  EXPECT_EQ(plan.measure_ns, 100 * test::kMillisecond_ns);
+  EXPECT_TRUE(plan.touch.read);
+  EXPECT_TRUE(plan.touch.write);
+  EXPECT_EQ(plan.adapters[0].library, "/lib/liblagometer_null.so");
+  ASSERT_EQ(plan.nodes.size(), 4U);
+  const NodePlan& source = plan.nodes[0];
+  EXPECT_EQ(source.dispatch, Dispatch::waitset);
+  EXPECT_EQ(source.rules[0].trigger, Trigger::timer);
+  EXPECT_EQ(source.rules[0].period_ns, 2 * test::kMillisecond_ns);
+  EXPECT_EQ(source.rules[0].offset_ns, 5);
+  EXPECT_EQ(source.writers[0].qos.reliable, true);
+  EXPECT_EQ(source.writers[0].qos.depth, 64U);
+  EXPECT_EQ(source.writers[0].qos.transient_local, std::nullopt);
+  EXPECT_EQ(plan.nodes[1].readers[0].streams, std::vector<uint32_t>{0});
+  EXPECT_EQ(plan.nodes[3].rules[0].trigger, Trigger::closed_loop);
+  EXPECT_EQ(plan.nodes[3].rules[0].messages_max, 10U);
+  EXPECT_EQ(plan.nodes[3].rules[0].timeout_ns, 5000);
+}
+
+struct Damage {
+  const char* pointer;  // where a value is put
+  const char* value;    // JSON
+  const char* path;     // what the message must begin with
+  const char* words;    // and hold
+};
+
+class Damaged : public testing::TestWithParam<Damage> {};
+
+TEST_P(Damaged, IsRefusedWithItsPath) {
+  json plan = valid_plan();
+  plan[Pointer(GetParam().pointer)] = json::parse(GetParam().value);
+  const std::string text = refusal(plan.dump());
+  EXPECT_EQ(text.rfind(std::string(GetParam().path) + ": ", 0), 0U) << text;
+  EXPECT_NE(text.find(GetParam().words), std::string::npos) << text;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Plan, Damaged,
+    testing::Values(
+        Damage{"/protocol", "2", "protocol", "2"}, Damage{"/unheard", "1", "unheard", "not a key"},
+        Damage{"/cell", "7", "cell", "must be text"}, Damage{"/cell", "\"a\\u0000b\"", "cell", "zero byte"},
+        Damage{"/trial", "-1", "trial", "outside"}, Damage{"/trial", "1.5", "trial", "whole number"},
+        Damage{"/trial", "18446744073709551615", "trial", "outside"}, Damage{"/trial", "true", "trial", "whole number"},
+        Damage{"/standalone", "1", "standalone", "true or false"}, Damage{"/worker", "[]", "worker", "an object"},
+        Damage{"/worker/name", "\"\"", "worker.name", "empty"},
+        Damage{"/worker/color", "1", "worker.color", "not a key"},
+        Damage{"/phases/measure_ns", "0", "phases.measure_ns", "outside"},
+        Damage{"/phases/measure_ns", "1e9", "phases.measure_ns", "whole number"},
+        Damage{"/phases/warmup_ns", "-1", "phases.warmup_ns", "outside"},
+        Damage{"/phases/drain_ns", "9223372036854775807", "phases.drain_ns", "outside"},
+        Damage{"/scheduling/policy", "\"rr\"", "scheduling.policy", "other | fifo"},
+        Damage{"/scheduling/policy", "\"fifo\"", "scheduling.priority", "FIFO needs"},
+        Damage{"/scheduling/cpus", "[0,1024]", "scheduling.cpus[1]", "outside"},
+        Damage{"/scheduling/lock_memory", "null", "scheduling.lock_memory", "true or false"},
+        Damage{"/runtime_directory", "\"\"", "runtime_directory", "empty"},
+        Damage{"/touch", "\"all\"", "touch", "write+read"}, Damage{"/adapters", "{}", "adapters", "a list"},
+        Damage{"/adapters", "[]", "adapters", "empty"}, Damage{"/contexts", "[]", "contexts", "empty"},
+        Damage{"/adapters/0/library", "\"\"", "adapters[0].library", "empty"},
+        Damage{"/adapters/0/options", "\"{}\"", "adapters[0].options", "an object"},
+        Damage{"/adapters/0/environment/A=B", "\"c\"", "adapters[0].environment.A=B", "no name"},
+        Damage{"/adapters/0/environment/A", "1", "adapters[0].environment.A", "must be text"},
+        Damage{"/adapters/0/profile", "\"fast\"", "adapters[0].profile", "default | matched"},
+        Damage{"/contexts/0/adapter", "1", "contexts[0].adapter", "outside"},
+        Damage{"/contexts/0/domain", "4294967296", "contexts[0].domain", "outside"},
+        Damage{"/nodes", "[]", "nodes", "empty"}, Damage{"/nodes/1", "null", "nodes[1]", "an object"},
+        Damage{"/nodes/1/dispatch", "\"push\"", "nodes[1].dispatch", "poll | waitset | listener"},
+        Damage{"/nodes/1/readers/0/context", "1", "nodes[1].readers[0].context", "outside"},
+        Damage{"/nodes/1/readers/0/topic", "\"\"", "nodes[1].readers[0].topic", "empty"},
+        Damage{"/nodes/1/readers/0/type", "\"string\"", "nodes[1].readers[0].type", "bytes | fixed"},
+        Damage{"/nodes/1/readers/0/payload_bytes", "15", "nodes[1].readers[0].payload_bytes", "outside"},
+        Damage{"/nodes/1/readers/0/capacity", "0", "nodes[1].readers[0].capacity", "outside"},
+        Damage{"/nodes/1/readers/0/streams/0", "\"0\"", "nodes[1].readers[0].streams[0]", "whole number"},
+        Damage{"/nodes/1/readers/0/qos/depth", "0", "nodes[1].readers[0].qos.depth", "outside"},
+        Damage{"/nodes/1/readers/0/qos/history", "\"all\"", "nodes[1].readers[0].qos.history", "keep_last | keep_all"},
+        Damage{"/nodes/1/readers/0/qos/reliable", "true", "nodes[1].readers[0].qos.reliable", "not a key"},
+        Damage{"/nodes/1/index", "0", "nodes[1].index", "another node"},
+        Damage{"/nodes/3/writers/0/stream", "1", "nodes[3].writers[0].stream", "another writer"},
+        Damage{"/nodes/0/rules/0/trigger", "\"never\"", "nodes[0].rules[0].trigger", "closed_loop"},
+        Damage{"/nodes/0/rules/0/period_ns", "999", "nodes[0].rules[0].period_ns", "outside"},
+        Damage{"/nodes/0/rules/0/writers", "[1]", "nodes[0].rules[0].writers[0]", "outside"},
+        Damage{"/nodes/0/rules/0/readers", "[0]", "nodes[0].rules[0].readers[0]", "empty list"},
+        Damage{"/nodes/0/rules/0/echo", "true", "nodes[0].rules[0].echo", "any alone"},
+        Damage{"/nodes/1/rules/0/readers", "[]", "nodes[1].rules[0].readers", "only a timer"},
+        Damage{"/nodes/1/rules/0/readers", "[0,0]", "nodes[1].rules[0].readers[1]", "listed twice"},
+        Damage{"/nodes/1/rules/0/period_ns", "5000", "nodes[1].rules[0].period_ns", "not a key"},
+        Damage{"/nodes/3/rules/0/writers", "[]", "nodes[3].rules[0].writers", "closed loop sends"},
+        Damage{"/nodes/3/rules/0/timeout_ns", "0", "nodes[3].rules[0].timeout_ns", "outside"},
+        Damage{"/nodes/3/rules/0/messages_max", "-1", "nodes[3].rules[0].messages_max", "outside"}));
+
+TEST(Plan, NamesEveryKeyThatIsMissing) {
+  const json whole = valid_plan();
+  const json flat = whole.flatten();
+  // Options that stand for a default when left out: QoS and echo.
+  for (const auto& [pointer, value] : flat.items()) {
+    const Pointer at(pointer);
+    if (at.parent_pointer().empty() || !whole[at.parent_pointer()].is_object() ||
+        pointer.find("/qos/") != std::string::npos)
+      continue;
+    json plan = whole;
+    plan[at.parent_pointer()].erase(at.back());
+    const std::string text = refusal(plan.dump());
+    EXPECT_NE(text.find(at.back() + ": is missing"), std::string::npos) << pointer << ": " << text;
+  }
+}
+
+TEST(Plan, ThatIsNotJsonIsRefused) {
+  const std::string whole = valid_plan().dump();
+  for (const std::string& text :
+       {std::string(), std::string("{"), whole.substr(0, whole.size() / 2), std::string("\xff\xfe{}"),
+        std::string("[NaN]"), whole + "{}", std::string("{\"protocol\":1e999}")}) {
+    EXPECT_EQ(refusal(text).rfind("plan: is not JSON", 0), 0U) << text.substr(0, 40);
+  }
+  EXPECT_EQ(refusal("[]"), "plan: must be an object, not array");
+}
+
+TEST(Plan, ThatIsNestedTooDeeplyIsRefused) {
+  json plan = valid_plan();
+  plan["adapters"][0]["options"]["deep"] = 0;
+  std::string text = plan.dump();
+  const std::string deep = "\"deep\":" + std::string(200'000, '[') + std::string(200'000, ']');
+  text.replace(text.find("\"deep\":0"), 8, deep);
+  EXPECT_NE(refusal(text).find("nested"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lagometer::engine

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Workers driven by hand: started alone or under the supervisor in a private machine, listened to, ended."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import subprocess
+import threading
+import time
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from lagometer.store.errors import RecordsError
+from lagometer.store.records import Lane, decode
+
+Mapping = dict[str, Any]
+TIMEOUT_S = 60.0
+
+
+@dataclass
+class Said:
+    """What a worker said: the events in their order, and its records."""
+
+    events: list[Mapping] = field(default_factory=list)
+    lanes: list[Lane] = field(default_factory=list)
+    garbage: list[bytes] = field(default_factory=list)
+    errors: str = ""
+    code: int | None = None
+
+    @property
+    def names(self) -> list[str]:
+        return [str(event.get("event")) for event in self.events]
+
+    def event(self, name: str) -> Mapping:
+        """The one event of this name."""
+        found = [event for event in self.events if event.get("event") == name]
+        assert len(found) == 1, (
+            f"{len(found)} events {name}: {self.names} {self.events[-1:]} {self.errors[-2000:]}"
+        )
+        return found[0]
+
+    def lane(self, kind: int, node: int, endpoint: int) -> Any:
+        """The records of one endpoint, as a structured array."""
+        found = [
+            each for each in self.lanes if (each.kind, each.node, each.endpoint) == (kind, node, endpoint)
+        ]
+        assert len(found) == 1, f"{len(found)} lanes of kind {kind}, node {node}, endpoint {endpoint}"
+        return found[0].records
+
+    def hear(self, stream: IO[bytes], heard: threading.Condition | None = None) -> None:
+        """Reads standard output to its end: JSON lines, and the block behind `records`."""
+        while line := stream.readline():
+            try:
+                event = json.loads(line)
+            except ValueError:
+                event = None
+            if not isinstance(event, dict):
+                self.garbage.append(line)
+                continue
+            if event.get("event") == "records":
+                block = stream.read(event["bytes"])
+                assert f"{zlib.crc32(block):08x}" == event["crc32"]
+                self.lanes = decode(block)
+            with heard or contextlib.nullcontext():
+                self.events.append(event)
+                if heard:
+                    heard.notify_all()
+
+
+def line_of(plan: Mapping) -> bytes:
+    return json.dumps(plan).encode() + b"\n"
+
+
+def run_worker(
+    build: Path, plan: Mapping | bytes, *, environment: Mapping | None = None, seconds: float = TIMEOUT_S
+) -> Said:
+    """Carries out one standalone plan in the host's network, for adapters that stay within the process."""
+    said = Said()
+    text = plan if isinstance(plan, bytes) else line_of(plan)
+    result = subprocess.run(
+        [str(build / "engine" / "lagometer-worker")],
+        input=text,
+        capture_output=True,
+        env={**os.environ, **(environment or {})},
+        timeout=seconds,
+    )
+    said.code, said.errors = result.returncode, result.stderr.decode(errors="replace")
+    said.hear(io.BytesIO(result.stdout))
+    return said
+
+
+class Worker:
+    """One worker under the supervisor, with its pipes and what it said so far."""
+
+    def __init__(self) -> None:
+        self.input_read, self.input = os.pipe()
+        self.output, self.output_write = os.pipe()
+        self.error, self.error_write = os.pipe()
+        self.records = os.memfd_create("test-records")
+        self.heard = threading.Condition()
+        self.said = Said()
+        self.ended = False
+        self._threads = [
+            threading.Thread(target=self._hear_output),
+            threading.Thread(target=self._hear_errors),
+        ]
+
+    def _hear_output(self) -> None:
+        try:
+            with os.fdopen(self.output, "rb") as stream:
+                self.said.hear(stream, self.heard)
+        finally:
+            with self.heard:
+                self.ended = True
+                self.heard.notify_all()
+
+    def _hear_errors(self) -> None:
+        with os.fdopen(self.error, "rb") as stream:
+            self.said.errors = stream.read().decode(errors="replace")
+
+    def started(self) -> None:
+        """The supervisor has its ends of the pipes: ours are closed, and read to the end from now on."""
+        for descriptor in (self.input_read, self.output_write, self.error_write):
+            os.close(descriptor)
+        for thread in self._threads:
+            thread.start()
+
+    def send(self, message: Mapping) -> None:
+        os.write(self.input, line_of(message))
+
+    def wait_for(self, name: str, seconds: float = TIMEOUT_S) -> Mapping:
+        """Waits until the worker says this; fails if it ends without."""
+        with self.heard:
+            self.heard.wait_for(lambda: self.ended or name in self.said.names, seconds)
+            found = [event for event in self.said.events if event.get("event") == name]
+        assert found, f"no {name}: {self.said.names} {self.said.events[-1:]} {self.said.errors[-2000:]}"
+        return found[0]
+
+    def lanes(self) -> list[Lane]:
+        """What lies in its memfd now; nothing if the worker did not set it up yet."""
+        try:
+            return decode(os.pread(self.records, os.fstat(self.records).st_size, 0))
+        except RecordsError:
+            return []
+
+    def wait_for_records(self, kind: int, count: int, seconds: float = TIMEOUT_S) -> None:
+        """Waits until so many records of a kind lie in its memfd."""
+        deadline = time.monotonic() + seconds
+        while sum(len(lane.records) for lane in self.lanes() if lane.kind == kind) < count:
+            assert time.monotonic() < deadline, f"fewer than {count} records: {self.said.names}"
+            time.sleep(0.005)
+
+    def end(self) -> Said:
+        """Waits until the worker has closed its output, and gives what it said."""
+        for thread in self._threads:
+            thread.join(TIMEOUT_S)
+            assert not thread.is_alive(), f"the worker hangs: {self.said.names}"
+        return self.said
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            os.close(self.input)
+        for thread in self._threads:
+            if thread.ident is not None:
+                thread.join(TIMEOUT_S)
+        with contextlib.suppress(OSError):
+            os.close(self.records)
+
+
+class Machine:
+    """The supervisor and its workers."""
+
+    def __init__(self, process: subprocess.Popen[bytes], workers: list[Worker]) -> None:
+        self.process, self.workers = process, workers
+        self.notices: list[Mapping] = []
+
+    def notice(self, event: str, worker: int | None = None) -> Mapping:
+        """Reads the supervisor's notices up to this one."""
+        for each in self.notices:
+            if each["event"] == event and (worker is None or each.get("worker") == worker):
+                return each
+        assert self.process.stdout is not None
+        while line := self.process.stdout.readline():
+            notice = json.loads(line)
+            self.notices.append(notice)
+            if notice["event"] == event and (worker is None or notice.get("worker") == worker):
+                return notice
+        raise AssertionError(f"the supervisor never said {event}: {self.notices}")
+
+    def finish(self) -> list[Said]:
+        """Waits for all workers, and gives what each said and its exit code (negative: a signal)."""
+        said = [worker.end() for worker in self.workers]
+        for index, each in enumerate(said):
+            notice = self.notice("exited", index)
+            each.code = -notice["signal"] if "signal" in notice else notice["code"]
+        return said
+
+
+@contextlib.contextmanager
+def machine(
+    build: Path, count: int, *, environment: Mapping | None = None, wrap: tuple[str, ...] = ()
+) -> Iterator[Machine]:
+    """Workers in a private machine; each waits for its plan. `wrap`: a command before each worker."""
+    workers = [Worker() for _ in range(count)]
+    inherited = [fd for w in workers for fd in (w.input_read, w.output_write, w.error_write, w.records)]
+    process = subprocess.Popen(
+        [str(build / "engine" / "lagometer-supervisor")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        pass_fds=inherited,
+    )
+    assert process.stdin is not None
+    specification = {
+        "network": "private",
+        "workers": [
+            {
+                "argv": [*wrap, str(build / "engine" / "lagometer-worker")],
+                "environment": environment or {},
+                "stdin": worker.input_read,
+                "stdout": worker.output_write,
+                "stderr": worker.error_write,
+                "records": worker.records,
+            }
+            for worker in workers
+        ],
+    }
+    try:
+        process.stdin.write(line_of(specification))
+        process.stdin.flush()
+        for worker in workers:
+            worker.started()
+        yield Machine(process, workers)
+    finally:
+        process.kill()
+        process.wait()
+        for worker in workers:
+            worker.close()
+        process.stdin.close()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def run_private(build: Path, plans: list[Mapping], **more: Any) -> list[Said]:
+    """Carries out standalone plans, one a worker, in one private machine, to their ends."""
+    with machine(build, len(plans), **more) as private:
+        for worker, plan in zip(private.workers, plans, strict=True):
+            worker.send(plan)
+        return private.finish()
