@@ -2,6 +2,7 @@
 #include "node.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "clock.hpp"
 #include "guard.hpp"
@@ -31,6 +32,7 @@ void Node::prepare(lagometer_waitset* waitset, const lagometer_adapter_table* wa
     rules_.push_back(std::move(rule));
   }
   resent_.resize(plan_.writers.size(), 0);
+  deferred_.resize(inputs.size());
   shared_ = plan_.dispatch == Dispatch::listener && (scheduled_ || inputs.size() > 1);
 }
 
@@ -40,9 +42,26 @@ void Node::on_data(Input& input) noexcept {
   arrival.cpu_signalled = current_cpu();
   if (stage_.stopped.load(std::memory_order_relaxed)) return;
   if (!shared_) return drain(input, arrival);
+  if (lock_.mine()) {
+    deferred_[input.index()] = arrival;  // taken when the publish that it came out of has returned
+    return;
+  }
   lock_.lock();
   drain(input, arrival);
+  drain_deferred();
   lock_.unlock();
+}
+
+void Node::drain_deferred() noexcept {
+  for (bool again = true; again && !stage_.stopped.load(std::memory_order_relaxed);) {
+    again = false;
+    for (Input& input : inputs) {
+      if (const std::optional<Arrival> arrival = std::exchange(deferred_[input.index()], std::nullopt)) {
+        drain(input, *arrival);
+        again = true;
+      }
+    }
+  }
 }
 
 void Node::drain(Input& input, Arrival arrival) noexcept {

@@ -66,6 +66,8 @@ class Node {
   void fire_timer(Rule& rule) noexcept;
   void fire_closed_loop(Rule& rule, bool timed_out) noexcept;
   void drain(Input& input, Arrival arrival) noexcept;
+  /// Under the lock: what was announced while this thread was inside the node already.
+  void drain_deferred() noexcept;
   void handle(Input& input, const lagometer_sample& sample, const Envelope& envelope, const Arrival& arrival) noexcept;
   void apply(Rule& rule, size_t position, const Cause& cause, ReceivedRecord& record) noexcept;
   void publish_all(const Rule& rule, std::span<const Cause> causes, std::optional<uint64_t> echo) noexcept;
@@ -78,6 +80,7 @@ class Node {
   const lagometer_adapter_table* waitset_table_ = nullptr;
   std::vector<Rule> rules_;
   std::vector<uint64_t> resent_;
+  std::vector<std::optional<Arrival>> deferred_;  // by input
   bool ended_early_ = false;
   bool scheduled_ = false;  // has rules that fire by time
   bool shared_ = false;     // more than one thread comes here: lock

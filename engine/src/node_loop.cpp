@@ -14,7 +14,7 @@ namespace lagometer::engine {
 
 namespace {
 
-constexpr int64_t kDiscoveryPoll_ns = 200'000;
+constexpr int64_t kDiscoveryPoll_ns = 1'000'000;
 
 }  // namespace
 
@@ -94,9 +94,14 @@ void Node::run_timers_only() noexcept {
     parker_.wait_until(due_ns);
     if (!begun || stage_.stopped.load(std::memory_order_relaxed)) continue;
     const Measuring measuring(true);
-    if (shared_) lock_.lock();
+    if (!shared_) {
+      fire_due(now_ns());
+      continue;
+    }
+    lock_.lock();
     fire_due(now_ns());
-    if (shared_) lock_.unlock();
+    drain_deferred();
+    lock_.unlock();
   }
 }
 
