@@ -44,7 +44,7 @@
  * CONTRACT TAGS, on every function pointer
  *   [thread: any | one at a time per object | waiting thread; in-callback: yes | no;
  *    blocks: never | bounded | <what for>; allocates: no | setup | yes]
- *   `allocates: no` holds after `enable`, for the adapter's own code; what the middleware does inside is its own affair.
+ *   `allocates: no` holds after `enable`, for the adapter's own code; what the middleware does inside is its own.
  */
 #ifndef LAGOMETER_ADAPTER_H
 #define LAGOMETER_ADAPTER_H
@@ -74,7 +74,7 @@ typedef int32_t lagometer_status;
 
 /* Text: not terminated, UTF-8. data may be null where size is 0. */
 typedef struct lagometer_string {
-  const char *data;
+  const char* data;
   uint64_t size;
 } lagometer_string;
 
@@ -115,35 +115,35 @@ typedef struct lagometer_waitset lagometer_waitset;
 /* What lagometer offers to an adapter. Valid for the life of the process. */
 typedef struct lagometer_host {
   uint32_t size, abi_version;
-  void *self; /* first argument of every function below */
-  /* A line for the log. [thread: any; in-callback: yes; blocks: bounded; allocates: yes] Not between warm-up and drain. */
-  void (*log)(void *self, uint32_t level, lagometer_string message) LAGOMETER_NOEXCEPT;
+  void* self; /* first argument of every function below */
+  /* A line for the log. [thread: any; in-callback: yes; blocks: bounded; allocates: yes] Not from warm-up to drain. */
+  void (*log)(void* self, uint32_t level, lagometer_string message) LAGOMETER_NOEXCEPT;
   /* The one clock: CLOCK_MONOTONIC in ns. [thread: any; in-callback: yes; blocks: never; allocates: no] */
-  int64_t (*now_ns)(void *self) LAGOMETER_NOEXCEPT;
+  int64_t (*now_ns)(void* self) LAGOMETER_NOEXCEPT;
   /* Reports that the message with this number of the middleware's own passed a layer of this endpoint (its `user`).
    * [thread: any; in-callback: yes; blocks: never; allocates: no] */
-  void (*stamp)(void *self, void *endpoint_user, uint32_t layer, uint64_t sequence, int64_t time_ns) LAGOMETER_NOEXCEPT;
+  void (*stamp)(void* self, void* endpoint_user, uint32_t layer, uint64_t sequence, int64_t time_ns) LAGOMETER_NOEXCEPT;
   /* First and last call of a thread that the adapter itself makes. [thread: that thread; in-callback: no; blocks:
    * bounded; allocates: setup] */
-  void (*thread_begin)(void *self, uint32_t role, lagometer_string name) LAGOMETER_NOEXCEPT;
-  void (*thread_end)(void *self) LAGOMETER_NOEXCEPT; /* [as thread_begin] */
+  void (*thread_begin)(void* self, uint32_t role, lagometer_string name) LAGOMETER_NOEXCEPT;
+  void (*thread_end)(void* self) LAGOMETER_NOEXCEPT; /* [as thread_begin] */
   /* Says why the call in progress on this thread returns a negative status; outside a call: the context is broken and
    * the trial fails. [thread: any; in-callback: yes; blocks: bounded; allocates: yes] */
-  void (*fail)(void *self, lagometer_string message) LAGOMETER_NOEXCEPT;
+  void (*fail)(void* self, lagometer_string message) LAGOMETER_NOEXCEPT;
 } lagometer_host;
 
 /* Receives text that an adapter produces (JSON from probe and describe). Called once. */
-typedef void (*lagometer_sink)(void *user, lagometer_string text);
+typedef void (*lagometer_sink)(void* user, lagometer_string text);
 
 /* Called when a reader has something to take. May be called spuriously; take() may be called inside if the adapter's
  * sidecar lists the ability "listener". Calls for one reader never overlap. */
-typedef void (*lagometer_data_function)(void *user);
+typedef void (*lagometer_data_function)(void* user);
 
 #define LAGOMETER_EVENT_MATCHED 1u
 #define LAGOMETER_EVENT_LOST 2u
 #define LAGOMETER_EVENT_DEADLINE_MISSED 3u
 #define LAGOMETER_EVENT_INCOMPATIBLE_QOS 4u
-typedef void (*lagometer_event_function)(void *user, uint32_t event, uint64_t total);
+typedef void (*lagometer_event_function)(void* user, uint32_t event, uint64_t total);
 
 typedef struct lagometer_context_config {
   uint32_t size, abi_version;
@@ -200,12 +200,12 @@ typedef struct lagometer_type_config {
 #define LAGOMETER_DISPATCH_LISTENER 2u /* on_data is called on the middleware's own thread */
 typedef struct lagometer_endpoint_config {
   uint32_t size, abi_version;
-  lagometer_type *type;
+  lagometer_type* type;
   lagometer_string topic;
-  const lagometer_qos *qos;
+  const lagometer_qos* qos;
   uint32_t dispatch; /* readers: LAGOMETER_DISPATCH_...; writers: 0 */
   uint32_t flags;    /* none yet */
-  void *user;        /* first argument of the two functions below */
+  void* user;        /* first argument of the two functions below */
   lagometer_data_function on_data;
   lagometer_event_function on_event; /* may be null */
 } lagometer_endpoint_config;
@@ -215,7 +215,7 @@ typedef struct lagometer_endpoint_config {
 #define LAGOMETER_ORIGIN_COPIED 3u /* the adapter's buffer, which it hands to the middleware */
 
 typedef struct lagometer_region {
-  uint8_t *data;
+  uint8_t* data;
   uint64_t size;
 } lagometer_region;
 
@@ -226,7 +226,7 @@ typedef struct lagometer_message {
   uint32_t origin;
   uint32_t region_count;
   lagometer_region regions[LAGOMETER_REGIONS_MAX];
-  void *adapter_data; /* the adapter's own */
+  void* adapter_data; /* the adapter's own */
 } lagometer_message;
 
 #define LAGOMETER_CLOCK_NONE 0u /* the time beside it is absent */
@@ -248,13 +248,13 @@ typedef struct lagometer_sample {
   int64_t signalled_ns; /* when the middleware's own thread noticed this message; 0: the adapter can't observe it */
   uint32_t signalled_cpu;
   uint32_t reserved;
-  void *adapter_data; /* the adapter's own */
+  void* adapter_data; /* the adapter's own */
 } lagometer_sample;
 
 typedef struct lagometer_matched {
   uint32_t size, abi_version;
   uint32_t count; /* remote endpoints of the other kind that this one is connected to */
-  uint32_t exact; /* 1: both sides are known to be ready; 0: this side's view; 2: the middleware can't tell, count is 0 */
+  uint32_t exact; /* 1: both sides are known to be ready; 0: this side's view; 2: it can't tell, count is 0 */
 } lagometer_matched;
 
 #define LAGOMETER_COUNTER_LOST (1ull << 0)
@@ -275,75 +275,83 @@ typedef struct lagometer_adapter_table {
 
   /* JSON {"version": text, "abilities": {...}, "limits": {...}}, as in the sidecar but found out here and now; starts
    * nothing. [thread: any; in-callback: no; blocks: bounded; allocates: yes] */
-  lagometer_status (*probe)(lagometer_string options, lagometer_sink sink, void *user) LAGOMETER_NOEXCEPT;
+  lagometer_status (*probe)(lagometer_string options, lagometer_sink sink, void* user) LAGOMETER_NOEXCEPT;
 
-  /* [thread: one at a time per object; in-callback: no; blocks: bounded; allocates: setup], for all of create, enable. */
-  lagometer_status (*context_create)(const lagometer_context_config *config, lagometer_context **out) LAGOMETER_NOEXCEPT;
-  lagometer_status (*context_enable)(lagometer_context *context) LAGOMETER_NOEXCEPT;
-  lagometer_status (*node_create)(lagometer_context *context, lagometer_string name, lagometer_node **out) LAGOMETER_NOEXCEPT;
-  lagometer_status (*type_create)(lagometer_context *context, const lagometer_type_config *config, lagometer_type **out) LAGOMETER_NOEXCEPT;
-  lagometer_status (*writer_create)(lagometer_node *node, const lagometer_endpoint_config *config, lagometer_writer **out) LAGOMETER_NOEXCEPT;
-  lagometer_status (*writer_enable)(lagometer_writer *writer) LAGOMETER_NOEXCEPT;
-  lagometer_status (*reader_create)(lagometer_node *node, const lagometer_endpoint_config *config, lagometer_reader **out) LAGOMETER_NOEXCEPT;
-  lagometer_status (*reader_enable)(lagometer_reader *reader) LAGOMETER_NOEXCEPT;
+  /* [thread: one at a time per object; in-callback: no; blocks: bounded; allocates: setup], for create and enable. */
+  lagometer_status (*context_create)(const lagometer_context_config* config,
+                                     lagometer_context** out) LAGOMETER_NOEXCEPT;
+  lagometer_status (*context_enable)(lagometer_context* context) LAGOMETER_NOEXCEPT;
+  lagometer_status (*node_create)(lagometer_context* context, lagometer_string name,
+                                  lagometer_node** out) LAGOMETER_NOEXCEPT;
+  lagometer_status (*type_create)(lagometer_context* context, const lagometer_type_config* config,
+                                  lagometer_type** out) LAGOMETER_NOEXCEPT;
+  lagometer_status (*writer_create)(lagometer_node* node, const lagometer_endpoint_config* config,
+                                    lagometer_writer** out) LAGOMETER_NOEXCEPT;
+  lagometer_status (*writer_enable)(lagometer_writer* writer) LAGOMETER_NOEXCEPT;
+  lagometer_status (*reader_create)(lagometer_node* node, const lagometer_endpoint_config* config,
+                                    lagometer_reader** out) LAGOMETER_NOEXCEPT;
+  lagometer_status (*reader_enable)(lagometer_reader* reader) LAGOMETER_NOEXCEPT;
 
   /* Returns when no callback of the object runs or will run. Null is allowed and does nothing.
    * [thread: one at a time per object; in-callback: no; blocks: until callbacks end; allocates: yes] */
-  void (*reader_destroy)(lagometer_reader *reader) LAGOMETER_NOEXCEPT;
-  void (*writer_destroy)(lagometer_writer *writer) LAGOMETER_NOEXCEPT;
-  void (*type_destroy)(lagometer_type *type) LAGOMETER_NOEXCEPT;
-  void (*node_destroy)(lagometer_node *node) LAGOMETER_NOEXCEPT;
-  void (*context_destroy)(lagometer_context *context) LAGOMETER_NOEXCEPT;
+  void (*reader_destroy)(lagometer_reader* reader) LAGOMETER_NOEXCEPT;
+  void (*writer_destroy)(lagometer_writer* writer) LAGOMETER_NOEXCEPT;
+  void (*type_destroy)(lagometer_type* type) LAGOMETER_NOEXCEPT;
+  void (*node_destroy)(lagometer_node* node) LAGOMETER_NOEXCEPT;
+  void (*context_destroy)(lagometer_context* context) LAGOMETER_NOEXCEPT;
 
   /* Shows where `bytes` of payload may be written. One message at a time per writer.
    * [thread: one at a time per object; in-callback: yes; blocks: bounded; allocates: no] */
-  lagometer_status (*borrow)(lagometer_writer *writer, uint64_t bytes, lagometer_message *message) LAGOMETER_NOEXCEPT;
+  lagometer_status (*borrow)(lagometer_writer* writer, uint64_t bytes, lagometer_message* message) LAGOMETER_NOEXCEPT;
   /* Publishes it. REJECTED: it was not accepted and is gone. [thread: one at a time per object; in-callback: yes;
    * blocks: qos.blocking_ns_max; allocates: no] */
-  lagometer_status (*commit)(lagometer_writer *writer, lagometer_message *message) LAGOMETER_NOEXCEPT;
+  lagometer_status (*commit)(lagometer_writer* writer, lagometer_message* message) LAGOMETER_NOEXCEPT;
   /* Gives it back unsent. [thread: one at a time per object; in-callback: yes; blocks: never; allocates: no] */
-  void (*discard)(lagometer_writer *writer, lagometer_message *message) LAGOMETER_NOEXCEPT;
+  void (*discard)(lagometer_writer* writer, lagometer_message* message) LAGOMETER_NOEXCEPT;
 
   /* Up to `max` samples into an array whose elements lie `stride` bytes apart; *taken may be 0 with OK.
    * [thread: one at a time per object; in-callback: yes, of that reader; blocks: never; allocates: no] */
-  lagometer_status (*take)(lagometer_reader *reader, lagometer_sample *samples, uint32_t stride, uint32_t max,
-                           uint32_t *taken) LAGOMETER_NOEXCEPT;
-  /* Gives the samples of one take() back. [thread: one at a time per object; in-callback: yes; blocks: never; allocates: no] */
-  void (*release)(lagometer_reader *reader, lagometer_sample *samples, uint32_t stride, uint32_t count) LAGOMETER_NOEXCEPT;
+  lagometer_status (*take)(lagometer_reader* reader, lagometer_sample* samples, uint32_t stride, uint32_t max,
+                           uint32_t* taken) LAGOMETER_NOEXCEPT;
+  /* Gives the samples of one take() back. [thread: one at a time per object; in-callback: yes; blocks: never;
+   * allocates: no] */
+  void (*release)(lagometer_reader* reader, lagometer_sample* samples, uint32_t stride,
+                  uint32_t count) LAGOMETER_NOEXCEPT;
 
   /* [thread: any; in-callback: no; blocks: bounded; allocates: yes] */
-  lagometer_status (*writer_matched)(lagometer_writer *writer, lagometer_matched *out) LAGOMETER_NOEXCEPT;
-  lagometer_status (*reader_matched)(lagometer_reader *reader, lagometer_matched *out) LAGOMETER_NOEXCEPT;
-  lagometer_status (*writer_counters)(lagometer_writer *writer, lagometer_counters *out) LAGOMETER_NOEXCEPT;
-  lagometer_status (*reader_counters)(lagometer_reader *reader, lagometer_counters *out) LAGOMETER_NOEXCEPT;
+  lagometer_status (*writer_matched)(lagometer_writer* writer, lagometer_matched* out) LAGOMETER_NOEXCEPT;
+  lagometer_status (*reader_matched)(lagometer_reader* reader, lagometer_matched* out) LAGOMETER_NOEXCEPT;
+  lagometer_status (*writer_counters)(lagometer_writer* writer, lagometer_counters* out) LAGOMETER_NOEXCEPT;
+  lagometer_status (*reader_counters)(lagometer_reader* reader, lagometer_counters* out) LAGOMETER_NOEXCEPT;
 
   /* JSON of the effective settings of an object (LAGOMETER_OBJECT_...): {"settings": {key: {"value":, "default":}},
    * "paste": [{"file": text, "text": text}]}. [thread: any; in-callback: no; blocks: bounded; allocates: yes] */
-  lagometer_status (*describe)(uint32_t kind, const void *object, lagometer_sink sink, void *user) LAGOMETER_NOEXCEPT;
+  lagometer_status (*describe)(uint32_t kind, const void* object, lagometer_sink sink, void* user) LAGOMETER_NOEXCEPT;
 
   /* Waitsets; null as a group where the middleware has nothing to wait on (the sidecar then lists no "waitset").
    * create, attach, destroy: [thread: one at a time per object; in-callback: no; blocks: bounded; allocates: setup] */
-  lagometer_status (*waitset_create)(lagometer_context *context, lagometer_waitset **out) LAGOMETER_NOEXCEPT;
-  lagometer_status (*waitset_attach)(lagometer_waitset *waitset, lagometer_reader *reader) LAGOMETER_NOEXCEPT;
+  lagometer_status (*waitset_create)(lagometer_context* context, lagometer_waitset** out) LAGOMETER_NOEXCEPT;
+  lagometer_status (*waitset_attach)(lagometer_waitset* waitset, lagometer_reader* reader) LAGOMETER_NOEXCEPT;
   /* Until a reader that is attached has data, trigger() was called, or host time `until_ns` is reached (TIMEOUT). It is
    * level-triggered: with data left untaken it returns at once. [thread: waiting thread; in-callback: no; blocks:
    * until_ns; allocates: no] */
-  lagometer_status (*waitset_wait)(lagometer_waitset *waitset, int64_t until_ns) LAGOMETER_NOEXCEPT;
+  lagometer_status (*waitset_wait)(lagometer_waitset* waitset, int64_t until_ns) LAGOMETER_NOEXCEPT;
   /* Ends one wait, present or next. [thread: any; in-callback: yes; blocks: never; allocates: no] */
-  void (*waitset_trigger)(lagometer_waitset *waitset) LAGOMETER_NOEXCEPT;
-  void (*waitset_destroy)(lagometer_waitset *waitset) LAGOMETER_NOEXCEPT;
+  void (*waitset_trigger)(lagometer_waitset* waitset) LAGOMETER_NOEXCEPT;
+  void (*waitset_destroy)(lagometer_waitset* waitset) LAGOMETER_NOEXCEPT;
 
   /* The table of an extension of this object, or null. [thread: any; in-callback: no; blocks: never; allocates: no]
    * Names taken: executor/1 intra/1 serialized/1 forward/1 discovery/1 stamps/1 threads/1 services/1 security/1 shm/1
    * flush/1 loan/1. Each gets a header of its own beside this one. */
-  const void *(*extension)(uint32_t kind, void *object, lagometer_string name) LAGOMETER_NOEXCEPT;
+  const void* (*extension)(uint32_t kind, void* object, lagometer_string name)LAGOMETER_NOEXCEPT;
 } lagometer_adapter_table;
 
 /* The one symbol of the library. Keeps `host`; returns null if it can't work with host->abi_version. */
 #if defined(__GNUC__)
 __attribute__((visibility("default")))
 #endif
-const lagometer_adapter_table *lagometer_adapter(const lagometer_host *host) LAGOMETER_NOEXCEPT;
+const lagometer_adapter_table*
+lagometer_adapter(const lagometer_host* host) LAGOMETER_NOEXCEPT;
 
 #ifdef __cplusplus
 }
