@@ -74,9 +74,12 @@ def count(junit: Path) -> Counts:
     """
     passed = failed = skipped = 0
     for case in ElementTree.parse(junit).getroot().iter("testcase"):
-        if case.find("failure") is not None or case.find("error") is not None:
+        reason = case.find("skipped")
+        # ctest says of a program that was not built that its tests were skipped.
+        lost = reason is not None and "Unable to find" in reason.get("message", "")
+        if lost or case.find("failure") is not None or case.find("error") is not None:
             failed += 1
-        elif case.find("skipped") is not None or case.get("status") in ("disabled", "notrun"):
+        elif reason is not None or case.get("status") in ("disabled", "notrun"):
             skipped += 1
         else:
             passed += 1
