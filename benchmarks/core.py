@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What measuring costs: nanoseconds per message and side, and seconds per cell.
 
-Per message: stamps with CPU numbers and the record kept, beyond the clock reads themselves, in a tight loop and at 2 kHz
-with 4 MB of other memory touched between. Per cell: `overhead_s` of a pipeline of five nodes in five processes, namespaces
-included. `--smoke` is short and judges nothing but that it works.
+Per message: stamps with CPU numbers and the record kept, beyond the clock reads themselves, in a tight loop
+and at 2 kHz with 4 MB of other memory touched between. Per cell: `overhead_s` of a pipeline of five nodes in
+five processes, namespaces included. `--smoke` is short and judges nothing but that it works.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ SMOKE_TRIALS = 2
 def stamping(smoke: bool) -> list[dict[str, Any]]:
     """Builds and runs the timed loops; one row per mode and side."""
     target = "lagometer-stamping-cost"
-    subprocess.run(["cmake", "--build", str(BUILD), "--target", target], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        ["cmake", "--build", str(BUILD), "--target", target], check=True, stdout=subprocess.DEVNULL
+    )
     command = [str(BUILD / "benchmarks" / target), *(["--smoke"] if smoke else [])]
     figures = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     rows = []
@@ -62,7 +64,16 @@ def overhead(adapter: str, trials: int) -> list[dict[str, Any]]:
             "  rate: [100Hz]\n  placement: [process-per-node]\n",
             encoding="utf-8",
         )
-        command = [sys.executable, "-m", "lagometer.cli.main", "run", str(study), "--out", f"{folder}/out", "--json"]
+        command = [
+            sys.executable,
+            "-m",
+            "lagometer.cli.main",
+            "run",
+            str(study),
+            "--out",
+            f"{folder}/out",
+            "--json",
+        ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode not in (0, 3):
             raise RuntimeError(f"{' '.join(command)}: {done.stderr[-2000:]}")

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Does our engine add to what it measures? Ping-pong over Cyclone DDS against the vendor's own ddsperf.
 
-Both sides: topic of a sequence of octets, reliable, keep-last 1, listeners, two fresh processes in fresh private
-namespaces, SCHED_FIFO, one CPU each, the vendor's default configuration, the same bytes on the wire (counted at the
-loopback). ddsperf runs twice in every block: the ratio of its two sides is what this machine does to equal things.
-ddsperf prints half the round trip, so ours is halved. `--smoke` is short and judges nothing but that it works.
+Both sides: topic of a sequence of octets, reliable, keep-last 1, listeners, two fresh processes in fresh
+private namespaces, SCHED_FIFO, one CPU each, the vendor's default configuration, the same bytes on the wire
+(counted at the loopback). ddsperf runs twice in every block: the ratio of its two sides is what this machine
+does to equal things. ddsperf prints half the round trip, so ours is halved. `--smoke` is short and judges
+nothing but that it works.
 """
 
 from __future__ import annotations
@@ -100,14 +101,18 @@ def row_of(size: Size) -> dict[str, Any]:
 
 def print_table(rows: Sequence[dict[str, Any]], mean: float) -> None:
     """The table for people; half round trips in µs, medians of the blocks' medians."""
-    print(f"{'payload':>9} {'ours':>9} {'ddsperf':>9} {'ours/ddsperf (95 %)':>24} {'ddsperf/itself':>22} {'wire':>6}")
+    print(
+        f"{'payload':>9} {'ours':>9} {'ddsperf':>9} {'ours/ddsperf (95 %)':>24} {'ddsperf/itself':>22} {'wire':>6}"
+    )
     for row in rows:
         ours = f"{row['ratio']:.3f} [{row['ratio_low']:.3f}, {row['ratio_high']:.3f}]"
         control = f"{row['control']:.3f} [{row['control_low']:.3f}, {row['control_high']:.3f}]"
-        marks = ("  slower" if row["slower"] else "") + ("" if row["same_wire"] else "  other bytes on the wire")
+        marks = ("  slower" if row["slower"] else "") + (
+            "" if row["same_wire"] else "  other bytes on the wire"
+        )
         print(
-            f"{row['payload_bytes']:>9} {row['ours_us']:>9.2f} {row['ddsperf_us']:>9.2f} {ours:>24} {control:>22}"
-            f" {row['wire_ratio']:>6.3f}{marks}"
+            f"{row['payload_bytes']:>9} {row['ours_us']:>9.2f} {row['ddsperf_us']:>9.2f}"
+            f" {ours:>24} {control:>22} {row['wire_ratio']:>6.3f}{marks}"
         )
     print(f"geometric mean of the ratios: {mean:.4f} (pass: at most {GEOMETRIC_MEAN_MAX:.2f})")
 
@@ -134,7 +139,15 @@ def main() -> int:
     same_wire = all(row["same_wire"] for row in rows)
     fast = mean <= GEOMETRIC_MEAN_MAX and not any(row["slower"] for row in rows)
     passed = same_wire and (fast or arguments.smoke)
-    path = write_result("fidelity", passed, rows, geometric_mean=mean, blocks=blocks, seed=arguments.seed, smoke=arguments.smoke)
+    path = write_result(
+        "fidelity",
+        passed,
+        rows,
+        geometric_mean=mean,
+        blocks=blocks,
+        seed=arguments.seed,
+        smoke=arguments.smoke,
+    )
     print(f"{'pass' if passed else 'NOT REACHED'}: {path}")
     return 0 if passed else 1
 

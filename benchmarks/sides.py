@@ -72,7 +72,9 @@ class Sides:
         study, cell = self._cell(payload_bytes)
         plans = worker_plans(study, cell, 0, self._adapters, standalone=True)
         command = (str(worker_path()),)
-        outputs, wire_bytes = _run_counted([command, command], [plan.model_dump_json() + "\n" for plan in plans])
+        outputs, wire_bytes = _run_counted(
+            [command, command], [plan.model_dump_json() + "\n" for plan in plans]
+        )
         sent = [int(count) for count in re.findall(rb'"sent":(\d+)', outputs[PING])]
         return wire_bytes / max(sent)
 
@@ -112,9 +114,13 @@ class Sides:
         plans = worker_plans(study, cell, 0, self._adapters)
         command = Command((str(worker_path()),))
         launcher = LocalLauncher(supervisor_path())
-        outcome = Conductor(self._interruption, self._events).carry_out(launcher, [command] * len(plans), plans, "private")
+        outcome = Conductor(self._interruption, self._events).carry_out(
+            launcher, [command] * len(plans), plans, "private"
+        )
         if outcome.reasons:
-            raise RuntimeError(f"our side failed: {outcome.reasons}; {[each.stderr for each in outcome.workers]}")
+            raise RuntimeError(
+                f"our side failed: {outcome.reasons}; {[each.stderr for each in outcome.workers]}"
+            )
         return outcome
 
     def _vendor_run(self, payload_bytes: int) -> tuple[str, float]:
@@ -146,7 +152,7 @@ def _round_trips_ns(outcome: TrialOutcome) -> Any:
 
 
 def _run_counted(commands: Sequence[Sequence[str]], inputs: Sequence[str]) -> tuple[list[bytes], float]:
-    """Runs commands in one private machine, with a third process that reads the loopback's counter at the end.
+    """Runs commands in one private machine, beside a process that reads the loopback counter at the end.
 
     Returns what each wrote on standard output and the bytes that crossed the loopback until the first ended.
     """
@@ -156,7 +162,9 @@ def _run_counted(commands: Sequence[Sequence[str]], inputs: Sequence[str]) -> tu
         for pipe, text in zip(pipes, inputs, strict=False):
             if text:
                 os.write(pipe.stdin, text.encode())
-        outputs = _read_until_end([pipe.stdout for pipe in pipes[: len(commands)]], [pipe.stderr for pipe in pipes])
+        outputs = _read_until_end(
+            [pipe.stdout for pipe in pipes[: len(commands)]], [pipe.stderr for pipe in pipes]
+        )
         os.write(pipes[-1].stdin, b"\n")
         counted = _read_line(pipes[-1].stdout)
         return outputs, float(counted.split(b"lo:")[1].split()[0])

@@ -144,7 +144,7 @@ def _split(
 
 
 def _nearest_unit(unit: str, units: Mapping[str, int]) -> str:
-    by_folded = {name.lower(): name for name in reversed(units)}
+    by_folded = {name.lower(): name for name in reversed(list(units))}
     near = difflib.get_close_matches(unit.lower(), by_folded, n=1, cutoff=0.4)
     if near:
         return f"did you mean {by_folded[near[0]]}?"
