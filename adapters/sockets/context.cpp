@@ -104,8 +104,12 @@ std::string describe_socket(BufferSizes now, BufferSizes vendor_default, bool is
 }
 
 std::string probe_socket() {
+  nlohmann::json reliability = {"best_effort"};
+  nlohmann::json history = {"keep_last"};
+  if (abilities.reliable) reliability.push_back("reliable");
+  if (abilities.keep_all) history.push_back("keep_all");
   const nlohmann::json result{{"version", floor::version()},
-                              {"abilities", {{"reliable", abilities.reliable}, {"keep_all", abilities.keep_all}}},
+                              {"abilities", {{"reliability", reliability}, {"history", history}}},
                               {"limits", {{"payload_bytes_max", abilities.payload_bytes_max}}}};
   return result.dump();
 }
