@@ -72,7 +72,7 @@ class Worker {
       return fail(failure.reason, failure.message, failure.missing);
     } catch (const Dismissed&) {
       session_->stop();
-      if (started_) control_.send_block(session_->recorder().packed());
+      if (session_->recorder().count() > 0) control_.send_block(session_->recorder().packed());
       session_.reset();
       control_.send({{"event", "bye"}});
       return 0;
@@ -180,7 +180,6 @@ class Worker {
     const int64_t end_ns = begin_ns + plan_.measure_ns;
     const int64_t drained_ns = end_ns + plan_.drain_ns;
     session_->start(at_ns, end_ns);
-    started_ = true;
     sleep_until(begin_ns);
     phase_ = "measure";
     const Usage before = usage_now();
@@ -229,7 +228,6 @@ class Worker {
   Control& control_;
   Plan plan_;
   const char* phase_ = "plan";
-  bool started_ = false;  // there may be records
   std::vector<std::string> warnings_;
   std::unique_ptr<Session> session_;
 };

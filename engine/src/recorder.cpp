@@ -74,12 +74,12 @@ Recorder::~Recorder() {
 
 LaneHeader* Recorder::table() const noexcept { return reinterpret_cast<LaneHeader*>(base_ + sizeof(RecordsHeader)); }
 
-uint64_t Recorder::count(LaneKind kind) const noexcept {
+uint64_t Recorder::count(std::optional<LaneKind> kind) const noexcept {
   const auto lanes = reinterpret_cast<const RecordsHeader*>(base_)->lane_count;
   uint64_t count = 0;
   for (uint32_t lane = 0; lane < lanes; ++lane) {
-    if (table()[lane].kind == static_cast<uint32_t>(kind))
-      count += __atomic_load_n(&table()[lane].count, __ATOMIC_ACQUIRE);
+    const LaneHeader& header = table()[lane];
+    if (!kind || header.kind == static_cast<uint32_t>(*kind)) count += __atomic_load_n(&header.count, __ATOMIC_ACQUIRE);
   }
   return count;
 }

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -72,8 +73,8 @@ class Recorder {
   [[nodiscard]] Lane<ReceivedRecord> received(size_t lane) const noexcept { return at<ReceivedRecord>(lane); }
   [[nodiscard]] Lane<CauseRecord> causes(size_t lane) const noexcept { return at<CauseRecord>(lane); }
 
-  /// Records in all lanes of a kind so far. [thread: any]
-  [[nodiscard]] uint64_t count(LaneKind kind) const noexcept;
+  /// Records so far in all lanes, or in those of one kind. [thread: any]
+  [[nodiscard]] uint64_t count(std::optional<LaneKind> kind = std::nullopt) const noexcept;
   /// The records block with its lanes packed, as it goes out on standard output.
   [[nodiscard]] std::vector<std::byte> packed() const;
 
