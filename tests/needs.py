@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a test may find absent on a machine: it is skipped, unless LAGOMETER_REQUIRE names the thing; then it fails.
+"""What a test may find absent on a machine: it is skipped, or fails if LAGOMETER_REQUIRE names the thing.
 
 LAGOMETER_REQUIRE is a comma list of: netns, mount, chromium, cyclonedds, fastdds.
 """

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from pathlib import Path
 
 import numpy as np
@@ -13,19 +12,9 @@ from needs import adapter_library, need
 from plan_parts import MILLISECOND_NS, any_message, node, plan, reader, timer, writer
 from worker_support import machine
 
-from lagometer.store.errors import RecordsError
-from lagometer.store.records import KIND_RECEIVED, KIND_SENT, Lane, decode
+from lagometer.store.records import KIND_RECEIVED, KIND_SENT
 
 WANTED = 200
-
-
-def lanes_of(descriptor: int) -> dict[int, Lane]:
-    """The lanes in a memfd by kind; nothing if the worker did not set it up yet."""
-    block = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
-    try:
-        return {lane.kind: lane for lane in decode(block)}
-    except RecordsError:
-        return {}
 
 
 def test_records_are_readable_after_kill_9(build: Path) -> None:
@@ -41,18 +30,13 @@ def test_records_are_readable_after_kill_9(build: Path) -> None:
         worker = private.workers[0]
         worker.send(long)
         worker.wait_for("matched")
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline:
-            lanes = lanes_of(worker.records)
-            if KIND_RECEIVED in lanes and len(lanes[KIND_RECEIVED].records) >= WANTED:
-                break
-            time.sleep(0.005)
+        worker.wait_for_records(KIND_RECEIVED, WANTED)
         # The worker's own number is of its private machine; from outside it is the supervisor's grandchild.
         os.kill(grandchild(private.process.pid, 2), signal.SIGKILL)
         (said,) = private.finish()
         assert said.code == -signal.SIGKILL
         assert "done" not in said.names
-        lanes = lanes_of(worker.records)
+        lanes = {lane.kind: lane for lane in worker.lanes()}
     sent, received = lanes[KIND_SENT].records, lanes[KIND_RECEIVED].records
     assert len(received) >= WANTED
     assert 0 <= len(sent) - len(received) <= 2

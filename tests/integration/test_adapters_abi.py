@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every adapter library must be from outside, and that adapter.h is enough to write one."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from needs import FLOORS, MIDDLEWARE, ROOT, adapter_library, need
+
+ADAPTERS = (*FLOORS, *MIDDLEWARE)
+HEADER = ROOT / "engine" / "include" / "lagometer" / "adapter.h"
+WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Werror")
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+def test_a_library_exports_one_symbol(build: Path, adapter: str) -> None:
+    need(adapter)
+    need("nm")
+    library = adapter_library(adapter, build)
+    listing = subprocess.run(
+        ["nm", "--dynamic", "--defined-only", str(library)], check=True, capture_output=True, text=True
+    )
+    assert [line.split()[1:] for line in listing.stdout.splitlines()] == [["T", "lagometer_adapter"]]
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+def test_a_library_tells_what_it_is(build: Path, adapter: str) -> None:
+    need(adapter)
+    library = adapter_library(adapter, build)
+    worker = build / "engine" / "lagometer-worker"
+    result = subprocess.run([str(worker), "--probe", str(library)], capture_output=True, timeout=30)
+    assert result.returncode == 0, result.stderr
+    probed = json.loads(result.stdout)
+    assert isinstance(probed["version"], str)
+    assert probed["version"]
+    sidecar = json.loads((library.parent / "adapter.json").read_text())
+    assert sidecar["name"] == adapter
+    assert sidecar["library"] == library.name
+    for ability, value in probed["abilities"].items():
+        assert sidecar["abilities"][ability] == value, ability
+
+
+def test_a_library_that_is_no_adapter_is_refused(build: Path) -> None:
+    worker = build / "engine" / "lagometer-worker"
+    for library in ("libz.so.1", "/nowhere/liblagometer_absent.so"):
+        result = subprocess.run([str(worker), "--probe", library], capture_output=True, timeout=30)
+        assert result.returncode == 1
+        assert library in json.loads(result.stdout)["error"]
+
+
+@pytest.mark.parametrize(
+    ("compiler", "language", "standard"), [("cc", "c", "c11"), ("cc", "c", "c17"), ("c++", "c++", "c++20")]
+)
+def test_the_header_stands_alone(tmp_path: Path, compiler: str, language: str, standard: str) -> None:
+    need(compiler)
+    source = tmp_path / "source"
+    source.write_text(
+        '#include "lagometer/adapter.h"\n'
+        "const lagometer_adapter_table* lagometer_adapter(const lagometer_host* host) LAGOMETER_NOEXCEPT\n"
+        "{ static lagometer_adapter_table table; return host ? &table : 0; }\n"
+    )
+    command = [compiler, "-x", language, f"-std={standard}", *WARNINGS, f"-I{HEADER.parents[1]}", "-c"]
+    result = subprocess.run(
+        [*command, str(source), "-o", str(tmp_path / "object")], capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stderr
+    program = shutil.which("nm")
+    if program:
+        symbols = subprocess.run([program, str(tmp_path / "object")], capture_output=True, text=True).stdout
+        assert " T lagometer_adapter\n" in symbols, "it is not a C symbol"
+
+
+def test_the_header_is_short() -> None:
+    assert len(HEADER.read_text(encoding="utf-8").splitlines()) <= 400

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cyclone DDS and Fast DDS with each other, with late joiners, in domains apart, and in many processes."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+from campaign_support import run_cells
+from needs import MIDDLEWARE, adapter_library, need
+from plan_parts import MILLISECOND_NS, Mapping, any_message, node, plan, reader, timer, writer
+from worker_support import machine, run_private
+
+from lagometer.store.records import KIND_RECEIVED, KIND_SENT
+
+DIRECTORY = "/dev/shm/lagometer"
+KEEP_ALL: Mapping = {"reliability": "reliable", "history": "keep_all"}
+EARLY = 20  # messages that are sent before the late joiner is there
+
+
+@pytest.mark.parametrize("kind", ["bytes", "fixed"])
+@pytest.mark.parametrize("pair", ["cyclonedds+fastdds", "fastdds+cyclonedds"])
+def test_the_two_talk_to_each_other(build: Path, tmp_path: Path, pair: str, kind: str) -> None:
+    for name in MIDDLEWARE:
+        need(name)
+    matrix = {
+        "adapter": [pair],
+        "workload": ["pipeline-2"],
+        "payload": ["64B", "64KB"],
+        "type": [kind],
+        "rate": ["100Hz"],
+        "reliability": ["best_effort", "reliable"],
+    }
+    rows = run_cells(build, tmp_path, matrix)
+    assert rows["cell"].n_unique() == 4
+    assert (rows["n"] > 0).all()
+    reliable = rows.filter(pl.col("reliability") == "reliable")
+    assert (reliable["n"] == reliable["sent"]).all(), reliable.select("cell", "edge", "n", "sent").rows()
+    assert (rows["corrupted"] == 0).all()
+
+
+def one_way(build: Path, adapter: str, qos: Mapping) -> tuple[Mapping, Mapping]:
+    """A plan that sends every 5 ms and expects nobody, and one that listens and expects nobody."""
+    library = adapter_library(adapter, build)
+    source = node("source", 0, [], [writer("late", 0, qos=qos)], [timer(5 * MILLISECOND_NS)], "waitset")
+    sink = node("sink", 1, [reader("late", [], qos=qos)], [], [any_message()], "waitset")
+    send = plan(library, DIRECTORY, [source], measure_ns=20_000 * MILLISECOND_NS)
+    return send, plan(library, DIRECTORY, [sink], measure_ns=20_000 * MILLISECOND_NS)
+
+
+@pytest.mark.parametrize("durability", ["transient_local", "volatile"])
+@pytest.mark.parametrize("adapter", MIDDLEWARE)
+def test_a_late_joiner_gets_what_durability_promises(build: Path, adapter: str, durability: str) -> None:
+    need("netns")
+    need(adapter)
+    qos = {"reliability": "reliable", "history": "keep_last", "depth": 4_000, "durability": durability}
+    send, listen = one_way(build, adapter, qos)
+    with machine(build, 2) as private:
+        first, late = private.workers
+        first.send(send)
+        first.wait_for("matched")
+        first.wait_for_records(KIND_SENT, EARLY)
+        late.send(listen)
+        late.wait_for("matched")
+        late.wait_for_records(KIND_RECEIVED, 2 * EARLY)
+        for worker in private.workers:
+            worker.send({"command": "stop"})
+        _, said = private.finish()
+    sequences = said.lane(KIND_RECEIVED, 1, 0)["sequence"].tolist()
+    if durability == "transient_local":
+        assert sequences == list(range(len(sequences)))
+    else:
+        assert min(sequences) >= EARLY
+
+
+@pytest.mark.parametrize("adapter", MIDDLEWARE)
+def test_two_domains_do_not_hear_each_other(build: Path, adapter: str) -> None:
+    need("netns")
+    need(adapter)
+    nodes = [
+        node("source", 0, [], [writer("t", 0)], [timer(5 * MILLISECOND_NS)], "waitset"),
+        node("same", 1, [reader("t", [0])], [], [any_message()], "waitset"),
+        node("other", 2, [reader("t", [], context=1)], [], [any_message()], "waitset"),
+    ]
+    both = plan(adapter_library(adapter, build), DIRECTORY, nodes)
+    both["contexts"].append({"adapter": 0, "domain": 1, "name": "other"})
+    (said,) = run_private(build, [both])
+    assert said.code == 0, said.events[-1:]
+    assert len(said.lane(KIND_RECEIVED, 1, 0)) == len(said.lane(KIND_SENT, 0, 0)) > 20
+    assert len(said.lane(KIND_RECEIVED, 2, 0)) == 0
+
+
+@pytest.mark.parametrize("adapter", ["shm", *MIDDLEWARE])
+def test_keep_all_loses_nothing_to_a_slow_reader(build: Path, adapter: str) -> None:
+    need("netns")
+    need(adapter)
+    # 300 messages in 30 ms for a reader that needs 300 ms.
+    source = node("source", 0, [], [writer("t", 0, qos=KEEP_ALL)], [timer(MILLISECOND_NS // 10)], "waitset")
+    sink = node("sink", 1, [reader("t", [0], qos=KEEP_ALL)], [], [any_message()], "waitset")
+    sink["rules"][0]["work_ns"] = MILLISECOND_NS
+    phases = {
+        "warmup_ns": 0,
+        "measure_ns": 30 * MILLISECOND_NS,
+        "drain_ns": 2_000 * MILLISECOND_NS,
+    }
+    plans = [plan(adapter_library(adapter, build), DIRECTORY, [each], **phases) for each in (source, sink)]
+    plans[1]["worker"]["index"] = 1
+    with machine(build, 2) as private:
+        for worker, each in zip(private.workers, plans, strict=True):
+            each["standalone"] = False
+            worker.send(each)
+        for worker in private.workers:
+            worker.wait_for("matched")
+        at_ns = time.monotonic_ns() + 10 * MILLISECOND_NS
+        for worker in private.workers:
+            worker.send({"command": "go", "at_ns": at_ns})
+        send, listen = private.finish()
+    sent, received = send.lane(KIND_SENT, 0, 0), listen.lane(KIND_RECEIVED, 1, 0)
+    accepted = sent[sent["status"] == 0]["sequence"]
+    assert len(accepted) > 0
+    assert received["sequence"].tolist() == accepted.tolist()
+
+
+@pytest.mark.parametrize("adapter", MIDDLEWARE)
+def test_23_nodes_in_23_processes_find_each_other(build: Path, tmp_path: Path, adapter: str) -> None:
+    need(adapter)
+    matrix = {
+        "adapter": [adapter],
+        "workload": ["pipeline-23"],
+        "rate": ["20Hz"],
+        "reliability": ["reliable"],
+        "placement": ["process-per-node"],
+    }
+    rows = run_cells(build, tmp_path, matrix)
+    whole = rows.filter(pl.col("edge") == "end-to-end")
+    assert len(rows) == 23
+    assert (whole["n"] == whole["sent"]).all()
+    assert (whole["n"] > 0).all()

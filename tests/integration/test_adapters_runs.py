@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A short real run of every adapter, each way that it says it can: dispatch, types, reliability, messages
+below and above the middleware's fragment size; all of it through `lagometer run` in private machines."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from campaign_support import run_cells
+from needs import FLOORS, MIDDLEWARE, adapter_library, need
+
+# One size that fits into any datagram, and one that neither Cyclone DDS (1,344 B) nor Fast DDS (65,500 B)
+# sends in one piece; of fixed types, which have four sizes, 64 KB is it. A UDP datagram ends at 65,507 B.
+PAYLOADS = ["64B", "60KB", "64KB", "100KB"]
+UNWANTED = ["*/64KB/bytes/*", "*/60KB/*"]
+
+
+def reliable_rows_are_whole(rows: pl.DataFrame) -> None:
+    """Of what was sent reliably, all came, once and intact."""
+    reliable = rows.filter(pl.col("reliability") == "reliable")
+    kept = (pl.col("n") == pl.col("sent")) & (pl.col("n") > 0)
+    clean = pl.sum_horizontal("lost", "overwritten", "censored", "corrupted", "duplicated") == 0
+    wrong = reliable.filter(~(kept & clean))
+    assert wrong.is_empty(), wrong.select("cell", "edge", "n", "sent", "lost", "censored").rows()
+
+
+@pytest.mark.parametrize("adapter", (*FLOORS, *MIDDLEWARE))
+def test_every_way_that_the_adapter_declares(build: Path, tmp_path: Path, adapter: str) -> None:
+    need("netns")
+    need(adapter)
+    sidecar = json.loads((adapter_library(adapter, build).parent / "adapter.json").read_text())
+    abilities = sidecar["abilities"]
+    matrix = {
+        "adapter": [adapter],
+        "payload": PAYLOADS,
+        "type": abilities["types"],
+        "reliability": abilities["reliability"],
+        "placement": ["single-process" if sidecar["scope"] == "process" else "process-per-node"],
+    }
+    # A polled pipeline on two cores waits for its time slices and keeps no rate; a closed loop has none.
+    waiting = [dispatch for dispatch in abilities["dispatch"] if dispatch != "poll"]
+    pipeline = {"workload": ["pipeline-3"], "rate": ["100Hz"], "dispatch": waiting}
+    polled = {"workload": ["pingpong"], "dispatch": ["poll"]}
+    largest = sidecar["limits"]["payload_bytes_max"]
+    large = largest is None or largest >= 102_400
+    covered = set()
+    for name, more in (("waiting", pipeline), ("polled", polled)):
+        (tmp_path / name).mkdir()
+        skip = UNWANTED if large else UNWANTED[:1]
+        rows = run_cells(build, tmp_path / name, {**matrix, **more}, skip=skip)
+        reliable_rows_are_whole(rows)
+        covered |= set(rows.select("type", "payload_bytes", "reliability", "dispatch").iter_rows())
+    sizes = [("bytes", 64), ("bytes", 102_400 if large else 61_440), ("fixed", 64)]
+    sizes += [("fixed", 65_536)] if large else []
+    rest = itertools.product(abilities["reliability"], abilities["dispatch"])
+    assert covered == {(*size, *each) for size, each in itertools.product(sizes, rest)}
+
+
+@pytest.mark.parametrize("adapter", (*FLOORS, *MIDDLEWARE))
+def test_nodes_in_one_process(build: Path, tmp_path: Path, adapter: str) -> None:
+    """Where a middleware delivers on the sender's own thread, a loop of callbacks must not lock up."""
+    need(adapter)
+    sidecar = json.loads((adapter_library(adapter, build).parent / "adapter.json").read_text())
+    abilities = sidecar["abilities"]
+    matrix = {
+        "adapter": [adapter],
+        "workload": ["pingpong", "pipeline-3"],
+        "payload": ["64B"],
+        "reliability": abilities["reliability"][-1:],
+        "dispatch": [dispatch for dispatch in abilities["dispatch"] if dispatch != "poll"],
+        "placement": ["single-process"],
+    }
+    rows = run_cells(build, tmp_path, matrix)
+    reliable_rows_are_whole(rows)
+    assert rows["cell"].n_unique() == 2 * len(matrix["dispatch"])

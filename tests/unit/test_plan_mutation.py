@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A thousand damaged plans: a worker never dies of one, never hangs, and always says what is wrong.
+
+The seed is printed; LAGOMETER_SEED repeats a run, LAGOMETER_MUTATIONS sets how many.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import random
+import re
+import resource
+import subprocess
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from needs import ROOT, adapter_library
+from plan_parts import MILLISECOND_NS, any_message, node, pingpong, pipeline, plan, reader, timer, writer
+
+MUTATIONS = int(os.environ.get("LAGOMETER_MUTATIONS", "1000"))
+SEED = int(os.environ.get("LAGOMETER_SEED", random.SystemRandom().randrange(1 << 32)))
+TIMEOUT_S = 20.0
+LASTING = ("discovery_timeout_ns", "warmup_ns", "measure_ns", "drain_ns", "work_ns")
+LONGEST_NS = 500 * MILLISECOND_NS
+AT_ONCE = 2
+# A plan may ask for more memory than there is: the worker must say so, and not meet the kernel's killer.
+ADDRESS_SPACE_BYTES = 2 << 30
+
+Mutation = Callable[[random.Random, Any], bytes]
+ODD_VALUES: tuple[Any, ...] = (
+    None, True, False, 0, -1, 1, 15, 2**31, 2**32, 2**53, 2**63 - 1, 2**63, -(2**63), 2**64, 10**30,
+    0.5, -0.0, 1e308, float("nan"), float("inf"), "", "x", "\x00", "é" * 40, "x" * 5000, "../../..", "%s%n",
+    [], {}, [[]], [None], {"": 0}, "closed_loop", "poll", "listener", "keep_all", "transient_local", "fixed",
+    "reliable", "fifo",
+)  # fmt: skip
+
+
+def base_plans(directory: Path) -> list[dict[str, Any]]:
+    """What is damaged: cells within the process, over shared memory and over UDP; phases of milliseconds."""
+    short = {
+        "discovery_timeout_ns": 40 * MILLISECOND_NS,
+        "warmup_ns": MILLISECOND_NS,
+        "measure_ns": 4 * MILLISECOND_NS,
+        "drain_ns": MILLISECOND_NS,
+    }
+    small = {"capacity": 500}
+    best_effort = {"qos": {"reliability": "best_effort"}, **small}
+    mixed = [
+        node("camera", 0, [], [writer("a", 0, **small)], [timer(MILLISECOND_NS)], "waitset"),
+        node(
+            "fusion",
+            1,
+            [reader("a", [0], **small), reader("b", [], **small)],
+            [writer("b", 1, **small)],
+            [timer(MILLISECOND_NS, readers=(0, 1)), {**any_message(), "readers": [0, 1], "trigger": "all"}],
+            "waitset",
+        ),
+    ]
+    return [
+        plan(adapter_library("null"), directory, pipeline("waitset", **small), **short),
+        plan(adapter_library("null"), directory, pingpong("poll", 5, **small), **short),
+        plan(adapter_library("null"), directory, mixed, **short),
+        plan(adapter_library("shm"), directory, pingpong("listener", 5, **small), **short),
+        plan(adapter_library("udp"), directory, pipeline("waitset", **best_effort), **short),
+    ]
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The paths of all values in a document."""
+    found = [path] if path else []
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, each in items:
+        found += places(each, (*path, key))
+    return found
+
+
+def parent_of(document: Any, path: tuple[Any, ...]) -> Any:
+    for key in path[:-1]:
+        document = document[key]
+    return document
+
+
+def change_structure(chance: random.Random, document: Any) -> bytes:
+    """One to three values deleted, doubled, renamed, replaced or moved."""
+    for _ in range(chance.choice((1, 1, 1, 2, 3))):
+        path = chance.choice(places(document))
+        parent, key = parent_of(document, path), path[-1]
+        what = chance.randrange(6)
+        if what == 0:
+            del parent[key]
+        elif what == 1 and isinstance(parent, list):
+            parent.insert(key, copy.deepcopy(parent[key]))
+        elif what == 1:
+            parent[f"{key}{chance.choice('s_ ')}"] = parent.pop(key)
+        elif what == 2:
+            other = chance.choice(places(document))
+            parent[key] = copy.deepcopy(parent_of(document, other)[other[-1]])
+        elif what == 3 and isinstance(parent[key], int):
+            parent[key] = parent[key] * chance.choice((-1, 2, 10, 1000, 2**20)) + chance.choice((-1, 0, 1))
+        else:
+            parent[key] = copy.deepcopy(chance.choice(ODD_VALUES))
+    return json.dumps(document).encode()
+
+
+def change_text(chance: random.Random, document: Any) -> bytes:
+    """The document's text cut, spattered with random bytes, or with a key twice."""
+    text = bytearray(json.dumps(document).encode())
+    what = chance.randrange(4)
+    if what == 0:
+        return bytes(text[: chance.randrange(len(text))])
+    if what == 1:
+        for _ in range(chance.randrange(1, 20)):
+            text[chance.randrange(len(text))] = chance.choice([b for b in range(256) if b != 10])
+        return bytes(text)
+    if what == 2:
+        at = text.index(b'"', chance.randrange(len(text) // 2)) + 1
+        return bytes(text[:at] + chance.choice((b"\xff\xfe", b"\xc3", b"\xed\xa0\x80", b"\xf5")) + text[at:])
+    key = chance.choice(list(document))
+    return bytes(text[:-1] + f", {json.dumps(key)}: {json.dumps(chance.choice(ODD_VALUES))}}}".encode())
+
+
+def nest_deeply(chance: random.Random, document: Any) -> bytes:
+    path = chance.choice([path for path in places(document) if isinstance(path[-1], str)])
+    mark = "~the depths~"
+    parent_of(document, path)[path[-1]] = mark
+    depth = chance.choice((50, 1000, 200_000))
+    opening, closing = chance.choice((("[", "]"), ('{"a":', "}")))
+    deep = opening * depth + "0" + closing * depth
+    return json.dumps(document).replace(json.dumps(mark), deep).encode()
+
+
+def damaged(chance: random.Random, document: Any) -> bytes:
+    """A damaged plan; not one that is sound and lasts long."""
+    while True:
+        mutation: Mutation = chance.choices((change_structure, change_text, nest_deeply), (16, 4, 1))[0]
+        text = mutation(chance, copy.deepcopy(document)).replace(b"\n", b" ")
+        numbers = re.findall(rb'"(?:%s)": (\d{1,19})[,}]' % "|".join(LASTING).encode(), text)
+        if all(int(number) <= LONGEST_NS for number in numbers):
+            return text
+
+
+def limit_memory() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE_BYTES, ADDRESS_SPACE_BYTES))
+
+
+def schema_refuses(schema: jsonschema.Draft202012Validator, text: bytes) -> bool:
+    """Whether the published schema refuses a text that is JSON. (NaN is none, though Python reads it.)"""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    try:
+        return not schema.is_valid(value)
+    except RecursionError:
+        return False
+
+
+def wrong_with(
+    worker: Path, schema: jsonschema.Draft202012Validator, text: bytes, folder: Path
+) -> str | None:
+    """What the worker did that it must not, given this plan; None if nothing."""
+    try:
+        result = subprocess.run(
+            [str(worker)],
+            input=text + b"\n",
+            capture_output=True,
+            timeout=TIMEOUT_S,
+            preexec_fn=limit_memory,
+            cwd=folder,
+        )
+    except subprocess.TimeoutExpired:
+        return "it hangs"
+    if result.returncode < 0:
+        return f"it died of signal {-result.returncode}"
+    lines = [
+        json.loads(line)
+        for line in result.stdout.splitlines()
+        if line.startswith(b'{"') and line.endswith(b"}")
+    ]
+    failed = [line for line in lines if line.get("event") == "failed"]
+    refused = failed and failed[0]["reason"] == "bad-plan"
+    if result.returncode == 0:
+        if failed or not lines or lines[-1]["event"] not in ("bye", "records"):
+            return "it ended well and did not say bye"
+        return "the schema refuses what it carried out" if schema_refuses(schema, text) else None
+    if len(failed) != 1 or not failed[0]["message"]:
+        return f"it ended with {result.returncode} and said {len(failed)} times why"
+    if not refused and schema_refuses(schema, text):
+        return f"the schema refuses it, but the worker failed only later: {failed[0]}"
+    return None
+
+
+def test_a_thousand_damaged_plans(build: Path, tmp_path: Path) -> None:
+    print(f"LAGOMETER_SEED={SEED}")
+    worker = build / "engine" / "lagometer-worker"
+    text = (ROOT / "schema" / "plan.schema.json").read_text(encoding="utf-8")
+    schema = jsonschema.Draft202012Validator(json.loads(text))
+    bases = base_plans(tmp_path / "run")
+    texts = []
+    for number in range(MUTATIONS):
+        chance = random.Random(f"{SEED} {number}")
+        texts.append(damaged(chance, chance.choice(bases)))
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        verdicts = list(pool.map(lambda each: wrong_with(worker, schema, each, tmp_path), texts))
+    wrong = [(number, verdict) for number, verdict in enumerate(verdicts) if verdict]
+    for number, verdict in wrong[:5]:
+        print(f"plan {number}: {verdict}\n{texts[number][:6000].decode(errors='replace')}\n")
+    assert not wrong, f"LAGOMETER_SEED={SEED}: {len(wrong)} of {MUTATIONS}: {wrong[:20]}"
+
+
+@pytest.mark.parametrize("index", range(5))
+def test_the_plans_that_are_damaged_are_sound(build: Path, tmp_path: Path, index: int) -> None:
+    schema = json.loads((ROOT / "schema" / "plan.schema.json").read_text(encoding="utf-8"))
+    base = base_plans(tmp_path / "run")[index]
+    base["phases"]["discovery_timeout_ns"] = 10_000 * MILLISECOND_NS
+    jsonschema.validate(base, schema)
+    worker = build / "engine" / "lagometer-worker"
+    text = json.dumps(base).encode()
+    result = subprocess.run([str(worker)], input=text, capture_output=True, timeout=TIMEOUT_S)
+    assert result.returncode == 0, (result.stdout[-500:], result.stderr[-500:])
