@@ -134,26 +134,36 @@ NodePlan sink_plan(uint64_t capacity) {
   return plan;
 }
 
+// As the engine does it: stamps in registers while the message is on its way, the record afterwards.
 void stamp_send(Lane<SentRecord>& lane, uint64_t sequence) {
+  const int64_t publish_ns = now_ns();
+  const uint16_t cpu_publish = current_cpu();
+  const int64_t published_ns = now_ns();
+  const uint16_t cpu_published = current_cpu();
   SentRecord* const record = lane.claim();
   if (record == nullptr) return;
   record->sequence = sequence;
-  record->publish_ns = now_ns();
-  record->cpu_publish = current_cpu();
-  record->published_ns = now_ns();
-  record->cpu_published = current_cpu();
+  record->publish_ns = publish_ns;
+  record->published_ns = published_ns;
+  record->cpu_publish = cpu_publish;
+  record->cpu_published = cpu_published;
   lane.keep();
 }
 
 void stamp_receive(Lane<ReceivedRecord>& lane, uint64_t sequence) {
+  const int64_t signalled_ns = now_ns();
+  const uint16_t cpu_signalled = current_cpu();
+  const int64_t taken_ns = now_ns();
+  const uint16_t cpu_taken = current_cpu();
+  const int64_t handled_ns = now_ns();
   ReceivedRecord* const record = lane.claim();
   if (record == nullptr) return;
-  record->signalled_ns = now_ns();
-  record->cpu_signalled = current_cpu();
-  record->taken_ns = now_ns();
-  record->cpu_taken = current_cpu();
-  record->handled_ns = now_ns();
   record->sequence = sequence;
+  record->signalled_ns = signalled_ns;
+  record->cpu_signalled = cpu_signalled;
+  record->taken_ns = taken_ns;
+  record->cpu_taken = cpu_taken;
+  record->handled_ns = handled_ns;
   lane.keep();
 }
 

@@ -21,16 +21,16 @@ void FailureFlag::raise(const char* what) noexcept {
 
 std::string FailureFlag::text() const { return state_.load(std::memory_order_acquire) == 2 ? text_.data() : ""; }
 
-lagometer_status Output::fill_and_commit(Envelope envelope, uint64_t bytes, SentRecord& record) noexcept {
+Output::Sent Output::fill_and_commit(const Envelope& envelope, uint64_t bytes) noexcept {
+  Sent sent{.sequence = envelope.sequence};
   lagometer_message message{};
   message.size = sizeof message;
   message.abi_version = LAGOMETER_ABI_VERSION;
-  lagometer_status status;
   {
     const Lent lent;
-    status = table_.borrow(writer_, bytes, &message);
+    sent.status = table_.borrow(writer_, bytes, &message);
   }
-  if (status != LAGOMETER_OK) return status;
+  if (sent.status != LAGOMETER_OK) return sent;
   origin_ = message.origin;
   if (touch_write_) {
     touch_write(message.regions[0].data, message.regions[0].size, kCacheLineBytes, envelope.sequence);
@@ -39,41 +39,49 @@ lagometer_status Output::fill_and_commit(Envelope envelope, uint64_t bytes, Sent
     }
   }
   write_envelope(message.regions[0].data, envelope);
-  record.cpu_publish = current_cpu();
-  record.publish_ns = now_ns();
+  sent.cpu_publish = current_cpu();
+  sent.publish_ns = now_ns();
   {
     const Lent lent;
-    status = table_.commit(writer_, &message);
+    sent.status = table_.commit(writer_, &message);
   }
-  record.published_ns = now_ns();
-  record.cpu_published = current_cpu();
-  return status;
+  sent.published_ns = now_ns();
+  sent.cpu_published = current_cpu();
+  return sent;
 }
 
 void Output::publish(int64_t intended_ns, std::span<const Cause> causes, std::optional<uint64_t> echo) noexcept {
-  SentRecord* const claimed = sent_.claim();
-  SentRecord& record = claimed != nullptr ? *claimed : spare_;
-  record.sequence = echo.value_or(next_sequence_);
-  record.intended_ns = intended_ns;
-  const Envelope envelope{
-      .kind = static_cast<uint8_t>(MessageKind::data), .stream = plan_.stream, .sequence = record.sequence};
-  const lagometer_status status = fill_and_commit(envelope, plan_.payload_bytes, record);
-  stamping_path();
+  const Envelope envelope{.kind = static_cast<uint8_t>(MessageKind::data),
+                          .stream = plan_.stream,
+                          .sequence = echo.value_or(next_sequence_)};
   ++next_sequence_;
-  last_sequence_ = envelope.sequence;
-  if (status == LAGOMETER_OK) [[likely]] {
+  last_sequence_ = envelope.sequence;  // before it leaves: the reply may come on another thread
+  Sent sent = fill_and_commit(envelope, plan_.payload_bytes);
+  stamping_path();
+  if (sent.status == LAGOMETER_OK) [[likely]] {
     ++sent_count_;
   } else {
-    if (status < 0) failure_.raise("sending");
-    record.status = static_cast<uint32_t>(status < 0 ? SendStatus::failed : SendStatus::rejected);
+    if (sent.status < 0) failure_.raise("sending");
     ++rejected_count_;
-    if (record.publish_ns == 0) {  // refused before there was anything to send
-      record.publish_ns = now_ns();
-      record.cpu_publish = record.cpu_published = kCpuUnknown;
-    }
+    if (sent.publish_ns == 0) sent.publish_ns = now_ns();  // refused before there was anything to send
   }
-  record_causes(record, causes);
-  if (claimed != nullptr) sent_.keep();
+  record(sent, intended_ns, causes);
+}
+
+void Output::record(const Sent& sent, int64_t intended_ns, std::span<const Cause> causes) noexcept {
+  SentRecord* const record = sent_.claim();
+  if (record == nullptr) return;
+  record->sequence = sent.sequence;
+  record->intended_ns = intended_ns;
+  record->publish_ns = sent.publish_ns;
+  record->published_ns = sent.published_ns;
+  record->cpu_publish = sent.cpu_publish;
+  record->cpu_published = sent.cpu_published;
+  if (sent.status != LAGOMETER_OK) {
+    record->status = static_cast<uint32_t>(sent.status < 0 ? SendStatus::failed : SendStatus::rejected);
+  }
+  record_causes(*record, causes);
+  sent_.keep();
 }
 
 void Output::record_causes(SentRecord& record, std::span<const Cause> causes) noexcept {
@@ -95,8 +103,7 @@ void Output::send_probe() {
   const Envelope envelope{
       .kind = static_cast<uint8_t>(MessageKind::probe), .stream = plan_.stream, .sequence = probe_sequence_++};
   const uint64_t bytes = plan_.type == "fixed" ? plan_.payload_bytes : uint64_t{LAGOMETER_ENVELOPE_BYTES};
-  const lagometer_status status = fill_and_commit(envelope, bytes, spare_);
-  if (status < 0) failure_.raise("sending a probe");
+  if (fill_and_commit(envelope, bytes).status < 0) failure_.raise("sending a probe");
 }
 
 Input::Input(const ReaderPlan& plan, uint32_t index, const lagometer_adapter_table& table, TouchPlan touch,
@@ -144,33 +151,20 @@ void Input::note_probe(uint32_t stream) noexcept {
   }
 }
 
-bool Input::read_payload(const lagometer_sample& sample, const Envelope& envelope, ReceivedRecord& record) noexcept {
+bool Input::read_payload(const lagometer_sample& sample, const Envelope& envelope, uint64_t& bytes) noexcept {
   ++received_count_;
-  uint64_t bytes = 0;
+  bytes = 0;
   for (uint32_t region = 0; region < sample.region_count; ++region) {
     bytes += sample.regions[region].size;
     if (touch_.read) byte_sum_ += touch_read(sample.regions[region].data, sample.regions[region].size);
   }
-  record.payload_bytes = static_cast<uint32_t>(bytes);
   bool whole = bytes == plan_.payload_bytes;
   if (whole && touch_.read && touch_.write && sample.region_count == 1 && bytes >= 2 * kCacheLineBytes) {
     const uint64_t last_line = (bytes - 1) / kCacheLineBytes * kCacheLineBytes;
     whole = sample.regions[0].data[last_line] == static_cast<uint8_t>(envelope.sequence);
   }
-  if (!whole) {
-    ++corrupted_count_;
-    record.flags |= kReceivedCorrupted;
-  }
+  if (!whole) ++corrupted_count_;
   return whole;
-}
-
-ReceivedRecord& Input::claim_record() noexcept {
-  claimed_ = received_.claim();
-  return claimed_ != nullptr ? *claimed_ : spare_;
-}
-
-void Input::keep_record() noexcept {
-  if (claimed_ != nullptr) received_.keep();
 }
 
 std::vector<uint32_t> Input::missing() const {

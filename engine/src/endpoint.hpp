@@ -63,8 +63,20 @@ class Output {
   [[nodiscard]] uint64_t recorder_room() const noexcept { return sent_.room(); }
 
  private:
+  /// What is known of one attempt to send. Kept in registers until the message is gone: writing a record touches memory
+  /// that a pause has made slow, and the message would wait for it.
+  struct Sent {
+    uint64_t sequence = 0;
+    int64_t publish_ns = 0;
+    int64_t published_ns = 0;
+    uint16_t cpu_publish = kCpuUnknown;
+    uint16_t cpu_published = kCpuUnknown;
+    lagometer_status status = LAGOMETER_OK;
+  };
+
+  void record(const Sent& sent, int64_t intended_ns, std::span<const Cause> causes) noexcept;
   void record_causes(SentRecord& record, std::span<const Cause> causes) noexcept;
-  lagometer_status fill_and_commit(Envelope envelope, uint64_t bytes, SentRecord& record) noexcept;
+  Sent fill_and_commit(const Envelope& envelope, uint64_t bytes) noexcept;
 
   WriterPlan plan_;
   const lagometer_adapter_table& table_;
@@ -72,7 +84,6 @@ class Output {
   FailureFlag& failure_;
   lagometer_writer* writer_ = nullptr;
   Lane<SentRecord> sent_;
-  SentRecord spare_{};  // for what a full lane does not keep, and for probes
   Lane<CauseRecord> causes_;
   uint64_t next_sequence_ = 0;
   uint64_t last_sequence_ = 0;
@@ -102,11 +113,11 @@ class Input {
   std::optional<Envelope> open(const lagometer_sample& sample) noexcept;
   /// Notes that a probe came.
   void note_probe(uint32_t stream) noexcept;
-  /// Reads the payload as the plan's touch says; false if it is not what the sender wrote.
-  bool read_payload(const lagometer_sample& sample, const Envelope& envelope, ReceivedRecord& record) noexcept;
-  /// Where the next message is recorded; a place that is thrown away if the lane is full.
-  ReceivedRecord& claim_record() noexcept;
-  void keep_record() noexcept;
+  /// Reads the payload as the plan's touch says; false if it is not what the sender wrote. `bytes` gets its size.
+  bool read_payload(const lagometer_sample& sample, const Envelope& envelope, uint64_t& bytes) noexcept;
+  /// Where the next message is to be recorded; null if the lane is full. Counted by keep_record().
+  ReceivedRecord* claim_record() noexcept { return received_.claim(); }
+  void keep_record() noexcept { received_.keep(); }
 
   /// Streams that no probe came from yet. [thread: any]
   [[nodiscard]] std::vector<uint32_t> missing() const;
@@ -126,8 +137,6 @@ class Input {
   FailureFlag& failure_;
   lagometer_reader* reader_ = nullptr;
   Lane<ReceivedRecord> received_;
-  ReceivedRecord* claimed_ = nullptr;
-  ReceivedRecord spare_{};  // for what a full lane does not keep
   std::array<lagometer_sample, kBatch> batch_{};
   uint32_t taken_ = 0;
   std::vector<std::atomic<bool>> seen_;  // parallel to plan_.streams

@@ -89,32 +89,37 @@ void Node::drain(Input& input, Arrival arrival) noexcept {
 
 void Node::handle(Input& input, const lagometer_sample& sample, const Envelope& envelope,
                   const Arrival& arrival) noexcept {
-  ReceivedRecord& record = input.claim_record();
-  const bool told = sample.signalled_ns != 0;  // the adapter knows better than the callback's begin
-  record.signalled_ns = told ? sample.signalled_ns : arrival.signalled_ns;
-  record.cpu_signalled = told ? static_cast<uint16_t>(sample.signalled_cpu) : arrival.cpu_signalled;
-  record.woken_ns = arrival.woken_ns;
-  record.taken_ns = arrival.taken_ns;
-  record.cpu_taken = arrival.cpu_taken;
-  record.handled_ns = 0;
-  record.flags = 0;
-  record.sequence = envelope.sequence;
-  record.stream = envelope.stream;
-  record.middleware_sequence = sample.middleware_sequence;
-  const bool whole = input.read_payload(sample, envelope, record);
+  int64_t handled_ns = 0;
+  uint64_t bytes = 0;
+  const bool whole = input.read_payload(sample, envelope, bytes);
   if (whole) {
     const Cause cause{.stream = envelope.stream, .sequence = envelope.sequence};
     for (Rule& rule : rules_) {
       const auto found = std::find(rule.plan.readers.begin(), rule.plan.readers.end(), input.index());
-      if (found != rule.plan.readers.end())
-        apply(rule, static_cast<size_t>(found - rule.plan.readers.begin()), cause, record);
+      if (found == rule.plan.readers.end()) continue;
+      apply(rule, static_cast<size_t>(found - rule.plan.readers.begin()), cause, handled_ns);
     }
   }
-  if (record.handled_ns == 0) record.handled_ns = now_ns();
+  if (handled_ns == 0) handled_ns = now_ns();
+  // Last, when what this message caused is on its way: writing a record touches memory that a pause has made slow.
+  ReceivedRecord* const record = input.claim_record();
+  if (record == nullptr) return;
+  const bool told = sample.signalled_ns != 0;  // the adapter knows better than the callback's begin
+  record->sequence = envelope.sequence;
+  record->signalled_ns = told ? sample.signalled_ns : arrival.signalled_ns;
+  record->cpu_signalled = told ? static_cast<uint16_t>(sample.signalled_cpu) : arrival.cpu_signalled;
+  record->woken_ns = arrival.woken_ns;
+  record->taken_ns = arrival.taken_ns;
+  record->cpu_taken = arrival.cpu_taken;
+  record->handled_ns = handled_ns;
+  record->stream = envelope.stream;
+  record->payload_bytes = static_cast<uint32_t>(bytes);
+  record->flags = whole ? 0 : kReceivedCorrupted;
+  record->middleware_sequence = sample.middleware_sequence;
   input.keep_record();
 }
 
-void Node::apply(Rule& rule, size_t position, const Cause& cause, ReceivedRecord& record) noexcept {
+void Node::apply(Rule& rule, size_t position, const Cause& cause, int64_t& handled_ns) noexcept {
   rule.causes[position] = cause;
   rule.fresh[position] = true;
   switch (rule.plan.trigger) {
@@ -124,17 +129,17 @@ void Node::apply(Rule& rule, size_t position, const Cause& cause, ReceivedRecord
       if (std::find(rule.fresh.begin(), rule.fresh.end(), false) != rule.fresh.end()) return;
       std::fill(rule.fresh.begin(), rule.fresh.end(), false);
       busy_for(rule.plan.work_ns);
-      record.handled_ns = now_ns();
+      handled_ns = now_ns();
       return publish_all(rule, rule.causes, std::nullopt);
     case Trigger::any:
       busy_for(rule.plan.work_ns);
-      record.handled_ns = now_ns();
+      handled_ns = now_ns();
       return publish_all(rule, {&cause, 1}, rule.plan.echo ? std::optional(cause.sequence) : std::nullopt);
     case Trigger::closed_loop:
       if (!rule.awaiting || cause.sequence != outputs[rule.plan.writers.front()].last_sequence()) return;
       rule.awaiting = false;
       busy_for(rule.plan.work_ns);
-      record.handled_ns = now_ns();
+      handled_ns = now_ns();
       return fire_closed_loop(rule, false);
   }
 }

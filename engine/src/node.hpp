@@ -69,7 +69,7 @@ class Node {
   /// Under the lock: what was announced while this thread was inside the node already.
   void drain_deferred() noexcept;
   void handle(Input& input, const lagometer_sample& sample, const Envelope& envelope, const Arrival& arrival) noexcept;
-  void apply(Rule& rule, size_t position, const Cause& cause, ReceivedRecord& record) noexcept;
+  void apply(Rule& rule, size_t position, const Cause& cause, int64_t& handled_ns) noexcept;
   void publish_all(const Rule& rule, std::span<const Cause> causes, std::optional<uint64_t> echo) noexcept;
   [[nodiscard]] bool loop_ended(const Rule& rule) noexcept;
 
