@@ -117,6 +117,7 @@ struct Binding {
   template <typename Class, typename Handle, typename... Arguments>
   static lagometer_status create(Handle** out, Arguments&&... arguments) noexcept {
     return guarded([&] {
+      // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): guarded() catches it
       *out = reinterpret_cast<Handle*>(new Class(std::forward<Arguments>(arguments)...));
       return LAGOMETER_OK;
     });

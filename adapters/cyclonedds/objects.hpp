@@ -77,11 +77,9 @@ struct BytesSample {
 class Endpoint {
  public:
   Endpoint(Node& node, const lagometer_endpoint_config& config);
-  /// The quality of service in force, read back from the entity, where it differs from the default of the standard.
-  [[nodiscard]] virtual nlohmann::json describe() const = 0;
 
  protected:
-  ~Endpoint() = default;
+  /// The quality of service in force, read back from the entity, where it differs from the default of the standard.
   [[nodiscard]] static nlohmann::json describe_entity(dds_entity_t entity, bool reliable_by_default);
   dds_entity_t participant_;
   bool fixed_;
@@ -91,7 +89,7 @@ class Endpoint {
   std::unique_ptr<dds_qos_t, void (*)(dds_qos_t*)> qos_;
 };
 
-class Writer final : public Endpoint {
+class Writer : Endpoint {
  public:
   Writer(Node& node, const lagometer_endpoint_config& config);
   void enable();
@@ -100,14 +98,14 @@ class Writer final : public Endpoint {
   void discard(lagometer_message&) noexcept {}
   void matched(lagometer_matched& out) const;
   void counters(lagometer_counters& out) const;
-  [[nodiscard]] nlohmann::json describe() const override { return describe_entity(writer_.get(), true); }
+  [[nodiscard]] nlohmann::json describe() const { return describe_entity(writer_.get(), true); }
 
  private:
   std::vector<uint8_t> buffer_;
   Entity writer_;
 };
 
-class Reader final : public Endpoint {
+class Reader : Endpoint {
  public:
   Reader(Node& node, const lagometer_endpoint_config& config);
   ~Reader();
@@ -118,7 +116,7 @@ class Reader final : public Endpoint {
   void release(lagometer_sample*, uint32_t, uint32_t) noexcept {}
   void matched(lagometer_matched& out) const;
   void counters(lagometer_counters& out) const;
-  [[nodiscard]] nlohmann::json describe() const override { return describe_entity(reader_.get(), false); }
+  [[nodiscard]] nlohmann::json describe() const { return describe_entity(reader_.get(), false); }
   [[nodiscard]] dds_entity_t condition() const noexcept { return condition_.get(); }
 
  private:

@@ -123,7 +123,7 @@ void Context::enable() {
 }
 
 std::string Context::register_type(const dds::TypeSupport& type) {
-  const std::string name = type.get_type_name();
+  std::string name = type.get_type_name();
   if (participant_->find_type(name).empty() && !(type.register_type(participant_) == ReturnCode_t::RETCODE_OK)) {
     throw Error(LAGOMETER_FAILED, "fastdds: the type " + name + " could not be registered");
   }

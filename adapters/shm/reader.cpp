@@ -4,14 +4,11 @@
 #include <sched.h>
 
 #include <bit>
-#include <limits>
 #include <new>
 
 namespace lagometer::shm {
 
 namespace {
-
-constexpr uint64_t everything = std::numeric_limits<uint64_t>::max();
 
 /// What a sample carries from take to release: the place and the slot.
 void* pack(uint32_t place, uint32_t slot) noexcept {

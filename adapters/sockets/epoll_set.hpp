@@ -16,6 +16,7 @@ namespace lagometer::sockets {
 /// A reader as those who wait for its sockets see it. A tag says which of its sockets is meant.
 class Source {
  public:
+  virtual ~Source() = default;
   /// The listening socket of a stream reader.
   static constexpr uint32_t door = 0xFFFF'FFFF;
 
@@ -30,7 +31,6 @@ class Source {
   Source() = default;
   Source(const Source&) = default;
   Source& operator=(const Source&) = default;
-  virtual ~Source() = default;
 };
 
 using Events = std::array<epoll_event, 64>;
