@@ -124,7 +124,7 @@ class Sides:
         return outcome
 
     def _vendor_run(self, payload_bytes: int) -> tuple[str, float]:
-        seconds = 1 + 2 * self._seconds  # it prints from the second second on; the last line is the one used
+        seconds = 2 * self._seconds  # it prints from the second second on; the last line is the one used
         size = payload_bytes + SEQUENCE_LENGTH_BYTES
         ping = self._vendor_command(0, ["-D", str(seconds), "ping", "size", str(size), "listener"])
         pong = self._vendor_command(1, ["-D", str(seconds + 1), "pong", "listener"])

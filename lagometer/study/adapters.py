@@ -67,9 +67,7 @@ def discover_adapters() -> dict[str, Adapter]:
     found: dict[str, Adapter] = {}
     for directory in _adapter_directories():
         adapter = load_adapter(directory)
-        earlier = found.get(adapter.name)
-        if earlier is None or (adapter.built and not earlier.built):
-            found[adapter.name] = adapter
+        found.setdefault(adapter.name, adapter)
     return dict(sorted(found.items()))
 
 
