@@ -166,7 +166,8 @@ class Worker {
 
   [[noreturn]] void dismissed(const Command& command) {
     if (command.kind == Command::Kind::go) throw Failure{"internal", "told to go twice"};
-    if (command.kind == Command::Kind::end_of_input) _exit(1);  // the conductor is gone; the kernel cleans up best
+    if (command.kind == Command::Kind::end_of_input)
+      throw Failure{"internal", "standard input ended: the conductor is gone"};
     throw Dismissed{};
   }
 

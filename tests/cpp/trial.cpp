@@ -27,6 +27,20 @@ std::vector<Record> records_of(const Recorded& recorded, LaneKind kind, uint32_t
   return records;
 }
 
+std::filesystem::path runtime_directory() {
+  return std::filesystem::temp_directory_path() / ("lagometer-test-" + std::to_string(getpid()));
+}
+
+/// Nothing is left behind, whatever a test found.
+class Tidy : public testing::Environment {
+ public:
+  void TearDown() override {
+    std::error_code ignored;
+    std::filesystem::remove_all(runtime_directory(), ignored);
+  }
+};
+[[maybe_unused]] testing::Environment* const kTidy = testing::AddGlobalTestEnvironment(new Tidy);
+
 void sleep_until(int64_t time_ns) {
   const timespec time = to_timespec(time_ns);
   clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, nullptr);
@@ -70,7 +84,6 @@ json node(const std::string& name, uint32_t index, json readers, json writers, j
 }
 
 json plan(const std::string& library, json nodes) {
-  const auto directory = std::filesystem::temp_directory_path() / ("lagometer-test-" + std::to_string(getpid()));
   return {{"protocol", 1},
           {"cell", "test"},
           {"trial", 0},
@@ -82,7 +95,7 @@ json plan(const std::string& library, json nodes) {
             {"measure_ns", 100 * kMillisecond_ns},
             {"drain_ns", 40 * kMillisecond_ns}}},
           {"scheduling", {{"policy", "other"}, {"priority", 0}, {"cpus", json::array()}, {"lock_memory", false}}},
-          {"runtime_directory", directory.string()},
+          {"runtime_directory", runtime_directory().string()},
           {"touch", "write+read"},
           {"adapters",
            {{{"name", "test"},
@@ -156,8 +169,6 @@ Recorded run_trial(const json& given, uint64_t received) {
   recorded.writers = session.describe_writers();
   recorded.warnings = session.warnings();
   recorded.readers = session.describe_readers();
-  std::error_code ignored;
-  std::filesystem::remove_all(plan.runtime_directory, ignored);
   return recorded;
 }
 

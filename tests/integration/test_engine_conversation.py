@@ -111,6 +111,15 @@ def test_who_is_missing_is_named(build: Path) -> None:
     assert "relay" in failed["message"]
 
 
+def test_a_worker_whose_conductor_is_gone_ends_and_says_why(build: Path, tmp_path: Path) -> None:
+    conducted = plan(adapter_library("null", build), tmp_path, pipeline("waitset"))
+    conducted["standalone"] = False
+    said = run_worker(build, conducted)
+    failed = said.event("failed")
+    assert (said.code, failed["phase"], failed["reason"]) == (1, "discover", "internal")
+    assert "conductor is gone" in failed["message"]
+
+
 def test_a_worker_that_is_stopped_still_says_bye(build: Path) -> None:
     need("netns")
     source = parts(build)[0]
