@@ -79,7 +79,7 @@ class Announcement {
   Announcement(const std::filesystem::path& folder, const nlohmann::json& facts) : path_(folder / unique_name("r")) {
     std::filesystem::create_directories(folder);
     // Readers of the folder see the file complete and locked or not at all.
-    const auto draft = folder / ("." + path_.filename().string());
+    const auto draft = folder / path_.filename().string().insert(0, 1, '.');
     file_ = Descriptor(open(draft.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
     if (!file_.valid()) throw_system_error("creating " + draft.string());
     lock_while_alive(file_.get(), draft.string());
