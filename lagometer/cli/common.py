@@ -3,11 +3,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from lagometer.standard_streams import abandon
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,6 +38,17 @@ def print_json(value: object) -> None:
     sys.stdout.flush()
 
 
+@contextlib.contextmanager
+def result_told_by_exit_code() -> Iterator[None]:
+    """Around what is printed after the work is done: that nobody reads it does not change the exit code."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.EPIPE, errno.EIO):  # a pipe or a terminal without its other side
+            raise
+        abandon(sys.stdout)
+
+
 def output_console() -> Console:
     """The console for data. Not wrapped to 80 columns when it is piped into a file or another program."""
     from rich.console import Console
@@ -49,4 +65,9 @@ def message_console() -> Console:
     """The console for progress and errors."""
     from rich.console import Console
 
-    return Console(stderr=True, highlight=False)
+    class MessageConsole(Console):
+        def on_broken_pipe(self) -> None:
+            """Goes on without a reader; rich itself would end the program, and what it was about to say."""
+            abandon(sys.stderr)
+
+    return MessageConsole(stderr=True, highlight=False)

@@ -16,6 +16,7 @@ from lagometer import __version__
 from lagometer.cli import adapters, doctor, measure, plan, report, run, show
 from lagometer.cli.common import print_json
 from lagometer.errors import BadInput, CannotStore, Internal, Interrupted, LagometerError
+from lagometer.standard_streams import abandon, ensure_standard_streams
 
 PROGRAM = "lagometer"
 EXIT_CODES = (
@@ -61,6 +62,7 @@ def _options(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The entry point: runs one command and exits with the code of what ended it (lagometer/errors.py)."""
+    ensure_standard_streams()
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         outcome: Any = app(args=given, prog_name=PROGRAM, standalone_mode=False)
@@ -68,8 +70,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stdout.flush()
     except typer.TyperException as usage:
         code = _usage_error(usage, given)
-    except BrokenPipeError:
-        _abandon_output()  # the reader has gone (`| head`), which is its right
+    except (BrokenPipeError, SystemExit):
+        # The reader has gone (`| head`), which is its right; the argument parser makes a SystemExit of that.
+        abandon(sys.stdout)
         code = 0
     except (KeyboardInterrupt, typer.Abort):
         code = _report(Interrupted("interrupted"), given)
@@ -77,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = _report(error, given)
     except OSError as error:
         code = _report(_from_system(error), given)
-        _abandon_output()
+        abandon(sys.stdout)
     except Exception as error:
         if os.environ.get("LAGOMETER_DEBUG"):
             raise
@@ -117,13 +120,8 @@ def _report(error: LagometerError, given: list[str]) -> int:
         try:
             print_json(error.as_json())
         except OSError:
-            _abandon_output()
+            abandon(sys.stdout)
     return error.exit_code
-
-
-def _abandon_output() -> None:
-    """Nothing more can be written to stdout; what is still buffered must not fail again at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

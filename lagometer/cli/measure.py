@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lagometer.cli.common import JsonFlag, print_json
+from lagometer.cli.common import JsonFlag, print_json, result_told_by_exit_code
 
 FACTORS = (
     "workload",
@@ -114,5 +114,6 @@ def _measure(mapping: dict[str, Any], directory: Path, as_json: bool, kept: bool
     from lagometer.store.reader import open_campaign
 
     tally = {**asdict(campaign.tally), "dir": str(directory) if kept else None}
-    print_json({**tally, "rows": open_campaign(directory).cells.to_dicts()})
+    with result_told_by_exit_code():
+        print_json({**tally, "rows": open_campaign(directory).cells.to_dicts()})
     return exit_code(campaign.tally)

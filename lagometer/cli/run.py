@@ -4,14 +4,20 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lagometer.cli.common import JsonFlag, SelectGlobs, SkipGlobs, message_console, output_console, print_json
+from lagometer.cli.common import (
+    JsonFlag,
+    SelectGlobs,
+    SkipGlobs,
+    message_console,
+    output_console,
+    print_json,
+    result_told_by_exit_code,
+)
 from lagometer.errors import BadInput, Interrupted, TrialsFailed
 
 if TYPE_CHECKING:
@@ -79,11 +85,8 @@ def carry_out(assignment: Assignment, *, report: bool, as_json: bool, kept: bool
     tally = campaign.tally
     if report and tally.valid + tally.failed:
         _write_report(assignment.directory)
-    try:
+    with result_told_by_exit_code():
         _print(tally, assignment.directory, as_json, kept)
-    except BrokenPipeError:
-        # Nobody reads the table any more; what was measured is stored, and the exit code still tells.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return exit_code(tally)
 
 
@@ -119,7 +122,7 @@ def _write_report(directory: Path) -> None:
 
 
 def _say(text: str) -> None:
-    with contextlib.suppress(OSError):  # nobody may be reading standard error
+    with contextlib.suppress(OSError):  # standard error may be a full disk
         message_console().print(f"lagometer: {text}", markup=False, soft_wrap=True)
 
 

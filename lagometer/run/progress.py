@@ -10,28 +10,33 @@ import contextlib
 import sys
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import IO
+from typing import TextIO, cast
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from lagometer.standard_streams import Unfailing
 
 
 class CampaignProgress:
     """A bar on a terminal, one plain line for each trial elsewhere; silent once nobody reads any more."""
 
-    def __init__(self, total: int, predicted_trial_s: float, stream: IO[str] | None = None) -> None:
-        self._stream = stream if stream is not None else sys.stderr
+    def __init__(self, total: int, predicted_trial_s: float, stream: TextIO | None = None) -> None:
+        stream = stream if stream is not None else sys.stderr
+        # Results matter, the progress doesn't.
+        self._stream = Unfailing(stream) if stream is not None else None
         self._total = total
         self._done = self._failed = 0
         self._spent_s = 0.0
         self._predicted_trial_s = predicted_trial_s
-        self._silent = False
         self._bar: Progress | None = None
 
     @contextlib.contextmanager
     def shown(self) -> Iterator[CampaignProgress]:
         """Draws the bar for as long as the campaign runs."""
-        console = Console(file=self._stream) if self._stream is not None else Console(quiet=True)
+        console = (
+            Console(file=cast(TextIO, self._stream)) if self._stream is not None else Console(quiet=True)
+        )
         if not console.is_terminal:
             yield self
             return
@@ -87,11 +92,6 @@ class CampaignProgress:
         self._bar.refresh()
 
     def _line(self, text: str) -> None:
-        if self._stream is None or self._silent:
-            return
-        try:
+        if self._stream is not None:
             self._stream.write(text + "\n")
             self._stream.flush()
-        except (OSError, ValueError):
-            # Nobody reads any more (a closed pipe), or no room: results matter, the progress doesn't.
-            self._silent = True

@@ -136,19 +136,36 @@ def test_adapters_says_why_not(folder: Path, tmp_path: Path) -> None:
     assert "libfastrtps-dev" in table
 
 
-def test_a_reader_that_goes_away_is_no_error(folder: Path) -> None:
-    environment = {**os.environ, "LAGOMETER_ADAPTER_PATH": str(folder)}
-    read_end, write_end = os.pipe()
-    os.close(read_end)
-    result = subprocess.run(
-        [sys.executable, "-m", "lagometer.cli.main", "plan", TINY],
-        stdout=write_end,
-        stderr=subprocess.PIPE,
-        cwd=REPOSITORY,
-        env=environment,
-    )
-    os.close(write_end)
-    assert (result.returncode, result.stderr) == (0, b"")
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (f"plan {TINY}", 0),
+        (f"plan {TINY} --json", 0),
+        ("--help", 0),
+        ("plan absent.yaml", 2),
+    ],
+)
+def test_streams_that_are_closed_or_unread_are_no_error(folder: Path, command: str, code: int) -> None:
+    unread = "exec 9> >(exit); wait $!; "  # descriptor 9 is a pipe whose reader has gone
+    for before, streams in (
+        ("", ">&-"),
+        ("", "2>&-"),
+        ("", "<&- >&- 2>&-"),
+        (unread, ">&9"),
+        (unread, "2>&9"),
+    ):
+        line = f"{before}exec {sys.executable} -m lagometer.cli.main {command} {streams}"
+        result = subprocess.run(
+            ["bash", "-c", line],
+            capture_output=True,
+            text=True,
+            cwd=REPOSITORY,
+            env={**os.environ, "LAGOMETER_ADAPTER_PATH": str(folder)},
+        )
+        assert result.returncode == code, (streams, result.stderr)
+        assert "Traceback" not in result.stderr and "defect" not in result.stderr
+        # What still has a reader says what it always says.
+        assert bool(result.stderr) == (code != 0 and "2>" not in streams), (streams, result.stderr)
 
 
 def test_a_full_device_is_cannot_store(folder: Path) -> None:

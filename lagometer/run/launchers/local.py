@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from lagometer.run.launchers.base import Command, LaunchError, Pipes
+from lagometer.standard_streams import ensure_standard_descriptors
 
 STDOUT_PIPE_BYTES = 1 << 20  # records come this way: fewer wake-ups than with the kernel's 64 KiB
 DESCRIPTORS_PER_WORKER = 7
@@ -145,18 +146,6 @@ class LocalLauncher:
             said = _read_available(self.descriptors()[1])[0].decode(errors="replace").strip()
             self.close()
             raise LaunchError(f"{self._supervisor_path} ended before it read its orders: {said}") from error
-
-
-def ensure_standard_descriptors() -> None:
-    """Opens /dev/null for each of descriptors 0 to 2 that is closed, so that no pipe gets such a number."""
-    for descriptor in (0, 1, 2):
-        try:
-            os.fstat(descriptor)
-        except OSError:
-            opened = os.open(os.devnull, os.O_RDWR)
-            if opened != descriptor:
-                os.dup2(opened, descriptor)
-                os.close(opened)
 
 
 def allow_descriptors(count: int) -> None:
