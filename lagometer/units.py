@@ -35,7 +35,7 @@ SIZE_UNITS_BYTES: Mapping[str, int] = {
 }
 RATE_UNITS_HZ: Mapping[str, int] = {"Hz": 1, "kHz": 1_000, "MHz": 1_000_000}
 
-_QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-zµμ]*)")
+_QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-zµμ]*|%)")
 _TRAPS = (
     (re.compile(r"[+-]?0[0-9]+(\.[0-9]+)?[A-Za-z]*"), "has a leading zero (octal in some YAML readers)"),
     (
@@ -82,6 +82,17 @@ def parse_count(text: str) -> int:
     if number != number.to_integral_value():
         raise UnitError(f"'{text}' is not a whole number")
     return int(number)
+
+
+def parse_share(text: str) -> float:
+    """A percentage such as `5%`, as a share of one. Raises UnitError."""
+    number, factor = _split(text, {"%": 1}, None, "percentage", "5%")
+    return float(number * factor / 100)
+
+
+def format_share(share: float) -> str:
+    """The shortest exact spelling: `5%`, `0.5%`."""
+    return f"{format((Decimal(repr(share)) * 100).normalize(), 'f')}%"
 
 
 def format_duration(duration_ns: int) -> str:

@@ -8,10 +8,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lagometer.study.document import Entries, Tree, read_document, tree_of
+from lagometer.study.document import Entries, Scalar, Tree, read_document, tree_of
 from lagometer.study.factors import FACTORS, FACTORS_BY_NAME, Factor
 from lagometer.study.graph import Graph
-from lagometer.study.schema import CELLS_MAX, KEY_NAMES, TOP_LEVEL_KEYS, Study
+from lagometer.study.schema import (
+    ADAPTIVE_TRIALS_MIN,
+    CELLS_MAX,
+    CONTROL_FLOOR,
+    CONTROL_NONE,
+    FLOOR,
+    KEY_NAMES,
+    TOP_LEVEL_KEYS,
+    WARMUP_AUTO,
+    Study,
+    parse_warmup_ns,
+)
 from lagometer.study.sidecar import OptionValue
 from lagometer.study.values import (
     Problems,
@@ -22,6 +33,7 @@ from lagometer.study.values import (
     parsed,
     scalars,
     single,
+    word_parser,
 )
 from lagometer.study.workload import find_workload
 from lagometer.units import UnitError
@@ -54,14 +66,20 @@ class _Loader:
 
     def study(self, path: Path | None, text: str) -> Study:
         given = self._known_keys()
+        warmup = self._warmup_bounds(given)
         values = {key.field: self._top_level(given.get(key.name), key.name) for key in TOP_LEVEL_KEYS}
+        values["warmup_max_ns"] = self._warmup_max_ns(warmup, values)
+        self._check_adaptive(given, values)
         matrix = self._matrix(given.get("matrix"))
+        adaptive = values["precision"] is not None
+        control = self._control(given.get("control"), adaptive)
         options = self._options(given["options"]) if "options" in given else {}
         exclude = self._exclude(given["exclude"]) if "exclude" in given else ()
         self._problems.raise_if_any()
         return Study(
             **values,  # type: ignore[arg-type]
             matrix=matrix,
+            control=control,
             graphs=self._graphs,
             options=options,
             exclude=exclude,
@@ -92,9 +110,98 @@ class _Loader:
             )
             return None
         if value is None:
-            return key.parse(key.default) if key.default else ""
+            return key.parse(key.default) if key.default else key.absent
         scalar = single(value, name, self._problems)
         return parsed(scalar, name, key.parse, self._problems) if scalar else None
+
+    def _warmup_bounds(self, given: dict[str, Tree]) -> Scalar | str | None:
+        """Takes `{min: …, max: …}` apart: its least stays as the key's value, its most is returned.
+
+        `auto` is returned as the word; None where no steady-state test is asked for.
+        """
+        value = given.get("warmup")
+        if isinstance(value, Scalar):
+            return WARMUP_AUTO if value.text == WARMUP_AUTO else None
+        if not isinstance(value, Entries):
+            return None
+        bounds = {key.text: bound for key, bound in value.entries}
+        if set(bounds) != {"min", "max"}:
+            self._problems.add(
+                "takes the keys 'min' and 'max', both of them", value.line, "warmup", "{min: 100ms, max: 1s}"
+            )
+        given["warmup"] = bounds.get("min", Scalar("0", True, value.line))
+        return single(bounds["max"], "warmup.max", self._problems) if "max" in bounds else None
+
+    def _warmup_max_ns(self, most: Scalar | str | None, values: Mapping[str, Any]) -> int | None:
+        """The latest end of warm-up that the steady-state test may find, from the common start on."""
+        least_ns, duration_ns = values["warmup_ns"], values["duration_ns"]
+        if most is None or least_ns is None or duration_ns is None:
+            return None
+        if not isinstance(most, Scalar):
+            return int(least_ns + duration_ns // 2)
+        most_ns = parsed(most, "warmup.max", parse_warmup_ns, self._problems)
+        if most_ns is not None and not least_ns <= most_ns < least_ns + duration_ns:
+            self._problems.add(
+                f"'{most.text}' is not between warmup.min and warmup.min + duration",
+                most.line,
+                "warmup.max",
+                "something must be left to measure",
+            )
+        return most_ns
+
+    def _check_adaptive(self, given: Mapping[str, Tree], values: Mapping[str, Any]) -> None:
+        """The bounds of an adaptive campaign go together, and mean nothing without `precision`."""
+        if values["precision"] is None:
+            if "precision" not in given:
+                for name in ("trials_min", "trials_max", "cell_time"):
+                    if name in given:
+                        self._problems.add(
+                            f"'{name}' is for studies with `precision`", self._lines[name], "", "add it"
+                        )
+            return
+        least, most = values["trials_min"], values["trials_max"]
+        if least is not None and least < ADAPTIVE_TRIALS_MIN:
+            self._problems.add(
+                f"'{least}' is fewer than {ADAPTIVE_TRIALS_MIN}",
+                self._lines.get("trials_min"),
+                "trials_min",
+                "fewer trials don't tell how much trials differ",
+            )
+        needed = max(least or 0, values["trials"] or 0)
+        if most is not None and most < needed:
+            self._problems.add(
+                f"'{most}' is fewer than the {needed} trials of each cell",
+                self._lines.get("trials_max"),
+                "trials_max",
+            )
+
+    def _control(self, value: Tree | None, adaptive: bool) -> dict[str, object] | None:
+        """The factors of the control cell, each with one value; without the key it follows `precision`."""
+        if not isinstance(value, Entries):
+            word = CONTROL_FLOOR if adaptive else CONTROL_NONE
+            if value is not None:
+                scalar = single(value, "control", self._problems)
+                parse = word_parser((CONTROL_NONE, CONTROL_FLOOR))
+                word = (parsed(scalar, "control", parse, self._problems) if scalar else None) or word
+            if word == CONTROL_NONE:
+                return None
+            value = tree_of({name: str(factor) for name, factor in FLOOR.items()})
+            assert isinstance(value, Entries)
+        given = {}
+        for key, item in value.entries:
+            where = f"control.{key.text}"
+            if key.text not in FACTORS_BY_NAME:
+                hint = nearest(key.text, FACTORS_BY_NAME)
+                self._problems.add(f"unknown factor '{key.text}'", key.line, "control", hint)
+                continue
+            one = item if is_null(item) else single(item, where, self._problems)
+            if one is not None:
+                values = self._factor(FACTORS_BY_NAME[key.text], one, where)
+                given[key.text] = values[0] if values else None
+        for name in ("adapter", "workload"):
+            if name not in given:
+                self._problems.add(f"the factor '{name}' is missing", value.line, "control")
+        return {factor.name: given[factor.name] for factor in FACTORS if factor.name in given}
 
     def _matrix(self, value: Tree | None) -> dict[str, tuple[object, ...]]:
         if not isinstance(value, Entries):
@@ -110,7 +217,7 @@ class _Loader:
         for key, item in value.entries:
             self._lines[f"matrix.{key.text}"] = key.line
             if key.text in FACTORS_BY_NAME:
-                given[key.text] = self._factor(FACTORS_BY_NAME[key.text], item)
+                given[key.text] = self._factor(FACTORS_BY_NAME[key.text], item, f"matrix.{key.text}")
                 continue
             hint = nearest(key.text, FACTORS_BY_NAME)
             if key.text in KEY_NAMES:
@@ -125,9 +232,8 @@ class _Loader:
         self._check_size(given)
         return {factor.name: given[factor.name] for factor in FACTORS if factor.name in given}
 
-    def _factor(self, factor: Factor, value: Tree) -> tuple[object, ...]:
-        """The values of one factor; each may be written once."""
-        key = f"matrix.{factor.name}"
+    def _factor(self, factor: Factor, value: Tree, key: str) -> tuple[object, ...]:
+        """The values of one factor, under a dotted key; each may be written once."""
         found: dict[object, str] = {}
         for scalar in scalars(value, key, self._problems):
             result: object

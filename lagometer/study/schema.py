@@ -19,6 +19,9 @@ from lagometer.units import UnitError
 
 CELLS_MAX = 100_000
 TRIALS_MAX = 100_000
+ADAPTIVE_TRIALS_MIN = 6  # fewer say too little of the spread between trials for a decision to rest on
+DISCARD_MAX = 1_000_000_000
+PRECISION_MIN, PRECISION_MAX = 0.001, 0.5
 HOUR_NS = 3600 * 10**9
 DAY_NS = 24 * HOUR_NS
 
@@ -32,6 +35,13 @@ class Study:
     ids; matrix: the factors that are varied or set, by name, in id order; graphs: the workload graphs by
     name, rate and work not filled in; source: the file's name, or what stands for it in errors; text: the
     file, empty for a study without one; lines: dotted key → line, for errors that are found later.
+
+    warmup_ns: the worker's own phase, the least; warmup_max_ns: the latest end of warm-up that a steady-state
+    test may find, from the common start on, None without the test; discard: first messages of each edge's
+    measure phase that count as warm-up; precision: half-width of the interval of p50 over p50 at which a cell
+    has enough trials, None where each has exactly `trials`; trials_min, trials_max, cell_time_ns: its bounds;
+    control: the factors of the cell that is carried out between blocks, None for no such cell; long_trial_ns:
+    measure phase of one long trial per family of cells, 0 for none.
     """
 
     name: str
@@ -45,6 +55,14 @@ class Study:
     matrix: Mapping[str, tuple[object, ...]]
     graphs: Mapping[str, Graph]
     description: str = ""
+    warmup_max_ns: int | None = None
+    discard: int = 0
+    precision: float | None = None
+    trials_min: int = ADAPTIVE_TRIALS_MIN
+    trials_max: int = 60
+    cell_time_ns: int | None = None
+    control: Mapping[str, object] | None = None
+    long_trial_ns: int = 0
     options: Mapping[str, Mapping[str, OptionValue]] = field(default_factory=dict)
     exclude: tuple[str, ...] = ()
     source: str = "study"
@@ -61,6 +79,14 @@ class Study:
         """Warm-up, measure and drain of one trial."""
         return self.warmup_ns + self.duration_ns + self.drain_ns
 
+    def fewest_trials(self) -> int:
+        """Executions that each cell gets in any case."""
+        return self.trials if self.precision is None else max(self.trials_min, self.trials)
+
+    def most_trials(self) -> int:
+        """Executions that no cell goes beyond."""
+        return self.trials if self.precision is None else self.trials_max
+
     def as_json(self) -> dict[str, object]:
         """The whole study as resolved, defaults filled in, for manifest.json."""
         return {
@@ -68,8 +94,16 @@ class Study:
             "description": self.description,
             "duration_ns": self.duration_ns,
             "warmup_ns": self.warmup_ns,
+            "warmup_max_ns": self.warmup_max_ns,
+            "discard": self.discard,
             "drain_ns": self.drain_ns,
             "trials": self.trials,
+            "precision": self.precision,
+            "trials_min": self.trials_min,
+            "trials_max": self.trials_max,
+            "cell_time_ns": self.cell_time_ns,
+            "long_trial_ns": self.long_trial_ns,
+            "control": dict(self.control) if self.control is not None else None,
             "seed": self.seed,
             "discovery_timeout_ns": self.discovery_timeout_ns,
             "priority": self.priority,
@@ -84,7 +118,7 @@ class TopLevelKey:
     """A key at the top level of a study that takes one value.
 
     field: of `Study`; parse: raises UnitError; default: as a user would write it, None if the key must be
-    given.
+    given; absent: the value where the default is empty.
     """
 
     name: str
@@ -93,6 +127,7 @@ class TopLevelKey:
     default: str | None
     description: str
     schema: Mapping[str, object]
+    absent: object = ""
 
 
 def _duration(minimum_ns: int, maximum_ns: int) -> Callable[[str], int]:
@@ -116,12 +151,37 @@ def _count(minimum: int, maximum: int) -> Callable[[str], int]:
     return parse
 
 
+def _precision(text: str) -> float:
+    share = units.parse_share(text)
+    if not PRECISION_MIN <= share <= PRECISION_MAX:
+        between = f"{units.format_share(PRECISION_MIN)} and {units.format_share(PRECISION_MAX)}"
+        raise UnitError(f"'{text}' is not between {between}")
+    return share
+
+
 _TEXT = {"type": "string"}
 _TIME = {"type": ["string", "integer"]}
 
 
 def _whole(minimum: int, maximum: int) -> Mapping[str, object]:
     return {"type": "integer", "minimum": minimum, "maximum": maximum}
+
+
+# `auto`: from this on, and at the latest when half of the measure phase is over.
+WARMUP_AUTO = "auto"
+WARMUP_AUTO_NS = 100_000_000
+_WARMUP_BOUNDS = {
+    "type": "object",
+    "properties": {"min": _TIME, "max": _TIME},
+    "required": ["min", "max"],
+    "additionalProperties": False,
+}
+
+
+def parse_warmup_ns(text: str) -> int:
+    """A time of warm-up, or `auto` for the time from which on a steady state is looked for. Raises
+    UnitError."""
+    return WARMUP_AUTO_NS if text == WARMUP_AUTO else _duration(0, HOUR_NS)(text)
 
 
 TOP_LEVEL_KEYS: tuple[TopLevelKey, ...] = (
@@ -131,7 +191,20 @@ TOP_LEVEL_KEYS: tuple[TopLevelKey, ...] = (
         "duration", "duration_ns", _duration(1_000_000, DAY_NS), "2s", "measure phase of one trial", _TIME
     ),
     TopLevelKey(
-        "warmup", "warmup_ns", _duration(0, HOUR_NS), "300ms", "sent before measuring, and not counted", _TIME
+        "warmup",
+        "warmup_ns",
+        parse_warmup_ns,
+        "300ms",
+        "sent before measuring, not counted: a time, or `auto` or `{min: …, max: …}` with a steady-state test",
+        {"anyOf": [_TIME, _WARMUP_BOUNDS]},
+    ),
+    TopLevelKey(
+        "discard",
+        "discard",
+        _count(0, DISCARD_MAX),
+        "0",
+        "first messages of each edge's measure phase that are not counted either",
+        _whole(0, DISCARD_MAX),
     ),
     TopLevelKey(
         "drain",
@@ -143,6 +216,49 @@ TOP_LEVEL_KEYS: tuple[TopLevelKey, ...] = (
     ),
     TopLevelKey(
         "trials", "trials", _count(1, TRIALS_MAX), "1", "executions of each cell", _whole(1, TRIALS_MAX)
+    ),
+    TopLevelKey(
+        "precision",
+        "precision",
+        _precision,
+        "",
+        "half-width of the interval of p50 over p50, like 5%: a cell gets as many trials as that takes",
+        {"type": "string", "pattern": "^[0-9.]+ *%$"},
+        absent=None,
+    ),
+    TopLevelKey(
+        "trials_min",
+        "trials_min",
+        _count(1, TRIALS_MAX),
+        str(ADAPTIVE_TRIALS_MIN),
+        "with `precision`: the fewest executions of a cell",
+        _whole(ADAPTIVE_TRIALS_MIN, TRIALS_MAX),
+    ),
+    TopLevelKey(
+        "trials_max",
+        "trials_max",
+        _count(1, TRIALS_MAX),
+        "60",
+        "with `precision`: the most executions of a cell",
+        _whole(ADAPTIVE_TRIALS_MIN, TRIALS_MAX),
+    ),
+    TopLevelKey(
+        "cell_time",
+        "cell_time_ns",
+        _duration(1_000_000, 7 * DAY_NS),
+        "",
+        "with `precision`: no trial of a cell begins that would take it beyond this time in all",
+        _TIME,
+        absent=None,
+    ),
+    TopLevelKey(
+        "long_trial",
+        "long_trial_ns",
+        _duration(1_000_000, DAY_NS),
+        "",
+        "measure phase of one long trial per adapter and workload, reported beside the short ones",
+        _TIME,
+        absent=0,
     ),
     TopLevelKey(
         "seed", "seed", _count(0, 2**63 - 1), "1", "of the random order of trials", _whole(0, 2**63 - 1)
@@ -164,9 +280,13 @@ TOP_LEVEL_KEYS: tuple[TopLevelKey, ...] = (
         _whole(1, 99),
     ),
 )
+CONTROL_NONE, CONTROL_FLOOR = "none", "floor"
+# The floor of most cells: shared memory, one message under way at a time.
+FLOOR: Mapping[str, object] = {"adapter": "shm", "workload": "pingpong"}
 # The keys that take more than one value.
 NESTED_KEYS: Mapping[str, str] = {
     "options": "settings per adapter: `options: {cyclonedds: {max_message_size: 65500}}`",
+    "control": "a cell that is carried out between blocks: `none`, `floor` (shm, pingpong), or factors",
     "exclude": "globs over cell ids that are left out",
     "matrix": "the factors; the cells are every combination of their values",
 }

@@ -13,7 +13,7 @@ import json
 from pathlib import Path
 
 from lagometer.study.factors import FACTORS, Factor
-from lagometer.study.schema import NESTED_KEYS, TOP_LEVEL_KEYS, TopLevelKey
+from lagometer.study.schema import CONTROL_FLOOR, CONTROL_NONE, NESTED_KEYS, TOP_LEVEL_KEYS, TopLevelKey
 
 SCHEMA_PATH = Path(__file__).resolve().parents[2] / "schema" / "study.schema.json"
 
@@ -28,6 +28,18 @@ def study_schema() -> dict[str, object]:
             "type": "object",
             "additionalProperties": {"type": ["string", "number", "boolean"]},
         },
+    }
+    properties["control"] = {
+        "description": NESTED_KEYS["control"],
+        "anyOf": [
+            {"enum": [CONTROL_NONE, CONTROL_FLOOR]},
+            {
+                "type": "object",
+                "properties": {factor.name: dict(factor.schema) for factor in FACTORS},
+                "required": ["adapter", "workload"],
+                "additionalProperties": False,
+            },
+        ],
     }
     properties["exclude"] = {
         "description": NESTED_KEYS["exclude"],
