@@ -195,7 +195,7 @@ TOP_LEVEL_KEYS: tuple[TopLevelKey, ...] = (
         "warmup_ns",
         parse_warmup_ns,
         "300ms",
-        "sent before measuring, not counted: a time, or `auto` or `{min: …, max: …}` with a steady-state test",
+        "sent before measuring, not counted: a time; `auto` or `{min: …, max: …}`: with a steady-state test",
         {"anyOf": [_TIME, _WARMUP_BOUNDS]},
     ),
     TopLevelKey(
