@@ -21,6 +21,7 @@ ENVIRONMENT = "environment.json"
 JOURNAL = "journal.jsonl"
 CELLS = "cells.parquet"
 SAMPLES = "samples"
+ESTIMATES = "estimates.parquet"
 
 END_TO_END = "end-to-end"
 
@@ -117,6 +118,22 @@ FIGURES_SCHEMA: dict[str, pl.DataType] = {
     "started": pl.String(),
 }
 
+ESTIMATES_SCHEMA: dict[str, pl.DataType] = {
+    "cell": pl.String(),
+    "edge": pl.String(),
+    "quantity": pl.String(),
+    "estimate_ns": pl.Int64(),
+    "low_ns": pl.Int64(),
+    "high_ns": pl.Int64(),
+    "confidence": pl.Float64(),
+    "trials": pl.Int64(),
+    "n": pl.Int64(),
+    "status": pl.String(),
+    "needed_trials": pl.Int64(),
+    "needed_messages": pl.Int64(),
+    "stopped": pl.String(),
+}
+
 
 def cells_schema(factors: Iterable[str] = ()) -> dict[str, pl.DataType]:
     """Columns of cells.parquet; every known factor has one, further ones are text.
@@ -140,6 +157,11 @@ def write_samples(samples: pl.DataFrame, path: Path) -> int:
 def write_cells(cells: pl.DataFrame, path: Path) -> int:
     """Writes cells.parquet over an older one; returns the bytes written. Raises OSError naming the file."""
     return _write_parquet(cells, path)
+
+
+def write_estimates(estimates: pl.DataFrame, path: Path) -> int:
+    """Writes estimates.parquet over an older one; returns the bytes. Raises OSError naming the file."""
+    return _write_parquet(estimates, path)
 
 
 def write_json_atomic(value: Mapping[str, object], path: Path) -> int:

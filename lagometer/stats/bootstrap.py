@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the messages of a trial say of each other: the variance of a mean over dependent numbers.
+
+The circular block bootstrap (Politis and Romano 1992) draws blocks of consecutive numbers, so that what
+hangs together stays together. For a mean its variance is known without drawing: it is that of the sum over a
+block, averaged over all places where a block may begin. So nothing here is random. The length of the blocks
+comes from the numbers themselves: Politis and White, *Automatic Block-Length Selection for the Dependent
+Bootstrap*, Econometric Reviews 23 (2004), with the correction of Patton, Politis and White (2009).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from scipy import fft
+
+Floats = npt.NDArray[np.float64]
+
+BINS_MAX = 4096  # longer series are summed up over consecutive bins, which leaves their mean as it is
+SIGNIFICANT = 2.0  # times sqrt(log10(n) / n): an autocorrelation below is taken for none (Politis and White)
+
+
+def variance_of_trial_means(series: Sequence[Floats]) -> float:
+    """The variance of the mean over all trials' means, as far as it comes from within the trials.
+
+    series: one array per trial, in the order of time, none empty. What differs from trial to trial is not in
+    it: each trial is taken about its own mean. Zero if no trial varies.
+    """
+    counts = np.array([len(each) for each in series], dtype=np.float64)
+    centred = _binned([each - each.mean() for each in series])
+    length = block_length(centred)
+    blocks = _circular_block_sums(centred, length)
+    variances_of_sums = np.square(blocks).sum(axis=1) / length
+    return float((variances_of_sums / counts**2).sum()) / len(series) ** 2
+
+
+def block_length(centred: Floats) -> int:
+    """The length of blocks that suits these series, in numbers; between 1 and a third of a series.
+
+    centred: one row per series, each about its own mean (zeros after the end of a shorter one). The series
+    share one length, found from their common autocovariance: it is the same process that made them.
+    """
+    rows, columns = centred.shape
+    lags_run = max(5, int(np.ceil(np.sqrt(np.log10(max(columns, 2))))))
+    lags_max = min(int(np.ceil(np.sqrt(columns))) + lags_run, columns - 1)
+    limit = max(1, min(int(np.ceil(3 * np.sqrt(columns))), columns // 3))
+    covariance = _autocovariance(centred, lags_max)
+    if lags_max < 1 or covariance[0] <= 0.0:
+        return 1
+    reach = min(2 * _last_significant_lag(covariance, lags_run, rows * columns), lags_max)
+    if reach == 0:
+        return 1
+    lags = np.arange(reach + 1)
+    weights = np.minimum(1.0, 2.0 * (1.0 - lags / reach))  # the flat-top window
+    weighted = weights * covariance[: reach + 1]
+    spectrum = covariance[0] + 2.0 * float(weighted[1:].sum())  # at frequency zero
+    slope = 2.0 * float((lags * weighted).sum())
+    if spectrum <= 0.0:
+        return 1
+    # D of the circular block bootstrap is 4/3 of the spectrum squared (Patton, Politis and White 2009).
+    optimal = (2.0 * slope**2 / (4.0 / 3.0 * spectrum**2) * rows * columns) ** (1.0 / 3.0)
+    return int(np.clip(round(optimal), 1, limit))
+
+
+def _binned(series: Sequence[Floats]) -> Floats:
+    """The series as rows of one array, summed up over bins if they are long, filled with zeros."""
+    longest = max(len(each) for each in series)
+    width = -(-longest // BINS_MAX)
+    rows = np.zeros((len(series), -(-longest // width)))
+    for row, each in zip(rows, series, strict=True):
+        sums = np.add.reduceat(each, np.arange(0, len(each), width)) if width > 1 else each
+        row[: len(sums)] = sums
+    return rows
+
+
+def _circular_block_sums(centred: Floats, length: int) -> Floats:
+    """For every row and every place the sum over a block that begins there and goes round at the end."""
+    columns = centred.shape[1]
+    sums = np.zeros((len(centred), columns + length + 1))
+    np.cumsum(np.concatenate((centred, centred[:, :length]), axis=1), axis=1, out=sums[:, 1:])
+    return sums[:, length : length + columns] - sums[:, :columns]
+
+
+def _autocovariance(centred: Floats, lags_max: int) -> Floats:
+    """The autocovariances at lags 0 to `lags_max`, averaged over the rows."""
+    columns = centred.shape[1]
+    size = fft.next_fast_len(columns + lags_max + 1, real=True)
+    power = np.square(np.abs(fft.rfft(centred, size, axis=1))).mean(axis=0)
+    found: Floats = fft.irfft(power, size)[: lags_max + 1] / columns
+    return found
+
+
+def _last_significant_lag(covariance: Floats, lags_run: int, count: int) -> int:
+    """The lag after which `lags_run` autocorrelations in a row are as good as none."""
+    limit = SIGNIFICANT * np.sqrt(np.log10(max(count, 2)) / count)
+    significant = np.flatnonzero(np.abs(covariance[1:] / covariance[0]) >= limit) + 1
+    last = 0
+    for lag in significant:
+        if lag - last > lags_run:
+            break
+        last = int(lag)
+    return last

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far a quantile of a cell may be off: intervals from several trials, or "not enough samples".
+
+The quantity: *draw a trial of the cell at random and a message of it at random; with probability q its
+latency does not exceed the q-quantile.* It has one true value also where trials differ, every trial weighs
+the same, and a share of messages below a limit estimates its probability without bias, however short trials
+are.
+
+The interval (Woodruff 1952) is found on the scale of shares: how exactly do so many trials fix the share of
+messages below the estimate? The variance of that share is the one between trials, since messages of a trial
+hang together and trials differ; where it happens to come out below what the block bootstrap sees within
+trials, or below that of independent messages, the larger one holds. It says how many independent messages the
+trials are worth (*effective*); with those, Clopper and Pearson's limits for a share in the form of Korn and
+Graubard (1998) give two shares, and the quantiles of the pooled messages at these are the interval.
+docs/METHODOLOGY.md explains it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from scipy import special
+
+from lagometer.stats.bootstrap import Floats, variance_of_trial_means
+from lagometer.store import format as form
+
+Numbers = npt.NDArray[np.int64]
+
+CONFIDENCE = 0.95
+# With five trials the lowest and the highest of their medians would enclose the true one in 93.75 % of all
+# cases only (1 - 2 / 2^5), and no method can promise more where trials differ by much; with six it is 96.9 %.
+TRIALS_MIN = 6
+SUPPORT = 10  # effective messages that must lie beyond a quantile of the tail
+PERMILLE = {"p50": 500, "p90": 900, "p99": 990, "p999": 999}
+
+OK = "ok"
+NOT_ENOUGH = "not-enough-samples"
+
+
+@dataclass(frozen=True)
+class QuantileEstimate:
+    """A quantile of a cell with its interval; the three figures are None unless the status is "ok"."""
+
+    permille: int
+    confidence: float  # 1 - alpha, what the interval was made for
+    trials: int
+    n: int  # messages of all trials
+    effective: float  # as many independent messages would fix the share below the quantile as exactly
+    status: str
+    estimate_ns: int | None = None
+    low_ns: int | None = None
+    high_ns: int | None = None
+    needed_trials: int | None = None  # of this length, where the status is not "ok"
+    needed_messages: int | None = None
+
+    @property
+    def half_width(self) -> float | None:
+        """Half of the interval's width over the estimate; None where there is none."""
+        if self.low_ns is None or self.high_ns is None or not self.estimate_ns:
+            return None
+        return (self.high_ns - self.low_ns) / 2.0 / abs(self.estimate_ns)
+
+
+class Pool:
+    """The messages of all trials of a cell, sorted once for any number of quantiles."""
+
+    def __init__(self, trials: Sequence[Numbers]) -> None:
+        """trials: the latencies of each valid trial in the order of time; empty ones do not count."""
+        self.trials = [each for each in trials if len(each)]
+        self.n = sum(len(each) for each in self.trials)
+        counts = {len(each) for each in self.trials}
+        self._shares: Floats | None = None
+        if not self.trials:
+            self._ordered = np.zeros(0, dtype=np.int64)
+        elif len(counts) == 1:
+            self._ordered = np.concatenate(self.trials)
+            self._ordered.sort()
+        else:  # every trial weighs the same, however many messages it has
+            together = np.concatenate(self.trials)
+            order = np.argsort(together, kind="stable")
+            self._ordered = together[order]
+            weights = np.concatenate(
+                [np.full(len(each), 1.0 / (len(self.trials) * len(each))) for each in self.trials]
+            )
+            self._shares = np.cumsum(weights[order])
+
+    def quantile(self, share: float) -> int:
+        """The smallest number with at least this share of the weight at or below it (type 1)."""
+        slack = 1e-9  # sums of weights, and products such as 0.07 * 100, end beside whole numbers
+        if self._shares is None:
+            place = int(np.ceil(share * self.n - slack)) - 1
+        else:
+            place = int(np.searchsorted(self._shares, share - slack / self.n))
+        return int(self._ordered[min(max(place, 0), self.n - 1)])
+
+    def estimate(self, permille: int, alpha: float = 1.0 - CONFIDENCE) -> QuantileEstimate:
+        """The quantile with its interval of confidence 1 - alpha, or why there is none."""
+        share, count = permille / 1000.0, len(self.trials)
+        if count == 0:
+            return self._not_enough(permille, alpha, 0.0)
+        middle = self.quantile(share)
+        effective = self._effective(middle, share)
+        if count < TRIALS_MIN or (permille != 500 and effective * min(share, 1.0 - share) < SUPPORT):
+            return self._not_enough(permille, alpha, effective)
+        low, high = share_limits(share, effective, self.n, count, alpha)
+        return QuantileEstimate(
+            permille=permille,
+            confidence=1.0 - alpha,
+            trials=count,
+            n=self.n,
+            effective=effective,
+            status=OK,
+            estimate_ns=middle,
+            low_ns=self.quantile(low),
+            high_ns=self.quantile(high),
+        )
+
+    def _effective(self, limit: int, share: float) -> float:
+        below = self._indicators(limit, share)
+        within = max(variance_of_trial_means(below), share * (1.0 - share) / self.n)
+        between = (
+            float(np.var([each.mean() for each in below], ddof=1)) / len(below) if len(below) > 1 else 0.0
+        )
+        return share * (1.0 - share) / max(between, within)
+
+    def _indicators(self, limit: int, share: float) -> list[Floats]:
+        """For each message whether it is at most the quantile; those equal to it count in part.
+
+        The part is such that the mean over all trials is the share itself, as if equal numbers had been put
+        in order by a hair's breadth.
+        """
+        below = [each < limit for each in self.trials]
+        equal = [each == limit for each in self.trials]
+        share_below = sum(float(each.mean()) for each in below) / len(below)
+        share_equal = sum(float(each.mean()) for each in equal) / len(equal)
+        part = (share - share_below) / share_equal
+        return [lower + part * same for lower, same in zip(below, equal, strict=True)]
+
+    def _not_enough(self, permille: int, alpha: float, effective: float) -> QuantileEstimate:
+        count, tail = len(self.trials), min(permille, 1000 - permille) / 1000.0
+        wanted = float(TRIALS_MIN)
+        if count and permille != 500:
+            wanted = max(wanted, np.ceil(count * SUPPORT / (effective * tail)))
+        each = self.n / count if count else 0.0
+        return QuantileEstimate(
+            permille=permille,
+            confidence=1.0 - alpha,
+            trials=count,
+            n=self.n,
+            effective=effective,
+            status=NOT_ENOUGH,
+            needed_trials=int(wanted),
+            needed_messages=int(np.ceil(max(wanted * each, SUPPORT / tail))),
+        )
+
+
+def degrees_of_freedom(share: float, effective: float, trials: int) -> float:
+    """How well the variance of the share is known, as degrees of freedom (Satterthwaite).
+
+    A variance from k trials has k - 1 if what is averaged is normal. The share beyond a quantile of the tail
+    is not: it comes in few clusters. Its excess kurtosis adds to the variance of the variance: that of a
+    Bernoulli variable, times three for clusters whose sizes are geometric, as those of Markov chains.
+    """
+    excess = max(0.0, 1.0 - 6.0 * share * (1.0 - share)) / (effective * share * (1.0 - share))
+    return 1.0 / (1.0 / (trials - 1) + 1.5 * excess)
+
+
+def share_limits(share: float, effective: float, n: int, trials: int, alpha: float) -> tuple[float, float]:
+    """The shares that the true one lies between with probability 1 - alpha, if `share` was estimated.
+
+    Korn and Graubard, *Confidence intervals for proportions with small expected number of positive counts
+    estimated from survey data*, Survey Methodology 24 (1998): Clopper and Pearson's exact limits for as many
+    independent observations as the sample is worth, made fewer because the variance is known from few trials.
+    """
+    degrees = degrees_of_freedom(share, effective, trials)
+    known = special.stdtrit(n - 1, 1.0 - alpha / 2.0) / special.stdtrit(degrees, 1.0 - alpha / 2.0)
+    worth = min(effective * known**2, float(n))
+    hits = worth * share
+    low = special.betaincinv(hits, worth - hits + 1.0, alpha / 2.0)
+    high = special.betaincinv(hits + 1.0, worth - hits, 1.0 - alpha / 2.0)
+    return float(low), float(high)
+
+
+# --- all cells of a campaign
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Why no more trials of a cell were made, and the alpha that its intervals may use (sequential.py)."""
+
+    why: str  # "precision" | "time" | "trials"
+    alpha: float = 1.0 - CONFIDENCE
+
+
+def estimates(
+    cells: pl.DataFrame,
+    samples: Callable[[str, int], pl.DataFrame],
+    stops: Mapping[str, Stop] | None = None,
+) -> pl.DataFrame:
+    """estimates.parquet (docs/FORMAT.md): quantiles of each cell and edge with their intervals.
+
+    cells: cells.parquet; its valid trials are used. samples: gives those of a trial, as Campaign.samples;
+    those of one cell are in memory at a time. stops: of cells whose number of trials was not fixed.
+    """
+    rows: list[dict[str, object]] = []
+    for cell in cells["cell"].unique(maintain_order=True):
+        of_cell = cells.filter(pl.col("cell") == cell)
+        valid = of_cell.filter("valid")["trial"].unique().sort()
+        trials = [_measured(samples(cell, trial)) for trial in valid]
+        stop = (stops or {}).get(cell)
+        for edge in of_cell["edge"].unique(maintain_order=True):
+            of_edge = [trial.filter(pl.col("edge") == edge) for trial in trials]
+            for figure in ("latency", "response"):
+                pool = Pool([each[figure].drop_nulls().to_numpy() for each in of_edge])
+                if pool.n or figure == "latency":  # a closed loop has no response time
+                    rows += [{"cell": cell, "edge": edge, **row} for row in _rows(pool, figure, stop)]
+    return pl.DataFrame(rows, schema=form.ESTIMATES_SCHEMA, orient="row")
+
+
+def _measured(samples: pl.DataFrame) -> pl.DataFrame:
+    counted = (pl.col("phase") == "measure") & (pl.col("outcome") == "delivered")
+    return samples.filter(counted).select(
+        "edge",
+        latency=pl.col("taken_ns") - pl.col("publish_ns"),
+        response=pl.col("taken_ns") - pl.col("intended_ns"),
+    )
+
+
+def _rows(pool: Pool, figure: str, stop: Stop | None) -> list[dict[str, object]]:
+    alpha = stop.alpha if stop is not None else 1.0 - CONFIDENCE
+    rows: list[dict[str, object]] = []
+    for name, permille in PERMILLE.items():
+        found = pool.estimate(permille, alpha)
+        rows.append(
+            {
+                "quantity": f"{figure}_{name}",
+                "estimate_ns": found.estimate_ns,
+                "low_ns": found.low_ns,
+                "high_ns": found.high_ns,
+                "confidence": CONFIDENCE,  # of the whole procedure, the looks before included
+                "trials": found.trials,
+                "n": found.n,
+                "status": found.status,
+                "needed_trials": found.needed_trials,
+                "needed_messages": found.needed_messages,
+                "stopped": stop.why if stop is not None else None,
+            }
+        )
+    return rows
