@@ -4,38 +4,30 @@
 from __future__ import annotations
 
 import contextlib
-import random
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 import lagometer
 from lagometer.errors import CannotStore, Interrupted, NothingRunnable
+from lagometer.run.adaptive import Stopping
 from lagometer.run.conductor import Conductor
 from lagometer.run.events import EventLog
-from lagometer.run.facts import trial_facts
 from lagometer.run.interruption import Interruption
-from lagometer.run.isolation import remove_stale_directories, runtime_directory
-from lagometer.run.launchers.base import Command
-from lagometer.run.launchers.local import LocalLauncher
-from lagometer.run.outcome import TrialOutcome
-from lagometer.run.plan import Plan
-from lagometer.run.plans import worker_plans
+from lagometer.run.isolation import remove_stale_directories
+from lagometer.run.order import blocks, control_cell, long_trial_cells
 from lagometer.run.progress import CampaignProgress
-from lagometer.run.results import Key, Results
+from lagometer.run.results import Results
 from lagometer.run.storing import prepare_folder
-from lagometer.stats.edges import samples as samples_of
-from lagometer.stats.estimate import summarise
-from lagometer.store.environment import collect
-from lagometer.store.errors import RecordsError
-from lagometer.store.records import Lane, decode
+from lagometer.run.trial import Trial, TrialRunner
+from lagometer.run.trial_store import Finished, TrialStore
+from lagometer.stats.campaign_estimates import make_estimates
+from lagometer.store.errors import StoreError
+from lagometer.store.reader import open_campaign
 from lagometer.study import Adapter, Cell, Excluded, Study
-from lagometer.study.adapters import supervisor_path, worker_path
 from lagometer.study.matrix import TRIAL_OVERHEAD_NS
 
 NS_PER_S = 1_000_000_000
@@ -55,8 +47,22 @@ class Assignment:
 
 
 @dataclass
+class Beside:
+    """What came of the trials that are not the study's own: of the control cell, or the long ones."""
+
+    cells: list[str] = field(default_factory=list)
+    valid: int = 0
+    failed: int = 0
+    excluded: str | None = None
+
+
+@dataclass
 class Tally:
-    """What came of a campaign, in the form that `run --json` prints."""
+    """What came of a campaign, in the form that `run --json` prints.
+
+    valid, failed, failures: of the study's own trials; stopped: how many cells of an adaptive campaign ended
+    by what; remaining: trials left for `--resume`, for an adaptive campaign as expected.
+    """
 
     dir: str
     valid: int = 0
@@ -69,20 +75,13 @@ class Tally:
     moved: str | None = None
     seconds: float = 0.0
     interrupted: bool = False
+    stopped: dict[str, int] | None = None
+    control: Beside | None = None
+    long_trials: Beside | None = None
 
 
-def trial_order(cells: Sequence[Cell], trials: int, seed: int) -> list[tuple[Cell, int]]:
-    """Returns all trials in randomised complete blocks: each holds every cell once, in an order of its own.
-
-    So a drift of the machine spreads over all cells instead of being mistaken for a difference between them.
-    """
-    generator = random.Random(seed)
-    order: list[tuple[Cell, int]] = []
-    for trial in range(trials):
-        block = list(cells)
-        generator.shuffle(block)
-        order += [(cell, trial) for cell in block]
-    return order
+class OutOfTime(Exception):
+    """The next trial would end after `--max-time`."""
 
 
 class CampaignRun:
@@ -91,7 +90,10 @@ class CampaignRun:
     def __init__(self, assignment: Assignment) -> None:
         self._assignment = assignment
         self._results = Results(assignment.directory)
-        self._worker, self._supervisor = worker_path(), supervisor_path()
+        self._runner = TrialRunner(assignment.adapters)
+        self._stopping = Stopping(assignment.study, [cell.id for cell in assignment.cells])
+        self._began_s = 0.0
+        self._spent: list[float] = []
         self.tally = Tally(
             dir=str(assignment.directory),
             excluded=[{"cell": each.cell, "reason": each.reason} for each in assignment.excluded],
@@ -107,111 +109,161 @@ class CampaignRun:
                 f"no cell can be run: {len(self._assignment.excluded)} are excluded, and none is selected",
                 mend="`lagometer plan` says why",
             )
-        began = time.monotonic()
+        self._began_s = time.monotonic()
         remove_stale_directories()
-        self._open()
         events = EventLog()
         try:
+            self._open()
+            self._carry_out(events)
+        finally:
+            events.close()
+            self._results.close()
+        return self.tally
+
+    def _carry_out(self, events: EventLog) -> None:
+        try:
             with Interruption() as interruption:
-                self._run_trials(Conductor(interruption, events), interruption, began)
+                self._run_trials(Conductor(interruption, events), interruption)
         except BaseException as error:
             self.tally.interrupted = isinstance(error, Interrupted)
             with contextlib.suppress(CannotStore):  # the first error is the one to tell
-                self._finish(began)
+                self._finish()
             raise
-        finally:
-            events.close()
-        self._finish(began)
-        return self.tally
+        self._finish()
+        self._write_estimates()
+
+    def _write_estimates(self) -> None:
+        """Writes estimates.parquet; without it readers make it themselves."""
+        try:
+            campaign = open_campaign(self._assignment.directory)
+            self._results.write_estimates(make_estimates(campaign, self._stopping.progress))
+        except StoreError as error:
+            self.tally.warnings.append(f"no intervals: {error}")
 
     def _open(self) -> None:
         assignment = self._assignment
         moved = prepare_folder(assignment.directory, assignment.resume)
         self.tally.moved = str(moved) if moved is not None else None
         manifest = self._manifest()
+        self._results.lock()
         if assignment.resume and (assignment.directory / "manifest.json").is_file():
             self._results.reopen(manifest)
+            self._count_resumed()
         else:
-            self._results.create(manifest, collect())
+            self._results.create(manifest)
 
-    def _run_trials(self, conductor: Conductor, interruption: Interruption, began: float) -> None:
-        study = self._assignment.study
-        order = trial_order(self._assignment.cells, study.trials, study.seed)
-        left = [(cell, trial) for cell, trial in order if (cell.id, trial) not in self._results.done]
-        self._count_resumed(order)
-        self.tally.remaining = len(left)
-        predicted_s = (study.trial_ns() + TRIAL_OVERHEAD_NS) / NS_PER_S
-        with CampaignProgress(len(left), predicted_s).shown() as progress:
+    def _run_trials(self, conductor: Conductor, interruption: Interruption) -> None:
+        self.tally.remaining = self._stopping.remaining()
+        with CampaignProgress(self.tally.remaining, self._predicted_s()).shown() as progress:
             if self.tally.moved:
                 progress.note(f"an older campaign was moved to {self.tally.moved}")
-            for number, (cell, trial) in enumerate(left):
-                interruption.check()
-                if self._out_of_time(began, predicted_s):
-                    progress.note(f"--max-time is over: {self.tally.remaining} trials are left for --resume")
-                    return
-                progress.begin(cell.id, trial)
-                trial_began = time.monotonic()
-                rows = self._run_trial(conductor, cell, trial, number)
-                valid, reasons = bool(rows["valid"].all()), rows["reasons"][0].to_list()
-                self._count(cell.id, trial, valid, reasons, rows["warnings"][0].to_list())
-                progress.end(cell.id, trial, valid, reasons, time.monotonic() - trial_began)
-                if number % len(self._assignment.cells) == 0:
-                    self._results.checkpoint()
+            turn = _Turn(conductor, interruption, progress)
+            try:
+                self._run_blocks(turn)
+                self._run_long_trials(turn)
+            except OutOfTime:
+                progress.note(f"--max-time is over: {self.tally.remaining} trials are left for --resume")
 
-    def _run_trial(self, conductor: Conductor, cell: Cell, trial: int, number: int) -> pl.DataFrame:
-        """Carries out one trial and stores it; returns its rows of cells.parquet."""
-        assignment, network = self._assignment, cell.factors.network
-        with runtime_directory(network, number) as directory:
-            plans = worker_plans(
-                assignment.study, cell, trial, assignment.adapters, runtime_directory=directory
-            )
-            commands = [self._command(plan) for plan in plans]
-            outcome = conductor.carry_out(LocalLauncher(self._supervisor), commands, plans, network)
-        samples, rows = _estimates(cell, trial, outcome)
-        self._results.store((cell.id, trial), outcome, samples, rows)
-        return rows
+    def _run_blocks(self, turn: _Turn) -> None:
+        """Runs block after block until every cell has enough trials, a trial of the control before each."""
+        study, done = self._assignment.study, self._results.trials.done
+        by, control = control_cell(study, self._assignment.adapters)
+        if isinstance(control, Excluded):
+            self.tally.control = Beside(excluded=control.reason)
+            turn.progress.note(f"no control: {control.reason}")
+        for trial, block in zip(
+            range(study.most_trials()), blocks(self._assignment.cells, study.seed), strict=False
+        ):
+            missing = [
+                cell
+                for cell in block
+                if self._stopping.stopped(cell.id) is None and (cell.id, trial) not in done
+            ]
+            if missing and by is not None and isinstance(control, Cell):
+                self._run_beside(turn, by, control, trial, self._results.control)
+            for cell in missing:
+                self._run_own(turn, cell, trial)
+            if missing:
+                self._results.checkpoint()
 
-    def _command(self, plan: Plan) -> Command:
-        """Returns how to start a worker; preloads must be in its environment before its first instruction."""
-        preloads = [
-            library
-            for adapter in plan.adapters
-            for library in self._assignment.adapters[adapter.name].sidecar.preload
-        ]
-        environment = {"LD_PRELOAD": ":".join(dict.fromkeys(preloads))} if preloads else {}
-        return Command((str(self._worker),), environment)
+    def _run_own(self, turn: _Turn, cell: Cell, trial: int) -> None:
+        """Carries out a trial of the study."""
+        done = self._run(turn, self._assignment.study, cell, trial, self._results.trials)
+        finished = self._results.trials.done[(cell.id, trial)]
+        self._stopping.add(cell.id, finished, done.samples)
+        self._count(cell.id, trial, finished, done.warnings)
+        self.tally.remaining = self._stopping.remaining()
+        turn.progress.expect(self.tally.valid + self.tally.failed - self.tally.resumed + self.tally.remaining)
+        turn.progress.end(cell.id, trial, done.valid, done.reasons, finished.spent_s)
 
-    def _out_of_time(self, began: float, predicted_s: float) -> bool:
+    def _run_beside(self, turn: _Turn, study: Study, cell: Cell, trial: int, store: TrialStore) -> None:
+        """Carries out a trial that is not the study's own."""
+        if (cell.id, trial) in store.done:
+            return
+        done = self._run(turn, study, cell, trial, store)
+        if not done.valid:
+            kind = "control" if store is self._results.control else "long trial"
+            turn.progress.note(f"{kind} {cell.id} #{trial} failed ({'; '.join(done.reasons)})")
+
+    def _run_long_trials(self, turn: _Turn) -> None:
+        study = self._assignment.study
+        longer = replace(study, duration_ns=study.long_trial_ns)
+        for cell in long_trial_cells(study, self._assignment.cells):
+            self._run_beside(turn, longer, cell, 0, self._results.long)
+
+    def _run(self, turn: _Turn, study: Study, cell: Cell, trial: int, store: TrialStore) -> Trial:
+        turn.interruption.check()
+        if self._out_of_time((study.trial_ns() - self._assignment.study.trial_ns()) / NS_PER_S):
+            raise OutOfTime
+        turn.progress.begin(cell.id, trial)
+        done = self._runner.run(turn.conductor, study, cell, trial, store)
+        if store is self._results.trials:
+            self._results.learn(cell.id, done.outcome)
+            self._spent.append(store.done[(cell.id, trial)].spent_s)
+        return done
+
+    def _predicted_s(self) -> float:
+        """How long the next trial of the study will take, about."""
+        if self._spent:
+            return sum(self._spent) / len(self._spent)
+        return (self._assignment.study.trial_ns() + TRIAL_OVERHEAD_NS) / NS_PER_S
+
+    def _out_of_time(self, longer_s: float) -> bool:
         limit = self._assignment.max_s
-        return limit is not None and time.monotonic() - began + predicted_s > limit
+        return limit is not None and time.monotonic() - self._began_s + self._predicted_s() + longer_s > limit
 
-    def _count(self, cell: str, trial: int, valid: bool, reasons: list[str], warnings: list[str]) -> None:
-        self.tally.remaining -= 1
-        if valid:
+    def _count(self, cell: str, trial: int, finished: Finished, warnings: Sequence[str] = ()) -> None:
+        if finished.valid:
             self.tally.valid += 1
         else:
             self.tally.failed += 1
-            self.tally.failures.append({"cell": cell, "trial": trial, "reasons": reasons})
+            self.tally.failures.append({"cell": cell, "trial": trial, "reasons": list(finished.reasons)})
         self.tally.warnings += [warning for warning in warnings if warning not in self.tally.warnings]
 
-    def _count_resumed(self, order: Sequence[tuple[Cell, int]]) -> None:
-        """Counts the trials that an earlier call has finished, so that the tally is the campaign's."""
-        for cell, trial in order:
-            key: Key = (cell.id, trial)
-            if key not in self._results.done:
+    def _count_resumed(self) -> None:
+        """Takes up what earlier calls have finished: the tally is the campaign's, and so is every decision.
+
+        Nothing but the journal, and the samples of the trials that it names, says how far a cell is.
+        """
+        study, store = self._assignment.study, self._results.trials
+        cells = {cell.id for cell in self._assignment.cells}
+        for (cell, trial), finished in sorted(store.done.items(), key=lambda item: item[0][1]):
+            if cell not in cells or trial >= study.most_trials():
                 continue
             self.tally.resumed += 1
-            if self._results.done[key]:
-                self.tally.valid += 1
-            else:
-                self.tally.failed += 1
-                self.tally.failures.append(
-                    {"cell": cell.id, "trial": trial, "reasons": self._results.reasons(key)}
-                )
+            self._count(cell, trial, finished)
+            samples = store.samples((cell, trial)) if finished.valid and self._stopping.adaptive else None
+            self._stopping.add(cell, finished, samples)
 
-    def _finish(self, began: float) -> None:
+    def _finish(self) -> None:
         """Notes how it ended, also when an error or a signal ends it."""
-        self.tally.seconds = round(time.monotonic() - began, 3)
+        self.tally.seconds = round(time.monotonic() - self._began_s, 3)
+        self.tally.stopped = self._stopping.counts()
+        for part, store in (("control", self._results.control), ("long_trials", self._results.long)):
+            if store.done:
+                valid = sum(each.valid for each in store.done.values())
+                cells = list(dict.fromkeys(cell for cell, _ in store.done))
+                setattr(self.tally, part, Beside(cells, valid, len(store.done) - valid))
         self._results.finish("finished" if self.tally.remaining == 0 else "interrupted")
 
     def _manifest(self) -> dict[str, Any]:
@@ -225,37 +277,17 @@ class CampaignRun:
             "seed": study.seed,
             "lagometer_version": lagometer.__version__,
             "cells": [
-                {"id": cell.id, "factors": cell.columns(), "trials": study.trials}
+                {"id": cell.id, "factors": cell.columns(), "trials": study.fewest_trials()}
                 for cell in self._assignment.cells
             ],
             "excluded": self.tally.excluded,
         }
 
 
-def _estimates(cell: Cell, trial: int, outcome: TrialOutcome) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Returns the samples of a trial and its rows of cells.parquet.
+@dataclass(frozen=True)
+class _Turn:
+    """What every trial of one call needs."""
 
-    Records that contradict themselves fail the trial; what a failed one left in memory is kept.
-    """
-    lanes, problems = _lanes(outcome)
-    facts = trial_facts(cell, trial, outcome, problems)
-    try:
-        samples = samples_of(lanes, facts)
-    except RecordsError as error:
-        facts = trial_facts(cell, trial, outcome, (*problems, f"protocol-error: {error}"))
-        samples = samples_of([], facts)
-    return samples, summarise(samples, facts)
-
-
-def _lanes(outcome: TrialOutcome) -> tuple[list[Lane], tuple[str, ...]]:
-    lanes: list[Lane] = []
-    problems: list[str] = []
-    for worker in outcome.workers:
-        if worker.records is None:
-            continue
-        try:
-            lanes += decode(worker.records)
-        except RecordsError as error:
-            if not outcome.reasons:  # a killed worker's memory may be half made: its trial has failed anyway
-                problems.append(f"protocol-error: records of {worker.name}: {error}")
-    return lanes, tuple(problems)
+    conductor: Conductor
+    interruption: Interruption
+    progress: CampaignProgress

@@ -51,6 +51,10 @@ class CampaignProgress:
             yield self
         self._bar = None
 
+    def expect(self, total: int) -> None:
+        """Says how many trials there will be, where that is learnt on the way."""
+        self._total = max(total, self._done)
+
     def begin(self, cell: str, trial: int) -> None:
         """Names the trial that is about to start."""
         if self._bar is not None:
@@ -85,6 +89,7 @@ class CampaignProgress:
         self._bar.update(
             task,
             completed=self._done,
+            total=self._total,
             description=description.replace("[", "\\["),
             left=self._left(),
             failed=failed,

@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a campaign has stored so far: each trial is in all of its files or in none (docs/FORMAT.md)."""
+"""The files of a campaign while it is carried out (docs/FORMAT.md): the manifest, and trials in three places.
+
+The study's own trials lie in the campaign's folder; those of the control cell and the long ones in folders of
+their own with the same layout, so that nothing that reads a study's cells can mistake them for such.
+"""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Mapping, Sequence
+import fcntl
+import json
+import os
+from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -13,12 +19,12 @@ import polars as pl
 
 from lagometer.errors import BadInput
 from lagometer.run.outcome import TrialOutcome
-from lagometer.run.storing import Journal, storing
+from lagometer.run.storing import storing
+from lagometer.run.trial_store import TrialStore, adapters_in_use
 from lagometer.store import format as form
-from lagometer.store.environment import completed
-from lagometer.store.reader import open_campaign
-
-Key = tuple[str, int]
+from lagometer.store.environment import collect, completed
+from lagometer.store.reader import read_manifest
+from lagometer.study.schema import TOP_LEVEL_KEYS
 
 
 class Results:
@@ -28,22 +34,38 @@ class Results:
         self.directory = directory
         self.manifest: dict[str, Any] = {}
         self._environment: dict[str, Any] = {}
-        self._journal = Journal(directory / form.JOURNAL)
-        self._cells: list[pl.DataFrame] = []
-        self._done: dict[Key, bool] = {}
-        self._reasons: dict[Key, list[str]] = {}
+        self.trials = TrialStore(directory)
+        self.control = TrialStore(directory / form.CONTROL)
+        self.long = TrialStore(directory / form.LONG)
+        self._lock = -1
 
-    @property
-    def done(self) -> Mapping[Key, bool]:
-        """The finished trials, and whether each is valid."""
-        return self._done
+    def lock(self) -> None:
+        """Keeps other conductors out of the folder until `close` or this process's end, however it ends.
 
-    def reasons(self, key: Key) -> list[str]:
-        """Returns why a finished trial is not valid."""
-        return list(self._reasons.get(key, ()))
+        Raises `BadInput` if there is one, `CannotStore`.
+        """
+        with storing(self.directory):
+            self._lock = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise BadInput(
+                "another lagometer is at work in this folder",
+                where=f"--out {self.directory}",
+                mend="wait for its end, or name another folder",
+            ) from error
 
-    def create(self, manifest: Mapping[str, Any], environment: Mapping[str, Any]) -> None:
-        """Writes the files that a campaign begins with. Raises `CannotStore`."""
+    def close(self) -> None:
+        """Lets others in again."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    def create(self, manifest: Mapping[str, Any]) -> None:
+        """Writes the files that a campaign begins with. Raises `CannotStore`.
+
+        The manifest is the first, since a folder with one can be resumed.
+        """
         self.manifest = {
             **manifest,
             "format_version": form.FORMAT_VERSION,
@@ -51,61 +73,45 @@ class Results:
             "finished": None,
         }
         self.manifest |= {"versions": {}, "settings": {}}
-        self._environment = dict(environment)
         with storing(self.directory):
-            form.write_json_atomic(self._environment, self.directory / form.ENVIRONMENT)
-            form.write_cells(form.empty_cells(), self.directory / form.CELLS)
             self._write_manifest()
+            self._environment = collect()
+            form.write_json_atomic(self._environment, self.directory / form.ENVIRONMENT)
+        self.trials.write_cells()
 
     def reopen(self, manifest: Mapping[str, Any]) -> None:
         """Takes up a campaign where it ended. Raises `BadInput` if it is another study's, `StoreError`."""
-        before = open_campaign(self.directory)
-        if before.manifest.get("study") != manifest["study"]:
+        before = read_manifest(self.directory)
+        if not same_study(before.get("study"), manifest["study"]):
             raise BadInput(
                 "holds another study, or this one before it was changed",
                 where=f"--out {self.directory}",
                 mend="run without --resume: the old folder is kept and moved aside",
             )
-        known = {cell["id"] for cell in before.manifest["cells"]}
+        known = {cell["id"] for cell in before["cells"]}
         added = [cell for cell in manifest["cells"] if cell["id"] not in known]
-        self.manifest = {**before.manifest, "state": "running", "finished": None}
-        self.manifest["cells"] = [*before.manifest["cells"], *added]
-        self._environment = before.environment
-        for entry in self._journal.read():
-            rows = entry["rows"]
-            assert isinstance(rows, list)
-            self._cells.append(_rows_to_frame(rows))
-            key = (str(entry["cell"]), int(str(entry["trial"])))
-            self._done[key] = bool(entry["valid"])
-            self._reasons[key] = [str(reason) for reason in entry["reasons"]]  # type: ignore[attr-defined]
+        self.manifest = {**before, "state": "running", "finished": None}
+        self.manifest["cells"] = [*before["cells"], *added]
+        path = self.directory / form.ENVIRONMENT
+        self._environment = json.loads(path.read_text(encoding="utf-8")) if path.exists() else collect()
+        for part in (self.trials, self.control, self.long):
+            part.reopen()
         with storing(self.directory):
-            self._write_cells()
+            form.write_json_atomic(self._environment, self.directory / form.ENVIRONMENT)
             self._write_manifest()
+        self._write_cells()
 
-    def store(self, key: Key, outcome: TrialOutcome, samples: pl.DataFrame, rows: pl.DataFrame) -> None:
-        """Adds one trial. Raises `CannotStore`; the campaign is then as it was before the trial."""
-        cell, trial = key
-        folder = self.directory / form.SAMPLES / cell
-        path, log = folder / f"{trial}.parquet", folder / f"{trial}.log"
-        journal_bytes = self._journal.size()
-        self._cells.append(rows)
-        try:
-            with storing(path):
-                folder.mkdir(parents=True, exist_ok=True)
-                form.write_samples(samples, path)
-                if outcome.reasons:
-                    form.write_bytes_atomic(_log_text(outcome).encode(), log)
-                self._journal.append(self._entry(key, outcome, rows, path))
-                self._write_cells()
-        except BaseException:
-            self._cells.pop()
-            with contextlib.suppress(OSError):
-                self._journal.cut(journal_bytes)
-                path.unlink(missing_ok=True)
-                log.unlink(missing_ok=True)
-            raise
-        self._done[key] = bool(rows["valid"].all())
-        self._learn(cell, outcome)
+    def learn(self, cell: str, outcome: TrialOutcome) -> None:
+        """Keeps what the first trial of a cell tells about versions and effective settings."""
+        for adapter in adapters_in_use(outcome):
+            self.manifest["versions"].setdefault(adapter["name"], adapter["library_version"])
+        settings = [
+            _flat(each) for worker in outcome.workers if worker.ready for each in worker.ready.settings
+        ]
+        if settings and cell not in self.manifest["settings"]:
+            self.manifest["settings"][cell] = [
+                each for place, each in enumerate(settings) if each not in settings[:place]
+            ]
 
     def checkpoint(self) -> None:
         """Writes what was learnt of versions and settings. Raises `CannotStore`."""
@@ -117,58 +123,35 @@ class Results:
         self.manifest["state"] = state
         self.manifest["finished"] = datetime.now(timezone.utc).isoformat(timespec="seconds")
         self._environment = completed(self._environment)
+        self._write_cells()
         with storing(self.directory):
-            self._write_manifest()
             form.write_json_atomic(self._environment, self.directory / form.ENVIRONMENT)
+            self._write_manifest()
+
+    def write_estimates(self, estimates: pl.DataFrame) -> None:
+        """Writes estimates.parquet. Raises `CannotStore`."""
+        with storing(self.directory):
+            form.write_cells(estimates, self.directory / form.ESTIMATES)
 
     def _write_cells(self) -> None:
-        cells = pl.concat(self._cells, how="diagonal") if self._cells else form.empty_cells()
-        form.write_cells(cells, self.directory / form.CELLS)
+        self.trials.write_cells()
+        for part in (self.control, self.long):
+            if part.done:
+                part.write_cells()
 
     def _write_manifest(self) -> None:
         form.write_json_atomic(self.manifest, self.directory / form.MANIFEST)
 
-    def _entry(self, key: Key, outcome: TrialOutcome, rows: pl.DataFrame, path: Path) -> dict[str, object]:
-        done = [(worker.name, worker.done) for worker in outcome.workers if worker.done is not None]
-        return {
-            "cell": key[0],
-            "trial": key[1],
-            "valid": bool(rows["valid"].all()),
-            "reasons": rows["reasons"][0].to_list(),
-            "warnings": rows["warnings"][0].to_list(),
-            "started": outcome.started,
-            "overhead_s": outcome.overhead_s,
-            "phases_s": dict(outcome.phases_s),
-            "seconds": outcome.seconds,
-            "path": str(path.relative_to(self.directory)),
-            "isolation": dict(outcome.isolation),
-            "adapters": _adapters_in_use(outcome),
-            "scheduling": {w.name: w.ready.scheduling for w in outcome.workers if w.ready is not None},
-            "threads": {name: said.threads for name, said in done},
-            "counters": {
-                name: {
-                    "writers": [writer.model_dump() for writer in said.writers],
-                    "readers": [reader.model_dump() for reader in said.readers],
-                    "context_switches": said.context_switches.model_dump(),
-                    "resident_bytes_max": said.resident_bytes_max,
-                    "cpu_ns": said.cpu_ns,
-                }
-                for name, said in done
-            },
-            "rows": rows.to_dicts(),
-        }
 
-    def _learn(self, cell: str, outcome: TrialOutcome) -> None:
-        """Keeps what the first trial of a cell tells about versions and effective settings."""
-        for adapter in _adapters_in_use(outcome):
-            self.manifest["versions"].setdefault(adapter["name"], adapter["library_version"])
-        settings = [
-            _flat(each) for worker in outcome.workers if worker.ready for each in worker.ready.settings
-        ]
-        if settings and cell not in self.manifest["settings"]:
-            self.manifest["settings"][cell] = [
-                each for place, each in enumerate(settings) if each not in settings[:place]
-            ]
+def same_study(before: object, now: Mapping[str, Any]) -> bool:
+    """Whether a manifest holds this study; a key that an older lagometer did not know has its default."""
+    if not isinstance(before, Mapping):
+        return False
+    defaults = {key.field: key.parse(key.default) if key.default else key.absent for key in TOP_LEVEL_KEYS}
+    return set(before) <= set(now) and all(
+        before[name] == value if name in before else value in (defaults.get(name), None)
+        for name, value in now.items()
+    )
 
 
 def _flat(said: Mapping[str, Any]) -> dict[str, Any]:
@@ -181,29 +164,3 @@ def _flat(said: Mapping[str, Any]) -> dict[str, Any]:
         "settings": effective.get("settings", said.get("settings", {})),
         "paste": effective.get("paste", said.get("paste", [])),
     }
-
-
-def _adapters_in_use(outcome: TrialOutcome) -> list[dict[str, Any]]:
-    """Returns the adapters of a trial, each once."""
-    found = {
-        adapter.name: adapter
-        for worker in outcome.workers
-        if worker.ready is not None
-        for adapter in worker.ready.adapters
-    }
-    return [
-        {"name": each.name, "version": each.version, "library_version": each.library_version}
-        for each in found.values()
-    ]
-
-
-def _rows_to_frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
-    schema = form.cells_schema(rows[0]) if rows else form.cells_schema()
-    return pl.DataFrame([{**dict.fromkeys(schema), **row} for row in rows], schema=schema, orient="row")
-
-
-def _log_text(outcome: TrialOutcome) -> str:
-    """Returns what the workers of a failed trial said on stderr, each under its name."""
-    parts = [f"reason: {reason}\n" for reason in outcome.reasons]
-    parts += [f"--- {worker.name} ---\n{worker.stderr}\n" for worker in outcome.workers]
-    return "".join(parts)

@@ -6,11 +6,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from lagometer.errors import BadInput, CannotStore
-from lagometer.store.format import MANIFEST
+from lagometer.store.errors import CampaignError
+from lagometer.store.format import MANIFEST, sync_folder
+from lagometer.store.reader import read_journal
 
 MOVED_MAX = 10_000
 
@@ -41,12 +44,22 @@ def prepare_folder(directory: Path, resume: bool) -> Path | None:
             return None
         if os.path.lexists(directory) and not _is_empty_folder(directory):
             moved = _move_away(directory)
-        directory.mkdir(parents=True, exist_ok=True)
+        make_folders(directory)
     return moved
 
 
+def make_folders(directory: Path) -> None:
+    """Makes a folder and those above it, each of them on the disk when this returns. Raises OSError."""
+    if directory.is_dir():
+        return
+    make_folders(directory.parent)
+    directory.mkdir(exist_ok=True)
+    sync_folder(directory.parent)
+
+
 def _is_empty_folder(directory: Path) -> bool:
-    return directory.is_dir() and not any(directory.iterdir())
+    """Whether nothing is in it, or only what a kill left before there was a campaign."""
+    return directory.is_dir() and all(path.name == f".{MANIFEST}.partial" for path in directory.iterdir())
 
 
 def _move_away(directory: Path) -> Path:
@@ -74,28 +87,26 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def read(self) -> list[dict[str, object]]:
-        """Returns the finished trials, and cuts off a last line that a power cut left incomplete."""
-        try:
-            content = self._path.read_bytes()
-        except FileNotFoundError:
-            return []
-        whole = content[: content.rfind(b"\n") + 1]
-        if len(whole) < len(content):
-            with storing(self._path):
-                os.truncate(self._path, len(whole))
-        try:
-            return [json.loads(line) for line in whole.splitlines()]
-        except ValueError as error:
-            raise BadInput(
-                f"is damaged: {error}", where=str(self._path), mend="run without --resume"
-            ) from error
+    def read(self) -> list[dict[str, Any]]:
+        """Returns the finished trials, and cuts off a last line that a kill or a power cut left incomplete.
 
-    def append(self, entry: dict[str, object]) -> None:
+        Raises `BadInput` for damage elsewhere, `CannotStore`.
+        """
+        try:
+            entries = read_journal(self._path)
+        except CampaignError as error:
+            raise BadInput(str(error), mend="run without --resume") from error
+        if self._path.exists():
+            with storing(self._path), self._path.open("rb") as stream:
+                whole_bytes = sum(len(line) for line, _ in zip(stream, entries, strict=False))
+                self.cut(whole_bytes)
+        return list(entries)
+
+    def append(self, entry: Mapping[str, object]) -> None:
         """Adds one trial; if that fails the file is as before. Raises OSError with file and bytes needed."""
         line = json.dumps(entry, ensure_ascii=False, allow_nan=False).encode() + b"\n"
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-        before = self.size()
+        is_new, before = not self._path.exists(), self.size()
         try:
             descriptor = os.open(self._path, flags, 0o644)
             try:
@@ -105,6 +116,8 @@ class Journal:
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
+            if is_new:
+                sync_folder(self._path.parent)
         except OSError as error:
             self.cut(before)
             what = f"{error.strerror}; {len(line)} bytes were to be written"
@@ -115,6 +128,12 @@ class Journal:
         return self._path.stat().st_size if self._path.exists() else 0
 
     def cut(self, size_bytes: int) -> None:
-        """Takes back what was added after the file had this size."""
-        if self._path.exists():
-            os.truncate(self._path, size_bytes)
+        """Takes back what was added after the file had this size. Raises OSError."""
+        if self.size() <= size_bytes:
+            return
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.ftruncate(descriptor, size_bytes)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

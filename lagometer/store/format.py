@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -22,6 +22,8 @@ JOURNAL = "journal.jsonl"
 CELLS = "cells.parquet"
 SAMPLES = "samples"
 ESTIMATES = "estimates.parquet"
+CONTROL = "control"  # a folder of the same layout: the trials of the control cell
+LONG = "long"  # likewise: the long trials
 
 END_TO_END = "end-to-end"
 
@@ -149,6 +151,13 @@ def empty_cells() -> pl.DataFrame:
     return pl.DataFrame(schema=cells_schema())
 
 
+def cells_of_rows(rows: Sequence[Mapping[str, object]]) -> pl.DataFrame:
+    """cells.parquet from the `rows` of the journal; what a row does not have is null."""
+    schema = cells_schema(dict.fromkeys(name for row in rows for name in row))
+    absent = dict.fromkeys(schema)
+    return pl.DataFrame([{**absent, **row} for row in rows], schema=schema, orient="row")
+
+
 def write_samples(samples: pl.DataFrame, path: Path) -> int:
     """Writes the samples of one trial; returns the bytes written. Raises OSError naming the file."""
     return _write_parquet(samples, path)
@@ -197,7 +206,7 @@ def write_bytes_atomic(content: bytes, path: Path) -> int:
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
-    _naming(path, len(content), lambda: _sync_folder(path.parent))
+    _naming(path, len(content), lambda: sync_folder(path.parent))
     return len(content)
 
 
@@ -209,7 +218,8 @@ def _naming(path: Path, needed_bytes: int, action: Callable[[], None]) -> None:
         raise OSError(error.errno, what, str(path)) from error
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Puts the names in a folder on the disk. Raises OSError."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,8 @@ import polars as pl
 
 from lagometer.store import format as form
 from lagometer.store.errors import CampaignError
+
+SAMPLES_REQUIRED = ("edge", "sequence", "publish_ns", "taken_ns")
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,24 @@ class Campaign:
     environment: dict[str, Any]  # empty if there is none
     cells: pl.DataFrame  # cells.parquet; no rows before the first trial is finished
     journal: tuple[dict[str, Any], ...]  # one object per finished trial, oldest first
+
+    @property
+    def control(self) -> Campaign | None:
+        """The trials of the control cell, as a campaign of its own; None without such."""
+        return self._part(form.CONTROL)
+
+    @property
+    def long_trials(self) -> Campaign | None:
+        """The long trials, as a campaign of their own; None without such."""
+        return self._part(form.LONG)
+
+    def _part(self, name: str) -> Campaign | None:
+        folder = self.directory / name
+        if not (folder / form.JOURNAL).is_file():
+            return None
+        journal = read_journal(folder / form.JOURNAL)
+        cells = _cells(folder / form.CELLS, journal)
+        return Campaign(folder, self.manifest, self.environment, cells, journal)
 
     @property
     def name(self) -> str:
@@ -43,19 +63,38 @@ class Campaign:
             raise CampaignError(f"{self.directory}: cell {cell!r} is not a folder name below {form.SAMPLES}/")
         return path
 
-    def samples(self, cell: str, trial: int) -> pl.DataFrame:
-        """The samples of a trial. Raises CampaignError if there are none."""
+    def samples(self, cell: str, trial: int, columns: Sequence[str] | None = None) -> pl.DataFrame:
+        """The samples of a trial, or some columns of them. Raises CampaignError if there are none.
+
+        A column that this file lacks, since an older lagometer wrote it, is null.
+        """
         path = self.samples_path(cell, trial)
         if not path.is_file():
             raise CampaignError(
                 f"{path}: no samples of this trial; it failed before its records were handed over"
             )
-        return _parquet(path, ("edge", "sequence", "publish_ns", "taken_ns"))
+        if columns is None:
+            return _parquet(path, SAMPLES_REQUIRED)
+        return _samples_columns(path, columns)
 
 
 def open_campaign(directory: Path | str) -> Campaign:
     """Reads everything but the samples. Raises CampaignError: missing, foreign, newer or damaged."""
     directory = Path(directory)
+    manifest = read_manifest(directory)
+    environment_path = directory / form.ENVIRONMENT
+    journal = read_journal(directory / form.JOURNAL)
+    return Campaign(
+        directory=directory,
+        manifest=manifest,
+        environment=_json_object(environment_path) if environment_path.exists() else {},
+        cells=_cells(directory / form.CELLS, journal),
+        journal=journal,
+    )
+
+
+def read_manifest(directory: Path) -> dict[str, Any]:
+    """What a campaign is. Raises CampaignError: missing, foreign, newer or damaged."""
     if not directory.is_dir():
         raise CampaignError(
             f"{directory}: no such folder; give the folder that `lagometer run` wrote (--out)"
@@ -65,16 +104,7 @@ def open_campaign(directory: Path | str) -> Campaign:
         raise CampaignError(f"{directory}: not a campaign, there is no {form.MANIFEST} in it")
     manifest = _json_object(manifest_path)
     _check_version(manifest, manifest_path)
-    environment_path, cells_path = directory / form.ENVIRONMENT, directory / form.CELLS
-    return Campaign(
-        directory=directory,
-        manifest=manifest,
-        environment=_json_object(environment_path) if environment_path.exists() else {},
-        cells=_parquet(cells_path, ("cell", "trial", "edge", "valid", "n"))
-        if cells_path.exists()
-        else form.empty_cells(),
-        journal=_journal(directory / form.JOURNAL),
-    )
+    return manifest
 
 
 def _check_version(manifest: dict[str, Any], path: Path) -> None:
@@ -97,16 +127,21 @@ def _json_object(path: Path) -> dict[str, Any]:
     return value
 
 
-def _journal(path: Path) -> tuple[dict[str, Any], ...]:
+def read_journal(path: Path) -> tuple[dict[str, Any], ...]:
+    """The finished trials, oldest first. Raises CampaignError for a damaged file.
+
+    A line counts when its end is there: a kill or a power cut may leave the last one unfinished, with the end
+    of a character, zeros or half of an object in it.
+    """
     if not path.exists():
         return ()
-    lines: list[str] = _reading(path, lambda: path.read_text(encoding="utf-8").splitlines())
+    content: bytes = _reading(path, path.read_bytes)
+    lines = content.split(b"\n")[:-1]
     entries: list[dict[str, Any]] = []
     for number, line in enumerate(lines, start=1):
         try:
             entry = json.loads(line)
-        except json.JSONDecodeError as error:
-            # A power cut may leave the last line unfinished: that trial is not in the journal.
+        except ValueError as error:
             if number == len(lines):
                 break
             raise CampaignError(f"{path}:{number}: not JSON ({error}); the journal is damaged") from error
@@ -114,6 +149,36 @@ def _journal(path: Path) -> tuple[dict[str, Any], ...]:
             raise CampaignError(f"{path}:{number}: a JSON object was expected; the journal is damaged")
         entries.append(entry)
     return tuple(entries)
+
+
+def _cells(path: Path, journal: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    """cells.parquet, and beneath it the rows of trials that were finished after it was written."""
+    empty = form.empty_cells()
+    cells = _parquet(path, ("cell", "trial", "edge", "valid", "n")) if path.exists() else empty
+    known = set(cells.select("cell", "trial").unique().iter_rows())
+    rows = [
+        row
+        for entry in journal
+        if (entry.get("cell"), entry.get("trial")) not in known
+        for row in entry.get("rows", ())
+    ]
+    return pl.concat([cells, form.cells_of_rows(rows)], how="diagonal_relaxed") if rows else cells
+
+
+def _samples_columns(path: Path, columns: Sequence[str]) -> pl.DataFrame:
+    """Only these columns, in this order."""
+    present = set(_reading(path, lambda: pl.read_parquet_schema(path)))
+    absent = [name for name in SAMPLES_REQUIRED if name not in present]
+    if absent:
+        raise CampaignError(f"{path}: column {absent[0]!r} is missing; not a file of a campaign")
+    wanted = [name for name in columns if name in present]
+    frame: pl.DataFrame = _reading(
+        path, lambda: pl.read_parquet(path, columns=wanted, glob=False, hive_partitioning=False)
+    )
+    nulls = (
+        pl.lit(None, form.SAMPLES_SCHEMA.get(name)).alias(name) for name in columns if name not in present
+    )
+    return frame.with_columns(nulls).select(columns)
 
 
 def _parquet(path: Path, required: tuple[str, ...]) -> pl.DataFrame:

@@ -13,8 +13,8 @@ import pytest
 from study_adapters import write_adapters
 
 from lagometer.errors import Interrupted
-from lagometer.run.campaign import trial_order
 from lagometer.run.interruption import Interruption
+from lagometer.run.order import trial_order
 from lagometer.run.progress import CampaignProgress
 from lagometer.study import Cell, expand, study_from_mapping
 

@@ -65,7 +65,7 @@ def test_the_journal_forgets_a_line_that_a_power_cut_left(tmp_path: Path) -> Non
 
 def test_a_damaged_journal_is_said(tmp_path: Path) -> None:
     (tmp_path / "journal.jsonl").write_bytes(b"nonsense\n{}\n")
-    with pytest.raises(BadInput, match=r"journal\.jsonl: is damaged"):
+    with pytest.raises(BadInput, match=r"journal\.jsonl:1: not JSON .* damaged"):
         Journal(tmp_path / "journal.jsonl").read()
 
 

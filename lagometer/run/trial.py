@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One trial of a cell from its plans to its figures: carried out, decoded, summarised, stored."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from lagometer.run.conductor import Conductor
+from lagometer.run.facts import trial_facts
+from lagometer.run.isolation import runtime_directory
+from lagometer.run.launchers.base import Command
+from lagometer.run.launchers.local import Leaves, LocalLauncher
+from lagometer.run.outcome import TrialOutcome
+from lagometer.run.plan import Plan
+from lagometer.run.plans import worker_plans
+from lagometer.run.trial_store import TrialStore
+from lagometer.stats.edges import samples as samples_of
+from lagometer.stats.estimate import summarise
+from lagometer.store.errors import RecordsError
+from lagometer.store.records import Lane, decode
+from lagometer.study import Adapter, Cell, Study
+from lagometer.study.adapters import supervisor_path, worker_path
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What came of a trial: what the conductor saw, every message, and the rows of cells.parquet."""
+
+    outcome: TrialOutcome
+    samples: pl.DataFrame
+    rows: pl.DataFrame
+
+    @property
+    def valid(self) -> bool:
+        """Whether its figures can be trusted."""
+        return bool(self.rows["valid"].all())
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why not; each begins with a code word of docs/METHODOLOGY.md."""
+        return list(self.rows["reasons"][0].to_list())
+
+    @property
+    def warnings(self) -> list[str]:
+        """What was odd without making the figures wrong."""
+        return list(self.rows["warnings"][0].to_list())
+
+
+class TrialRunner:
+    """Carries out trials, one at a time."""
+
+    def __init__(self, adapters: Mapping[str, Adapter]) -> None:
+        self._adapters = adapters
+        self._worker, self._supervisor = worker_path(), supervisor_path()
+        self._numbers = itertools.count()
+
+    def run(self, conductor: Conductor, study: Study, cell: Cell, trial: int, store: TrialStore) -> Trial:
+        """Carries out one trial by the study's phases and stores it. Raises `CannotStore`, `Interrupted`."""
+        began_s = time.monotonic()
+        network = cell.factors.network
+        with runtime_directory(network, next(self._numbers)) as directory:
+            plans = worker_plans(study, cell, trial, self._adapters, runtime_directory=directory)
+            commands = [self._command(plan) for plan in plans]
+            launcher = LocalLauncher(self._supervisor, self._leaves(plans, network, directory))
+            outcome = conductor.carry_out(launcher, commands, plans, network)
+        samples, rows = _estimates(cell, trial, outcome)
+        store.store((cell.id, trial), outcome, samples, rows, began_s)
+        return Trial(outcome, samples, rows)
+
+    def _command(self, plan: Plan) -> Command:
+        """Returns how to start a worker; preloads must be in its environment before its first instruction."""
+        preloads = [
+            library for adapter in plan.adapters for library in self._adapters[adapter.name].sidecar.preload
+        ]
+        environment = {"LD_PRELOAD": ":".join(dict.fromkeys(preloads))} if preloads else {}
+        return Command((str(self._worker),), environment)
+
+    def _leaves(self, plans: Sequence[Plan], network: str, directory: str) -> Leaves:
+        """Returns what of the host's /dev/shm is the trial's; a private one goes with its namespaces."""
+        if network == "private":
+            return Leaves()
+        names = dict.fromkeys(adapter.name for plan in plans for adapter in plan.adapters)
+        patterns = [pattern for name in names for pattern in self._adapters[name].sidecar.shared_memory]
+        return Leaves(directory, tuple(dict.fromkeys(patterns)))
+
+
+def _estimates(cell: Cell, trial: int, outcome: TrialOutcome) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Returns the samples of a trial and its rows of cells.parquet.
+
+    Records that contradict themselves fail the trial; what a failed one left in memory is kept.
+    """
+    lanes, problems = _lanes(outcome)
+    facts = trial_facts(cell, trial, outcome, problems)
+    try:
+        samples = samples_of(lanes, facts)
+    except RecordsError as error:
+        facts = trial_facts(cell, trial, outcome, (*problems, f"protocol-error: {error}"))
+        samples = samples_of([], facts)
+    return samples, summarise(samples, facts)
+
+
+def _lanes(outcome: TrialOutcome) -> tuple[list[Lane], tuple[str, ...]]:
+    lanes: list[Lane] = []
+    problems: list[str] = []
+    for worker in outcome.workers:
+        if worker.records is None:
+            continue
+        try:
+            lanes += decode(worker.records)
+        except RecordsError as error:
+            if not outcome.reasons:  # a killed worker's memory may be half made: its trial has failed anyway
+                problems.append(f"protocol-error: records of {worker.name}: {error}")
+    return lanes, tuple(problems)

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""estimates.parquet of a campaign: read if it is current, else made from the campaign's other files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import polars as pl
+
+from lagometer.stats.confidence import Stop, estimates
+from lagometer.stats.stopping import Bounds, CellProgress, chain_latencies
+from lagometer.store import format as form
+from lagometer.store.reader import Campaign
+
+OPEN = "open"  # stands for a cell of an adaptive campaign that was interrupted before it stopped
+
+
+def progress_of_cells(campaign: Campaign) -> dict[str, CellProgress]:
+    """How far each cell of an adaptive campaign is; empty for one whose number of trials is fixed."""
+    study = campaign.manifest.get("study")
+    bounds = Bounds.of_study(study) if isinstance(study, Mapping) else None
+    if bounds is None:
+        return {}
+    cells: dict[str, CellProgress] = {}
+    for entry in sorted(campaign.journal, key=lambda each: int(each["trial"])):
+        progress = cells.setdefault(str(entry["cell"]), CellProgress(bounds))
+        valid = bool(entry["valid"])
+        samples = campaign.samples(entry["cell"], entry["trial"]) if valid else None
+        latencies = chain_latencies(samples) if samples is not None else None
+        progress.add(latencies, float(entry.get("spent_s", entry.get("seconds", 0.0))))
+    return cells
+
+
+def stops_of_cells(progress: Mapping[str, CellProgress]) -> dict[str, Stop]:
+    """Why each cell has no more trials, and the alpha that its intervals may use."""
+    return {
+        cell: each.stop_now() if each.stopped is not None else Stop(OPEN, each.stop_now().alpha)
+        for cell, each in progress.items()
+    }
+
+
+def make_estimates(campaign: Campaign, progress: Mapping[str, CellProgress] | None = None) -> pl.DataFrame:
+    """Makes the table anew from samples. Raises CampaignError if a valid trial has none.
+
+    progress: of the cells of an adaptive campaign, where it is known already.
+    """
+    if progress is None:
+        progress = progress_of_cells(campaign)
+    made = estimates(campaign.cells, campaign.samples, stops_of_cells(progress))
+    stopped = pl.when(pl.col("stopped") != OPEN).then(pl.col("stopped"))
+    return made.with_columns(stopped=stopped)
+
+
+def campaign_estimates(campaign: Campaign) -> pl.DataFrame:
+    """The table of a campaign, read if every valid trial is in it, else made. Raises CampaignError."""
+    path = campaign.directory / form.ESTIMATES
+    stored = _stored(path)
+    if stored is not None and _trials(stored, "trials") == _valid_trials(campaign):
+        return stored
+    return make_estimates(campaign)
+
+
+def _stored(path: Path) -> pl.DataFrame | None:
+    try:
+        found = pl.read_parquet(path, glob=False, hive_partitioning=False)
+    except (OSError, pl.exceptions.PolarsError):
+        return None
+    return found if set(form.ESTIMATES_SCHEMA) <= set(found.columns) else None
+
+
+def _trials(stored: pl.DataFrame, column: str) -> dict[str, int]:
+    return dict(stored.group_by("cell").agg(pl.col(column).max()).iter_rows())
+
+
+def _valid_trials(campaign: Campaign) -> dict[str, int]:
+    """Of each cell with a row, how many trials are valid and have delivered something."""
+    counted = campaign.cells.group_by("cell").agg(
+        pl.col("trial").filter(pl.col("valid") & (pl.col("n") > 0)).n_unique()
+    )
+    return dict(counted.iter_rows())
