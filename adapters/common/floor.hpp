@@ -19,6 +19,7 @@ namespace lagometer::floor {
 /// What a floor transport can do at most.
 struct Abilities {
   std::string_view adapter;
+  std::string_view transport;  // what carries a message, as docs/ADAPTERS.md names it
   bool reliable;
   bool keep_all;
   uint64_t payload_bytes_max;
@@ -33,6 +34,14 @@ inline std::string version() {
   utsname name{};
   uname(&name);
   return std::string(name.sysname) + " " + name.release;
+}
+
+/// What describe() gives for a context: a floor has one transport, wherever the two ends are.
+inline nlohmann::json describe_context(const Abilities& abilities) {
+  const nlohmann::json one = {std::string(abilities.transport)};
+  return {{"settings", nlohmann::json::object()},
+          {"paste", nlohmann::json::array()},
+          {"transport", {{"within_process", one}, {"between_processes", one}}}};
 }
 
 /// The options as JSON; a key that is not among `keys` is refused.

@@ -86,7 +86,8 @@ json Settings::describe() const {
   // The library reads this variable whatever an application does: it belongs to the effective settings.
   if (const char* uri = std::getenv("CYCLONEDDS_URI"); uri != nullptr && *uri != '\0' && !any())
     settings["CYCLONEDDS_URI"] = {{"value", uri}, {"default", ""}};
-  return {{"settings", settings}, {"paste", paste}};
+  const json transport{{"within_process", {"process"}}, {"between_processes", {"udp"}}};
+  return {{"settings", settings}, {"paste", paste}, {"transport", transport}};
 }
 
 void check(dds_return_t status, const std::string& what) {

@@ -60,10 +60,19 @@ json context_settings(const Settings& settings) {
   return out;
 }
 
+// In the order of the vendor's preference. Within a process it delivers directly, whatever the transports.
+json transports(const Settings& settings) {
+  json between = json::array();
+  if (settings.uses_shm()) between.push_back("shared-memory");
+  if (settings.uses_udp()) between.push_back("udp");
+  return {{"within_process", {"process"}}, {"between_processes", between}};
+}
+
 json describe_context(const Context& context) {
   const Settings& settings = context.settings();
   json out{{"settings", context_settings(settings)},
            {"observed", json::object()},
+           {"transport", transports(settings)},
            {"paste", {{{"file", "fastdds_participant.xml"}, {"text", participant_profile(settings)}}}}};
   if (settings.socket_buffer_bytes != 0) {
     out["observed"]["kernel_send_buffer_bytes_max"] = kernel_limit("/proc/sys/net/core/wmem_max");
@@ -130,6 +139,8 @@ json describe_writer(const Writer& writer) {
     return std::string(q.publish_mode().kind == dds::SYNCHRONOUS_PUBLISH_MODE ? "sync" : "async");
   };
   note(settings, "publish_mode", mode(qos), mode(vendor));
+  note(settings, "heartbeat_period_ns", duration(qos.reliable_writer_qos().times.heartbeatPeriod),
+       duration(vendor.reliable_writer_qos().times.heartbeatPeriod));
   json paste = json::array();
   if (!settings.empty()) paste.push_back({{"file", "fastdds_data_writer.xml"}, {"text", writer_profile(qos)}});
   return {{"settings", settings},

@@ -25,7 +25,6 @@ struct Context : Plain {
   explicit Context(const lagometer_context_config& config) : domain(config.domain) {}
   uint32_t domain;
 };
-
 using Node = PlainNode<Context>;
 using Type = PlainType<Context>;
 
@@ -143,6 +142,7 @@ struct Traits : PlainTraits {
   using Waitset = ::Waitset;
   static constexpr std::string_view name = "null";
   static std::string probe(std::string_view) { return R"({"version":"1","abilities":{},"limits":{}})"; }
+  static std::string describe(uint32_t, const void*) { return R"({"transport":{"within_process":["process"]}})"; }
 };
 
 }  // namespace

@@ -17,8 +17,11 @@
 
 namespace lagometer::shm {
 
-inline constexpr floor::Abilities abilities{
-    .adapter = "shm", .reliable = true, .keep_all = true, .payload_bytes_max = 1ULL << 30};
+inline constexpr floor::Abilities abilities{.adapter = "shm",
+                                            .transport = "shared-memory",
+                                            .reliable = true,
+                                            .keep_all = true,
+                                            .payload_bytes_max = 1ULL << 30};
 
 class Reader;
 using Readers = CallbackSlots<Reader, 256>;

@@ -31,6 +31,7 @@ struct Traits {
   }
 
   static std::string describe(uint32_t kind, const void* object) {
+    if (kind == LAGOMETER_OBJECT_CONTEXT) return floor::describe_context(abilities).dump();
     json settings = json::object();
     if (kind == LAGOMETER_OBJECT_WRITER) {
       const auto& writer = *static_cast<const Writer*>(object);

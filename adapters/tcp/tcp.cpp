@@ -11,7 +11,8 @@
 
 namespace lagometer::sockets {
 
-const floor::Abilities abilities{.adapter = "tcp", .reliable = true, .keep_all = true, .payload_bytes_max = 1ULL << 30};
+const floor::Abilities abilities{
+    .adapter = "tcp", .transport = "tcp", .reliable = true, .keep_all = true, .payload_bytes_max = 1ULL << 30};
 
 namespace {
 

@@ -6,7 +6,8 @@
 
 namespace lagometer::sockets {
 
-const floor::Abilities abilities{.adapter = "udp", .reliable = false, .keep_all = false, .payload_bytes_max = 65'507};
+const floor::Abilities abilities{
+    .adapter = "udp", .transport = "udp", .reliable = false, .keep_all = false, .payload_bytes_max = 65'507};
 
 namespace {
 
@@ -23,6 +24,7 @@ struct Traits {
   static std::string describe(uint32_t kind, const void* object) {
     if (kind == LAGOMETER_OBJECT_WRITER) return static_cast<const Writer*>(object)->describe();
     if (kind == LAGOMETER_OBJECT_READER) return static_cast<const Reader*>(object)->describe();
+    if (kind == LAGOMETER_OBJECT_CONTEXT) return floor::describe_context(abilities).dump();
     return R"({"settings":{},"paste":[]})";
   }
   static const void* extension(uint32_t, void*, std::string_view) noexcept { return nullptr; }

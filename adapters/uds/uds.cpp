@@ -12,7 +12,8 @@
 
 namespace lagometer::sockets {
 
-const floor::Abilities abilities{.adapter = "uds", .reliable = true, .keep_all = true, .payload_bytes_max = 1ULL << 30};
+const floor::Abilities abilities{
+    .adapter = "uds", .transport = "unix-socket", .reliable = true, .keep_all = true, .payload_bytes_max = 1ULL << 30};
 
 namespace {
 

@@ -8,6 +8,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <string_view>
 
@@ -47,7 +48,8 @@ Usage usage_now() {
   return {int64_t{time.tv_sec} * kNanosecondsPerSecond + time.tv_nsec, usage.ru_nvcsw, usage.ru_nivcsw};
 }
 
-json threads_json() {
+/// `begin`, `end`: what was accounted to each thread when the measure phase began and ended, for those alive at both.
+json threads_json(const std::map<int, RunTime>& begin = {}, const std::map<int, RunTime>& end = {}) {
   json result = json::array();
   for (const ThreadFacts& thread : read_threads()) {
     result.push_back({{"tid", thread.id},
@@ -56,6 +58,11 @@ json threads_json() {
                       {"priority", thread.priority},
                       {"cpus", thread.cpus},
                       {"timer_slack_ns", thread.timer_slack_ns}});
+    const auto before = begin.find(thread.id);
+    const auto after = end.find(thread.id);
+    if (before == begin.end() || after == end.end()) continue;
+    result.back()["run_ns"] = after->second.run_ns - before->second.run_ns;
+    result.back()["wait_ns"] = after->second.wait_ns - before->second.wait_ns;
   }
   return result;
 }
@@ -185,10 +192,14 @@ class Worker {
     phase_ = "measure";
     const Usage before = usage_now();
     sleep_until(end_ns);
+    // Only real-time threads can be throttled as such; nobody else pays for reading the accounts.
+    const auto account = [this] { return plan_.scheduling.fifo ? read_run_times() : std::map<int, RunTime>(); };
+    const std::map<int, RunTime> accounts_before = account();
     const Usage after = usage_now();
     phase_ = "drain";
     sleep_until(drained_ns);
-    const json threads = threads_json();
+    const std::map<int, RunTime> accounts_after = account();
+    const json threads = threads_json(accounts_before, accounts_after);
     session_->stop();
     check_failure();
     rusage usage{};

@@ -90,6 +90,17 @@ std::vector<std::string> apply_scheduling(const Plan& plan) {
   return warnings;
 }
 
+std::map<int, RunTime> read_run_times() {
+  std::map<int, RunTime> times;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task", ignored)) {
+    RunTime time;
+    std::ifstream account(entry.path() / "schedstat");
+    if (account >> time.run_ns >> time.wait_ns) times[std::stoi(entry.path().filename().string())] = time;
+  }
+  return times;
+}
+
 std::vector<ThreadFacts> read_threads() {
   std::vector<ThreadFacts> threads;
   std::error_code ignored;

@@ -3,6 +3,8 @@
 // read back from every thread afterwards, so that results say what was really in force.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -30,6 +32,15 @@ struct ThreadFacts {
   std::vector<int> cpus;
   long timer_slack_ns = -1;  ///< -1: can't be read
 };
+
+/// What the kernel has accounted to a thread: time on a CPU, and time it was ready to run and got none.
+struct RunTime {
+  int64_t run_ns = 0;
+  int64_t wait_ns = 0;
+};
+
+/// By thread id, of all threads of this process. Empty where the kernel keeps no such account.
+std::map<int, RunTime> read_run_times();
 
 /// Every thread of this process, as the kernel has it.
 std::vector<ThreadFacts> read_threads();

@@ -96,7 +96,7 @@ def _measure(mapping: dict[str, Any], directory: Path, as_json: bool, kept: bool
     from lagometer.study import discover_adapters, expand, study_from_mapping
 
     study = study_from_mapping(mapping, "command line")
-    adapters = discover_adapters()
+    adapters = discover_adapters(study.options)
     expansion = expand(study, adapters)
     if not expansion.cells:
         each = expansion.excluded[0]

@@ -40,7 +40,7 @@ def command(
     from lagometer.study.matrix import select as selected
 
     loaded = load_study(study)
-    adapters = discover_adapters()
+    adapters = discover_adapters(loaded.options)
     expansion = expand(loaded, adapters)
     if worker is not None:
         _print_worker(loaded, expansion, worker, adapters)

@@ -149,7 +149,7 @@ class _Layout:
             name=name,
             library=str(built.library),
             profile=self._cell.factors.profile,
-            options=dict(self._options.get(name, {})),
+            options={**self._options.get(name, {}), **built.fixed_options},
             environment=dict(built.sidecar.environment),
             network={"loopback": True, "peers": participants} if private else {},
         )

@@ -13,13 +13,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from lagometer.errors import BadInput, SetupMissing
 from lagometer.study.sidecar import Sidecar
+from lagometer.study.stacking import Options, stand
 
 SIDECAR = "adapter.json"
 MISSING = "missing.txt"
@@ -31,11 +32,15 @@ _BUILD = _PACKAGE.parent / "build" / "release"
 
 @dataclass(frozen=True)
 class Adapter:
-    """One adapter. missing: why its library is not there, None if it is."""
+    """One adapter. missing: why its library is not there, None if it is.
+
+    fixed_options: what its plan's options say beside the study's, of an adapter that stands on another.
+    """
 
     sidecar: Sidecar
     directory: Path
     missing: str | None
+    fixed_options: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -61,14 +66,17 @@ class Probe:
     error: str | None
 
 
-def discover_adapters() -> dict[str, Adapter]:
-    """All adapters by name. Raises BadInput for a sidecar that is not valid or an entry of the path that is
-    not there."""
+def discover_adapters(options: Options | None = None) -> dict[str, Adapter]:
+    """All adapters by name; `options`: the study's, which may say what an adapter stands on.
+
+    Raises BadInput for a sidecar that is not valid, an entry of the path or an adapter to stand on that is
+    not there.
+    """
     found: dict[str, Adapter] = {}
     for directory in _adapter_directories():
         adapter = load_adapter(directory)
         found.setdefault(adapter.name, adapter)
-    return dict(sorted(found.items()))
+    return dict(sorted(stand(found, options or {}).items()))
 
 
 def load_adapter(directory: Path) -> Adapter:

@@ -80,7 +80,8 @@ class Sidecar(_Part):
 
     scope: `process` (only within one process), `host` (between the processes of a host), `network`;
     dlopen_flags, environment, preload, daemons: what must hold before the library is opened;
-    interoperates_with: adapters whose subscribers understand this one's publishers.
+    interoperates_with: adapters whose subscribers understand this one's publishers;
+    stacks_on: the option that names the adapter beneath this one, whose abilities it has.
     """
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_-]*$")
@@ -97,3 +98,4 @@ class Sidecar(_Part):
     interoperates_with: tuple[str, ...] = ()
     options: dict[str, Option] = Field(default_factory=dict)
     packages: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    stacks_on: str | None = None

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which fault strikes which message. A decision depends on the seed, the fault, the stream and the message's sequence
+// alone: never on time or threads, so the same options spoil the same messages on every machine.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+namespace lagometer::faulty {
+
+enum class Fault : uint8_t { drop, duplicate, reorder, delay, corrupt, hang, crash };
+inline constexpr std::array<const char*, 7> kFaultNames{"drop",    "duplicate", "reorder", "delay",
+                                                        "corrupt", "hang",      "crash"};
+
+/// A share of the messages, and one position; either may be off.
+struct Strike {
+  double share = 0.0;
+  std::optional<uint64_t> sequence;
+};
+
+/// The options of one context; adapter.json describes each.
+struct Faults {
+  std::string over = "shm";
+  std::string library;
+  nlohmann::json inner_options = nlohmann::json::object();
+  uint64_t seed = 1;
+  std::optional<uint64_t> stream;
+  std::array<Strike, kFaultNames.size()> strikes;
+  uint32_t copies = 1;
+  int64_t delay_ns = 10'000'000;
+  double limit_rate_hz = 0.0;  // 0: no limit
+  double limit_burst = 0.0;    // messages that may come at once
+  bool probes = false;
+  std::string pretend_transport;
+
+  /// Reads the options' JSON. Throws Error(LAGOMETER_INVALID) that names the key.
+  static Faults parse(std::string_view text);
+
+  /// Whether this fault strikes this message.
+  [[nodiscard]] bool strikes_at(Fault fault, uint32_t message_stream, uint64_t sequence) const noexcept;
+  [[nodiscard]] bool concerns(uint32_t message_stream) const noexcept { return !stream || *stream == message_stream; }
+};
+
+}  // namespace lagometer::faulty
