@@ -3,9 +3,11 @@
 // their ends, and takes everything down with itself: if the conductor dies, so does this, and so do they.
 //
 // Standard input: one JSON line
-// {"network":"private|host","workers":[{"argv":[…],"environment":{…},"stdin":n,"stdout":n, "stderr":n,"records":n}]}
+// {"network":"private|host","workers":[{"argv":[…],"environment":{…},"stdin":n,"stdout":n, "stderr":n,"records":n}],
+//  "leaves":{"directory":text,"shared_memory":[patterns]}}
 // with inherited descriptors; end of file means: kill all and end. Standard output, JSON lines: isolated, started,
-// exited (code | signal), finished; or failed.
+// stopped (signal), exited (code | signal), finished (warnings); or failed. `leaves`, on the host's network: what of
+// /dev/shm is the trial's to remove.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
@@ -23,6 +25,7 @@
 #include <vector>
 
 #include "namespaces.hpp"
+#include "shared_memory.hpp"
 
 namespace lagometer::supervisor {
 namespace {
@@ -43,7 +46,7 @@ void say(const json& message) {
   for (size_t at = 0; at < line.size();) {
     const ssize_t written = write(STDOUT_FILENO, line.data() + at, line.size() - at);
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) _exit(1);
+    if (written <= 0) return;  // the conductor is gone: the end of the input says so too
     at += static_cast<size_t>(written);
   }
 }
@@ -106,7 +109,11 @@ std::vector<WorkerCommand> parse_workers(const json& specification) {
 class Supervisor {
  public:
   explicit Supervisor(std::vector<WorkerCommand> workers) : workers_(std::move(workers)) {}
+  Supervisor(const Supervisor&) = delete;
+  Supervisor& operator=(const Supervisor&) = delete;
+  ~Supervisor() { kill_all(); }
 
+  /// Returns when no worker runs any more.
   void run() {
     sigset_t child;
     sigemptyset(&child);
@@ -126,10 +133,9 @@ class Supervisor {
         }
         reap();
       }
-      if (events[0].revents != 0 && input_ended()) return kill_all();
+      if (events[0].revents != 0 && input_ended()) kill_all();
     }
     close(signals);
-    say({{"event", "finished"}});
   }
 
  private:
@@ -154,9 +160,13 @@ class Supervisor {
 
   void reap() {
     int status = 0;
-    for (pid_t pid = 0; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+    for (pid_t pid = 0; (pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0;) {
       const auto found = pids_.find(pid);
       if (found == pids_.end()) continue;  // an orphan of a worker
+      if (WIFSTOPPED(status)) {
+        say({{"event", "stopped"}, {"worker", found->second}, {"signal", WSTOPSIG(status)}});
+        continue;
+      }
       json event = {{"event", "exited"}, {"worker", found->second}};
       if (WIFSIGNALED(status))
         event["signal"] = WTERMSIG(status);
@@ -178,12 +188,22 @@ class Supervisor {
     for (const auto& [pid, unused] : pids_) kill(pid, SIGKILL);
     for (const auto& [pid, unused] : pids_) waitpid(pid, nullptr, 0);
     pids_.clear();
+    running_ = 0;
   }
 
   std::vector<WorkerCommand> workers_;
   std::map<pid_t, size_t> pids_;
   int running_ = 0;
 };
+
+SharedMemory watched_memory(const json& specification, bool isolated) {
+  if (isolated) return SharedMemory("/dev/shm", {}, "");
+  // The conductor's end is heard on the standard input; killed together with it, nobody would remove anything.
+  prctl(PR_SET_PDEATHSIG, 0);
+  const json leaves = specification.value("leaves", json::object());
+  return SharedMemory("/dev/shm", leaves.value("shared_memory", std::vector<std::string>()),
+                      leaves.value("directory", std::string()));
+}
 
 int supervise(const json& specification, const Isolation& isolation, bool isolated) {
   say({{"event", "isolated"},
@@ -194,7 +214,9 @@ int supervise(const json& specification, const Isolation& isolation, bool isolat
        {"user_namespace", isolation.user_namespace},
        {"warnings", isolation.warnings}});
   prctl(PR_SET_CHILD_SUBREAPER, 1);
+  SharedMemory shared_memory = watched_memory(specification, isolated);
   Supervisor(parse_workers(specification)).run();
+  say({{"event", "finished"}, {"warnings", shared_memory.remove()}});
   return 0;
 }
 

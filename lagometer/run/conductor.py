@@ -279,6 +279,8 @@ class _Trial:
             if event == "isolated":
                 self._isolation = {key: notice[key] for key in notice if key not in ("event", "warnings")}
                 self._warnings += [f"isolation: {warning}" for warning in notice.get("warnings", [])]
+            elif event == "stopped":
+                self._on_stop(int(notice["worker"]), notice)
             elif event == "exited":
                 self._on_exit(int(notice["worker"]), notice)
             elif event == "failed":
@@ -286,8 +288,16 @@ class _Trial:
             elif event == "finished":
                 self._finished = True
                 self._ended_ns = time.monotonic_ns()
+                self._warnings += [f"clean-up: {warning}" for warning in notice.get("warnings", [])]
                 for descriptor in self._launcher.descriptors():
                     self._selector.unregister(descriptor)
+
+    def _on_stop(self, index: int, notice: Any) -> None:
+        """A stopped worker can't keep its schedule any more, even if it is let go on: the trial is over."""
+        each = self._conversations[index]
+        what = f"{each.name} was stopped by {_signal_name(notice['signal'])} in phase {self._phase_of(each)}"
+        mend = "find what stops it (kill -STOP, a debugger, a paused container) and run the trial again"
+        self._fail(f"worker-hung: {what}: {mend}")
 
     def _on_exit(self, index: int, notice: Any) -> None:
         """Hears a worker's last words before its end is judged."""
@@ -380,7 +390,11 @@ def _text(value: object) -> str:
 
 def _exit_text(notice: Any) -> str:
     if "signal" in notice:
-        with contextlib.suppress(ValueError):
-            return f"was killed by {signal.Signals(notice['signal']).name}"
-        return f"was killed by signal {notice['signal']}"
+        return f"was killed by {_signal_name(notice['signal'])}"
     return f"exited with code {notice.get('code')}"
+
+
+def _signal_name(number: int) -> str:
+    with contextlib.suppress(ValueError):
+        return signal.Signals(number).name
+    return f"signal {number}"

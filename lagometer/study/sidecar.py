@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -80,6 +80,7 @@ class Sidecar(_Part):
 
     scope: `process` (only within one process), `host` (between the processes of a host), `network`;
     dlopen_flags, environment, preload, daemons: what must hold before the library is opened;
+    shared_memory: patterns of the names in /dev/shm that a process of it leaves behind when it is killed;
     interoperates_with: adapters whose subscribers understand this one's publishers;
     stacks_on: the option that names the adapter beneath this one, whose abilities it has.
     """
@@ -93,9 +94,10 @@ class Sidecar(_Part):
     environment: dict[str, str] = Field(default_factory=dict)
     preload: tuple[str, ...] = ()
     daemons: tuple[str, ...] = ()
+    shared_memory: tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{3,}[^/]*$")], ...] = ()
     abilities: Abilities
     limits: Limits = Limits()
     interoperates_with: tuple[str, ...] = ()
+    stacks_on: str | None = None
     options: dict[str, Option] = Field(default_factory=dict)
     packages: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    stacks_on: str | None = None

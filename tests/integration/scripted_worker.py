@@ -32,6 +32,8 @@ def stumble(place: str) -> None:
             sys.stderr.write("c" * 10_000 + "\n")
     elif what == "die":
         os.kill(os.getpid(), signal.SIGKILL)
+    elif what == "stop":
+        os.kill(os.getpid(), signal.SIGSTOP)
     elif what == "leave":
         os._exit(0)
     elif what == "hang":

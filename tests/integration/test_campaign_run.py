@@ -27,39 +27,41 @@ def test_a_campaign_stores_every_trial_and_says_so(tmp_path: Path) -> None:
     matrix = {
         "adapter": ["null", "shm"],
         "workload": "pipeline-3",
-        "rate": "200Hz",
+        "rate": "10Hz",
         "payload": ["64B", "32KB"],
     }
-    study, out = write_study(tmp_path, trials=2, matrix=matrix), tmp_path / "out"
+    study, out = (
+        write_study(tmp_path, trials=2, duration="1s", drain="500ms", matrix=matrix),
+        tmp_path / "out",
+    )
     code, output, errors = lagometer(tmp_path, "run", str(study), "--out", str(out), "--json", "--no-report")
     assert code == 0, errors
     tally = json.loads(output)
     assert (tally["dir"], tally["valid"], tally["failed"], tally["failures"]) == (str(out), 4, 0, [])
     assert {each["cell"] for each in tally["excluded"]} == {
-        "null/pipeline-3/64B/200Hz",
-        "null/pipeline-3/32KB/200Hz",
+        "null/pipeline-3/64B/10Hz",
+        "null/pipeline-3/32KB/10Hz",
     }
     assert len(errors.splitlines()) == 4
 
     campaign = open_campaign(out)
     assert campaign.manifest["state"] == "finished"
-    assert campaign.manifest["settings"].keys() == {"shm/pipeline-3/64B/200Hz", "shm/pipeline-3/32KB/200Hz"}
-    assert campaign.environment["load"]["after"] is not None
+    assert campaign.manifest["settings"].keys() == {"shm/pipeline-3/64B/10Hz", "shm/pipeline-3/32KB/10Hz"}
+    load, steal = campaign.environment["load"], campaign.environment["steal_ticks"]
+    assert load["after"] is not None
+    assert steal["after"]["total"] > steal["before"]["total"]
     edges = {"source→relay-1", "relay-1→sink", "end-to-end"}
-    for cell in ("shm/pipeline-3/64B/200Hz", "shm/pipeline-3/32KB/200Hz"):
+    for cell in ("shm/pipeline-3/64B/10Hz", "shm/pipeline-3/32KB/10Hz"):
         for trial in (0, 1):
             rows = campaign.cells.filter((pl.col("cell") == cell) & (pl.col("trial") == trial))
             assert set(rows["edge"]) == edges
             assert rows["valid"].all()
-            # A busy machine may overwrite a best-effort message; none may go missing from the account.
             first = rows.filter(pl.col("edge") == "source→relay-1").row(0, named=True)
-            assert first["n"] + first["lost"] + first["censored"] == first["sent"] == 60
+            assert first["n"] == first["sent"] == 10
             samples = campaign.samples(cell, trial)
             measured = samples.filter((pl.col("phase") == "measure") & (pl.col("edge") == "end-to-end"))
-            assert len(measured) == 60
-            taken = measured.filter(pl.col("outcome") == "delivered")
-            assert len(taken) > 30
-            assert (taken["taken_ns"] > taken["publish_ns"]).all()
+            assert measured["outcome"].to_list() == ["delivered"] * 10
+            assert (measured["taken_ns"] > measured["publish_ns"]).all()
     for entry in journal(out):
         assert entry["valid"]
         assert entry["isolation"]["network"] is True
@@ -107,7 +109,8 @@ def test_another_study_is_not_mixed_in(tmp_path: Path) -> None:
 
 
 def test_selection_and_time_limit(tmp_path: Path) -> None:
-    matrix = {"adapter": "shm", "workload": "pipeline-2", "payload": ["64B", "1KB", "4KB"]}
+    payload = ["64B", "1KB", "4KB"]
+    matrix = {"adapter": "shm", "workload": "pipeline-2", "payload": payload, "rate": "10Hz"}
     study, out = write_study(tmp_path, trials=50, matrix=matrix), tmp_path / "out"
     run = (
         "run",
@@ -117,16 +120,16 @@ def test_selection_and_time_limit(tmp_path: Path) -> None:
         "--json",
         "--no-report",
         "--skip",
-        "*/1KB",
+        "*/1KB/*",
         "--max-time",
-        "3s",
+        "5s",
     )
     code, output, _ = lagometer(tmp_path, *run)
     tally = json.loads(output)
     assert code == 0
     assert tally["valid"] >= 1
     assert tally["valid"] + tally["remaining"] == 100
-    assert "shm/pipeline-2/1KB" not in {entry["cell"] for entry in journal(out)}
+    assert "shm/pipeline-2/1KB/10Hz" not in {entry["cell"] for entry in journal(out)}
     assert open_campaign(out).manifest["state"] == "interrupted"
     assert lagometer(tmp_path, "run", str(study), "--out", str(out), "--select", "nothing*")[0] == 4
 
@@ -138,23 +141,22 @@ def test_measure_needs_no_file(tmp_path: Path) -> None:
         "--placement",
         "single-process",
         "--rate",
-        "500Hz",
+        "20Hz",
         "--duration",
-        "300ms",
+        "500ms",
         "--json",
     )
     code, output, errors = lagometer(tmp_path, *line)
     assert code == 0, errors
     rows = {row["edge"]: row for row in json.loads(output)["rows"]}
-    assert rows["end-to-end"]["n"] == 150
+    assert rows["end-to-end"]["n"] == 10
     assert lagometer(tmp_path, "measure", "nul", "--json")[0] == 2
     assert lagometer(tmp_path, "measure", "null")[0] == 4
 
 
 def test_the_hosts_network_leaves_nothing_in_shared_memory(tmp_path: Path) -> None:
-    code, _, errors = lagometer(
-        tmp_path, "measure", "shm", "--network", "host", "--duration", "300ms", "--json"
-    )
+    line = ("measure", "shm", "--network", "host", "--rate", "20Hz", "--duration", "500ms", "--json")
+    code, _, errors = lagometer(tmp_path, *line)
     assert code == 0, errors
 
 

@@ -24,6 +24,9 @@ WORKER = Path(__file__).with_name("scripted_worker.py")
         ("die@hello", "worker-died: sink was killed by SIGKILL in phase create"),
         ("die@matched", "worker-died: sink was killed by SIGKILL in phase discover"),
         ("die@bye", "worker-died: sink was killed by SIGKILL in phase tear-down"),
+        ("stop@hello", "worker-hung: sink was stopped by SIGSTOP in phase create"),
+        ("stop@matched", "worker-hung: sink was stopped by SIGSTOP in phase discover"),
+        ("stop@bye", "worker-hung: sink was stopped by SIGSTOP in phase tear-down"),
         ("leave@ready", "worker-died: sink exited with code 0"),
         ("hang@ready", "worker-hung: no 'ready' from sink"),
         ("hang@matched", "endpoints-missing: no 'matched' from sink"),
@@ -37,7 +40,7 @@ WORKER = Path(__file__).with_name("scripted_worker.py")
 )
 def test_a_worker_that_goes_wrong_fails_its_trial(tmp_path: Path, script: str, reason: str) -> None:
     need("netns")
-    study, out = write_study(tmp_path, trials=2), tmp_path / "out"
+    study, out = write_study(tmp_path, trials=2, discovery_timeout="1500ms"), tmp_path / "out"
     environment = {"LAGOMETER_WORKER": str(WORKER), "LAGOMETER_TEST_SCRIPT": script}
     arguments = ("run", str(study), "--out", str(out), "--no-report")
     code, _, errors = lagometer(tmp_path, *arguments, environment=environment)

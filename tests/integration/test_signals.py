@@ -3,24 +3,28 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import pty
 import signal
+import termios
 from pathlib import Path
 
 import polars as pl
 import pytest
 from campaign_support import (
+    ENDED_S,
     Running,
     journal,
     lagometer,
     running,
+    signal_a_worker,
     wait_until,
     write_study,
 )
 from needs import need
 
 PHASES = ("create", "discover", "warm-up", "measure", "drain", "tear-down")
-ENDED_S = 3.0
 
 
 def arguments_of(study: Path, out: Path) -> tuple[str, ...]:
@@ -33,23 +37,9 @@ def reach(run: Running, phase: str) -> None:
     run.note_namespaces()
 
 
-def signal_a_worker(run: Running, number: signal.Signals) -> bool:
-    """Sends a signal to one worker; False if none lived any more."""
-    found = wait_until(lambda: run.processes("lagometer-worke"), 1)
-    for pid in found or ():
-        try:
-            os.kill(pid, number)
-        except ProcessLookupError:
-            continue
-        return True
-    return False
-
-
 def the_first_trial_is_kept(out: Path) -> None:
     entries = journal(out)
-    assert entries[0]["trial"] == 0
-    # A busy machine may miss the rate of so short a trial; nothing else may be wrong with it.
-    assert all(reason.startswith("rate-missed") for reason in entries[0]["reasons"]), entries[0]["reasons"]
+    assert (entries[0]["trial"], entries[0]["reasons"]) == (0, [])
     cells = pl.read_parquet(out / "cells.parquet")
     assert set(cells.filter(pl.col("trial") == 0)["edge"]) == {"source→relay-1", "relay-1→sink", "end-to-end"}
     assert len(pl.read_parquet(out / entries[0]["path"])) > 0
@@ -91,25 +81,44 @@ def test_a_worker_that_is_killed_or_stopped_fails_its_trial_alone(
     tmp_path: Path, phase: str, number: signal.Signals
 ) -> None:
     need("netns")
-    study, out = write_study(tmp_path, trials=3, warmup="200ms"), tmp_path / "out"
+    # Phases so long that a signal sent in one of them comes before the worker has said all it had to say.
+    study, out = write_study(tmp_path, trials=3, warmup="300ms", drain="500ms"), tmp_path / "out"
     with running(tmp_path, *arguments_of(study, out)) as run:
         reach(run, phase)
         hit = signal_a_worker(run, number)
         code, _, errors = run.end()
-        assert code in (0, 3), errors
         assert wait_until(run.nothing_left, ENDED_S), run.processes()
     the_first_trial_is_kept(out)
     entries = journal(out)
     assert [entry["trial"] for entry in entries] == [0, 1, 2]
-    # In its last phase a worker may have said all it had to say before the signal came.
-    if hit and phase in ("create", "discover", "warm-up", "measure"):
-        codes = {reason.split(":")[0] for reason in entries[1]["reasons"]}
-        assert codes & {"worker-died", "worker-hung", "endpoints-missing"}, entries[1]["reasons"]
+    assert (entries[2]["valid"], entries[2]["reasons"]) == (True, [])
+    # In the last phase the worker may have gone before the signal came.
+    assert hit or phase == "tear-down"
+    if phase != "tear-down" or not entries[1]["valid"]:
+        first = entries[1]["reasons"][0]
+        assert first.startswith("worker-died" if number == signal.SIGKILL else "worker-hung"), first
+        assert number.name in first
+        assert code == 3, errors
+
+
+def test_a_stopped_worker_is_noticed_at_once(tmp_path: Path) -> None:
+    need("netns")
+    # Had it waited for the end of the phase, the campaign would not end while this test waits for it.
+    study, out = write_study(tmp_path, duration="10m"), tmp_path / "out"
+    with running(tmp_path, *arguments_of(study, out)) as run:
+        assert wait_until(lambda: run.reached("measure", 0)), run.events()
+        run.note_namespaces()
+        assert signal_a_worker(run, signal.SIGSTOP)
+        assert run.end()[0] == 3
+        assert wait_until(run.nothing_left, ENDED_S), run.processes()
+        assert [event["notice"] for event in run.events() if event.get("notice") == "stopped"] == ["stopped"]
+    (reason, *_) = journal(out)[0]["reasons"]
+    assert " was stopped by SIGSTOP in phase measure: find what stops it" in reason
 
 
 def test_records_of_a_killed_worker_are_kept(tmp_path: Path) -> None:
     need("netns")
-    study, out = write_study(tmp_path, trials=2, duration="700ms"), tmp_path / "out"
+    study, out = write_study(tmp_path, trials=2, duration="700ms", drain="500ms"), tmp_path / "out"
     with running(tmp_path, *arguments_of(study, out)) as run:
         reach(run, "drain")
         assert signal_a_worker(run, signal.SIGKILL)
@@ -118,7 +127,7 @@ def test_records_of_a_killed_worker_are_kept(tmp_path: Path) -> None:
     assert not failed["valid"]
     samples = pl.read_parquet(out / failed["path"])
     measured = samples.filter((pl.col("edge") == "end-to-end") & (pl.col("phase") == "measure"))
-    assert measured["taken_ns"].is_not_null().sum() > 50
+    assert measured["taken_ns"].is_not_null().sum() == 7
 
 
 def test_a_second_interrupt_ends_at_once_and_leaves_nothing(tmp_path: Path) -> None:
@@ -147,7 +156,7 @@ def test_a_killed_campaign_is_resumed(tmp_path: Path) -> None:
         run.process.wait()
         assert wait_until(run.nothing_left, ENDED_S)
     code, _, errors = lagometer(tmp_path, *arguments_of(study, out), "--resume")
-    assert code in (0, 3), errors
+    assert code == 0, errors
     assert [entry["trial"] for entry in journal(out)] == [0, 1, 2]
     assert sorted(pl.read_parquet(out / "cells.parquet")["trial"].unique()) == [0, 1, 2]
 
@@ -160,3 +169,18 @@ def _caught(pid: int) -> set[int]:
         return set()
     mask = next((line.split()[1] for line in status.splitlines() if line.startswith("SigCgt")), "0")
     return {number for number in range(1, 65) if int(mask, 16) >> (number - 1) & 1}
+
+
+def test_a_closed_terminal_interrupts_and_keeps_what_is_finished(tmp_path: Path) -> None:
+    need("netns")
+    study, out = write_study(tmp_path, trials=30), tmp_path / "out"
+    ours, theirs = pty.openpty()
+    streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
+    own_terminal = {"start_new_session": True, "preexec_fn": lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0)}
+    with running(tmp_path, *arguments_of(study, out), **streams, **own_terminal) as run:
+        os.close(theirs)
+        reach(run, "measure")
+        os.close(ours)
+        assert run.end()[0] == 130
+        assert wait_until(run.nothing_left, ENDED_S), run.processes()
+    the_first_trial_is_kept(out)

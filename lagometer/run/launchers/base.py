@@ -44,8 +44,8 @@ class Launcher(Protocol):
     def notices(self) -> Sequence[Mapping[str, Any]]:
         """Returns what happened since the last call, without waiting.
 
-        Each notice is one of `isolated`, `started`, `exited`, `failed`, `finished` (key `event`), with the
-        keys that docs/PROTOCOL.md names. After `finished` no worker runs.
+        Each notice is one of `isolated`, `started`, `stopped`, `exited`, `failed`, `finished` (key `event`),
+        with the keys that docs/PROTOCOL.md names. After `finished` no worker runs.
         """
 
     def salvage(self, worker: int) -> bytes | memoryview | None:

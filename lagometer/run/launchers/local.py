@@ -2,7 +2,8 @@
 """Starts the workers of a trial on this machine, inside one `lagometer-supervisor`.
 
 The supervisor is the first process of the trial's namespaces: when it ends, everything in it ends, and it
-ends when its standard input is closed or this process dies. So nothing is left behind, however we end.
+ends when its standard input is closed or this process dies. So nothing is left behind, however we end; on the
+host's network, where shared memory has no namespace, the supervisor removes what the trial left there.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import select
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +31,23 @@ TERMINATION_S = 3.0
 SUPERVISOR_TEXT_BYTES = 65536
 
 
+@dataclass(frozen=True)
+class Leaves:
+    """What of the host's /dev/shm is the trial's to remove, however it ends.
+
+    directory: made for the trial, or empty; shared_memory: patterns of names that its adapters make there.
+    """
+
+    directory: str = ""
+    shared_memory: tuple[str, ...] = ()
+
+
 class LocalLauncher:
     """The launcher for this machine; see `lagometer.run.launchers.base.Launcher`."""
 
-    def __init__(self, supervisor: Path) -> None:
+    def __init__(self, supervisor: Path, leaves: Leaves | None = None) -> None:
         self._supervisor_path = supervisor
+        self._leaves = leaves or Leaves()
         self._process: subprocess.Popen[bytes] | None = None
         self._pipes: list[Pipes] = []
         self._records: list[int] = []
@@ -47,7 +61,8 @@ class LocalLauncher:
         allow_descriptors(DESCRIPTORS_PER_WORKER * len(commands) + 64)
         theirs: list[int] = []
         try:
-            specification = {"network": network, "workers": [self._worker(each, theirs) for each in commands]}
+            workers = [self._worker(each, theirs) for each in commands]
+            specification = {"network": network, "workers": workers, "leaves": asdict(self._leaves)}
             self._process = subprocess.Popen(
                 [str(self._supervisor_path)],
                 stdin=subprocess.PIPE,
