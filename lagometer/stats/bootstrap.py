@@ -18,22 +18,51 @@ from scipy import fft
 
 Floats = npt.NDArray[np.float64]
 
-BINS_MAX = 4096  # longer series are summed up over consecutive bins, which leaves their mean as it is
+BINS_MAX = 4096  # per trial
 SIGNIFICANT = 2.0  # times sqrt(log10(n) / n): an autocorrelation below is taken for none (Politis and White)
 
 
-def variance_of_trial_means(series: Sequence[Floats]) -> float:
+class Bins:
+    """How numbers of several trials, one trial after the other, become one row per trial.
+
+    Long trials are summed up over consecutive bins, which leaves their mean as it is; shorter ones have bins
+    without numbers at the end.
+    """
+
+    def __init__(self, counts: Sequence[int]) -> None:
+        """counts: how many numbers each trial has, none of them 0."""
+        width = -(-max(counts) // BINS_MAX)
+        bins = [-(-count // width) for count in counts]
+        self._filled = np.arange(max(bins)) < np.array(bins)[:, None]
+        begins = np.cumsum([0, *counts[:-1]])
+        self._starts = np.concatenate(
+            [begin + np.arange(0, count, width) for begin, count in zip(begins, counts, strict=True)]
+        )
+        self.sizes = self.sums(np.ones(sum(counts), dtype=np.bool_))  # numbers in each bin of each trial
+
+    def sums(self, numbers: npt.NDArray[np.bool_]) -> Floats:
+        """The sum over each bin; one row per trial."""
+        rows = np.zeros(self._filled.shape)
+        rows[self._filled] = (
+            numbers
+            if len(self._starts) == len(numbers)
+            else np.add.reduceat(numbers, self._starts, dtype=np.int64)
+        )
+        return rows
+
+
+def variance_of_trial_means(sums: Floats, sizes: Floats) -> float:
     """The variance of the mean over all trials' means, as far as it comes from within the trials.
 
-    series: one array per trial, in the order of time, none empty. What differs from trial to trial is not in
-    it: each trial is taken about its own mean. Zero if no trial varies.
+    sums: of the numbers in each bin, one row per trial, in the order of time; sizes: how many they were. What
+    differs from trial to trial is not in it: a trial is taken about its own mean. Zero if no trial varies.
     """
-    counts = np.array([len(each) for each in series], dtype=np.float64)
-    centred = _binned([each - each.mean() for each in series])
+    counts = sizes.sum(axis=1)
+    centred = sums - (sums.sum(axis=1) / counts)[:, None] * sizes
     length = block_length(centred)
     blocks = _circular_block_sums(centred, length)
     variances_of_sums = np.square(blocks).sum(axis=1) / length
-    return float((variances_of_sums / counts**2).sum()) / len(series) ** 2
+    return float((variances_of_sums / counts**2).sum()) / len(sums) ** 2
 
 
 def block_length(centred: Floats) -> int:
@@ -62,17 +91,6 @@ def block_length(centred: Floats) -> int:
     # D of the circular block bootstrap is 4/3 of the spectrum squared (Patton, Politis and White 2009).
     optimal = (2.0 * slope**2 / (4.0 / 3.0 * spectrum**2) * rows * columns) ** (1.0 / 3.0)
     return int(np.clip(round(optimal), 1, limit))
-
-
-def _binned(series: Sequence[Floats]) -> Floats:
-    """The series as rows of one array, summed up over bins if they are long, filled with zeros."""
-    longest = max(len(each) for each in series)
-    width = -(-longest // BINS_MAX)
-    rows = np.zeros((len(series), -(-longest // width)))
-    for row, each in zip(rows, series, strict=True):
-        sums = np.add.reduceat(each, np.arange(0, len(each), width)) if width > 1 else each
-        row[: len(sums)] = sums
-    return rows
 
 
 def _circular_block_sums(centred: Floats, length: int) -> Floats:

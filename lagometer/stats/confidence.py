@@ -25,7 +25,7 @@ import numpy.typing as npt
 import polars as pl
 from scipy import special
 
-from lagometer.stats.bootstrap import Floats, variance_of_trial_means
+from lagometer.stats.bootstrap import Bins, Floats, variance_of_trial_means
 from lagometer.store import format as form
 
 Numbers = npt.NDArray[np.int64]
@@ -34,7 +34,7 @@ CONFIDENCE = 0.95
 # With five trials the lowest and the highest of their medians would enclose the true one in 93.75 % of all
 # cases only (1 - 2 / 2^5), and no method can promise more where trials differ by much; with six it is 96.9 %.
 TRIALS_MIN = 6
-SUPPORT = 10  # effective messages that must lie beyond a quantile of the tail
+SUPPORT = 10  # independent messages that those beyond a quantile of the tail must be worth
 PERMILLE = {"p50": 500, "p90": 900, "p99": 990, "p999": 999}
 
 OK = "ok"
@@ -70,23 +70,20 @@ class Pool:
 
     def __init__(self, trials: Sequence[Numbers]) -> None:
         """trials: the latencies of each valid trial in the order of time; empty ones do not count."""
-        self.trials = [each for each in trials if len(each)]
-        self.n = sum(len(each) for each in self.trials)
-        counts = {len(each) for each in self.trials}
+        filled = [each for each in trials if len(each)]
+        counts = [len(each) for each in filled]
+        self.trials, self.n = len(filled), sum(counts)
         self._shares: Floats | None = None
-        if not self.trials:
-            self._ordered = np.zeros(0, dtype=np.int64)
-        elif len(counts) == 1:
-            self._ordered = np.concatenate(self.trials)
-            self._ordered.sort()
+        self._together = np.concatenate(filled) if filled else np.zeros(0, dtype=np.int64)
+        if len(set(counts)) <= 1:
+            self._ordered = np.sort(self._together)
         else:  # every trial weighs the same, however many messages it has
-            together = np.concatenate(self.trials)
-            order = np.argsort(together, kind="stable")
-            self._ordered = together[order]
-            weights = np.concatenate(
-                [np.full(len(each), 1.0 / (len(self.trials) * len(each))) for each in self.trials]
-            )
+            order = np.argsort(self._together, kind="stable")
+            self._ordered = self._together[order]
+            weights = np.repeat(1.0 / (self.trials * np.array(counts)), counts)
             self._shares = np.cumsum(weights[order])
+        self._bins = Bins(counts) if filled else None
+        self._known: dict[int, tuple[float, float]] = {}
 
     def quantile(self, share: float) -> int:
         """The smallest number with at least this share of the weight at or below it (type 1)."""
@@ -99,62 +96,80 @@ class Pool:
 
     def estimate(self, permille: int, alpha: float = 1.0 - CONFIDENCE) -> QuantileEstimate:
         """The quantile with its interval of confidence 1 - alpha, or why there is none."""
-        share, count = permille / 1000.0, len(self.trials)
-        if count == 0:
-            return self._not_enough(permille, alpha, 0.0)
-        middle = self.quantile(share)
-        effective = self._effective(middle, share)
-        if count < TRIALS_MIN or (permille != 500 and effective * min(share, 1.0 - share) < SUPPORT):
-            return self._not_enough(permille, alpha, effective)
-        low, high = share_limits(share, effective, self.n, count, alpha)
+        if self._bins is None:
+            return self._not_enough(permille, alpha, 0.0, 0.0)
+        share = permille / 1000.0
+        effective, _ = self._worth(self._bins, permille)
+        supported = self._supported(self._bins, permille) if permille != 500 else np.inf
+        low, high = share_limits(share, effective, self.n, max(self.trials, 2), alpha)
+        beyond_all = low * self.n < 1.0 or high * self.n > self.n - 1.0
+        if self.trials < TRIALS_MIN or supported < SUPPORT or (beyond_all and permille != 500):
+            return self._not_enough(permille, alpha, effective, supported)
         return QuantileEstimate(
             permille=permille,
             confidence=1.0 - alpha,
-            trials=count,
+            trials=self.trials,
             n=self.n,
             effective=effective,
             status=OK,
-            estimate_ns=middle,
+            estimate_ns=self.quantile(share),
             low_ns=self.quantile(low),
             high_ns=self.quantile(high),
         )
 
-    def _effective(self, limit: int, share: float) -> float:
-        below = self._indicators(limit, share)
-        within = max(variance_of_trial_means(below), share * (1.0 - share) / self.n)
-        between = (
-            float(np.var([each.mean() for each in below], ddof=1)) / len(below) if len(below) > 1 else 0.0
-        )
-        return share * (1.0 - share) / max(between, within)
+    def _supported(self, bins: Bins, permille: int) -> float:
+        """How many independent messages beyond the quantile the trials are worth.
 
-    def _indicators(self, limit: int, share: float) -> list[Floats]:
-        """For each message whether it is at most the quantile; those equal to it count in part.
-
-        The part is such that the mean over all trials is the share itself, as if equal numbers had been put
-        in order by a hair's breadth.
+        How far messages hang together is seen at the median, and where ten times as many lie beyond: there it
+        is known well. Judged at the quantile itself, the lucky samples would be those that are printed: few
+        stalls seen, a low quantile, a narrow interval, all at once.
         """
-        below = [each < limit for each in self.trials]
-        equal = [each == limit for each in self.trials]
-        share_below = sum(float(each.mean()) for each in below) / len(below)
-        share_equal = sum(float(each.mean()) for each in equal) / len(equal)
-        part = (share - share_below) / share_equal
-        return [lower + part * same for lower, same in zip(below, equal, strict=True)]
+        beyond = min(permille, 1000 - permille)
+        nearer = min(500, 10 * beyond)
+        within = [self._worth(bins, each)[1] for each in {500, nearer if permille < 500 else 1000 - nearer}]
+        return min(within) * beyond / 1000.0
 
-    def _not_enough(self, permille: int, alpha: float, effective: float) -> QuantileEstimate:
-        count, tail = len(self.trials), min(permille, 1000 - permille) / 1000.0
-        wanted = float(TRIALS_MIN)
-        if count and permille != 500:
-            wanted = max(wanted, np.ceil(count * SUPPORT / (effective * tail)))
-        each = self.n / count if count else 0.0
+    def _worth(self, bins: Bins, permille: int) -> tuple[float, float]:
+        """How many independent messages the trials are worth, for the share below one of their quantiles.
+
+        The first number takes all into account, the second only that messages of a trial hang together. Those
+        equal to the quantile count as below in part, such that the mean over the trials is the share itself:
+        as if equal numbers had been put in order by a hair's breadth.
+        """
+        if permille not in self._known:
+            share, middle = permille / 1000.0, self.quantile(permille / 1000.0)
+            counts = bins.sizes.sum(axis=1)
+            below, equal = bins.sums(self._together < middle), bins.sums(self._together == middle)
+            share_below = float((below.sum(axis=1) / counts).mean())
+            share_equal = float((equal.sum(axis=1) / counts).mean())
+            sums = below + (share - share_below) / share_equal * equal
+            means = sums.sum(axis=1) / counts
+            between = float(means.var(ddof=1)) / len(means) if len(means) > 1 else 0.0
+            single = share * (1.0 - share)
+            within = max(variance_of_trial_means(sums, bins.sizes), single / self.n)
+            self._known[permille] = single / max(between, within), single / within
+        return self._known[permille]
+
+    def _not_enough(
+        self, permille: int, alpha: float, effective: float, supported: float
+    ) -> QuantileEstimate:
+        wanted = TRIALS_MIN
+        if self.trials >= TRIALS_MIN:  # half as many again if the support is there and the limits are not
+            more = SUPPORT / supported if supported < SUPPORT else 1.5
+            wanted = max(self.trials + 1, int(np.ceil(self.trials * more)))
+        elif supported:
+            wanted = max(wanted, int(np.ceil(self.trials * SUPPORT / supported)))
+        each = self.n / self.trials if self.trials else 0.0
+        least = TRIALS_MIN if permille == 500 else 1000.0 * SUPPORT / min(permille, 1000 - permille)
         return QuantileEstimate(
             permille=permille,
             confidence=1.0 - alpha,
-            trials=count,
+            trials=self.trials,
             n=self.n,
             effective=effective,
             status=NOT_ENOUGH,
-            needed_trials=int(wanted),
-            needed_messages=int(np.ceil(max(wanted * each, SUPPORT / tail))),
+            needed_trials=wanted,
+            needed_messages=int(np.ceil(max(wanted * each, least))),
         )
 
 

@@ -82,7 +82,7 @@ def decide(trials: Sequence[Numbers], rule: Rule, limit: str | None = None) -> D
     want of time. trials_max is seen to in here.
     """
     pool = Pool(trials)
-    count = len(pool.trials)
+    count = pool.trials
     following = _next_look(count, rule)
     decision = Decision(stop=False, next_look=following)
     if following is None or count in looks_until(count, rule):
