@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lagometer.cli.common import JsonFlag, output_console, print_json
+from lagometer.cli.show_figures import FIGURES, duration, figures, new_table, print_wide
+
+__all__ = ["as_json", "command", "duration", "figures", "render"]
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,8 +21,6 @@ if TYPE_CHECKING:
     from lagometer.store.reader import Campaign
 
 Row = dict[str, Any]
-WIDEST_COLUMNS = 1000
-UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"))
 EdgeGlob = Annotated[
     str | None,
     typer.Option("--edge", metavar="GLOB", help="Which edges; end-to-end if not given, '*' for all."),
@@ -37,7 +38,9 @@ def command(
 ) -> None:
     """Print what a campaign measured: a row per cell, trial and edge; what failed and was excluded, and why.
 
-    Latency is publish to taken. `-` stands for a quantile with fewer than 10 samples beyond it.
+    Of cells with several trials p50 and p99 follow with their 95 % intervals, then the control and the long
+    trials if there are any. Latency is publish to taken. `-` stands for a quantile with fewer than 10 samples
+    beyond it.
 
     Example: lagometer show out/tiny
 
@@ -56,7 +59,9 @@ def render(directory: Path, console: Console, edge: str | None = None, cell: str
 
 
 def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None) -> Row:
-    """The same as one JSON object: `dir`, `rows`, `excluded`; `valid` and `failed` count trials."""
+    """The same as one JSON object: `dir`, `rows`, `estimates`, …; `valid` and `failed` count trials."""
+    from lagometer.cli.show_estimates import beside_rows
+
     rows = _chosen(campaign, edge, cell)
     verdicts = {(row["cell"], row["trial"]): bool(row["valid"]) for row in rows}
     return {
@@ -67,7 +72,21 @@ def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None
         "failed": len(verdicts) - sum(verdicts.values()),
         "rows": rows,
         "excluded": _excluded(campaign, cell),
+        "estimates": _estimates(campaign, edge, cell),
+        "control": beside_rows(campaign.control),
+        "long_trials": beside_rows(campaign.long_trials),
     }
+
+
+def _estimates(campaign: Campaign, edge: str | None, cell: str | None) -> list[Row]:
+    """Without samples there are no intervals; the rows are there all the same."""
+    from lagometer.cli.show_estimates import estimate_rows
+    from lagometer.store.errors import CampaignError
+
+    try:
+        return estimate_rows(campaign, edge, cell)
+    except CampaignError:
+        return []
 
 
 def _open(directory: Path) -> Campaign:
@@ -105,6 +124,8 @@ def _excluded(campaign: Campaign, cell: str | None) -> list[dict[str, str]]:
 def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | None) -> None:
     from rich.markup import escape
 
+    from lagometer.cli.show_estimates import render_beside, render_estimates
+
     rows = _chosen(campaign, edge, cell)
     state = campaign.manifest.get("state")
     console.print(f"[bold]{escape(campaign.name)}[/]" + ("" if state == "finished" else f" ({state})"))
@@ -113,6 +134,8 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
         _print_table(valid, console)
     elif not rows:
         console.print("no finished trial")
+    render_estimates(campaign, console, edge, cell)
+    render_beside(campaign, console)
     _render_warnings(valid, console)
     _render_failed(rows, console)
     excluded = _excluded(campaign, cell)
@@ -124,18 +147,8 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
 
 def _print_table(rows: list[Row], console: Console) -> None:
     """As wide as it is in a file or a pipe; in a terminal that is narrower, cell by cell."""
-    from rich.measure import Measurement
-
-    wide = _wide(rows)
-    options = console.options.update(width=WIDEST_COLUMNS)
-    needed = Measurement.get(console, options, wide).maximum
-    if console.is_terminal and needed > console.width:
+    if not print_wide(_wide(rows), console, or_not=True):
         console.print(_stacked(rows))
-        return
-    before = console.width
-    console.width = max(before, needed)
-    console.print(wide)
-    console.width = before
 
 
 def _render_failed(rows: list[Row], console: Console) -> None:
@@ -172,17 +185,10 @@ def _is_class(warning: str) -> bool:
     return warning.partition(":")[0] in WARNINGS
 
 
-def _new_table() -> Table:
-    from rich import box
-    from rich.table import Table
-
-    return Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
-
-
 def _wide(rows: list[Row]) -> Table:
     from rich.markup import escape
 
-    table = _new_table()
+    table = new_table()
     edges = len({row["edge"] for row in rows}) > 1 or rows[0]["edge"] != "end-to-end"
     trials = any(row["trial"] for row in rows)
     table.add_column("cell", overflow="fold")
@@ -203,7 +209,7 @@ def _stacked(rows: list[Row]) -> Table:
     from rich.markup import escape
 
     names = ("n", "lost", "p50", "p90", "p99", "max")
-    grid = _new_table()
+    grid = new_table()
     grid.show_header = False
     grid.add_column(overflow="fold")
     for row in rows:
@@ -214,32 +220,3 @@ def _stacked(rows: list[Row]) -> Table:
         text = "  ".join(f"[dim]{name}[/] {shown[name]}".replace(" ", "\u00a0") for name in names)
         grid.add_row(f"[bold]{escape(row['cell'] + trial + edge)}[/]\n  {text}")
     return grid
-
-
-FIGURES = ("n", "lost", "p50", "p90", "p99", "max", "blocked p50", "rate", "CPU/msg")
-
-
-def figures(row: Row) -> dict[str, str]:
-    """The figures of one row for people; `lost` sums up lost, overwritten, censored and rejected."""
-    lost = sum(row[name] or 0 for name in ("lost", "overwritten", "censored", "rejected"))
-    rate = row["rate_achieved_hz"]
-    return {
-        "n": str(row["n"]),
-        "lost": str(lost),
-        **{name: duration(row[f"latency_{name}_ns"]) for name in ("p50", "p90", "p99", "max")},
-        "blocked p50": duration(row["blocked_p50_ns"]),
-        "rate": "-" if rate is None else f"{rate:.4g} Hz" if rate < 10_000 else f"{rate / 1000:.4g} kHz",
-        "CPU/msg": duration(row["cpu_per_message_ns"]),
-    }
-
-
-def duration(value_ns: float | None) -> str:
-    """Three figures and a unit: 812 ns, 48.2 µs, 1.05 ms; `-` for null."""
-    if value_ns is None:
-        return "-"
-    for size, unit in UNITS:
-        if abs(value_ns) >= 0.9995 * size:
-            value = value_ns / size
-            digits = 2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0
-            return f"{value:.{digits}f} {unit}"
-    return f"{value_ns:.0f} ns"

@@ -45,6 +45,7 @@ class TrialStore:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self._journal = Journal(directory / form.JOURNAL)
+        self._rows_reopened: list[Mapping[str, Any]] = []
         self._cells: list[pl.DataFrame] = []
         self._done: dict[Key, Finished] = {}
         self._cells_written_s = self._cells_cost_s = 0.0
@@ -90,7 +91,7 @@ class TrialStore:
                 overhead_s=float(entry["overhead_s"]),
                 spent_s=float(entry.get("spent_s", seconds)),
             )
-        self._cells = [form.cells_of_rows(rows)] if rows else []
+        self._rows_reopened = rows
         with storing(self.directory):
             self._remove_unfinished()
 
@@ -138,6 +139,9 @@ class TrialStore:
 
     def _write_cells(self) -> None:
         began_s = time.monotonic()
+        if self._rows_reopened:
+            self._cells.insert(0, form.cells_of_rows(self._rows_reopened))
+            self._rows_reopened = []
         # The list stays as it is: a trial that can't be stored is taken off its end again.
         cells = pl.concat(self._cells, how="diagonal") if self._cells else form.empty_cells()
         form.write_cells(cells, self.directory / form.CELLS)
@@ -184,6 +188,7 @@ def journal_entry(key: Key, outcome: TrialOutcome, rows: pl.DataFrame, path: str
             }
             for name, said in done
         },
+        "evidence": outcome.evidence.as_json() if outcome.evidence is not None else None,
     }
 
 

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `lagometer show` says of whole cells: quantiles with intervals, the control, the long trials."""
+
+from __future__ import annotations
+
+import fnmatch
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from lagometer.cli.show_figures import duration, new_table, print_wide
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from lagometer.store.reader import Campaign
+
+Row = dict[str, Any]
+QUANTITIES = ("latency_p50", "latency_p99")
+
+
+def estimate_rows(campaign: Campaign, edge: str | None, cell: str | None) -> list[Row]:
+    """The rows of estimates.parquet for the cells and edges chosen; none where no cell has trials enough.
+
+    Raises CampaignError if they have to be made from samples that can't be read.
+    """
+    from lagometer.stats.campaign_estimates import campaign_estimates
+
+    if most_valid_trials(campaign) < 2:
+        return []
+    rows = [
+        row
+        for row in campaign_estimates(campaign).iter_rows(named=True)
+        if fnmatch.fnmatchcase(row["cell"], cell or "*")
+        and fnmatch.fnmatchcase(row["edge"], edge or "end-to-end")
+    ]
+    order = {str(item.get("id")): place for place, item in enumerate(campaign.manifest.get("cells", []))}
+    return sorted(rows, key=lambda row: order.get(row["cell"], len(order)))
+
+
+def most_valid_trials(campaign: Campaign) -> int:
+    """How many valid trials the cell with most of them has."""
+    valid = campaign.cells.filter("valid").group_by("cell").agg(pl.col("trial").n_unique())
+    return int(valid["trial"].max() or 0) if valid.height else 0  # type: ignore[arg-type]
+
+
+def beside_rows(campaign: Campaign | None) -> list[Row]:
+    """The trials of the control, or the long ones: cell, trial, when, verdict, and figures end to end."""
+    if campaign is None:
+        return []
+    chosen = campaign.cells.filter(pl.col("edge") == "end-to-end").sort("started", "trial")
+    names = ("cell", "trial", "started", "valid", "n", "latency_p50_ns", "latency_p99_ns")
+    return chosen.select(names).to_dicts()
+
+
+def render_estimates(campaign: Campaign, console: Console, edge: str | None, cell: str | None) -> None:
+    """Prints p50 and p99 of each cell with their intervals, or how many trials would do."""
+    from lagometer.store.errors import CampaignError
+
+    try:
+        rows = estimate_rows(campaign, edge, cell)
+    except CampaignError as error:
+        console.print(f"\nno intervals: {error}", markup=False)
+        return
+    chosen = [row for row in rows if row["quantity"] in QUANTITIES]
+    if not chosen:
+        return
+    if all(row["status"] != "ok" for row in chosen):
+        needed = max(row["needed_trials"] or 0 for row in chosen if row["quantity"] == QUANTITIES[0])
+        console.print(f"\nintervals: not enough samples ({needed} trials of each cell would do for p50)")
+        return
+    console.print("\n[bold]of all valid trials[/], with 95 % intervals")
+    print_wide(_table(chosen), console)
+
+
+def _table(rows: list[Row]) -> Any:
+    from rich.markup import escape
+
+    by_place: dict[tuple[str, str], dict[str, Row]] = {}
+    for row in rows:
+        by_place.setdefault((row["cell"], row["edge"]), {})[row["quantity"]] = row
+    edges = len({edge for _, edge in by_place}) > 1
+    adaptive = any(row["stopped"] for row in rows)
+    table = new_table()
+    table.add_column("cell", overflow="fold")
+    if edges:
+        table.add_column("edge")
+    for heading in ("trials", "n", "p50", "±", "p50 lies in", "p99", "p99 lies in"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    if adaptive:
+        table.add_column("ended by")
+    for (cell, edge), found in by_place.items():
+        median, tail = (found[quantity] for quantity in QUANTITIES)
+        figures = [str(median["trials"]), str(median["n"]), *_figures(median), *_figures(tail, plus=False)]
+        ended = [median["stopped"] or "-"] * adaptive
+        table.add_row(escape(cell), *([escape(edge)] * edges), *figures, *ended)
+    return table
+
+
+def _figures(row: Row, plus: bool = True) -> list[str]:
+    """A quantile, half of its interval's width relative to it, and the interval."""
+    if row["status"] != "ok":
+        return ["-", *(["-"] * plus), _wanting(row)]
+    low, high, estimate = row["low_ns"], row["high_ns"], row["estimate_ns"]
+    half = f"{50 * (high - low) / estimate:.2g} %" if estimate else "-"
+    return [duration(estimate), *([half] * plus), f"{duration(low)} – {duration(high)}"]
+
+
+def _wanting(row: Row) -> str:
+    trials = row["needed_trials"]
+    return f"not enough samples ({trials} trials would do)" if trials else "not enough samples"
+
+
+def render_beside(campaign: Campaign, console: Console) -> None:
+    """Prints how steady the control was over the campaign, and the long trials beside the short ones."""
+    control = [row for row in beside_rows(campaign.control) if row["valid"] and row["latency_p50_ns"]]
+    if control:
+        medians = sorted(row["latency_p50_ns"] for row in control)
+        first, last = control[0]["latency_p50_ns"], control[-1]["latency_p50_ns"]
+        spread = f"{duration(medians[0])} to {duration(medians[-1])} over {len(control)} blocks"
+        ends = f"{duration(first)} in the first and {duration(last)} in the last"
+        console.print(f"\n[bold]control[/] {control[0]['cell']}: p50 {spread}, {ends}", soft_wrap=True)
+    long = [row for row in beside_rows(campaign.long_trials) if row["valid"] and row["latency_p50_ns"]]
+    if long:
+        console.print("\n[bold]long trials[/], beside the median of the short ones' p50")
+    for row in long:
+        short = campaign.cells.filter(
+            (pl.col("cell") == row["cell"]) & (pl.col("edge") == "end-to-end") & pl.col("valid")
+        )["latency_p50_ns"].median()
+        both = f"{duration(row['latency_p50_ns'])} against {duration(float(str(short))) if short else '-'}"
+        more = f" ({row['latency_p50_ns'] / float(str(short)) - 1:+.1%})" if short else ""
+        console.print(f"  {row['cell']}: {both}{more}", soft_wrap=True, markup=False)

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures and tables for people's eyes: three digits and a unit, columns as wide as they need to be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+Row = dict[str, Any]
+WIDEST_COLUMNS = 1000
+UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"))
+
+
+def new_table() -> Table:
+    """An empty table in our style."""
+    from rich import box
+    from rich.table import Table
+
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+
+
+def print_wide(table: Table, console: Console, or_not: bool = False) -> bool:
+    """Prints a table unfolded in a file or a pipe; says whether it did.
+
+    In a terminal that is narrower it is folded, or not printed at all with `or_not`.
+    """
+    from rich.measure import Measurement
+
+    options = console.options.update(width=WIDEST_COLUMNS)
+    needed = Measurement.get(console, options, table).maximum
+    if console.is_terminal and needed > console.width:
+        if not or_not:
+            console.print(table)
+        return not or_not
+    before = console.width
+    console.width = max(before, needed)
+    console.print(table)
+    console.width = before
+    return True
+
+
+FIGURES = ("n", "lost", "p50", "p90", "p99", "max", "blocked p50", "rate", "CPU/msg")
+
+
+def figures(row: Row) -> dict[str, str]:
+    """The figures of one row for people; `lost` sums up lost, overwritten, censored and rejected."""
+    lost = sum(row[name] or 0 for name in ("lost", "overwritten", "censored", "rejected"))
+    rate = row["rate_achieved_hz"]
+    return {
+        "n": str(row["n"]),
+        "lost": str(lost),
+        **{name: duration(row[f"latency_{name}_ns"]) for name in ("p50", "p90", "p99", "max")},
+        "blocked p50": duration(row["blocked_p50_ns"]),
+        "rate": "-" if rate is None else f"{rate:.4g} Hz" if rate < 10_000 else f"{rate / 1000:.4g} kHz",
+        "CPU/msg": duration(row["cpu_per_message_ns"]),
+    }
+
+
+def duration(value_ns: float | None) -> str:
+    """Three figures and a unit: 812 ns, 48.2 µs, 1.05 ms; `-` for null."""
+    if value_ns is None:
+        return "-"
+    for size, unit in UNITS:
+        if abs(value_ns) >= 0.9995 * size:
+            value = value_ns / size
+            digits = 2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0
+            return f"{value:.{digits}f} {unit}"
+    return f"{value_ns:.0f} ns"
