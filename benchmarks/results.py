@@ -56,21 +56,28 @@ def machine() -> dict[str, Any]:
     }
 
 
-def commit() -> str | None:
-    """Returns the commit that was measured; None outside a checkout."""
-    found = subprocess.run(
-        ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=12"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return found.stdout.strip() or None
+def commit(root: Path = ROOT) -> str | None:
+    """Returns the checkout's commit, with `-dirty` if a file differs from it or is new; None elsewhere."""
+    git = ["git", "-C", str(root)]
+    head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
+    if head.returncode != 0:
+        return None
+    changes = subprocess.run([*git, "status", "--porcelain"], capture_output=True, text=True, check=False)
+    return head.stdout.strip() + ("-dirty" if changes.stdout or changes.returncode != 0 else "")
+
+
+# What is measured is the tree as it was when the benchmark began, whatever is committed while it runs.
+COMMIT_MEASURED = commit()
 
 
 def write_result(name: str, passed: bool, rows: Sequence[Mapping[str, Any]], **more: Any) -> Path:
-    """Writes `out/bench/NAME.json` as `{pass, rows, machine, commit}` and what else a benchmark keeps."""
+    """Writes `out/bench/NAME.json` as `{pass, rows, machine, commit}` and what else a benchmark keeps.
+
+    `commit` is that of the benchmark's start.
+    """
     path = ROOT / "out" / "bench" / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    document = {"pass": passed, "rows": list(rows), "machine": machine(), "commit": commit(), **more}
+    measured = {"pass": passed, "rows": list(rows), "machine": machine(), "commit": COMMIT_MEASURED}
+    document = {**measured, **more}
     path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     return path

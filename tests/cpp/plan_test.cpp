@@ -4,6 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cctype>
+#include <ostream>
+#include <string>
+
 #include "trial.hpp"
 
 namespace lagometer::engine {
@@ -59,6 +64,17 @@ struct Damage {
   const char* path;     // what the message must begin with
   const char* words;    // and hold
 };
+
+/// What a failing test prints of its case, instead of the bytes of four pointers.
+void PrintTo(const Damage& damage, std::ostream* stream) { *stream << damage.pointer << " = " << damage.value; }
+
+/// The case's name: its place in the list, and the pointer in the characters that a name may have.
+std::string damage_name(const testing::TestParamInfo<Damage>& information) {
+  std::string name = std::to_string(information.index) + "_" + (information.param.pointer + 1);
+  std::replace_if(
+      name.begin(), name.end(), [](unsigned char letter) { return std::isalnum(letter) == 0; }, '_');
+  return name;
+}
 
 class Damaged : public testing::TestWithParam<Damage> {};
 
@@ -121,7 +137,8 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"/nodes/1/rules/0/period_ns", "5000", "nodes[1].rules[0].period_ns", "not a key"},
         Damage{"/nodes/3/rules/0/writers", "[]", "nodes[3].rules[0].writers", "closed loop sends"},
         Damage{"/nodes/3/rules/0/timeout_ns", "0", "nodes[3].rules[0].timeout_ns", "outside"},
-        Damage{"/nodes/3/rules/0/messages_max", "-1", "nodes[3].rules[0].messages_max", "outside"}));
+        Damage{"/nodes/3/rules/0/messages_max", "-1", "nodes[3].rules[0].messages_max", "outside"}),
+    damage_name);
 
 TEST(Plan, NamesEveryKeyThatIsMissing) {
   const json whole = valid_plan();

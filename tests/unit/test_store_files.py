@@ -13,6 +13,7 @@ import duckdb
 import pandas as pd
 import polars as pl
 import pytest
+from needs import require
 
 from lagometer.stats.edges import samples
 from lagometer.stats.estimate import summarise
@@ -170,11 +171,9 @@ def test_a_full_disk_leaves_the_old_cells(tmp_path: Path) -> None:
     mounted = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)], capture_output=True
     )
-    if mounted.returncode:
-        message = "skipped: the right to mount"
-        if "mount" in os.environ.get("LAGOMETER_REQUIRE", "").split(","):
-            pytest.fail(message)
-        pytest.skip(message)
+    require(
+        "mount", mounted.returncode == 0, f"the right to mount a tmpfs ({mounted.stderr.decode().strip()})"
+    )
     try:
         form.write_cells(form.empty_cells(), disk / form.CELLS)
         with pytest.raises(OSError, match="bytes were to be written") as refused:

@@ -5,16 +5,17 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import re
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+from needs import require
 
 from lagometer.report import page
 
@@ -29,15 +30,6 @@ COMPARED = (
     "response_p99_ns",
 )
 UNITS_NS = {"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9}
-
-
-def need(available: bool, what: str) -> None:
-    """Skips where something is absent, and fails where LAGOMETER_REQUIRE says that it must be there."""
-    if available:
-        return
-    if "chromium" in os.environ.get("LAGOMETER_REQUIRE", "").split(","):
-        pytest.fail(f"LAGOMETER_REQUIRE names chromium, but there is no {what}")
-    pytest.skip(f"skipped: {what}")
 
 
 def node() -> Path | None:
@@ -65,8 +57,9 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def seen(campaign: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     runtime = node()
     browser = shutil.which("chromium") or shutil.which("chromium-browser")
-    need(browser is not None, "chromium")
-    need(runtime is not None, "node")
+    need = partial(require, "chromium")
+    need(browser is not None, "the browser chromium")
+    need(runtime is not None, "the program node")
     need((ROOT / "web" / "node_modules" / "playwright-core").is_dir(), "web/node_modules (npm ci in web/)")
     need(page.BUNDLE.is_file(), "the page's bundle (npm run build in web/)")
     report = page.write_report(campaign)
