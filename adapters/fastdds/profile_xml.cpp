@@ -93,10 +93,11 @@ std::string partitions(const Qos& qos) {
   return names == nullptr ? "" : element("partition", element("names", element("name", *names)));
 }
 
-std::string endpoint(const std::string& kind, const std::string& topic, const std::string& policies) {
+std::string endpoint(const std::string& kind, const std::string& topic, const std::string& policies,
+                     const std::string& times = {}) {
   const std::string qos = policies.empty() ? "" : "    " + element("qos", policies) + "\n";
   return document("  <" + kind + " profile_name=\"lagometer_" + kind + "\" is_default_profile=\"true\">\n" + topic +
-                  qos + "  </" + kind + ">\n");
+                  qos + times + "  </" + kind + ">\n");
 }
 
 }  // namespace
@@ -127,7 +128,12 @@ std::string writer_profile(const dds::DataWriterQos& qos) {
   if (qos.publish_mode().kind != vendor.publish_mode().kind) {
     policies += element("publishMode", element("kind", "ASYNCHRONOUS"));
   }
-  return endpoint("data_writer", history(qos, vendor), policies + partitions(qos));
+  std::string times;
+  const auto& heartbeat = qos.reliable_writer_qos().times.heartbeatPeriod;
+  if (heartbeat != vendor.reliable_writer_qos().times.heartbeatPeriod) {
+    times = "    " + element("times", element("heartbeatPeriod", time(heartbeat))) + "\n";
+  }
+  return endpoint("data_writer", history(qos, vendor), policies + partitions(qos), times);
 }
 
 std::string reader_profile(const dds::DataReaderQos& qos) {

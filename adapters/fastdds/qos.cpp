@@ -8,6 +8,7 @@ namespace lagometer::fastdds {
 namespace {
 
 constexpr int64_t kNanosecondsPerSecond = 1'000'000'000;
+constexpr int64_t kNanosecondsPerMillisecond = 1'000'000;
 constexpr uint64_t kKnownPolicies = LAGOMETER_QOS_RELIABILITY | LAGOMETER_QOS_HISTORY | LAGOMETER_QOS_DURABILITY |
                                     LAGOMETER_QOS_DEADLINE | LAGOMETER_QOS_LIFESPAN | LAGOMETER_QOS_PARTITION;
 
@@ -91,6 +92,10 @@ dds::DataWriterQos writer_qos(const lagometer_qos* wanted, const Settings& setti
   dds::DataWriterQos qos;
   if (wanted != nullptr) apply_policies(*wanted, qos);
   apply_data_sharing(settings, type, qos);
+  if (settings.heartbeat_period_ms != 0) {
+    qos.reliable_writer_qos().times.heartbeatPeriod =
+        duration(settings.heartbeat_period_ms * kNanosecondsPerMillisecond, "heartbeat period");
+  }
   qos.publish_mode().kind = settings.synchronous ? dds::SYNCHRONOUS_PUBLISH_MODE : dds::ASYNCHRONOUS_PUBLISH_MODE;
   return qos;
 }

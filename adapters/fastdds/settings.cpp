@@ -74,10 +74,12 @@ void apply_options(const json& options, Settings& settings) {
       settings.max_message_bytes = number(value, key);
     } else if (key == "shm_segment_bytes") {
       settings.shm_segment_bytes = number(value, key);
+    } else if (key == "heartbeat_period_ms") {
+      settings.heartbeat_period_ms = number(value, key);
     } else {
       throw Error(LAGOMETER_INVALID, "fastdds: unknown option \"" + key +
-                                         "\": use transport, publish_mode, socket_buffer_bytes, max_message_size or "
-                                         "shm_segment_bytes");
+                                         "\": use transport, publish_mode, socket_buffer_bytes, max_message_size, "
+                                         "shm_segment_bytes or heartbeat_period_ms");
     }
   }
 }

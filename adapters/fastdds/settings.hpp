@@ -22,6 +22,7 @@ struct Settings {
   uint32_t socket_buffer_bytes = 0;
   uint32_t max_message_bytes = 0;
   uint32_t shm_segment_bytes = 0;
+  uint32_t heartbeat_period_ms = 0;
   bool loopback_only = false;  // the machine has more than a loopback with multicast: stay on 127.0.0.1 by hand
   uint32_t peers = 0;          // participants to look for on 127.0.0.1, if loopback_only
 
