@@ -75,6 +75,16 @@ lagometer_status guarded(Function&& function) noexcept {
   }
 }
 
+/// For an adapter that has nothing to set: refuses every option, and profiles other than the two.
+inline void refuse_settings(std::string_view adapter, const lagometer_context_config& config) {
+  const std::string options(view(config.options));
+  const std::string profile(view(config.profile));
+  if (!options.empty() && options != "{}")
+    throw Error(LAGOMETER_INVALID, std::string(adapter) + " has no options: leave out " + options);
+  if (!profile.empty() && profile != "default" && profile != "matched")
+    throw Error(LAGOMETER_INVALID, std::string(adapter) + " has no profile '" + profile + "'; valid: default, matched");
+}
+
 /// Base for objects that have nothing to start, to count or to tell; what an adapter knows better it defines itself.
 struct Plain {
   void enable() {}

@@ -22,7 +22,7 @@ struct Message {
 };
 
 struct Context : Plain {
-  explicit Context(const lagometer_context_config& config) : domain(config.domain) {}
+  explicit Context(const lagometer_context_config& config) : domain(config.domain) { refuse_settings("null", config); }
   uint32_t domain;
 };
 using Node = PlainNode<Context>;

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a study may set of an adapter: refused where it is not known, shown where it is in force."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from campaign_support import lagometer, write_study
+from needs import FLOORS, MIDDLEWARE, adapter_library, need
+from plan_parts import MILLISECOND_NS, Mapping, pipeline, plan
+from worker_support import Said, run_private
+
+DIRECTORY = "/dev/shm/lagometer"
+
+
+def carried_out(build: Path, adapter: str, options: Mapping) -> Said:
+    """One worker with a source, a relay and a sink of its own, and these options."""
+    need("netns")
+    need(adapter)
+    given = plan(adapter_library(adapter, build), DIRECTORY, pipeline("waitset"), measure_ns=MILLISECOND_NS)
+    given["adapters"][0]["options"] = options
+    return run_private(build, [given])[0]
+
+
+@pytest.mark.parametrize("adapter", (*FLOORS, *MIDDLEWARE))
+def test_an_unknown_option_is_refused(build: Path, adapter: str) -> None:
+    said = carried_out(build, adapter, {"no_such_option": 1})
+    failed = said.event("failed")
+    assert failed["reason"] == "adapter-failed"
+    assert "no_such_option" in failed["message"]
+
+
+@pytest.mark.parametrize("adapter", (*FLOORS, *MIDDLEWARE))
+def test_every_option_that_the_sidecar_names_is_taken(build: Path, adapter: str) -> None:
+    need(adapter)
+    sidecar = json.loads((adapter_library(adapter, build).parent / "adapter.json").read_text())
+    unset = {"socket_buffer_bytes": 1_048_576, "keep_all_messages": 64}
+    options = {
+        name: told["default"] if told["default"] is not None else unset[name]
+        for name, told in sidecar["options"].items()
+    }
+    assert "failed" not in (said := carried_out(build, adapter, options)).names, said.events[-1]
+    assert said.code == 0
+
+
+def test_the_heartbeat_period_of_fast_dds_is_shown_ready_to_paste(build: Path) -> None:
+    ready = carried_out(build, "fastdds", {"heartbeat_period_ms": 1_500}).event("ready")
+    text = json.dumps(ready["settings"])
+    assert '"heartbeat_period_ns": {"default": 3000000000, "value": 1500000000}' in json.dumps(
+        ready["settings"], sort_keys=True
+    )
+    assert (
+        "<times><heartbeatPeriod><sec>1</sec><nanosec>500000000</nanosec></heartbeatPeriod></times>" in text
+    )
+
+
+def test_an_early_heartbeat_saves_the_sample_that_fills_the_history(build: Path, tmp_path: Path) -> None:
+    """Fast DDS to Cyclone DDS, in fragments: with the vendor's period a third of such trials lose one."""
+    need("netns")
+    for name in MIDDLEWARE:
+        need(name)
+    matrix = {
+        "adapter": ["fastdds+cyclonedds"],
+        "workload": ["pingpong"],
+        "payload": ["64KB"],
+        "profile": ["matched"],
+        "reliability": ["reliable"],
+        "dispatch": ["listener"],
+    }
+    study = write_study(
+        tmp_path,
+        matrix=matrix,
+        options={"fastdds": {"heartbeat_period_ms": 2}},
+        trials=10,
+        duration="100ms",
+        warmup="100ms",
+    )
+    programs = {
+        "LAGOMETER_WORKER": str(build / "engine" / "lagometer-worker"),
+        "LAGOMETER_SUPERVISOR": str(build / "engine" / "lagometer-supervisor"),
+        "LAGOMETER_ADAPTER_PATH": str(build / "adapters"),
+    }
+    out = tmp_path / "out"
+    run = ("run", str(study), "--out", str(out), "--json", "--no-report")
+    _, output, errors = lagometer(tmp_path, *run, seconds=300, environment=programs)
+    assert json.loads(output)["valid"] == 10, (output, errors)
+    rows = pl.read_parquet(out / "cells.parquet")
+    assert (rows["n"] > 0).all()
+    assert (rows["resent"].fill_null(0) == 0).all()
