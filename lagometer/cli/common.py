@@ -8,6 +8,7 @@ import errno
 import json
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,6 +17,8 @@ from lagometer.standard_streams import abandon
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+DEFAULT_FOLDER = Path("out")  # a campaign goes to the folder of its study's name in it
 
 JsonFlag = Annotated[
     bool, typer.Option("--json", help="Print one JSON object on stdout; progress goes to stderr.")

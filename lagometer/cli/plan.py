@@ -9,11 +9,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lagometer.cli.common import JsonFlag, SelectGlobs, SkipGlobs, output_console, print_json
+from lagometer.cli.common import (
+    DEFAULT_FOLDER,
+    JsonFlag,
+    SelectGlobs,
+    SkipGlobs,
+    output_console,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from lagometer.run.prediction import Prediction
     from lagometer.study import Adapter, Cell, Excluded, Expansion, Study
 
 
@@ -27,16 +35,27 @@ def command(
             "--worker", metavar="CELL N", help="Print the plan of worker N of this cell, to run it by hand."
         ),
     ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help="Where the campaign is to go; an earlier one there tells how long trials take. [out/<name>]",
+        ),
+    ] = None,
     json: JsonFlag = False,
 ) -> None:
     """Print the cells of a study, what is excluded and why, and the predicted time.
+
+    The time rests on an earlier campaign in the folder, if there is one: what its trials took beyond their
+    phases, and for a study with `precision` how far they spread.
 
     Example: lagometer plan studies/tiny.yaml --select '*/64B/*'
 
     Example: lagometer plan STUDY --worker CELL 0 | lagometer-worker
     """
+    from lagometer.run.prediction import predict
     from lagometer.study import discover_adapters, expand, load_study
-    from lagometer.study.matrix import predicted_ns
     from lagometer.study.matrix import select as selected
 
     loaded = load_study(study)
@@ -46,21 +65,26 @@ def command(
         _print_worker(loaded, expansion, worker, adapters)
         return
     cells = selected(expansion.cells, select or [], skip or [])
-    predicted_s = predicted_ns(loaded, cells) / 1e9
+    prediction = predict(loaded, cells, adapters, out if out is not None else DEFAULT_FOLDER / loaded.name)
     if json:
-        _print_json(loaded, cells, expansion.excluded, predicted_s)
+        _print_json(loaded, cells, expansion.excluded, prediction)
     else:
-        _print_table(loaded, cells, expansion.excluded, predicted_s)
+        _print_table(loaded, cells, expansion.excluded, prediction)
 
 
 def _print_json(
-    study: Study, cells: tuple[Cell, ...], excluded: tuple[Excluded, ...], predicted_s: float
+    study: Study, cells: tuple[Cell, ...], excluded: tuple[Excluded, ...], prediction: Prediction
 ) -> None:
     print_json(
         {
             "study": study.name,
-            "trials": study.trials,
-            "predicted_s": round(predicted_s, 3),
+            "trials": study.fewest_trials(),
+            "trials_max": study.most_trials(),
+            "predicted_s": round(prediction.seconds, 3),
+            "predicted_min_s": round(prediction.least_s, 3),
+            "predicted_max_s": round(prediction.most_s, 3),
+            "predicted_trials": prediction.trials,
+            "predicted_from": str(prediction.earlier) if prediction.earlier is not None else None,
             "cells": [
                 {
                     "cell": cell.id,
@@ -75,15 +99,14 @@ def _print_json(
 
 
 def _print_table(
-    study: Study, cells: tuple[Cell, ...], excluded: tuple[Excluded, ...], predicted_s: float
+    study: Study, cells: tuple[Cell, ...], excluded: tuple[Excluded, ...], prediction: Prediction
 ) -> None:
     from rich.markup import escape
 
     console = output_console()
-    trials = f"{study.trials} trial{'s' if study.trials > 1 else ''} each"
-    console.print(
-        f"[bold]{escape(study.name)}[/]: {len(cells)} cells, {trials}, about {_minutes(predicted_s)}"
-    )
+    console.print(f"[bold]{escape(study.name)}[/]: {len(cells)} cells, {_how_long(study, prediction)}")
+    if prediction.earlier is not None:
+        console.print(f"  as trials took in {escape(str(prediction.earlier))}", style="dim", soft_wrap=True)
     for cell in cells:
         console.print(f"  {escape(cell.id)}", style="green", soft_wrap=True)
     if not excluded:
@@ -96,6 +119,17 @@ def _print_table(
         console.print(f"  {escape(reason)}", style="yellow", soft_wrap=True)
         for name in names:
             console.print(f"    {escape(name)}", style="dim", soft_wrap=True)
+
+
+def _how_long(study: Study, prediction: Prediction) -> str:
+    least, most = study.fewest_trials(), study.most_trials()
+    if study.precision is None:
+        return f"{least} trial{'s' if least > 1 else ''} each, about {_minutes(prediction.seconds)}"
+    bounds = f"{_minutes(prediction.least_s)} to {_minutes(prediction.most_s)}"
+    if prediction.earlier is None:
+        return f"{least} to {most} trials each, {bounds}"
+    about = f"about {prediction.trials} trials, about {_minutes(prediction.seconds)}"
+    return f"{least} to {most} trials each, {about} ({bounds})"
 
 
 def _print_worker(

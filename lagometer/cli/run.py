@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lagometer.cli.common import (
+    DEFAULT_FOLDER,
     JsonFlag,
     SelectGlobs,
     SkipGlobs,
@@ -22,8 +23,6 @@ from lagometer.errors import BadInput, Interrupted, TrialsFailed
 
 if TYPE_CHECKING:
     from lagometer.run.campaign import Assignment, Tally
-
-DEFAULT_FOLDER = Path("out")
 
 
 def command(

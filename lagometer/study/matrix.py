@@ -67,11 +67,6 @@ def select(cells: Iterable[Cell], select_globs: Sequence[str], skip_globs: Seque
     )
 
 
-def predicted_ns(study: Study, cells: Sequence[Cell]) -> int:
-    """How long a campaign of these cells will take, about."""
-    return len(cells) * study.trials * (study.trial_ns() + TRIAL_OVERHEAD_NS)
-
-
 def resolved_options(study: Study, adapters: Mapping[str, Adapter]) -> dict[str, dict[str, OptionValue]]:
     """The study's options by adapter, checked against what each adapter declares. Raises BadInput."""
     problems: list[Problem] = []

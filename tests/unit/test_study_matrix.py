@@ -14,7 +14,7 @@ from study_adapters import write_adapters
 from lagometer.errors import BadInput, SetupMissing
 from lagometer.study import Adapter, Expansion, Study, expand, load_study, select, study_from_mapping
 from lagometer.study.factors import FACTORS
-from lagometer.study.matrix import predicted_ns, resolved_options
+from lagometer.study.matrix import resolved_options
 
 # A shared machine may be slow; that is no failure.
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -192,12 +192,6 @@ def test_options_are_checked_against_the_sidecar(adapters: dict[str, Adapter]) -
     ):
         with pytest.raises(BadInput, match=said):
             expand(study({}, options=options), adapters)
-
-
-def test_the_predicted_time_counts_trials(adapters: dict[str, Adapter]) -> None:
-    plan = study({"payload": [64, 128]}, trials=3)
-    cells = expand(plan, adapters, CPUS).cells
-    assert predicted_ns(plan, cells) > 2 * 3 * plan.trial_ns()
 
 
 WORDS = {

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Does an adaptive cell come to the figure of a run of 60 s, in at most a fifteenth of its time?
+
+For each of the named cells the adaptive run, a run of 60 s and a second run of 60 s follow one another (or
+the other way round, by the seed). The error is adaptive p50 over that of the run beside it, less one; the
+noise floor is the same of the two long runs. A cell agrees if its error is at most the larger of 5 % and the
+floor. It passes if at least 90 % of the cells agree, each in at most a fifteenth of the long run's time: both
+from the first process to the samples on the disk. The adaptive runs have no control cell, since a campaign
+shares one among all its cells.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import random
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from results import write_result
+
+from lagometer.run.campaign import Assignment, CampaignRun
+from lagometer.store.reader import Campaign, open_campaign
+from lagometer.study import discover_adapters, expand, study_from_mapping
+
+ADAPTERS = ("shm", "udp", "cyclonedds", "fastdds")
+PAYLOADS = ("64B", "16KB", "64KB")
+RATES = ("100Hz", "500Hz")
+# Pinned: where threads may wander, a median mixes the ways in which they happened to lie.
+FACTORS = {"workload": "pipeline-2", "placement": "process-per-node", "cpus": "spread"}
+CELLS = [
+    {"adapter": adapter, **FACTORS, "payload": payload, "rate": rate}
+    for adapter, payload, rate in itertools.product(ADAPTERS, PAYLOADS, RATES)
+]
+LONG_S, SMOKE_LONG_S = 60, 3
+TIME_SHARE = 15
+CELL_TIME_MIN_S = 4.0
+ERROR_MAX = 0.05
+SHARE_MIN = 0.9
+ATTEMPTS = 2
+ADAPTIVE = {
+    "duration": "250ms",
+    "warmup": "50ms",
+    "drain": "10ms",
+    "precision": "5%",
+    "control": "none",
+}
+
+
+def run(cell: Mapping[str, Any], **keys: Any) -> Campaign:
+    """Carries out one cell as a campaign; what it stored stays readable until `close` of its folder."""
+    study = study_from_mapping({"name": "adaptive", "matrix": dict(cell), **keys}, "adaptive benchmark")
+    adapters = discover_adapters()
+    expansion = expand(study, adapters)
+    if not expansion.cells:
+        raise RuntimeError(f"can't be measured here: {expansion.excluded[0].reason}")
+    with tempfile.TemporaryDirectory(prefix="lagometer-adaptive-") as folder:
+        out = Path(folder) / "out"
+        CampaignRun(Assignment(study, expansion.cells, expansion.excluded, adapters, out)).carry_out()
+        campaign = open_campaign(out)
+        estimates = pl.read_parquet(out / "estimates.parquet")
+    campaign.manifest["estimates"] = estimates
+    return campaign
+
+
+def long_run(cell: Mapping[str, Any], seconds: int) -> tuple[float, float]:
+    """p50 in ns of one long trial, and all that it took in s. A trial that fails is made again once."""
+    for _ in range(ATTEMPTS):
+        campaign = run(cell, duration=f"{seconds}s", warmup="300ms", drain="100ms")
+        row = campaign.cells.filter(pl.col("edge") == "end-to-end").row(0, named=True)
+        if row["valid"]:
+            return float(row["latency_p50_ns"]), float(campaign.journal[0]["spent_s"])
+    raise RuntimeError(f"the long run is not valid: {row['reasons']}")
+
+
+def adaptive_run(cell: Mapping[str, Any], cell_time_s: float) -> dict[str, Any]:
+    """What the adaptive run came to."""
+    campaign = run(cell, **ADAPTIVE, cell_time=f"{round(cell_time_s * 1000)}ms")
+    chosen = (pl.col("edge") == "end-to-end") & (pl.col("quantity") == "latency_p50")
+    row = campaign.manifest["estimates"].filter(chosen).row(0, named=True)
+    return {
+        "p50_ns": row["estimate_ns"],
+        "low_ns": row["low_ns"],
+        "high_ns": row["high_ns"],
+        "status": row["status"],
+        "stopped": row["stopped"],
+        "trials": len(campaign.journal),
+        "trials_valid": row["trials"],
+        "seconds": sum(float(entry["spent_s"]) for entry in campaign.journal),
+    }
+
+
+def measure(cell: Mapping[str, Any], seconds: int, forward: bool) -> dict[str, Any]:
+    """The three runs of one cell, adjacent; `forward`: the adaptive one first, else last."""
+    cell_time_s = max(CELL_TIME_MIN_S, seconds / TIME_SHARE)
+    adaptive: dict[str, Any] = {}
+    longs: list[tuple[float, float]] = []
+    if forward:
+        adaptive = adaptive_run(cell, cell_time_s)
+    longs = [long_run(cell, seconds) for _ in range(2)]
+    if not forward:
+        adaptive = adaptive_run(cell, cell_time_s)
+        longs.reverse()
+    (beside_ns, beside_s), (second_ns, _) = longs
+    error = adaptive["p50_ns"] / beside_ns - 1 if adaptive["p50_ns"] else None
+    floor = second_ns / beside_ns - 1
+    return {
+        **adaptive,
+        "long_ns": beside_ns,
+        "second_ns": second_ns,
+        "error": error,
+        "floor": floor,
+        "agrees": error is not None and abs(error) <= max(ERROR_MAX, abs(floor)),
+        "covers": error is not None and adaptive["low_ns"] <= beside_ns <= adaptive["high_ns"],
+        "time_share": adaptive["seconds"] / beside_s,
+    }
+
+
+def attempt(cell: Mapping[str, Any], seconds: int, forward: bool) -> dict[str, Any]:
+    """A row for the table; a cell that can't be measured does not agree."""
+    name = "/".join(str(cell[key]) for key in ("adapter", "payload", "rate"))
+    try:
+        return {"cell": name, **measure(cell, seconds, forward), "problem": None}
+    except RuntimeError as error:
+        return {"cell": name, "agrees": False, "time_share": None, "problem": str(error)}
+
+
+def print_row(row: Mapping[str, Any]) -> None:
+    """One line of the table."""
+    if row["problem"]:
+        print(f"{row['cell']:<24} {row['problem']}", flush=True)
+        return
+    p50 = f"{row['p50_ns'] / 1000:9.2f}" if row["p50_ns"] else f"{'-':>9}"
+    error = f"{row['error']:+8.1%}" if row["error"] is not None else f"{'-':>8}"
+    print(
+        f"{row['cell']:<24} {p50} {row['long_ns'] / 1000:9.2f} {row['second_ns'] / 1000:9.2f} {error} "
+        f"{row['floor']:+8.1%} {row['trials']:>6} {row['stopped'] or '-':<9} {1 / row['time_share']:6.1f} "
+        f"{'yes' if row['agrees'] else 'NO'}",
+        flush=True,
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measures, prints, writes out/bench/adaptive.json."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--smoke", action="store_true", help="two cells, runs of 3 s; passes if it works")
+    parser.add_argument("--cells", type=int, default=len(CELLS), help="so many cells, drawn by the seed")
+    parser.add_argument("--long", type=int, default=LONG_S, metavar="SECONDS", help="of the long runs")
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args(arguments)
+    generator = random.Random(given.seed)
+    seconds, count = (SMOKE_LONG_S, 2) if given.smoke else (given.long, given.cells)
+    cells = generator.sample(CELLS, count)
+    # Shorter runs leave no time for six trials in a fifteenth of theirs: then the time is not judged.
+    whole = seconds >= LONG_S
+    print(
+        f"{'cell':<24} {'adaptive':>9} {'long, µs':>9} {'second':>9} {'error':>8} {'floor':>8} trials",
+        "ended by   faster agrees",
+        flush=True,
+    )
+    rows = []
+    for cell in cells:
+        rows.append(attempt(cell, seconds, generator.random() < 0.5))
+        print_row(rows[-1])
+    agreeing = sum(row["agrees"] for row in rows) / len(rows)
+    shares = [row["time_share"] for row in rows if row["time_share"] is not None]
+    in_time = not whole or (len(shares) == len(rows) and max(shares) <= 1 / TIME_SHARE)
+    reached = agreeing >= SHARE_MIN and in_time
+    passed = reached or (given.smoke and all(row["problem"] is None for row in rows))
+    print(
+        f"{agreeing:.0%} of {len(rows)} cells agree (at least {SHARE_MIN:.0%}); "
+        f"slowest: 1/{1 / max(shares):.1f} of the time"
+        if shares
+        else "nothing could be measured"
+    )
+    path = write_result("adaptive", passed, rows, smoke=given.smoke, seed=given.seed, long_s=seconds)
+    print(f"{'pass' if passed else 'FAIL'}: {path}")
+    return 0 if passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long a campaign will take: from its study, and from what earlier trials took and how they spread."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import polars as pl
+
+from lagometer.run.order import control_cell, long_trial_cells
+from lagometer.stats.sequential import trials_for
+from lagometer.stats.stopping import Bounds
+from lagometer.store import format as form
+from lagometer.store.errors import CampaignError
+from lagometer.store.reader import Campaign, open_campaign
+from lagometer.study import Adapter, Cell, Study
+from lagometer.study.matrix import TRIAL_OVERHEAD_NS
+
+NS_PER_S = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Time in all, control and long trials included, and how many trials of the study's cells that is.
+
+    least_s, most_s: the bounds, equal where the number of trials is fixed; earlier: the campaign whose trials
+    tell overhead and spread; None where usual values stand in, and an adaptive study's trials are a guess.
+    """
+
+    seconds: float
+    least_s: float
+    most_s: float
+    trials: int
+    earlier: Path | None = None
+
+
+@dataclass(frozen=True)
+class Experience:
+    """What earlier trials took beyond their phases, in s, and how the p50 of a cell's trials spread."""
+
+    overhead_s: Mapping[str, float]  # by adapter
+    relative_sd: Mapping[str, float]  # by cell
+
+    def overhead_of(self, cell: Cell) -> float:
+        """Of a trial of this cell; that of other adapters, or a usual one, where it was never carried out."""
+        usual_s = TRIAL_OVERHEAD_NS / NS_PER_S
+        all_s = statistics.median(self.overhead_s.values()) if self.overhead_s else usual_s
+        return self.overhead_s.get(cell.factors.adapter, all_s)
+
+    def spread_of(self, cell: Cell) -> float | None:
+        """Standard deviation over mean, for a new cell the median of the others'; None if none is known."""
+        if not self.relative_sd:
+            return None
+        return self.relative_sd.get(cell.id, statistics.median(self.relative_sd.values()))
+
+
+def predict(
+    study: Study, cells: Sequence[Cell], adapters: Mapping[str, Adapter], directory: Path
+) -> Prediction:
+    """Predicts the time of a campaign of these cells; `directory`: where an earlier one may lie."""
+    earlier = _earlier(directory)
+    experience = experience_of(earlier) if earlier is not None else Experience({}, {})
+    expected = least = most = 0.0
+    counts: list[int] = []
+    for cell in cells:
+        each_s = study.trial_ns() / NS_PER_S + experience.overhead_of(cell)
+        fewest, count, highest = trials_of(study, each_s, experience.spread_of(cell))
+        least, expected, most = (
+            total + number * each_s
+            for total, number in zip((least, expected, most), (fewest, count, highest), strict=True)
+        )
+        counts.append(count)
+    blocks = (study.fewest_trials(), max(counts, default=0), study.most_trials())
+    beside = [_beside_s(study, cells, adapters, number, experience) for number in blocks]
+    return Prediction(
+        seconds=expected + beside[1],
+        least_s=least + beside[0],
+        most_s=most + beside[2],
+        trials=sum(counts),
+        earlier=directory if earlier is not None and experience.overhead_s else None,
+    )
+
+
+def trials_of(study: Study, each_s: float, relative_sd: float | None) -> tuple[int, int, int]:
+    """The fewest, the expected and the highest number of trials of a cell, each of which takes `each_s`."""
+    bounds = Bounds.of_study(study.as_json())
+    if bounds is None:
+        return study.trials, study.trials, study.trials
+    fewest, highest = study.fewest_trials(), bounds.trials_max
+    if bounds.cell_time_s is not None:
+        highest = min(highest, max(1, int(bounds.cell_time_s / each_s)))
+    wanted = fewest if relative_sd is None else trials_for(relative_sd, bounds.rule)
+    return min(fewest, highest), min(max(wanted, fewest), highest), highest
+
+
+def experience_of(campaign: Campaign) -> Experience:
+    """What a campaign's trials took beyond their phases, and how their medians spread."""
+    study = campaign.manifest.get("study", {})
+    phases_s = sum(int(study.get(f"{phase}_ns", 0)) for phase in ("warmup", "duration", "drain")) / NS_PER_S
+    factors = {item["id"]: item.get("factors", {}) for item in campaign.manifest.get("cells", [])}
+    overhead: dict[str, list[float]] = {}
+    for entry in campaign.journal:
+        adapter = factors.get(entry["cell"], {}).get("adapter")
+        if entry.get("valid") and adapter and "spent_s" in entry:
+            overhead.setdefault(str(adapter), []).append(max(0.0, float(entry["spent_s"]) - phases_s))
+    medians = campaign.cells.filter(pl.col("valid") & (pl.col("edge") == form.END_TO_END)).drop_nulls(
+        "latency_p50_ns"
+    )
+    spread = medians.group_by("cell").agg(
+        sd=pl.col("latency_p50_ns").std(), mean=pl.col("latency_p50_ns").mean()
+    )
+    return Experience(
+        {adapter: statistics.median(values) for adapter, values in overhead.items()},
+        {cell: sd / mean for cell, sd, mean in spread.drop_nulls("sd").iter_rows() if mean},
+    )
+
+
+def _beside_s(
+    study: Study, cells: Sequence[Cell], adapters: Mapping[str, Adapter], blocks: int, experience: Experience
+) -> float:
+    """The time of the control's trials, one a block, and of the long ones."""
+    longer = replace(study, duration_ns=study.long_trial_ns)
+    beside = [(longer, cell, 1) for cell in long_trial_cells(study, cells)]
+    by, control = control_cell(study, adapters)
+    if by is not None and isinstance(control, Cell):
+        beside.append((by, control, blocks))
+    return sum(
+        number * (each.trial_ns() / NS_PER_S + experience.overhead_of(cell)) for each, cell, number in beside
+    )
+
+
+def _earlier(directory: Path) -> Campaign | None:
+    try:
+        return open_campaign(directory)
+    except CampaignError:
+        return None
