@@ -21,6 +21,7 @@ from lagometer.run.plans import worker_plans
 from lagometer.run.trial_store import TrialStore
 from lagometer.stats.edges import samples as samples_of
 from lagometer.stats.estimate import summarise
+from lagometer.stats.warmup import WarmUp, noted, without_warm_up
 from lagometer.store.errors import RecordsError
 from lagometer.store.records import Lane, decode
 from lagometer.study import Adapter, Cell, Study
@@ -68,7 +69,8 @@ class TrialRunner:
             commands = [self._command(plan) for plan in plans]
             launcher = LocalLauncher(self._supervisor, self._leaves(plans, network, directory))
             outcome = conductor.carry_out(launcher, commands, plans, network)
-        samples, rows = _estimates(cell, trial, outcome)
+        wanted = WarmUp(study.discard, study.warmup_max_ns)
+        samples, rows = _estimates(cell, trial, outcome, wanted)
         store.store((cell.id, trial), outcome, samples, rows, began_s)
         return Trial(outcome, samples, rows)
 
@@ -89,7 +91,9 @@ class TrialRunner:
         return Leaves(directory, tuple(dict.fromkeys(patterns)))
 
 
-def _estimates(cell: Cell, trial: int, outcome: TrialOutcome) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _estimates(
+    cell: Cell, trial: int, outcome: TrialOutcome, wanted: WarmUp
+) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Returns the samples of a trial and its rows of cells.parquet.
 
     Records that contradict themselves fail the trial; what a failed one left in memory is kept.
@@ -101,7 +105,8 @@ def _estimates(cell: Cell, trial: int, outcome: TrialOutcome) -> tuple[pl.DataFr
     except RecordsError as error:
         facts = trial_facts(cell, trial, outcome, (*problems, f"protocol-error: {error}"))
         samples = samples_of([], facts)
-    return samples, summarise(samples, facts)
+    samples, steadiness = without_warm_up(samples, facts, wanted)
+    return samples, noted(summarise(samples, facts), steadiness)
 
 
 def _lanes(outcome: TrialOutcome) -> tuple[list[Lane], tuple[str, ...]]:

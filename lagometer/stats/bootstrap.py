@@ -40,13 +40,13 @@ class Bins:
         )
         self.sizes = self.sums(np.ones(sum(counts), dtype=np.bool_))  # numbers in each bin of each trial
 
-    def sums(self, numbers: npt.NDArray[np.bool_]) -> Floats:
+    def sums(self, numbers: npt.NDArray[np.bool_] | Floats) -> Floats:
         """The sum over each bin; one row per trial."""
         rows = np.zeros(self._filled.shape)
         rows[self._filled] = (
             numbers
             if len(self._starts) == len(numbers)
-            else np.add.reduceat(numbers, self._starts, dtype=np.int64)
+            else np.add.reduceat(numbers, self._starts, dtype=np.float64)
         )
         return rows
 

@@ -45,6 +45,7 @@ WARNINGS = {
     "rejected": "the middleware did not accept messages (full queue, back-pressure)",
     "reordered": "messages were taken after later ones",
     "resent": "a closed loop timed out and sent again",
+    "not-steady": "no steady state began within the bounds of the warm-up",
 }
 
 

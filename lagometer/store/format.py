@@ -117,6 +117,8 @@ FIGURES_SCHEMA: dict[str, pl.DataType] = {
     "rate_achieved_hz": pl.Float64(),
     "cpu_per_message_ns": pl.Float64(),
     "overhead_s": pl.Float64(),
+    "steady_ns": pl.Int64(),
+    "steady": pl.Boolean(),
     "started": pl.String(),
 }
 
