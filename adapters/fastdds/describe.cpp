@@ -131,6 +131,14 @@ bool shares_data(const rtps::GUID_t& writer) {
   return std::filesystem::exists(name.str(), ignored);
 }
 
+// As seen from outside (loopback counters), on the host's network and in a private one: with both transports there,
+// 2.9 sends RELIABLE through shared memory and BEST_EFFORT over UDP, unless the two share the data itself.
+json writer_transports(const Settings& settings, bool reliable, bool data_shared) {
+  json result = transports(settings);
+  if (settings.uses_udp() && !reliable && !data_shared) result["between_processes"] = {"udp"};
+  return result;
+}
+
 json describe_writer(const Writer& writer) {
   const dds::DataWriterQos& qos = writer.vendor_writer().get_qos();
   const dds::DataWriterQos vendor;
@@ -143,8 +151,11 @@ json describe_writer(const Writer& writer) {
        duration(vendor.reliable_writer_qos().times.heartbeatPeriod));
   json paste = json::array();
   if (!settings.empty()) paste.push_back({{"file", "fastdds_data_writer.xml"}, {"text", writer_profile(qos)}});
+  const bool data_shared = shares_data(writer.vendor_writer().guid());
+  const bool reliable = qos.reliability().kind == dds::RELIABLE_RELIABILITY_QOS;
   return {{"settings", settings},
-          {"observed", {{"data_sharing", shares_data(writer.vendor_writer().guid())}}},
+          {"observed", {{"data_sharing", data_shared}}},
+          {"transport", writer_transports(writer.settings(), reliable, data_shared)},
           {"paste", paste}};
 }
 

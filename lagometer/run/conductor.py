@@ -24,6 +24,7 @@ from lagometer.run.launchers.base import Command, Launcher, LaunchError, Pipes
 from lagometer.run.messages import ProtocolError
 from lagometer.run.outcome import PHASES, TrialOutcome, WorkerOutcome
 from lagometer.run.plan import Phases, Plan
+from lagometer.run.witness import Evidence, Witness
 
 NS_PER_S = 1_000_000_000
 GO_AHEAD_NS = 5_000_000  # time for `go` to reach every worker before the common start
@@ -82,6 +83,9 @@ class _Trial:
         self._reasons: list[str] = []
         self._warnings: list[str] = []
         self._isolation: dict[str, Any] = {}
+        self._process_numbers: dict[int, int] = {}  # of the workers, in their own namespace
+        self._witness = Witness()
+        self._evidence: Evidence | None = None
         self._begin_ns = 0
         self._started_ns = self._ended_ns = 0
         self._started = ""
@@ -120,6 +124,8 @@ class _Trial:
 
     def go(self) -> None:
         """Gives all workers the common start."""
+        numbers = [self._process_numbers.get(index, 0) for index in range(len(self._plans))]
+        self._witness.begin(self._launcher.process_id, numbers, bool(self._isolation.get("network")))
         self._begin_ns = time.monotonic_ns() + GO_AHEAD_NS
         for index in range(len(self._plans)):
             self._send(index, json.dumps({"command": "go", "at_ns": self._begin_ns}).encode() + b"\n")
@@ -139,6 +145,7 @@ class _Trial:
 
     def collect(self) -> None:
         """Takes the records of all workers and sees them end."""
+        self._evidence = self._witness.end()
         self._enter("tear-down")
         for index, each in enumerate(self._conversations):
             # As long as bytes flow the worker is alive, however many they are.
@@ -155,6 +162,7 @@ class _Trial:
         if self._reasons and not self._finished:
             self._gathering = True
             self._wait(lambda: self._finished, time.monotonic_ns() + MORE_FAILURES_NS)
+        self._evidence = self._evidence or self._witness.end()
         self._ended_ns = self._ended_ns or time.monotonic_ns()
         self._phase_began["end"] = self._ended_ns
 
@@ -174,6 +182,7 @@ class _Trial:
             overhead_s=max(0, total_ns - (phases_ns if measure_ns else 0)) / NS_PER_S,
             phases_s=self._phase_seconds(),
             isolation=self._isolation,
+            evidence=self._evidence,
             reasons=tuple(self._reasons),
             warnings=tuple(self._warnings),
         )
@@ -181,6 +190,7 @@ class _Trial:
     def close(self) -> None:
         """Ends everything and closes every descriptor."""
         self._selector.close()
+        self._witness.close()
         self._launcher.close()
         self._events.write("closed")
 
@@ -279,6 +289,8 @@ class _Trial:
             if event == "isolated":
                 self._isolation = {key: notice[key] for key in notice if key not in ("event", "warnings")}
                 self._warnings += [f"isolation: {warning}" for warning in notice.get("warnings", [])]
+            elif event == "started":
+                self._process_numbers[int(notice["worker"])] = int(notice["pid"])
             elif event == "stopped":
                 self._on_stop(int(notice["worker"]), notice)
             elif event == "exited":

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+from lagometer.run.counters import realtime_limit
 from lagometer.run.outcome import TrialOutcome
 from lagometer.run.plans import topics_read
+from lagometer.run.transport import matches
 from lagometer.store.facts import EdgeSpec, ReaderFacts, TrialFacts, WriterFacts
+from lagometer.store.observed import KERNEL_COUNTERS, Observed, RealtimeThread
 from lagometer.study.cell import Cell
 from lagometer.study.graph import Graph
 
@@ -44,6 +47,31 @@ def trial_facts(cell: Cell, trial: int, outcome: TrialOutcome, reasons: tuple[st
         readers=tuple(ReaderFacts(**reader.model_dump()) for each in done for reader in each.readers),
         reasons=(*outcome.reasons, *reasons),
         warnings=(*outcome.warnings, *dict.fromkeys(warnings)),
+        observed=observed(cell, outcome),
+    )
+
+
+def observed(cell: Cell, outcome: TrialOutcome) -> Observed | None:
+    """Returns what was seen of the trial from outside; None if it ended before its common start."""
+    evidence = outcome.evidence
+    if evidence is None:
+        return None
+    done = [(worker.name, worker.done) for worker in outcome.workers if worker.done is not None]
+    return Observed(
+        window_ns=evidence.window_ns,
+        private=evidence.private,
+        kernel={name: evidence.network[name] for name in KERNEL_COUNTERS if name in evidence.network},
+        clocks=evidence.clocks,
+        load=evidence.load,
+        realtime_limit=realtime_limit(),
+        realtime_threads=tuple(
+            RealtimeThread(name, str(thread.get("name")), int(thread["run_ns"]), int(thread["wait_ns"]))
+            for name, said in done
+            for thread in said.threads
+            if thread.get("policy") == "fifo" and "run_ns" in thread and "wait_ns" in thread
+        ),
+        involuntary_switches=sum(said.context_switches.involuntary for _, said in done),
+        matches=matches(cell, outcome),
     )
 
 

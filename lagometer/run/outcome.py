@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lagometer.run.messages import Done, Ready
+from lagometer.run.witness import Evidence
 
 PHASES = ("create", "discover", "warm-up", "measure", "drain", "tear-down")
 
@@ -43,5 +44,6 @@ class TrialOutcome:
     overhead_s: float
     phases_s: Mapping[str, float]
     isolation: Mapping[str, Any] = field(default_factory=dict)
+    evidence: Evidence | None = None  # None if it ended before the common start
     reasons: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()

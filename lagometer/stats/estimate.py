@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from lagometer.stats.causes import columns
+from lagometer.stats.noise import noise_of
 from lagometer.stats.validity import judge
 from lagometer.store import format as form
 from lagometer.store.facts import EdgeSpec, TrialFacts
@@ -82,9 +84,13 @@ def summarise(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
     for name in [*dict.fromkeys(edge.name for edge in facts.edges), form.END_TO_END]:
         rows.append(_row(name, measured.filter(pl.col("edge") == name), facts))
         rows[-1]["rate_intended_hz"], rows[-1]["rate_achieved_hz"] = rates.get(name, (None, None))
+        rows[-1].update(columns(facts.observed, name))
     delivered = sum(_count(row["n"]) for row in rows[:-1])
+    noise = noise_of(facts, delivered)
     schema = form.cells_schema(facts.factors)
     common: dict[str, object] = {
+        "noisy": None if noise is None else bool(noise),
+        "noise": None if noise is None else list(noise),
         "cell": facts.cell,
         "trial": facts.trial,
         "cpu_per_message_ns": facts.cpu_ns / delivered if delivered else None,
@@ -118,7 +124,10 @@ def _row(name: str, measured: pl.DataFrame, facts: TrialFacts) -> dict[str, obje
         if facts.closed_loop and figure in OF_SCHEDULE:
             continue
         numbers = _interval(attempted if figure in OF_SENDING else delivered, figure)
-        row.update(_figure(figure, np.sort(numbers)))
+        ordered = np.sort(numbers)
+        row.update(_figure(figure, ordered))
+        if figure == "latency":
+            row.update(_with_the_lost(ordered, _count(row["lost"]) + _count(row["censored"])))
     return row
 
 
@@ -162,6 +171,22 @@ def _figure(figure: str, ordered: Numbers) -> dict[str, object]:
         found = moments(ordered)
         row["latency_mean_ns"], row["latency_sd_ns"] = found.mean, found.sd
         row["latency_skewness"], row["latency_kurtosis"] = found.skewness, found.kurtosis
+    return row
+
+
+def _with_the_lost(delivered: Numbers, lost: int) -> dict[str, object]:
+    """Quantiles over what was delivered and what never came, the latter as infinite.
+
+    A quantile among the infinite is null: `latency_infinite_from` is the share that was delivered, and each
+    quantile above it is infinite. Null if nothing was lost.
+    """
+    count = len(delivered) + lost
+    row: dict[str, object] = {}
+    for name in form.LOST_ORDER:
+        rank = max(1, -(-count * PERMILLE[name] // 1000))
+        supported = count - rank >= SUPPORT and rank <= len(delivered)
+        row[f"latency_{name}_lost_ns"] = int(delivered[rank - 1]) if supported else None
+    row["latency_infinite_from"] = len(delivered) / count if lost else None
     return row
 
 

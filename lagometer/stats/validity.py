@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from lagometer.stats.causes import trial_causes, where_lost
 from lagometer.store import format as form
 from lagometer.store.facts import EdgeSpec, TrialFacts
 
@@ -22,7 +23,11 @@ REASONS = {
     "recorder-full": "the room for records was used up, so what followed is missing",
     "lost-keep-all": "a message was lost although RELIABLE and KEEP_ALL promise every one",
     "duplicated": "a message was taken twice by the same reader",
+    "reordered-reliable": "a message was taken after a later one although RELIABLE keeps a publisher's order",
     "corrupted": "a payload was not what had been sent",
+    "transport-mismatch": "messages can't have gone the way that the adapters claim",
+    "clock-stepped": "the system's clocks moved against each other, or the clock source changed",
+    "realtime-throttled": "the kernel stopped a real-time thread that had used up its share",
     "records-inconsistent": "a message was taken that nobody recorded sending",
     "clock-inconsistent": "a message was taken before it was published",
     # found by the conductor
@@ -38,12 +43,16 @@ REASONS = {
     "no-memory": "there was no room for the records",
     "internal": "a worker found a defect of lagometer",
 }
+WORSE = {
+    "lost": "lost-keep-all",
+    "reordered": "reordered-reliable",
+}  # the reason that makes a warning needless
 WARNINGS = {
     "lost": "messages were lost (BEST_EFFORT)",
     "overwritten": "messages were overwritten (RELIABLE with KEEP_LAST) before they were taken",
     "censored": "messages had not arrived when the drain ended; whether they would have is not known",
     "rejected": "the middleware did not accept messages (full queue, back-pressure)",
-    "reordered": "messages were taken after later ones",
+    "reordered": "messages were taken after later ones (BEST_EFFORT)",
     "resent": "a closed loop timed out and sent again",
     "not-steady": "no steady state began within the bounds of the warm-up",
 }
@@ -62,7 +71,8 @@ def judge(facts: TrialFacts, summary: pl.DataFrame) -> tuple[bool, tuple[str, ..
         reasons += _nothing_received(facts, rows)
         reasons += _broken_promises(facts, rows)
         reasons += _inconsistent(facts, rows)
-    warnings = [*facts.warnings, *_classes(rows, reasons)]
+        reasons += trial_causes(facts.observed, facts.measure_end_ns - facts.measure_begin_ns)
+    warnings = [*facts.warnings, *_classes(facts, rows, reasons)]
     return not reasons, tuple(dict.fromkeys(reasons)), tuple(dict.fromkeys(warnings))
 
 
@@ -95,7 +105,11 @@ def _rate_missed(facts: TrialFacts, rows: dict[str, dict[str, Any]]) -> Iterator
         # One less may be due where the window's ends fall between two ticks.
         due = window_ns // period_ns
         if offered < RATE_SHARE_MIN * due - 1:
-            yield f"rate-missed: {edge.sender} published {offered} of {due} messages"
+            reached_hz, asked_hz = offered / (window_ns / 1e9), 1e9 / period_ns
+            yield (
+                f"rate-missed: {edge.sender} published {offered} of {due} messages, "
+                f"{reached_hz:.6g} Hz instead of {asked_hz:.6g} Hz"
+            )
 
 
 def _one_of_each_stream(facts: TrialFacts) -> Iterator[EdgeSpec]:
@@ -114,7 +128,10 @@ def _broken_promises(facts: TrialFacts, rows: dict[str, dict[str, Any]]) -> Iter
     for edge in facts.edges:
         row = rows.get(edge.name, {})
         if row.get("lost") and edge.reliability == "reliable" and edge.history == "keep_all":
-            yield f"lost-keep-all: {edge.name}, {row['lost']} of {row['sent']}"
+            where = where_lost(facts.observed)
+            yield f"lost-keep-all: {edge.name}, {row['lost']} of {row['sent']}{where}"
+        if row.get("reordered") and edge.reliability == "reliable":
+            yield f"reordered-reliable: {edge.name}, {row['reordered']} messages"
         if row.get("duplicated"):
             yield f"duplicated: {edge.name}, {row['duplicated']} messages"
         if row.get("corrupted"):
@@ -138,14 +155,14 @@ def _inconsistent(facts: TrialFacts, rows: dict[str, dict[str, Any]]) -> Iterato
             yield f"clock-inconsistent: {edge.name}, taken {-first} ns before it was published"
 
 
-def _classes(rows: dict[str, dict[str, Any]], reasons: list[str]) -> Iterator[str]:
+def _classes(facts: TrialFacts, rows: dict[str, dict[str, Any]], reasons: list[str]) -> Iterator[str]:
     """What happened to messages without making the figures wrong; counted per edge in the table."""
     failed = {reason.partition(":")[0] for reason in reasons}
     for word in WARNINGS:
-        if word == "lost" and "lost-keep-all" in failed:
+        if WORSE.get(word) in failed:
             continue
         names = [name for name, row in rows.items() if row.get(word) and name != form.END_TO_END]
         if names:
             total = sum(int(rows[name][word]) for name in names)
             where = names[0] if len(names) == 1 else f"{len(names)} edges"
-            yield f"{word}: {where}, {total} messages"
+            yield f"{word}: {where}, {total} messages{where_lost(facts.observed) if word == 'lost' else ''}"

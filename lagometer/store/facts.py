@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from lagometer.store.observed import Observed
+
 
 @dataclass(frozen=True)
 class EdgeSpec:
@@ -74,3 +76,4 @@ class TrialFacts:
     readers: tuple[ReaderFacts, ...] = ()
     reasons: tuple[str, ...] = ()  # found by the conductor, see docs/METHODOLOGY.md
     warnings: tuple[str, ...] = ()
+    observed: Observed | None = None  # None if it ended before its common start

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import polars as pl
 
+from lagometer.store.observed import KERNEL_COUNTERS
+
 FORMAT_VERSION = 1
 
 MANIFEST = "manifest.json"
@@ -71,6 +73,7 @@ COUNTS = (
     "resent",
     "unmatched",
 )
+LOST_ORDER = ("p50", "p90", "p99", "p999")  # of latency with the lost as infinite
 LATENCY_ORDER = ("min", "p25", "p50", "p75", "p90", "p99", "p999", "max")
 SENDING_FIGURES = ("response", "send_lag", "blocked")
 SENDING_ORDER = ("p50", "p90", "p99", "max")
@@ -120,6 +123,12 @@ FIGURES_SCHEMA: dict[str, pl.DataType] = {
     "steady_ns": pl.Int64(),
     "steady": pl.Boolean(),
     "started": pl.String(),
+    **{f"latency_{name}_lost_ns": pl.Int64() for name in LOST_ORDER},
+    "latency_infinite_from": pl.Float64(),
+    "noisy": pl.Boolean(),
+    "noise": pl.List(pl.String()),
+    "transport": pl.String(),
+    **{f"kernel_{name}": pl.Int64() for name in KERNEL_COUNTERS},
 }
 
 ESTIMATES_SCHEMA: dict[str, pl.DataType] = {

@@ -32,6 +32,10 @@ class Pipes:
 class Launcher(Protocol):
     """Starts the workers of one trial and ends them; used for one trial only."""
 
+    @property
+    def process_id(self) -> int | None:
+        """The process on this machine that the workers descend from; None before `start`, or elsewhere."""
+
     def start(self, commands: Sequence[Command], network: str) -> Sequence[Pipes]:
         """Starts all workers at once and returns their pipes in the same order.
 

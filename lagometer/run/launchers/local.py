@@ -55,6 +55,11 @@ class LocalLauncher:
         self._text = b""
         self._ended = False
 
+    @property
+    def process_id(self) -> int | None:
+        """Returns the supervisor's process number."""
+        return self._process.pid if self._process is not None else None
+
     def start(self, commands: Sequence[Command], network: str) -> Sequence[Pipes]:
         """Starts the supervisor, which starts all workers at once."""
         ensure_standard_descriptors()

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What carried the messages of each edge, told from outside and held against what the adapters claim.
+
+Descriptors and mappings of the two processes say what is there; the loopback's counters say whether the
+payload went that way. What neither decides stays possible: only a claim that can't be true is a mismatch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lagometer.run.outcome import TrialOutcome
+from lagometer.run.plans import topics_read
+from lagometer.run.traces import Traces
+from lagometer.store.observed import Match
+from lagometer.study.cell import Cell
+
+ORDER = ("process", "shared-memory", "unix-socket", "tcp", "udp")
+OVER_LOOPBACK = frozenset({"tcp", "udp"})
+CARRIED_SHARE_MIN = 0.9  # of the payload received: less than that did not all go over the loopback
+ABSENT_SHARE_MAX = 0.5  # more than that may have
+# Discovery, heartbeats and acknowledgements go over the loopback even where messages do not; where messages
+# do not stand out from that, nothing is concluded.
+CONTROL_BYTES_PER_WORKER = 40_000
+CONTROL_BYTES_PER_WORKER_AND_S = 20_000
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What the loopback carried, and what it had to carry at least if all messages went that way.
+
+    over: whether the payload went over the loopback; None if that can't be told.
+    """
+
+    loopback_bytes: int
+    payload_bytes: int
+    messages: int
+    udp_sent: int | None
+    over: bool | None
+
+    def narrowed(self, possible: frozenset[str]) -> frozenset[str]:
+        """What remains possible in the light of the counters."""
+        if self.over is None:
+            return possible
+        if not self.over:
+            return possible - OVER_LOOPBACK
+        possible &= OVER_LOOPBACK
+        if self.udp_sent is not None and len(possible) > 1:
+            return possible & {"udp" if self.udp_sent >= CARRIED_SHARE_MIN * self.messages else "tcp"}
+        return possible
+
+
+def matches(cell: Cell, outcome: TrialOutcome) -> tuple[Match, ...]:
+    """Returns, for every edge of the cell, what is claimed and what can have carried its messages."""
+    evidence = outcome.evidence
+    if evidence is None:
+        return ()
+    worker_of = {node: index for index, nodes in enumerate(cell.workers) for node in nodes}
+    traffic = _traffic(cell, outcome) if evidence.private else None
+    found = []
+    for edge in cell.graph.edges():
+        sender, receiver = worker_of[edge.publisher], worker_of[edge.subscriber]
+        claimed = _claimed(cell, outcome, sender, receiver, edge.topic)
+        ends = evidence.traces[sender], evidence.traces[receiver]
+        if ends[0] is None or ends[1] is None:
+            found.append(Match(edge.name, claimed, (), ""))
+            continue
+        possible, seen = _present(ends[0], ends[1], sender == receiver)
+        if traffic is not None:
+            possible = traffic.narrowed(possible)
+            seen += f"; {traffic.loopback_bytes} B over the loopback for {traffic.payload_bytes} B received"
+        found.append(Match(edge.name, claimed, tuple(w for w in ORDER if w in possible), seen))
+    return tuple(found)
+
+
+def _present(sender: Traces, receiver: Traces, same: bool) -> tuple[frozenset[str], str]:
+    """Returns what the two processes have in common, and the same in words."""
+    possible: set[str] = {"process"} if same else set()
+    shared = [name for key, name in sender.memory.items() if key in receiver.memory]
+    if shared:
+        possible.add("shared-memory")
+    if sender.unix_connections and receiver.unix_connections:
+        possible.add("unix-socket")
+    joined = [end for end in sender.connections if (end[1], end[0]) in receiver.connections]
+    if joined:
+        possible.add("tcp")
+    if sender.udp_sockets and receiver.udp_sockets:
+        possible.add("udp")
+    words = [
+        f"{len(shared)} shared mappings" + (f" ({shared[0]}, …)" if shared else ""),
+        f"{len(joined)} TCP connections",
+        f"{min(sender.udp_sockets, receiver.udp_sockets)} UDP sockets",
+        f"{min(sender.unix_connections, receiver.unix_connections)} Unix-domain connections",
+    ]
+    return frozenset(possible), "in one process" if same and not joined else ", ".join(words)
+
+
+def _traffic(cell: Cell, outcome: TrialOutcome) -> Traffic | None:
+    """Returns what the counters say; None where the kernel does not count."""
+    evidence = outcome.evidence
+    assert evidence is not None
+    loopback_bytes = evidence.network.get("loopback_bytes")
+    if loopback_bytes is None:
+        return None
+    messages = _crossings(cell, outcome)
+    payload_bytes = messages * cell.factors.payload_bytes
+    workers, seconds = len(outcome.workers), evidence.window_ns / 1e9
+    control = workers * (CONTROL_BYTES_PER_WORKER + CONTROL_BYTES_PER_WORKER_AND_S * seconds)
+    over: bool | None = None
+    if loopback_bytes < ABSENT_SHARE_MAX * payload_bytes:
+        over = False
+    elif loopback_bytes - control >= CARRIED_SHARE_MIN * payload_bytes and payload_bytes > control:
+        over = True
+    return Traffic(loopback_bytes, payload_bytes, messages, evidence.network.get("udp_sent"), over)
+
+
+def _crossings(cell: Cell, outcome: TrialOutcome) -> int:
+    """Returns how many messages were received, at least.
+
+    Of the readers of a topic the one that got most counts, since one transmission may serve them all.
+    """
+    received = {
+        (reader.node, reader.reader): reader.received
+        for worker in outcome.workers
+        if worker.done is not None
+        for reader in worker.done.readers
+    }
+    most: dict[str, int] = {}
+    for edge in cell.graph.edges():
+        node = cell.graph.node_index(edge.subscriber)
+        reader = topics_read(cell.graph, edge.subscriber).index(edge.topic)
+        most[edge.topic] = max(most.get(edge.topic, 0), received.get((node, reader), 0))
+    return sum(most.values())
+
+
+def _claimed(cell: Cell, outcome: TrialOutcome, sender: int, receiver: int, topic: str) -> str | None:
+    """Returns what the adapters of both ends say that they use; None if one of them does not say.
+
+    The sender's preference comes first; an endpoint that says something knows better than its context.
+    """
+    factors = cell.factors
+    within = sender == receiver and factors.publisher_adapter == factors.subscriber_adapter
+    key = "within_process" if within else "between_processes"
+    objects = (f"writer lagometer/{topic}", "context")
+    offered = _declared(outcome, sender, objects, factors.publisher_adapter, key)
+    objects = (f"reader lagometer/{topic}", "context")
+    accepted = _declared(outcome, receiver, objects, factors.subscriber_adapter, key)
+    return next((word for word in offered if word in accepted), None)
+
+
+def _declared(
+    outcome: TrialOutcome, worker: int, objects: Sequence[str], adapter: str, key: str
+) -> Sequence[str]:
+    """Returns the transports in the description of the first object that names any (docs/ADAPTERS.md)."""
+    ready = outcome.workers[worker].ready
+    said = [each for each in ready.settings if each.get("adapter") == adapter] if ready is not None else []
+    for name in objects:
+        for each in said:
+            words = _inside(_inside(each, "effective"), "transport").get(key)
+            if each.get("object") == name and isinstance(words, list) and words:
+                return [word for word in words if isinstance(word, str)]
+    return []
+
+
+def _inside(value: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    found = value.get(key)
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Watches a trial from outside: reads what the kernel knows just before the common start and after the end.
+
+Between the two nothing is read, so watching costs the trial nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from lagometer.run.clocks import Reading, moved, read_clocks
+from lagometer.run.counters import NetworkCounters, load_between, machine_load
+from lagometer.run.traces import Traces, find_workers, read_traces
+from lagometer.store.observed import Clocks, MachineLoad
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What was seen, before anything is concluded from it. traces: by worker, None where not to be seen."""
+
+    private: bool
+    window_ns: int
+    network: Mapping[str, int]  # increments, by the names of `lagometer.run.counters`
+    clocks: Clocks
+    load: MachineLoad
+    traces: Sequence[Traces | None] = field(default_factory=tuple)
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns it in the form of the journal."""
+        return {
+            "private": self.private,
+            "window_ns": self.window_ns,
+            "network": dict(self.network),
+            "clocks": asdict(self.clocks),
+            "load": asdict(self.load),
+            "traces": [each.as_json() if each is not None else None for each in self.traces],
+        }
+
+
+class Witness:
+    """Watches one trial; `begin` and `end` are called once each, `close` always."""
+
+    def __init__(self) -> None:
+        self._counters: NetworkCounters | None = None
+        self._traces: list[Traces | None] = []
+        self._private = False
+        self._clocks: Reading | None = None
+        self._network: dict[str, int] = {}
+        self._load: dict[str, int] = {}
+
+    def begin(self, supervisor: int | None, workers: Sequence[int], private: bool) -> None:
+        """Notes how things stand. `workers`: their process numbers in their own namespace; `supervisor`: the
+        process that started them, None if it is not on this machine."""
+        self._private = private
+        pids = find_workers(supervisor, workers) if supervisor is not None else [None] * len(workers)
+        self._traces = [read_traces(pid) if pid is not None else None for pid in pids]
+        first = next((pid for pid in pids if pid is not None), None)
+        if first is not None:
+            self._counters = NetworkCounters(first)
+            self._network = self._counters.read()
+        self._load = machine_load()
+        self._clocks = read_clocks()
+
+    def end(self) -> Evidence | None:
+        """Returns what changed since `begin`; None if that was not called."""
+        if self._clocks is None:
+            return None
+        now = read_clocks()
+        network = self._counters.read() if self._counters is not None else {}
+        return Evidence(
+            private=self._private,
+            window_ns=now.monotonic_ns - self._clocks.monotonic_ns,
+            network={
+                name: network[name] - before for name, before in self._network.items() if name in network
+            },
+            clocks=moved(self._clocks, now),
+            load=load_between(self._load, machine_load()),
+            traces=tuple(self._traces),
+        )
+
+    def close(self) -> None:
+        """Lets the trial's namespace go."""
+        if self._counters is not None:
+            self._counters.close()
+            self._counters = None

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Causes seen from outside for which a trial fails, or which explain a loss. None looks at a latency."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from lagometer.store.observed import Clocks, Observed, RealtimeLimit, RealtimeThread
+
+NS_PER_S = 1_000_000_000
+STEP_NS_MIN = 10_000  # beside the uncertainty of the readings
+SLEW_SHARE_MAX = 1e-3  # NTP may pull a clock by 5e-4, adjtimex's tick by 1e-1
+BUSY_SHARE_MIN = 0.95  # of the measure phase on a CPU or waiting for one: the thread always wanted to run
+THROTTLED_SHARE_MIN = 0.8  # of what the kernel takes from a thread that always wants to run
+
+# Where in the kernel a message may have been lost, in words.
+LOSS_COUNTERS = {
+    "udp_receive_buffer_errors": "receive buffer errors",
+    "ip_reassembly_failed": "failed reassemblies",
+    "udp_send_buffer_errors": "send buffer errors",
+    "softnet_dropped": "packets dropped from a CPU's backlog",
+}
+
+
+def clock_stepped(clocks: Clocks) -> Iterator[str]:
+    """The system's clocks moved against each other while the trial ran."""
+    slack_ns = STEP_NS_MIN + clocks.uncertainty_ns
+    wall, asleep, slewed = clocks.wall_step_ns, clocks.suspended_ns, clocks.slewed_ns
+    if wall is not None and abs(wall) > slack_ns + abs(asleep or 0):
+        yield f"clock-stepped: the wall clock was set by {wall / 1e6:+.3f} ms"
+    if asleep is not None and asleep > slack_ns:
+        yield f"clock-stepped: the machine was suspended for {asleep / 1e6:.3f} ms"
+    if slewed is not None and abs(slewed) > slack_ns + SLEW_SHARE_MAX * clocks.elapsed_ns:
+        share = slewed / max(1, clocks.elapsed_ns)
+        yield f"clock-stepped: the clock was pulled by {share:.2%} against the hardware's"
+    before, after = clocks.source_before, clocks.source_after
+    if before is not None and after is not None and before != after:
+        yield f"clock-stepped: the clock source changed from {before} to {after}"
+
+
+def transport_mismatch(observed: Observed) -> Iterator[str]:
+    """An edge's messages can't have gone the way that its adapters claim."""
+    for match in observed.matches:
+        if not match.agrees:
+            seen = f"seen is {match.seen or 'nothing known'} ({match.evidence})"
+            yield f"transport-mismatch: {match.edge} claims {match.claimed}, {seen}"
+
+
+def realtime_throttled(observed: Observed, window_ns: int) -> Iterator[str]:
+    """The kernel stopped a real-time thread because its share of a period was used up.
+
+    The kernel counts no such stops, but accounts for what each thread ran and waited: a SCHED_FIFO thread
+    that always wanted to run, and waited for about what the limit takes in every period, was stopped.
+    """
+    limit = observed.realtime_limit
+    if limit is None or window_ns <= 0 or not 0 <= limit.runtime_us < limit.period_us:
+        return
+    taken_ns = _taken_ns(limit, window_ns)
+    for thread in observed.realtime_threads:
+        if taken_ns > 0 and _always_wanted(thread, window_ns) and thread.wait_ns >= taken_ns:
+            yield (
+                f"realtime-throttled: thread {thread.name} of {thread.worker} ran "
+                f"{thread.run_ns / 1e6:.0f} ms and was kept waiting {thread.wait_ns / 1e6:.0f} ms; "
+                f"real-time threads get {limit.runtime_us} of every {limit.period_us} µs"
+            )
+
+
+def _always_wanted(thread: RealtimeThread, window_ns: int) -> bool:
+    return thread.run_ns + thread.wait_ns >= BUSY_SHARE_MIN * window_ns
+
+
+def _taken_ns(limit: RealtimeLimit, window_ns: int) -> float:
+    """What the limit takes at least from a thread that always wants to run, in a window's whole periods."""
+    periods = window_ns // (limit.period_us * 1000)
+    return THROTTLED_SHARE_MIN * periods * (limit.period_us - limit.runtime_us) * 1000.0
+
+
+def where_lost(observed: Observed | None) -> str:
+    """What the kernel counted that may explain lost messages; empty if nothing.
+
+    The counters are of the whole trial, warm-up and drain included, and count datagrams and fragments.
+    """
+    if observed is None:
+        return ""
+    counted = [
+        f"{observed.kernel[name]} {what}" for name, what in LOSS_COUNTERS.items() if observed.kernel.get(name)
+    ]
+    if not counted:
+        return ""
+    return f"; {', '.join(counted)} in the kernel" + ("" if observed.private else " of the whole machine")
+
+
+def trial_causes(observed: Observed | None, window_ns: int) -> Iterator[str]:
+    """Every reason that is found from outside."""
+    if observed is None:
+        return
+    yield from clock_stepped(observed.clocks)
+    yield from transport_mismatch(observed)
+    yield from realtime_throttled(observed, window_ns)
+
+
+def columns(observed: Observed | None, edge: str) -> Mapping[str, Any]:
+    """The columns of cells.parquet that come from outside, for one edge."""
+    if observed is None:
+        return {}
+    found: dict[str, Any] = {f"kernel_{name}": value for name, value in observed.kernel.items()}
+    found["transport"] = next((match.seen for match in observed.matches if match.edge == edge), None)
+    return found

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was seen of a trial from outside: the kernel's counters, its clocks, and what carried the messages.
+
+All of it spans the common start to the last worker's `done`: warm-up, measure and drain. Nothing is read in
+between, so that watching costs the trial nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+# Increments of the kernel's counters, a column `kernel_X` each. In a private network they are the trial's
+# own, on the host's network the machine's; those of softnet are the machine's always.
+KERNEL_COUNTERS: dict[str, str] = {
+    "udp_receive_buffer_errors": "datagrams dropped because the receiver's socket buffer was full",
+    "udp_receive_errors": "datagrams not delivered for any reason, a full buffer included",
+    "udp_send_buffer_errors": "datagrams not sent because the sender's socket buffer was full",
+    "ip_reassembly_failed": "datagrams of which a fragment was missing or had no room",
+    "tcp_retransmitted": "TCP segments sent again",
+    "softnet_dropped": "packets dropped because a CPU's backlog was full",
+    "loopback_bytes": "bytes over the loopback, headers included",
+    "loopback_packets": "packets over the loopback",
+}
+
+
+@dataclass(frozen=True)
+class Match:
+    """What carried the messages of one edge.
+
+    claimed: by the adapters; possible: what the evidence allows; both in the words of docs/ADAPTERS.md.
+    """
+
+    edge: str
+    claimed: str | None
+    possible: tuple[str, ...]
+    evidence: str
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the claim can be true. Without a claim or evidence nothing contradicts."""
+        return self.claimed is None or not self.evidence or self.claimed in self.possible
+
+    @property
+    def seen(self) -> str | None:
+        """The transport as it goes into the results; several that can't be told apart are joined by `or`."""
+        if self.claimed is not None and self.claimed in self.possible:
+            return self.claimed
+        return " or ".join(self.possible) or None
+
+
+@dataclass(frozen=True)
+class Clocks:
+    """How the system's clocks moved against CLOCK_MONOTONIC. A step is null where it can't be read."""
+
+    elapsed_ns: int = 0
+    wall_step_ns: int | None = None  # CLOCK_REALTIME: set, or stepped by NTP
+    suspended_ns: int | None = None  # CLOCK_BOOTTIME: the machine slept
+    slewed_ns: int | None = None  # CLOCK_MONOTONIC_RAW: how far NTP pulled CLOCK_MONOTONIC
+    uncertainty_ns: int = 0  # of each of them
+    source_before: str | None = None
+    source_after: str | None = None
+
+
+@dataclass(frozen=True)
+class MachineLoad:
+    """What the machine did meanwhile, all CPUs together; null where it can't be read."""
+
+    capacity_ns: int | None = None  # CPUs times elapsed time
+    busy_ns: int | None = None  # spent in processes and interrupts, the trial's own included
+    stolen_ns: int | None = None  # given to other machines by a hypervisor
+    quota_throttled: int | None = None  # periods in which the control group's CPU quota stopped it
+    thermal_throttled: int | None = None  # times that a core or package was slowed down for its temperature
+
+
+@dataclass(frozen=True)
+class RealtimeThread:
+    """A SCHED_FIFO thread's account over the measure phase: on a CPU, and ready without getting one."""
+
+    worker: str
+    name: str
+    run_ns: int
+    wait_ns: int
+
+
+@dataclass(frozen=True)
+class RealtimeLimit:
+    """Of each period real-time threads get `runtime_us` (sched_rt_runtime_us); negative: all of it."""
+
+    runtime_us: int
+    period_us: int
+
+
+@dataclass(frozen=True)
+class Observed:
+    """Everything seen from outside of one trial."""
+
+    window_ns: int
+    private: bool  # the kernel's counters are the trial's own
+    kernel: Mapping[str, int] = field(default_factory=dict)  # KERNEL_COUNTERS; absent where not readable
+    clocks: Clocks = field(default_factory=Clocks)
+    load: MachineLoad = field(default_factory=MachineLoad)
+    realtime_limit: RealtimeLimit | None = None
+    realtime_threads: tuple[RealtimeThread, ...] = ()
+    involuntary_switches: int = 0  # of the workers in the measure phase
+    matches: tuple[Match, ...] = ()
