@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from lagometer import __version__
-from lagometer.cli import adapters, doctor, measure, plan, report, run, show
+from lagometer.cli import adapters, doctor, export, import_files, measure, merge, plan, report, run, show
 from lagometer.cli.common import print_json
 from lagometer.errors import BadInput, CannotStore, Internal, Interrupted, LagometerError
 from lagometer.standard_streams import abandon, ensure_standard_streams
@@ -41,6 +41,9 @@ for name, module in (
     ("measure", measure),
     ("show", show),
     ("report", report),
+    ("merge", merge),
+    ("export", export),
+    ("import", import_files),
 ):
     app.command(name)(module.command)
 

@@ -13,6 +13,7 @@ import polars as pl
 
 from lagometer.store import format as form
 from lagometer.store.errors import CampaignError
+from lagometer.store.versions import check_version, completed_cells
 
 SAMPLES_REQUIRED = ("edge", "sequence", "publish_ns", "taken_ns")
 
@@ -103,21 +104,8 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     if not manifest_path.is_file():
         raise CampaignError(f"{directory}: not a campaign, there is no {form.MANIFEST} in it")
     manifest = _json_object(manifest_path)
-    _check_version(manifest, manifest_path)
+    check_version(manifest, manifest_path)
     return manifest
-
-
-def _check_version(manifest: dict[str, Any], path: Path) -> None:
-    version = manifest.get("format_version")
-    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise CampaignError(
-            f"{path}: key format_version is {version!r}, expected a whole number; not a campaign's manifest"
-        )
-    if version > form.FORMAT_VERSION:
-        raise CampaignError(
-            f"{path}: format version {version}, but this lagometer reads up to {form.FORMAT_VERSION}; "
-            f"use lagometer {manifest.get('lagometer_version', 'of a later version')}"
-        )
 
 
 def _json_object(path: Path) -> dict[str, Any]:
@@ -154,7 +142,9 @@ def read_journal(path: Path) -> tuple[dict[str, Any], ...]:
 def _cells(path: Path, journal: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     """cells.parquet, and beneath it the rows of trials that were finished after it was written."""
     empty = form.empty_cells()
-    cells = _parquet(path, ("cell", "trial", "edge", "valid", "n")) if path.exists() else empty
+    cells = empty
+    if path.exists():
+        cells = completed_cells(_parquet(path, ("cell", "trial", "edge", "valid", "n")))
     known = set(cells.select("cell", "trial").unique().iter_rows())
     rows = [
         row

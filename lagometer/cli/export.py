@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lagometer export`: a campaign in the formats of other tools."""
+
+from __future__ import annotations
+
+import sys
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lagometer.cli.common import JsonFlag, print_json
+
+if TYPE_CHECKING:
+    from lagometer.store.reader import Campaign
+
+
+class Format(str, Enum):
+    """What can be written."""
+
+    CSV = "csv"
+    JSON_LINES = "jsonl"
+    HLOG = "hlog"
+    PERFORMANCE_TEST = "performance-test"
+    OPENMETRICS = "openmetrics"
+
+
+def command(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a campaign.")],
+    to: Annotated[Format, typer.Option("--format", help="What to write; docs/FORMAT.md says what is in it.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="PATH",
+            help="A folder (csv, jsonl, performance-test) or a file (hlog, openmetrics); "
+            "openmetrics goes to stdout without it, the others below DIR/export.",
+        ),
+    ] = None,
+    json: JsonFlag = False,
+) -> None:
+    """Write a campaign in a format that other tools read.
+
+    Example: lagometer export out/tiny --format csv --out tables
+
+    Example: lagometer export out/tiny --format openmetrics > tiny.prom
+    """
+    from lagometer.errors import BadInput
+    from lagometer.run.storing import storing
+    from lagometer.store.errors import StoreError
+    from lagometer.store.reader import open_campaign
+
+    try:
+        campaign = open_campaign(directory)
+        if to is Format.OPENMETRICS and out is None and not json:
+            from lagometer.exchange.openmetrics import openmetrics
+
+            sys.stdout.write(openmetrics(campaign))
+            return
+        target = out if out is not None else directory / "export" / to.value
+        if to in (Format.HLOG, Format.OPENMETRICS) and out is None:
+            target = target / ("latency.hlog" if to is Format.HLOG else "metrics.txt")
+        with storing(target):
+            written = _write(campaign, to, target)
+    except StoreError as error:
+        raise BadInput(str(error)) from error
+    if json:
+        print_json({"dir": str(directory), "format": to.value, "written": [str(path) for path in written]})
+    else:
+        typer.echo("\n".join(str(path) for path in written))
+
+
+def _write(campaign: Campaign, to: Format, target: Path) -> list[Path]:
+    from lagometer.exchange import hlog, openmetrics, performance_test, tables
+    from lagometer.store.format import write_bytes_atomic
+
+    if to is Format.CSV:
+        return tables.write_csv(campaign, target)
+    if to is Format.JSON_LINES:
+        return tables.write_json_lines(campaign, target)
+    if to is Format.HLOG:
+        return hlog.write_hlog(campaign, target)
+    if to is Format.PERFORMANCE_TEST:
+        return performance_test.write_logs(campaign, target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    write_bytes_atomic(openmetrics.openmetrics(campaign).encode(), target)
+    return [target]

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""HdrHistogram: counts per bucket of equal relative width, and their transportable form.
+
+Formulas and layout follow the reference implementation (HdrHistogram, Gil Tene; encoding V2): buckets of
+2^k sub-buckets, so that each value is known to a number of significant decimal digits; counts are written as
+ZigZag LEB128 numbers, a run of empty ones as its negated length, and the whole is compressed by zlib. The
+package `hdrhistogram` reads it in the tests; at run time it would record value by value, in Python.
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+import zlib
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+COOKIE = 0x1C849303 | 0x10
+COMPRESSED_COOKIE = 0x1C849304 | 0x10
+SIGNIFICANT_DIGITS = 3
+LOWEST_NS = 1
+_HEADER = struct.Struct(">IIIIqqd")
+
+
+@dataclass(frozen=True)
+class Buckets:
+    """The shape of a histogram from 1 ns to a highest value, to 3 significant digits."""
+
+    sub_bucket_bits: int  # the number of sub-buckets is 2 to this power
+    highest_ns: int
+
+    @classmethod
+    def to(cls, largest_ns: int) -> Buckets:
+        """Large enough for this value; `largest_ns` may be 0."""
+        # To tell v from v + 1 at 3 digits up to 2 * 10^3, so many sub-buckets are needed.
+        bits = (2 * 10**SIGNIFICANT_DIGITS - 1).bit_length()
+        return cls(bits, max(2 * LOWEST_NS, largest_ns))
+
+    @property
+    def count(self) -> int:
+        """How many counters there are."""
+        return int(self.index(np.array([self.highest_ns], dtype=np.int64))[0]) + 1
+
+    def index(self, values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The counter of each value: bucket by the leading bit, sub-bucket by the bits that follow."""
+        masked = values | ((1 << self.sub_bucket_bits) - 1)
+        # frexp gives the bit length of what a double holds exactly; above 2^53 rounding could add a bit.
+        length = np.frexp((masked >> 1).astype(np.float64))[1].astype(np.int64) + 1
+        length -= (masked >> np.minimum(length - 1, 62)) == 0
+        bucket = length - self.sub_bucket_bits
+        half = 1 << (self.sub_bucket_bits - 1)
+        found: npt.NDArray[np.int64] = ((bucket + 1) * half) + ((values >> bucket) - half)
+        return found
+
+
+def encoded(values: npt.NDArray[np.int64]) -> str:
+    """The histogram of these numbers of nanoseconds (none below 0) in base64, as logs hold it."""
+    buckets = Buckets.to(int(values.max(initial=0)))
+    counts = np.bincount(buckets.index(values), minlength=buckets.count) if len(values) else np.zeros(1, int)
+    packed = _packed(counts)
+    header = _HEADER.pack(COOKIE, len(packed), 0, SIGNIFICANT_DIGITS, LOWEST_NS, buckets.highest_ns, 1.0)
+    body = zlib.compress(header + packed)
+    return base64.b64encode(struct.pack(">II", COMPRESSED_COOKIE, len(body)) + body).decode("ascii")
+
+
+def _packed(counts: npt.NDArray[np.int64]) -> bytes:
+    """The counts up to the last that is not 0; a run of n > 1 zeros is the one number -n."""
+    used = np.flatnonzero(counts)
+    out = bytearray()
+    next_place = 0
+    for place, count in zip(used.tolist(), counts[used].tolist(), strict=True):
+        gap = place - next_place
+        if gap:
+            out += _zigzag(-gap if gap > 1 else 0)
+        out += _zigzag(count)
+        next_place = place + 1
+    return bytes(out)
+
+
+def _zigzag(number: int) -> bytes:
+    """ZigZag LEB128 of a 64-bit number; a ninth byte holds eight bits instead of seven."""
+    value = (number << 1) ^ (number >> 63)
+    out = bytearray()
+    while value >= 0x80 and len(out) < 8:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)

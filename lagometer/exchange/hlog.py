@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""HdrHistogram logs (`.hlog`, version 1.3 with histograms in V2): one interval per valid trial and edge.
+
+The tag names cell and edge (comma and space, which a tag can't hold, become `;` and `_`). Values are
+nanoseconds, the column Interval_Max is in milliseconds as the log format has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+import polars as pl
+
+from lagometer.exchange.errors import ExchangeError
+from lagometer.exchange.histogram import encoded
+from lagometer.exchange.tables import trials
+from lagometer.store.format import write_bytes_atomic
+from lagometer.store.reader import Campaign
+
+NS_PER_MS = 1e6
+LEGEND = '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"'
+COLUMNS = ("edge", "publish_ns", "taken_ns", "phase", "outcome")
+
+
+def write_hlog(campaign: Campaign, path: Path) -> list[Path]:
+    """Writes the log; returns it. Raises CampaignError, OSError."""
+    if path.exists():
+        raise ExchangeError(f"{path}: is there already; name another file with --out")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_bytes_atomic("".join(f"{line}\n" for line in _lines(campaign)).encode(), path)
+    return [path]
+
+
+def tag(cell: str, edge: str) -> str:
+    """Names an edge of a cell within the log."""
+    return f"{cell}#{edge}".replace(",", ";").replace(" ", "_")
+
+
+def _lines(campaign: Campaign) -> Iterator[str]:
+    started = _starts(campaign)
+    base_s = min(started.values(), default=0.0)
+    yield f"#[Campaign {campaign.name}: latency in ns, publish to taken, messages of the measure phase]"
+    yield "#[Histogram log format version 1.3]"
+    yield f"#[StartTime: {base_s:.3f} (seconds since epoch)]"
+    yield f"#[BaseTime: {base_s:.3f} (seconds since epoch)]"
+    for cell, trial, reasons in _failed(campaign):
+        yield f"#[Not valid, left out: {cell} trial {trial}: {'; '.join(reasons)}]"
+    yield LEGEND
+    for cell, trial in trials(campaign):
+        if (cell, trial) in started:
+            yield from _trial_lines(campaign, cell, trial, started[cell, trial] - base_s)
+
+
+def _trial_lines(campaign: Campaign, cell: str, trial: int, start_s: float) -> Iterator[str]:
+    samples = campaign.samples(cell, trial, COLUMNS)
+    measured = samples.filter((pl.col("phase") == "measure") & pl.col("publish_ns").is_not_null())
+    if measured.is_empty():
+        return
+    arrived = measured.filter((pl.col("outcome") == "delivered") & pl.col("taken_ns").is_not_null())
+    first, last = measured["publish_ns"].min(), measured["publish_ns"].max()
+    assert isinstance(first, int) and isinstance(last, int)
+    length_s = max(0.001, (last - first) / 1e9)
+    for edge in arrived["edge"].cast(pl.String).unique(maintain_order=True):
+        of_edge = arrived.filter(pl.col("edge") == edge)
+        latency = (of_edge["taken_ns"] - of_edge["publish_ns"]).to_numpy()
+        highest_ms = int(latency.max()) / NS_PER_MS
+        yield f"Tag={tag(cell, edge)},{start_s:.3f},{length_s:.3f},{highest_ms:.6f},{encoded(latency)}"
+
+
+def _starts(campaign: Campaign) -> dict[tuple[str, int], float]:
+    """When each valid trial started, in seconds since the epoch."""
+    valid = campaign.cells.filter(pl.col("valid")).select("cell", "trial", "started").unique()
+    return {
+        (cell, trial): datetime.fromisoformat(started).timestamp() if started else 0.0
+        for cell, trial, started in valid.iter_rows()
+    }
+
+
+def _failed(campaign: Campaign) -> Iterator[tuple[str, int, list[str]]]:
+    failed = campaign.cells.filter(~pl.col("valid")).unique(["cell", "trial"], maintain_order=True)
+    for row in failed.select("cell", "trial", "reasons").iter_rows():
+        yield row[0], row[1], [str(reason) for reason in row[2] or []]

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which versions of a campaign's files this lagometer reads, and how an older one's are completed.
+
+Version 1 is the first that was ever written, so there is none to convert. What was added to it since (columns
+and keys, see docs/FORMAT.md) is null or absent in older files and means: not observed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from lagometer import __version__
+from lagometer.store import format as form
+from lagometer.store.errors import CampaignError
+
+OLDEST = 1
+
+
+def check_version(manifest: Mapping[str, Any], path: Path) -> None:
+    """Raises CampaignError for a version that can't be read: which it is, and which lagometer would do."""
+    version = manifest.get("format_version")
+    if not isinstance(version, int) or isinstance(version, bool) or version < OLDEST:
+        raise CampaignError(
+            f"{path}: key format_version is {version!r}, expected a whole number from {OLDEST} on; "
+            "not a campaign's manifest"
+        )
+    if version > form.FORMAT_VERSION:
+        wrote = manifest.get("lagometer_version")
+        raise CampaignError(
+            f"{path}: format version {version}, but this lagometer ({__version__}) reads up to "
+            f"{form.FORMAT_VERSION}; use lagometer {wrote or 'of a later version'}"
+            + (" or later, which wrote it" if wrote else "")
+        )
+
+
+def completed_cells(cells: pl.DataFrame) -> pl.DataFrame:
+    """cells.parquet with every column that this lagometer knows, in its order; what was not there is null.
+
+    Columns that it does not know stay, at the end.
+    """
+    schema = form.cells_schema()
+    absent = [
+        pl.lit(None, dtype=dtype).alias(name) for name, dtype in schema.items() if name not in cells.columns
+    ]
+    further = [name for name in cells.columns if name not in schema]
+    return cells.with_columns(absent).select(*schema, *further)
