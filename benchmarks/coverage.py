@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a 95 % interval contains the truth, the decision when to stop included.
+
+Each series is a cell of its own: trials are added until `lagometer.stats.sequential` stops it, by
+precision or at the most trials; then p50 and p99 are estimated as in every campaign. The latencies have
+known quantiles (coverage_families.py). Beside each figure: how often it was printed, the median width
+over the truth, the width of an oracle (the middle 95 % of the estimates of all series at as many
+trials), and the coverage of the i.i.d. bootstrap of the same messages (percentile interval, exactly: its
+limits are order statistics of binomial rank). Passes if every family covers at least 93 % of the times
+that it prints, and the bootstrap does not. `--smoke` takes few series and judges only what so few can
+tell.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import multiprocessing
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from coverage_families import PHIS, SHAPES, Floats, draw, true_quantile
+from results import write_result
+from scipy import stats
+
+from lagometer.stats.confidence import Numbers, Pool
+from lagometer.stats.sequential import Rule, decide, looks
+
+COVERAGE_MIN = 0.93
+CONFIDENCE = 0.95
+UNLIKELY = 1e-4  # a short form fails only if so few hits are this improbable at 95 % coverage
+SERIES, SMOKE_SERIES = 1000, 40
+SERIES_AT_ONCE = 20  # in memory
+MESSAGES = 500  # per trial
+RULE = Rule(precision=0.05, trials_min=6, trials_max=60)
+LOOKS = tuple(looks(RULE))
+PERMILLE = {"p50": 500, "p99": 990}
+PROCESSES = 2
+
+
+@dataclass(frozen=True)
+class Task:
+    """Some series of one family. The seed makes them the same in every run."""
+
+    shape: str
+    phi: float
+    series: int
+    seed: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One series and quantile: what was printed when the cell had stopped. Limits are None if nothing was."""
+
+    quantity: str
+    stopped: str
+    trials: int
+    limits: tuple[float, float] | None
+    naive: tuple[float, float]
+
+
+def carry_out(task: Task) -> tuple[Task, list[Outcome], dict[str, Floats]]:
+    """All series of a task; for the oracle the estimates of each at each look (series, looks)."""
+    generator = np.random.default_rng(task.seed)
+    outcomes: list[Outcome] = []
+    estimates: dict[str, list[Floats]] = {name: [] for name in PERMILLE}
+    most = LOOKS[-1]
+    for begin in range(0, task.series, SERIES_AT_ONCE):
+        count = min(SERIES_AT_ONCE, task.series - begin)
+        drawn = draw(task.shape, task.phi, count * most, MESSAGES, generator)
+        latencies = np.rint(drawn).astype(np.int64).reshape(count, most, MESSAGES)
+        for one in latencies:
+            outcomes += one_series(list(one))
+        at_looks = [np.partition(latencies[:, :look].reshape(count, -1), _ranks(look)) for look in LOOKS]
+        for name, permille in PERMILLE.items():
+            ranks = [_rank(look * MESSAGES, permille) for look in LOOKS]
+            columns = [ordered[:, rank] for ordered, rank in zip(at_looks, ranks, strict=True)]
+            estimates[name].append(np.stack(columns, axis=1).astype(np.float64))
+    return task, outcomes, {name: np.concatenate(parts) for name, parts in estimates.items()}
+
+
+def one_series(trials: list[Numbers]) -> Iterator[Outcome]:
+    """The whole procedure on one cell. Between looks it decides nothing, so only looks are asked for."""
+    for look in LOOKS:
+        decision = decide(trials[:look], RULE)
+        if decision.stop:
+            break
+    assert decision.why is not None and decision.alpha is not None, "the most trials stop every cell"
+    pool = Pool(trials[:look])
+    for name, permille in PERMILLE.items():
+        found = pool.estimate(permille, decision.alpha)
+        limits = None
+        if found.low_ns is not None and found.high_ns is not None:
+            limits = float(found.low_ns), float(found.high_ns)
+        yield Outcome(name, decision.why, look, limits, naive_interval(pool, permille))
+
+
+def naive_interval(pool: Pool, permille: int) -> tuple[float, float]:
+    """The percentile interval of the bootstrap that takes all messages for independent, without drawing."""
+    tail = (1.0 - CONFIDENCE) / 2.0
+    low, high = (float(stats.binom.ppf(each, pool.n, permille / 1000.0)) for each in (tail, 1.0 - tail))
+    return float(pool.quantile(low / pool.n)), float(pool.quantile(high / pool.n))
+
+
+def _rank(count: int, permille: int) -> int:
+    return -(-count * permille // 1000) - 1
+
+
+def _ranks(look: int) -> list[int]:
+    return [_rank(look * MESSAGES, permille) for permille in PERMILLE.values()]
+
+
+# --- the table
+
+
+def summarise(
+    task: Task, outcomes: list[Outcome], estimates: dict[str, Floats], smoke: bool
+) -> Iterator[dict[str, Any]]:
+    """One row per quantile of a family."""
+    for name, permille in PERMILLE.items():
+        truth = true_quantile(task.shape, permille / 1000.0)
+        chosen = [each for each in outcomes if each.quantity == name]
+        printed = [each for each in chosen if each.limits is not None]
+        limits = [each.limits for each in printed if each.limits is not None]
+        covered = sum(low <= truth <= high for low, high in limits)
+        oracle = oracle_widths(estimates[name])
+        yield {
+            "family": task.shape,
+            "phi": task.phi,
+            "quantity": name,
+            "series": len(chosen),
+            "printed": len(printed),
+            "abstained_share": 1.0 - len(printed) / len(chosen),
+            "covered_share": covered / len(printed) if printed else None,
+            "naive_covered_share": sum(each.naive[0] <= truth <= each.naive[1] for each in chosen)
+            / len(chosen),
+            "width_share": _median([high - low for low, high in limits], truth),
+            "oracle_width_share": _median([oracle[each.trials] for each in printed], truth),
+            "reached_precision_share": sum(each.stopped == "precision" for each in chosen) / len(chosen),
+            "trials_median": float(np.median([each.trials for each in chosen])),
+            "pass": _holds(covered, len(printed), smoke),
+        }
+
+
+def oracle_widths(estimates: Floats) -> dict[int, float]:
+    """By number of trials the width that holds the middle 95 % of the estimates."""
+    tail = (1.0 - CONFIDENCE) / 2.0
+    low, high = np.quantile(estimates, (tail, 1.0 - tail), axis=0)
+    return dict(zip(LOOKS, (high - low).tolist(), strict=True))
+
+
+def _median(widths: list[float], truth: float) -> float | None:
+    return float(np.median(widths)) / truth if widths else None
+
+
+def _holds(covered: int, printed: int, smoke: bool) -> bool:
+    if not printed:
+        return True
+    if smoke:
+        return bool(stats.binom.cdf(covered, printed, CONFIDENCE) > UNLIKELY)
+    return covered / printed >= COVERAGE_MIN
+
+
+HEAD = (
+    f"{'family':<10}{'phi':>5} {'':<4}{'printed':>8}{'covered':>9}{'i.i.d.':>8}{'width':>8}{'oracle':>8}"
+    f"{'precise':>9}{'trials':>7}"
+)
+
+
+def line(row: dict[str, Any]) -> str:
+    """One row of the table, shares in percent."""
+
+    def percent(key: str) -> str:
+        return "-" if row[key] is None else f"{100.0 * row[key]:.1f}"
+
+    printed = 100.0 * (1.0 - row["abstained_share"])
+    return (
+        f"{row['family']:<10}{row['phi']:>5g} {row['quantity']:<4}{printed:>8.1f}"
+        f"{percent('covered_share'):>9}{percent('naive_covered_share'):>8}{percent('width_share'):>8}"
+        f"{percent('oracle_width_share'):>8}{percent('reached_precision_share'):>9}{row['trials_median']:>7.0f}"
+        f"{'' if row['pass'] else '  FAIL'}"
+    )
+
+
+def tasks(series: int, parts: int) -> list[Task]:
+    """Each family in so many parts, the costly ones (many trials) first."""
+    each = math.ceil(series / parts)
+    return [
+        Task(shape, phi, min(each, series - part * each), (SHAPES.index(shape), round(100 * phi), part))
+        for phi in reversed(PHIS)
+        for shape in SHAPES
+        for part in range(parts)
+    ]
+
+
+def main() -> int:
+    """Simulates, prints, writes out/bench/coverage.json."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--smoke", action="store_true", help="few series; fails only on gross undercoverage")
+    smoke: bool = parser.parse_args().smoke
+    began = time.monotonic()
+    series, parts = (SMOKE_SERIES, 1) if smoke else (SERIES, 5)
+    with multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:
+        done = pool.map(carry_out, tasks(series, parts), chunksize=1)
+    print(HEAD)
+    rows: list[dict[str, Any]] = []
+    for shape in SHAPES:
+        for phi in PHIS:
+            mine = [each for each in done if (each[0].shape, each[0].phi) == (shape, phi)]
+            outcomes = [outcome for _, part, _ in mine for outcome in part]
+            estimates = {name: np.concatenate([each[2][name] for each in mine]) for name in PERMILLE}
+            for row in summarise(mine[0][0], outcomes, estimates, smoke):
+                rows.append(row)
+                print(line(row), flush=True)
+    return conclude(rows, smoke, time.monotonic() - began)
+
+
+def conclude(rows: list[dict[str, Any]], smoke: bool, seconds: float) -> int:
+    """The verdict; the i.i.d. bootstrap must fail, else the families would prove nothing."""
+    worst = min((row["covered_share"] for row in rows if row["printed"]), default=None)
+    naive_worst = min(row["naive_covered_share"] for row in rows)
+    passed = worst is not None and all(row["pass"] for row in rows) and naive_worst < COVERAGE_MIN
+    path = write_result("coverage", passed, rows, smoke=smoke, messages=MESSAGES, seconds=round(seconds, 1))
+    shown = "-" if worst is None else f"{100.0 * worst:.1f} %"
+    print(f"worst coverage {shown} (at least {100.0 * COVERAGE_MIN:.0f} %), of the i.i.d. bootstrap ", end="")
+    print(f"{100.0 * naive_worst:.1f} %; {seconds:.0f} s")
+    print(f"{'pass' if passed else 'FAIL'}: {path}")
+    return 0 if passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
