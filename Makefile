@@ -2,7 +2,7 @@
 # What can be done here; `make` alone prints this table. Everything runs from a clean clone without another step.
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup bench test lint fidelity bench-core adaptive kills asan ubsan tsan fresh lock clean
+.PHONY: help setup bench test lint fidelity bench-core coverage adaptive kills asan ubsan tsan fresh lock clean
 
 python := .venv/bin/python
 # SMOKE=1: the short form of a benchmark, which only shows that it works. SHORT=1: the short form of fresh.
@@ -33,6 +33,10 @@ fidelity: ## Cyclone DDS through our engine against the vendor's own ddsperf (SM
 bench-core: ## what measuring costs, per message and per cell (SMOKE=1: short)
 	@tools/setup --test
 	@$(python) benchmarks/core.py $(smoke)
+
+coverage: ## whether 95 % intervals contain the truth, the stop included, on simulated cells (SMOKE=1: short)
+	@tools/setup --test
+	@$(python) benchmarks/coverage.py $(smoke)
 
 adaptive: ## adaptive cells against runs of 60 s, at most a fifteenth of their time (SMOKE=1: short)
 	@tools/setup --test
