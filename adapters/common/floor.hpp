@@ -193,6 +193,16 @@ struct Endpoint {
   }
 };
 
+/// The payload type of an adapter with these abilities, as the binding makes it.
+template <typename Context, const Abilities& abilities>
+struct Type {
+  Type(Context&, const lagometer_type_config& config) : payload(abilities, config) {}
+  static Endpoint endpoint(const lagometer_endpoint_config& config) {
+    return {abilities, reinterpret_cast<const Type*>(config.type)->payload, config};
+  }
+  PayloadType payload;
+};
+
 /// now + duration, without overflow.
 inline int64_t later(int64_t now, int64_t duration_ns) noexcept {
   constexpr int64_t never = std::numeric_limits<int64_t>::max();

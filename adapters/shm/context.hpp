@@ -57,20 +57,7 @@ class Context {
   std::thread thread_;
 };
 
-class Node {
- public:
-  Node(Context& owner, std::string_view) noexcept : context(owner) {}
-  Context& context;
-};
-
-class Type {
- public:
-  Type(Context&, const lagometer_type_config& config) : payload(abilities, config) {}
-  floor::PayloadType payload;
-};
-
-inline floor::Endpoint parse_endpoint(const lagometer_endpoint_config& config) {
-  return {abilities, reinterpret_cast<const Type*>(config.type)->payload, config};
-}
+using Node = PlainNode<Context>;
+using Type = floor::Type<Context, abilities>;
 
 }  // namespace lagometer::shm

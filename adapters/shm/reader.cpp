@@ -19,7 +19,7 @@ void* pack(uint32_t place, uint32_t slot) noexcept {
 }  // namespace
 
 Reader::Reader(Node& node, const lagometer_endpoint_config& config)
-    : context_(node.context), endpoint_(parse_endpoint(config)), queue_limit_(context_.queue_limit(endpoint_)) {}
+    : context_(node.context), endpoint_(Type::endpoint(config)), queue_limit_(context_.queue_limit(endpoint_)) {}
 
 Reader::~Reader() {
   if (served_by_ != nullptr) served_by_->remove(served_slot_);

@@ -21,7 +21,7 @@ constexpr uint32_t warm_slots = 8;
 
 Writer::Writer(Node& node, const lagometer_endpoint_config& config)
     : context_(node.context),
-      endpoint_(parse_endpoint(config)),
+      endpoint_(Type::endpoint(config)),
       queue_limit_(context_.queue_limit(endpoint_)),
       held_max_(endpoint_.type.bytes_max >= large_bytes ? held_large : held_small),
       // A queue holds some of the last `queue_limit` messages, so these, what readers hold and the one being written.

@@ -51,21 +51,8 @@ class Context {
   std::thread thread_;
 };
 
-class Node {
- public:
-  Node(Context& owner, std::string_view) noexcept : context(owner) {}
-  Context& context;
-};
-
-class Type {
- public:
-  Type(Context&, const lagometer_type_config& config) : payload(abilities, config) {}
-  floor::PayloadType payload;
-};
-
-inline floor::Endpoint parse_endpoint(const lagometer_endpoint_config& config) {
-  return {abilities, reinterpret_cast<const Type*>(config.type)->payload, config};
-}
+using Node = PlainNode<Context>;
+using Type = floor::Type<Context, abilities>;
 
 BufferSizes buffer_sizes(int socket) noexcept;
 /// The JSON that describe() gives for an endpoint with such a socket.

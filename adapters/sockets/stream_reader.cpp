@@ -6,7 +6,7 @@
 namespace lagometer::sockets {
 
 StreamReader::StreamReader(Node& node, const lagometer_endpoint_config& config)
-    : context_(node.context), endpoint_(parse_endpoint(config)) {}
+    : context_(node.context), endpoint_(Type::endpoint(config)) {}
 
 StreamReader::~StreamReader() {
   announcement_.reset();

@@ -7,7 +7,9 @@
 
 #include "loopback.hpp"
 #include "stream_family.hpp"
-#include "stream_traits.hpp"
+#include "stream_reader.hpp"
+#include "stream_writer.hpp"
+#include "traits.hpp"
 
 namespace lagometer::sockets {
 
@@ -16,7 +18,7 @@ const floor::Abilities abilities{
 
 namespace {
 
-struct Traits : StreamTraits {
+struct Traits : SocketTraits<StreamWriter, StreamReader> {
   static constexpr std::string_view name = "tcp";
 };
 

@@ -10,7 +10,7 @@ namespace lagometer::sockets {
 
 DatagramReader::DatagramReader(Node& node, const lagometer_endpoint_config& config)
     : context_(node.context),
-      endpoint_(parse_endpoint(config)),
+      endpoint_(Type::endpoint(config)),
       buffer_bytes_((endpoint_.type.bytes_max + line_bytes - 1) / line_bytes * line_bytes),
       memory_(buffer_bytes_ * buffers) {}
 

@@ -2,7 +2,7 @@
 // The UDP floor: loopback, one datagram per message, nothing repeated.
 #include "datagram_reader.hpp"
 #include "datagram_writer.hpp"
-#include "waitset.hpp"
+#include "traits.hpp"
 
 namespace lagometer::sockets {
 
@@ -11,23 +11,8 @@ const floor::Abilities abilities{
 
 namespace {
 
-struct Traits {
-  using Context = sockets::Context;
-  using Node = sockets::Node;
-  using Type = sockets::Type;
-  using Writer = DatagramWriter;
-  using Reader = DatagramReader;
-  using Waitset = sockets::Waitset<DatagramReader>;
+struct Traits : SocketTraits<DatagramWriter, DatagramReader> {
   static constexpr std::string_view name = "udp";
-
-  static std::string probe(std::string_view) { return probe_socket(); }
-  static std::string describe(uint32_t kind, const void* object) {
-    if (kind == LAGOMETER_OBJECT_WRITER) return static_cast<const Writer*>(object)->describe();
-    if (kind == LAGOMETER_OBJECT_READER) return static_cast<const Reader*>(object)->describe();
-    if (kind == LAGOMETER_OBJECT_CONTEXT) return floor::describe_context(abilities).dump();
-    return R"({"settings":{},"paste":[]})";
-  }
-  static const void* extension(uint32_t, void*, std::string_view) noexcept { return nullptr; }
 };
 
 }  // namespace

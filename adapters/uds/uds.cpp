@@ -8,7 +8,9 @@
 
 #include "rendezvous.hpp"
 #include "stream_family.hpp"
-#include "stream_traits.hpp"
+#include "stream_reader.hpp"
+#include "stream_writer.hpp"
+#include "traits.hpp"
 
 namespace lagometer::sockets {
 
@@ -29,7 +31,7 @@ sockaddr_un named(const std::string& path) {
   return address;
 }
 
-struct Traits : StreamTraits {
+struct Traits : SocketTraits<StreamWriter, StreamReader> {
   static constexpr std::string_view name = "uds";
 };
 

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the binding needs to know of a stream adapter.
+// What the binding needs to know of a socket adapter.
 #pragma once
 
-#include "stream_reader.hpp"
-#include "stream_writer.hpp"
 #include "waitset.hpp"
 
 namespace lagometer::sockets {
 
-struct StreamTraits {
+template <typename WriterKind, typename ReaderKind>
+struct SocketTraits {
   using Context = sockets::Context;
   using Node = sockets::Node;
   using Type = sockets::Type;
-  using Writer = StreamWriter;
-  using Reader = StreamReader;
-  using Waitset = sockets::Waitset<StreamReader>;
+  using Writer = WriterKind;
+  using Reader = ReaderKind;
+  using Waitset = sockets::Waitset<ReaderKind>;
 
   static std::string probe(std::string_view) { return probe_socket(); }
   static std::string describe(uint32_t kind, const void* object) {
