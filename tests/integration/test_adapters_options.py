@@ -20,7 +20,8 @@ def carried_out(build: Path, adapter: str, options: Mapping) -> Said:
     """One worker with a source, a relay and a sink of its own, and these options."""
     need("netns")
     need(adapter)
-    given = plan(adapter_library(adapter, build), DIRECTORY, pipeline("waitset"), measure_ns=MILLISECOND_NS)
+    nodes = pipeline("waitset", qos={"reliability": "best_effort", "history": "keep_last", "depth": 16})
+    given = plan(adapter_library(adapter, build), DIRECTORY, nodes, measure_ns=MILLISECOND_NS)
     given["adapters"][0]["options"] = options
     return run_private(build, [given])[0]
 
