@@ -33,7 +33,8 @@ def arguments_of(study: Path, out: Path) -> tuple[str, ...]:
 
 def reach(run: Running, phase: str) -> None:
     """Waits for a phase of the second trial, so that there is a finished one to keep."""
-    assert wait_until(lambda: run.reached(phase, 1)), run.events()
+    wait_until(lambda: run.reached(phase, 1) or run.process.poll() is not None)
+    assert run.reached(phase, 1), run.end(1) if run.process.poll() is not None else run.events()
     run.note_namespaces()
 
 
