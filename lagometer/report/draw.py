@@ -22,7 +22,7 @@ import polars as pl
 from lagometer.report import limits
 from lagometer.report.curves import curve
 from lagometer.report.data import Curve, Row, Series
-from lagometer.report.series import by_edge, delivered, edge_series, measured
+from lagometer.report.series import by_edge, edge_series
 from lagometer.store.errors import CampaignError
 from lagometer.store.format import END_TO_END
 from lagometer.store.reader import Campaign
@@ -137,25 +137,23 @@ def _in_order(
 def _read(campaign: Campaign, task: _Task) -> _Read:
     read = _Read()
     try:
-        samples = measured(campaign.samples(task.cell, task.trial, task.columns))
+        samples = campaign.samples(task.cell, task.trial, task.columns)
     except (CampaignError, pl.exceptions.PolarsError) as error:
         read.unread = f"The samples of {task.cell}, trial {task.trial}, could not be read: {error}"
         return read
-    if samples.is_empty():
+    edges = by_edge(samples)
+    if not edges:
         return read
     if task.payload:
         seen = samples["payload_bytes"].max()
         read.payload_bytes = seen if isinstance(seen, int) else None
-    origin_ns = samples["publish_ns"].min()
-    assert isinstance(origin_ns, int)
-    edges = by_edge(samples)
+    origin_ns = min(int(each.rows["publish_ns"][0]) for each in edges.values())
     for row in task.rows:
         if row.edge not in edges:
             continue
         edge_rows = edges[row.edge]
         if row.valid:
-            arrived = delivered(edge_rows)
-            read.latencies[row.edge] = (arrived["taken_ns"] - arrived["publish_ns"]).to_numpy()
+            read.latencies[row.edge] = edge_rows.latencies()
         if row.edge in task.series:
             series = edge_series(task.cell, task.trial, row.edge, edge_rows, origin_ns, task.points)
             read.series += [] if series is None else [series]

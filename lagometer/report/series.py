@@ -5,7 +5,6 @@ marked.
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,20 +28,23 @@ def slowest_places(values: npt.NDArray[np.int64]) -> Indices:
     return np.sort(np.concatenate([above, equal[len(equal) - (SLOWEST - len(above)) :]]))
 
 
-def keep_extremes(values: npt.NDArray[np.int64], points_max: int) -> Indices:
+def keep_extremes(values: npt.NDArray[np.int64], points_max: int, slowest: Indices | None = None) -> Indices:
     """Places to keep, ascending: the slowest 20 of all, first and last, and each bucket's smallest and
-    largest.
+    largest. `slowest`: what `slowest_places` gives, where it is known.
     """
     count = len(values)
     if count <= points_max:
         return np.arange(count)
-    buckets = max(1, (points_max - SLOWEST - 2) // 2)
-    bounds = np.linspace(0, count, buckets + 1).astype(np.int64)
-    kept = [0, count - 1, *slowest_places(values).tolist()]
-    for begin, end in itertools.pairwise(bounds.tolist()):
-        if end > begin:
-            kept += [begin + int(values[begin:end].argmin()), begin + int(values[begin:end].argmax())]
-    return np.unique(np.array(kept, dtype=np.int64))
+    buckets = max(1, (points_max - SLOWEST - 4) // 2)
+    size = -(-count // buckets)
+    whole = values[: count // size * size].reshape(-1, size)
+    begins = np.arange(len(whole)) * size
+    rest = values[whole.size :]
+    last = [whole.size + int(rest.argmin()), whole.size + int(rest.argmax())] if len(rest) else []
+    slowest = slowest_places(values) if slowest is None else slowest
+    lowest, highest = begins + whole.argmin(axis=1), begins + whole.argmax(axis=1)
+    ends = np.array([0, count - 1, *last], dtype=np.int64)
+    return np.unique(np.concatenate([ends, slowest, lowest, highest]))
 
 
 @dataclass(frozen=True)
@@ -53,17 +55,19 @@ class _Moves:
     first: list[Migration]
 
 
-def _migrations(frame: pl.DataFrame, column: str, side: str, origin_ns: int) -> _Moves:
+def _migrations(cpus: pl.Series, publish_ns: pl.Series, side: str, origin_ns: int) -> _Moves:
     """Messages whose CPU differs from that of the message before, in sending order."""
-    known = frame if frame[column].null_count() == 0 else frame.filter(pl.col(column).is_not_null())
-    cpus, publish = known[column].to_numpy(), known["publish_ns"]
-    places = np.flatnonzero(cpus[1:] != cpus[:-1]) + 1
+    if cpus.null_count():
+        known = cpus.is_not_null()
+        cpus, publish_ns = cpus.filter(known), publish_ns.filter(known)
+    numbers = cpus.to_numpy()
+    places = np.flatnonzero(numbers[1:] != numbers[:-1]) + 1
     first = [
         Migration(
-            time_ns=publish[place] - origin_ns,
+            time_ns=publish_ns[place] - origin_ns,
             side=side,
-            cpu_from=int(cpus[place - 1]),
-            cpu_to=int(cpus[place]),
+            cpu_from=int(numbers[place - 1]),
+            cpu_to=int(numbers[place]),
         )
         for place in places[:MIGRATION_MARKS_MAX].tolist()
     ]
@@ -85,63 +89,98 @@ def _slow_message(row: dict[str, int | None], origin_ns: int) -> SlowMessage:
     )
 
 
-def measured(samples: pl.DataFrame) -> pl.DataFrame:
-    """The rows of the measure phase that have a sending time, in the order of the file."""
-    return samples.filter((pl.col("phase") == "measure") & pl.col("publish_ns").is_not_null())
+@dataclass(frozen=True)
+class EdgeRows:
+    """The measured rows of one edge in sending order, and which of them count towards latency (None: all).
+
+    Columns are filtered one by one where they are needed: to filter all of them costs more than to read them.
+    """
+
+    rows: pl.DataFrame
+    arrived: pl.Series | None
+
+    def of_arrived(self, column: pl.Series) -> pl.Series:
+        """What a column holds for the messages that count."""
+        return column if self.arrived is None else column.filter(self.arrived)
+
+    def latencies(self) -> npt.NDArray[np.int64]:
+        """Publish to taken, of the messages that count, in sending order."""
+        return self.of_arrived(self.rows["taken_ns"] - self.rows["publish_ns"]).to_numpy()
+
+    def places(self, numbers: Indices) -> list[int]:
+        """The rows of some messages, given by their numbers among those that count."""
+        if self.arrived is None:
+            return [int(number) for number in numbers]
+        places: list[int] = np.flatnonzero(self.arrived.to_numpy())[numbers].tolist()
+        return places
 
 
-def by_edge(measured_rows: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """The rows of each edge, in sending order."""
-    runs = measured_rows["edge"].rle().struct.unnest()
+def by_edge(samples: pl.DataFrame) -> dict[str, EdgeRows]:
+    """What was measured on each edge; an edge without such a row is absent."""
+    runs = samples["edge"].rle().struct.unnest()
     names = runs["value"].cast(pl.String).to_list()
     if len(set(names)) == len(names):  # as we write them: one edge after the other, so slices will do
-        ends = np.cumsum(runs["len"].to_numpy())
+        begins = [0, *np.cumsum(runs["len"].to_numpy()).tolist()]
         parts = {
-            name: measured_rows.slice(int(end) - length, length)
-            for name, end, length in zip(names, ends, runs["len"].to_list(), strict=True)
+            name: samples.slice(begin, length)
+            for name, begin, length in zip(names, begins, runs["len"].to_list(), strict=False)
         }
     else:
-        parts = {name: measured_rows.filter(pl.col("edge") == name) for name in dict.fromkeys(names)}
-    return {
-        name: rows if rows["publish_ns"].is_sorted() else rows.sort("publish_ns", maintain_order=True)
-        for name, rows in parts.items()
-    }
+        parts = {name: samples.filter(pl.col("edge") == name) for name in dict.fromkeys(names)}
+    measured = {name: _measured(part) for name, part in parts.items()}
+    return {name: _edge_rows(rows) for name, rows in measured.items() if not rows.is_empty()}
 
 
-def delivered(edge_rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows that count towards latency."""
-    return edge_rows.filter((pl.col("outcome") == "delivered") & pl.col("taken_ns").is_not_null())
+def _measured(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows of the measure phase that have a sending time; mostly one stretch of the file."""
+    wanted = (rows["phase"] == "measure") & rows["publish_ns"].is_not_null()
+    count, first = int(wanted.sum()), wanted.arg_max() or 0
+    if bool(wanted.slice(first, count).all()):
+        return rows.slice(first, count)
+    return rows.filter(wanted)
+
+
+def _edge_rows(rows: pl.DataFrame) -> EdgeRows:
+    if not rows["publish_ns"].is_sorted():
+        rows = rows.sort("publish_ns", maintain_order=True)
+    arrived = (rows["outcome"] == "delivered") & rows["taken_ns"].is_not_null()
+    return EdgeRows(rows, None if bool(arrived.all()) else arrived)
 
 
 def edge_series(
-    cell: str, trial: int, edge: str, rows: pl.DataFrame, origin_ns: int, points_max: int
+    cell: str, trial: int, edge: str, edge_rows: EdgeRows, origin_ns: int, points_max: int
 ) -> Series | None:
-    """The series of one edge, or None without a delivered message. `rows` are the edge's, from `by_edge`."""
-    arrived = delivered(rows)
-    if arrived.is_empty():
+    """The series of one edge, or None without a delivered message."""
+    rows, latency = edge_rows.rows, edge_rows.latencies()
+    if len(latency) == 0:
         return None
-    publish = arrived["publish_ns"].to_numpy()
-    latency = (arrived["taken_ns"] - arrived["publish_ns"]).to_numpy()
-    kept = keep_extremes(latency, points_max)
-    slowest = slowest_places(latency)[::-1]
+    publish = edge_rows.of_arrived(rows["publish_ns"]).to_numpy()
+    slowest = slowest_places(latency)
+    kept = keep_extremes(latency, points_max, slowest)
+    slowest = slowest[::-1]
     slowest = slowest[np.argsort(-latency[slowest], kind="stable")]
-    lost = rows.filter(pl.col("outcome") == "lost")["publish_ns"].to_numpy()
+    lost = rows["publish_ns"].filter(rows["outcome"] == "lost").to_numpy()
     # Several senders or receivers share an edge's rows only end to end; then a change of CPU says nothing.
-    single = _all_differ(arrived["sequence"])
-    sender = _migrations(rows, "cpu_publish", "sender", origin_ns) if single else None
-    receiver = _migrations(arrived, "cpu_taken", "receiver", origin_ns) if single else None
+    single = _all_differ(edge_rows)
+    sender = receiver = None
+    if single:
+        sender = _migrations(rows["cpu_publish"], rows["publish_ns"], "sender", origin_ns)
+        taken_on = edge_rows.of_arrived(rows["cpu_taken"])
+        receiver = _migrations(taken_on, pl.Series(publish), "receiver", origin_ns)
     marks = [mark for side in (sender, receiver) if side is not None for mark in side.first]
     spacing_ns = float(np.median(np.diff(publish))) if len(publish) > 1 else 0.0
     return Series(
         cell=cell,
         trial=trial,
         edge=edge,
-        n=arrived.height,
+        n=len(latency),
         time_us=((publish[kept] - origin_ns) // 1000).tolist(),
         latency_ns=latency[kept].tolist(),
         lost=len(lost),
         lost_time_us=((lost[:LOST_MARKS_MAX] - origin_ns) // 1000).tolist(),
-        slowest=[_slow_message(arrived.row(int(index), named=True), origin_ns) for index in slowest],
+        slowest=[
+            _slow_message(rows.row(place, named=True), origin_ns) for place in edge_rows.places(slowest)
+        ],
         migrations_sender=None if sender is None else sender.count,
         migrations_receiver=None if receiver is None else receiver.count,
         migrations=sorted(marks, key=lambda mark: mark.time_ns)[:MIGRATION_MARKS_MAX],
@@ -149,7 +188,10 @@ def edge_series(
     )
 
 
-def _all_differ(sequences: pl.Series) -> bool:
-    """Whether no number occurs twice; mostly they ascend, which is cheaper to see."""
-    values = sequences.to_numpy()
-    return bool(np.all(values[1:] > values[:-1])) or sequences.n_unique() == len(values)
+def _all_differ(edge_rows: EdgeRows) -> bool:
+    """Whether no sequence was delivered twice; mostly they ascend, which is cheaper to see."""
+    values = edge_rows.rows["sequence"].to_numpy()
+    if bool(np.all(values[1:] > values[:-1])):
+        return True
+    arrived = edge_rows.of_arrived(edge_rows.rows["sequence"])
+    return arrived.n_unique() == len(arrived)
