@@ -107,6 +107,9 @@ def _print(tally: Tally, directory: Path, as_json: bool, kept: bool) -> None:
     console = output_console()
     render(directory, console)
     where = f": {directory}" if kept else ""
+    if tally.stopped:
+        ended = ", ".join(f"{why} {count}" for why, count in tally.stopped.items())
+        console.print(f"cells ended by: {ended}")
     console.print(f"{tally.valid} valid, {tally.failed} failed, {len(tally.excluded)} excluded{where}")
 
 
