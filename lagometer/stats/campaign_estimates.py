@@ -13,6 +13,7 @@ from lagometer.stats.stopping import Bounds, CellProgress, chain_latencies
 from lagometer.store import format as form
 from lagometer.store.reader import Campaign
 
+COLUMNS = ("edge", "phase", "outcome", "intended_ns", "publish_ns", "taken_ns")
 OPEN = "open"  # stands for a cell of an adaptive campaign that was interrupted before it stopped
 
 
@@ -26,7 +27,7 @@ def progress_of_cells(campaign: Campaign) -> dict[str, CellProgress]:
     for entry in sorted(campaign.journal, key=lambda each: int(each["trial"])):
         progress = cells.setdefault(str(entry["cell"]), CellProgress(bounds))
         valid = bool(entry["valid"])
-        samples = campaign.samples(entry["cell"], entry["trial"]) if valid else None
+        samples = campaign.samples(entry["cell"], entry["trial"], COLUMNS) if valid else None
         latencies = chain_latencies(samples) if samples is not None else None
         progress.add(latencies, float(entry.get("spent_s", entry.get("seconds", 0.0))))
     return cells
@@ -47,7 +48,11 @@ def make_estimates(campaign: Campaign, progress: Mapping[str, CellProgress] | No
     """
     if progress is None:
         progress = progress_of_cells(campaign)
-    made = estimates(campaign.cells, campaign.samples, stops_of_cells(progress))
+
+    def samples(cell: str, trial: int) -> pl.DataFrame:
+        return campaign.samples(cell, trial, COLUMNS)
+
+    made = estimates(campaign.cells, samples, stops_of_cells(progress))
     stopped = pl.when(pl.col("stopped") != OPEN).then(pl.col("stopped"))
     return made.with_columns(stopped=stopped)
 
