@@ -17,6 +17,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 FLOORS = ("null", "shm", "uds", "tcp", "udp")
 MIDDLEWARE = ("cyclonedds", "fastdds")
+STACKED = ("faulty",)  # stands on another adapter, shm unless told
 
 
 def require(name: str, available: bool, needs: str) -> None:
@@ -34,7 +35,7 @@ def need(name: str) -> None:
         require(name, _namespaces_can_be_made(), "the right to make network namespaces")
     elif name in MIDDLEWARE:
         require(name, adapter_library(name).exists(), f"the adapter {name}: {why_missing(name)}")
-    elif name in FLOORS:
+    elif name in (*FLOORS, *STACKED):
         assert adapter_library(name).exists(), f"{adapter_library(name)} is missing: run make setup"
     else:
         require(name, shutil.which(name) is not None, f"the program {name}")

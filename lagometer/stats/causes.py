@@ -71,9 +71,14 @@ def _always_wanted(thread: RealtimeThread, window_ns: int) -> bool:
 
 
 def _taken_ns(limit: RealtimeLimit, window_ns: int) -> float:
-    """What the limit takes at least from a thread that always wants to run, in a window's whole periods."""
+    """What the limit takes at least from a thread that always wants to run.
+
+    Newer kernels stop it only while ordinary threads starve, so not in every period: half of those that lie
+    whole in the window count, and at least one. 0 where the window is shorter than a period.
+    """
     periods = window_ns // (limit.period_us * 1000)
-    return THROTTLED_SHARE_MIN * periods * (limit.period_us - limit.runtime_us) * 1000.0
+    counted = max(1, periods // 2) if periods else 0
+    return THROTTLED_SHARE_MIN * counted * (limit.period_us - limit.runtime_us) * 1000.0
 
 
 def where_lost(observed: Observed | None) -> str:

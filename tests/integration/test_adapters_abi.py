@@ -9,9 +9,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from needs import FLOORS, MIDDLEWARE, ROOT, adapter_library, need
+from needs import FLOORS, MIDDLEWARE, ROOT, STACKED, adapter_library, need
 
-ADAPTERS = (*FLOORS, *MIDDLEWARE)
+ADAPTERS = (*FLOORS, *MIDDLEWARE, *STACKED)
 HEADER = ROOT / "engine" / "include" / "lagometer" / "adapter.h"
 WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Werror")
 

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each reason for which a trial fails is forced: by an adapter that injects faults, by an injected clock, by the
+kernel itself. Without a fault the same cell is valid."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from campaign_support import journal, lagometer, write_study
+from needs import ROOT, adapter_library, need, require
+
+CELL = {
+    "adapter": "faulty",
+    "workload": "pipeline-3",
+    "payload": "256B",
+    "rate": "200Hz",
+    "reliability": "reliable",
+    "placement": "process-per-node",
+}
+KEEP_ALL = {"history": "keep_all"}
+
+
+def run(
+    build: Path,
+    folder: Path,
+    options: dict[str, Any],
+    *,
+    environment: dict[str, str] | None = None,
+    **keys: Any,
+) -> pl.DataFrame:
+    """The rows of cells.parquet of one short trial; `keys` of the study replace the usual ones."""
+    need("netns")
+    matrix = {**CELL, **keys.pop("matrix", {})}
+    study = write_study(folder, matrix=matrix, options=options, trials=1, **keys)
+    programs = {
+        "LAGOMETER_WORKER": str(build / "engine" / "lagometer-worker"),
+        "LAGOMETER_SUPERVISOR": str(build / "engine" / "lagometer-supervisor"),
+        "LAGOMETER_ADAPTER_PATH": str(build / "adapters"),
+    }
+    out = folder / "out"
+    arguments = ("run", str(study), "--out", str(out), "--json", "--no-report")
+    code, _, errors = lagometer(
+        folder, *arguments, seconds=120, environment={**programs, **(environment or {})}
+    )
+    assert code in (0, 3), errors
+    return pl.read_parquet(out / "cells.parquet")
+
+
+def reasons(rows: pl.DataFrame) -> dict[str, str]:
+    """Why the trial failed: code word to its text."""
+    assert bool(rows["valid"].all()) == (not rows["reasons"][0].to_list())
+    return {text.partition(":")[0]: text for text in rows["reasons"][0].to_list()}
+
+
+def warnings(rows: pl.DataFrame) -> dict[str, str]:
+    return {text.partition(":")[0]: text for text in rows["warnings"][0].to_list()}
+
+
+@pytest.mark.parametrize(
+    ("reason", "faults", "matrix"),
+    [
+        ("lost-keep-all", {"drop_at": 40}, KEEP_ALL),
+        ("duplicated", {"duplicate_at": 40}, {}),
+        ("reordered-reliable", {"reorder_at": 40}, {}),
+        ("corrupted", {"corrupt_at": 40}, {}),
+        ("corrupted", {"corrupt_at": 40}, {"payload": "64B"}),
+        ("recorder-full", {"duplicate": 1, "copies": 100}, KEEP_ALL),
+        ("endpoints-missing", {"drop": 1, "probes": True}, {}),
+        ("nothing-received", {"drop": 1}, {}),
+        ("worker-died", {"crash_at": 40, "stream": 0}, {}),
+        ("worker-hung", {"hang_at": 40, "stream": 0}, {}),
+        ("rate-missed", {"delay": 1, "delay_ns": 20_000_000, "stream": 0}, {}),
+        ("transport-mismatch", {"pretend_transport": "udp"}, {}),
+    ],
+)
+def test_a_reason_is_forced(
+    build: Path, tmp_path: Path, reason: str, faults: dict[str, Any], matrix: dict[str, Any]
+) -> None:
+    found = reasons(run(build, tmp_path, {"faulty": {"over": "shm", **faults}}, matrix=matrix))
+    assert reason in found, found
+
+
+def test_without_a_fault_nothing_is_found(build: Path, tmp_path: Path) -> None:
+    rows = run(build, tmp_path, {"faulty": {"over": "tcp"}}, matrix={"payload": "32KB", **KEEP_ALL})
+    wrong = set(reasons(rows)) - {"rate-missed"}  # a machine that stands still keeps no rate
+    assert not wrong, rows["reasons"][0].to_list()
+    edges = rows.filter(pl.col("edge") != "end-to-end")
+    assert edges["transport"].to_list() == ["tcp", "tcp"]
+    assert rows["kernel_loopback_bytes"][0] >= 32_000 * edges["n"].sum()
+    assert rows["latency_infinite_from"].null_count() == rows.height
+    assert rows["noisy"].null_count() == 0
+
+
+def test_best_effort_may_lose_and_reorder(build: Path, tmp_path: Path) -> None:
+    faults = {"over": "shm", "drop": 0.2, "reorder_at": 41, "stream": 0}
+    rows = run(build, tmp_path, {"faulty": faults}, matrix={"reliability": "best_effort", "depth": 64})
+    assert not set(reasons(rows)) - {"rate-missed"}, reasons(rows)
+    assert "lost" in warnings(rows)
+    first = rows.row(by_predicate=pl.col("edge") == "source→relay-1", named=True)
+    assert first["latency_p50_lost_ns"] >= first["latency_p50_ns"] > 0
+    assert first["latency_p90_lost_ns"] is None
+    assert first["latency_infinite_from"] == first["n"] / (first["n"] + first["lost"] + first["censored"])
+
+
+def test_the_same_seed_strikes_the_same_messages(build: Path, tmp_path: Path) -> None:
+    struck = []
+    for name, seed in (("a", 7), ("b", 7), ("c", 8)):
+        (tmp_path / name).mkdir()
+        run(
+            build,
+            tmp_path / name,
+            {"faulty": {"drop": 0.3, "seed": seed}},
+            matrix={"reliability": "best_effort"},
+        )
+        samples = pl.concat(
+            [pl.read_parquet(p) for p in (tmp_path / name / "out" / "samples").rglob("0.parquet")]
+        )
+        sent = samples.filter((pl.col("edge") == "source→relay-1") & (pl.col("sequence") < 60))
+        struck.append(set(sent.filter(pl.col("outcome") != "delivered")["sequence"].to_list()))
+    assert struck[0] == struck[1] != struck[2]
+    assert 5 < len(struck[0]) < 35
+
+
+@pytest.mark.parametrize(("limit_hz", "lost"), [(400, False), (50, True)])
+def test_a_limit_drops_what_is_above_it(build: Path, tmp_path: Path, limit_hz: int, lost: bool) -> None:
+    faults = {"limit_rate_hz": limit_hz, "limit_burst": 40 if limit_hz == 400 else 2}
+    rows = run(
+        build, tmp_path, {"faulty": faults}, matrix={"reliability": "best_effort", "workload": "pipeline-2"}
+    )
+    row = rows.row(by_predicate=pl.col("edge") == "end-to-end", named=True)
+    assert (row["lost"] + row["censored"] > 0) == lost, row
+    if lost:
+        assert row["n"] < 0.5 * row["sent"]
+
+
+def test_the_loopback_contradicts_shared_memory_that_is_only_mapped(build: Path, tmp_path: Path) -> None:
+    """Fast DDS maps its segments and sends best effort over UDP: a claim that looks right by the mappings."""
+    need("fastdds")
+    options = {"faulty": {"over": "fastdds", "pretend_transport": "shared-memory"}}
+    matrix = {"reliability": "best_effort", "payload": "32KB"}
+    found = reasons(run(build, tmp_path, options, matrix=matrix, discovery_timeout="20s"))
+    assert "seen is udp" in found["transport-mismatch"], found
+    assert "B over the loopback for" in found["transport-mismatch"]
+
+
+@pytest.mark.parametrize(
+    ("reliability", "transport"), [("best_effort", "udp"), ("reliable", "shared-memory")]
+)
+def test_the_transport_that_fast_dds_really_uses(
+    build: Path, tmp_path: Path, reliability: str, transport: str
+) -> None:
+    need("fastdds")
+    matrix = {"adapter": "fastdds", "reliability": reliability, "payload": "32KB"}
+    rows = run(build, tmp_path, {}, matrix=matrix, discovery_timeout="20s")
+    assert "transport-mismatch" not in reasons(rows)
+    assert rows.filter(pl.col("edge") != "end-to-end")["transport"].unique().to_list() == [transport]
+
+
+def test_a_loss_is_explained_by_the_kernel(build: Path, tmp_path: Path) -> None:
+    """Datagrams of 32 KB into a socket with room for none but a few, read by a node that works for 20 ms."""
+    matrix = {
+        "adapter": "udp",
+        "workload": "pipeline-3",
+        "payload": "32KB",
+        "work": "20ms",
+        "reliability": "best_effort",
+        "dispatch": "waitset",
+    }
+    rows = run(build, tmp_path, {"udp": {"socket_buffer_bytes": 65_536}}, matrix=matrix)
+    lost = rows.filter(pl.col("edge") == "source→relay-1")["lost"][0]
+    assert lost > 0
+    assert rows["kernel_udp_receive_buffer_errors"][0] >= lost
+    assert "receive buffer errors in the kernel" in warnings(rows)["lost"]
+    evidence = journal(tmp_path / "out")[0]["evidence"]
+    assert evidence["network"]["udp_receive_buffer_errors"] == rows["kernel_udp_receive_buffer_errors"][0]
+
+
+def test_a_wall_clock_that_is_set_fails_the_trial(build: Path, tmp_path: Path) -> None:
+    need("cc")
+    library = tmp_path / "stepped_clock.so"
+    source = ROOT / "tests" / "preload" / "stepped_clock.c"
+    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
+    rows = run(build, tmp_path, {"faulty": {}}, environment={"LD_PRELOAD": str(library)})
+    assert "the wall clock was set by +" in reasons(rows)["clock-stepped"]
+
+
+def test_a_spinning_realtime_thread_is_found_throttled(build: Path, tmp_path: Path) -> None:
+    runtime = int(Path("/proc/sys/kernel/sched_rt_runtime_us").read_text())
+    require("realtime", _fifo_is_granted(), "the right to SCHED_FIFO")
+    require("realtime", runtime > 0, "a limit on real-time threads")
+    require("realtime", len(os.sched_getaffinity(0)) >= 2, "two CPUs")
+    matrix = {
+        "adapter": "shm",
+        "workload": "pipeline-2",
+        "rate": "100Hz",
+        "dispatch": "poll",
+        "scheduling": "fifo",
+        "payload": "64B",
+    }
+    # Newer kernels stop it only while ordinary threads starve: something ordinary must want each CPU.
+    busy = [
+        subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(len(os.sched_getaffinity(0)) + 1)
+    ]
+    try:
+        rows = run(build, tmp_path, {}, matrix=matrix, duration="3200ms")
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+    found = reasons(rows)
+    threads = [thread for worker in journal(tmp_path / "out")[0]["threads"].values() for thread in worker]
+    assert "realtime-throttled" in found, (found, json.dumps(threads))
+    assert "node:sink of sink" in found["realtime-throttled"]
+
+
+def _fifo_is_granted() -> bool:
+    command = ["chrt", "-f", "1", "true"]
+    try:
+        return subprocess.run(command, capture_output=True).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
+def test_faulty_is_what_the_other_adapter_is(build: Path) -> None:
+    """Its own sidecar is that of the adapter it stands on by default."""
+    own, beneath = (
+        json.loads((adapter_library(name, build).parent / "adapter.json").read_text())
+        for name in ("faulty", "shm")
+    )
+    for key in ("scope", "abilities", "limits"):
+        assert own[key] == beneath[key]
