@@ -2,7 +2,7 @@
 # What can be done here; `make` alone prints this table. Everything runs from a clean clone without another step.
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup bench test lint fidelity bench-core coverage adaptive kills asan ubsan tsan fresh lock clean
+.PHONY: help setup bench test lint fidelity bench-core bench-analysis coverage adaptive kills asan ubsan tsan fresh lock clean
 
 python := .venv/bin/python
 # SMOKE=1: the short form of a benchmark, which only shows that it works. SHORT=1: the short form of fresh.
@@ -45,6 +45,10 @@ adaptive: ## adaptive cells against runs of 60 s, at most a fifteenth of their t
 kills: ## campaigns that are killed and resumed 200 times lose and repeat nothing (SMOKE=1: 10 times)
 	@tools/setup --test
 	@$(python) benchmarks/kills.py $(smoke)
+
+bench-analysis: ## a hundred million samples to a report, against pandas (SMOKE=1: short)
+	@tools/setup --test
+	@$(python) benchmarks/analysis.py $(smoke)
 
 asan ubsan tsan: ## the C++ tests under a sanitizer
 	@tools/setup --test
