@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether a 95 % interval contains the truth, the decision when to stop included.
 
-Each series is a cell of its own: trials are added until `lagometer.stats.sequential` stops it, by
-precision or at the most trials; then p50 and p99 are estimated as in every campaign. The latencies have
-known quantiles (coverage_families.py). Beside each figure: how often it was printed, the median width
-over the truth, the width of an oracle (the middle 95 % of the estimates of all series at as many
-trials), and the coverage of the i.i.d. bootstrap of the same messages (percentile interval, exactly: its
-limits are order statistics of binomial rank). Passes if every family covers at least 93 % of the times
-that it prints, and the bootstrap does not. `--smoke` takes few series and judges only what so few can
-tell.
+Each series is a cell of its own. It ends in the ways that cells of campaigns end: trials are added until
+`lagometer.stats.sequential` stops it, by precision or at the most trials; or their number is fixed. Then
+p50 and p99 are estimated. The latencies have known quantiles (coverage_families.py). Beside each figure:
+how often it was printed, the median width over the truth, the width of an oracle (the middle 95 % of the
+estimates of all series at as many trials), and the coverage of the i.i.d. bootstrap of the same messages
+(percentile interval, exactly: its limits are order statistics of binomial rank). Passes if every family
+covers at least 93 % of the times that it prints, and the bootstrap does not. `--smoke` takes few series
+and judges only what so few can tell.
 """
 
 from __future__ import annotations
@@ -33,11 +33,13 @@ from lagometer.stats.sequential import Rule, decide, looks
 COVERAGE_MIN = 0.93
 CONFIDENCE = 0.95
 UNLIKELY = 1e-4  # a short form fails only if so few hits are this improbable at 95 % coverage
-SERIES, SMOKE_SERIES = 1000, 40
+SERIES, SMOKE_SERIES = 1000, 25
 SERIES_AT_ONCE = 20  # in memory
 MESSAGES = 500  # per trial
 RULE = Rule(precision=0.05, trials_min=6, trials_max=60)
 LOOKS = tuple(looks(RULE))
+FIXED = (6, 30)  # trials of cells whose number is fixed
+COUNTS = tuple(sorted({*LOOKS, *FIXED}))
 PERMILLE = {"p50": 500, "p99": 990}
 PROCESSES = 2
 
@@ -54,17 +56,18 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One series and quantile: what was printed when the cell had stopped. Limits are None if nothing was."""
+    """One series and quantile: what was printed when the cell had ended. Limits are None if nothing was."""
 
+    ending: str
     quantity: str
-    stopped: str
+    precise: bool | None  # whether the precision was reached; None where none was asked for
     trials: int
     limits: tuple[float, float] | None
     naive: tuple[float, float]
 
 
 def carry_out(task: Task) -> tuple[Task, list[Outcome], dict[str, Floats]]:
-    """All series of a task; for the oracle the estimates of each at each look (series, looks)."""
+    """All series of a task; for the oracle the estimates of each at each number of trials."""
     generator = np.random.default_rng(task.seed)
     outcomes: list[Outcome] = []
     estimates: dict[str, list[Floats]] = {name: [] for name in PERMILLE}
@@ -75,9 +78,11 @@ def carry_out(task: Task) -> tuple[Task, list[Outcome], dict[str, Floats]]:
         latencies = np.rint(drawn).astype(np.int64).reshape(count, most, MESSAGES)
         for one in latencies:
             outcomes += one_series(list(one))
-        at_looks = [np.partition(latencies[:, :look].reshape(count, -1), _ranks(look)) for look in LOOKS]
+        at_looks = [
+            np.partition(latencies[:, :number].reshape(count, -1), _ranks(number)) for number in COUNTS
+        ]
         for name, permille in PERMILLE.items():
-            ranks = [_rank(look * MESSAGES, permille) for look in LOOKS]
+            ranks = [_rank(number * MESSAGES, permille) for number in COUNTS]
             columns = [ordered[:, rank] for ordered, rank in zip(at_looks, ranks, strict=True)]
             estimates[name].append(np.stack(columns, axis=1).astype(np.float64))
     return task, outcomes, {name: np.concatenate(parts) for name, parts in estimates.items()}
@@ -89,14 +94,21 @@ def one_series(trials: list[Numbers]) -> Iterator[Outcome]:
         decision = decide(trials[:look], RULE)
         if decision.stop:
             break
-    assert decision.why is not None and decision.alpha is not None, "the most trials stop every cell"
-    pool = Pool(trials[:look])
+    assert decision.alpha is not None, "the most trials stop every cell"
+    yield from printed_of(trials[:look], decision.alpha, "adaptive", decision.why == "precision")
+    for number in FIXED:
+        yield from printed_of(trials[:number], 1.0 - CONFIDENCE, f"{number} trials", None)
+
+
+def printed_of(trials: list[Numbers], alpha: float, ending: str, precise: bool | None) -> Iterator[Outcome]:
+    """What is printed of a cell that has ended so."""
+    pool = Pool(trials)
     for name, permille in PERMILLE.items():
-        found = pool.estimate(permille, decision.alpha)
+        found = pool.estimate(permille, alpha)
         limits = None
         if found.low_ns is not None and found.high_ns is not None:
             limits = float(found.low_ns), float(found.high_ns)
-        yield Outcome(name, decision.why, look, limits, naive_interval(pool, permille))
+        yield Outcome(ending, name, precise, len(trials), limits, naive_interval(pool, permille))
 
 
 def naive_interval(pool: Pool, permille: int) -> tuple[float, float]:
@@ -110,8 +122,8 @@ def _rank(count: int, permille: int) -> int:
     return -(-count * permille // 1000) - 1
 
 
-def _ranks(look: int) -> list[int]:
-    return [_rank(look * MESSAGES, permille) for permille in PERMILLE.values()]
+def _ranks(trials: int) -> list[int]:
+    return [_rank(trials * MESSAGES, permille) for permille in PERMILLE.values()]
 
 
 # --- the table
@@ -120,37 +132,44 @@ def _ranks(look: int) -> list[int]:
 def summarise(
     task: Task, outcomes: list[Outcome], estimates: dict[str, Floats], smoke: bool
 ) -> Iterator[dict[str, Any]]:
-    """One row per quantile of a family."""
-    for name, permille in PERMILLE.items():
-        truth = true_quantile(task.shape, permille / 1000.0)
-        chosen = [each for each in outcomes if each.quantity == name]
-        printed = [each for each in chosen if each.limits is not None]
-        limits = [each.limits for each in printed if each.limits is not None]
-        covered = sum(low <= truth <= high for low, high in limits)
-        oracle = oracle_widths(estimates[name])
-        yield {
-            "family": task.shape,
-            "phi": task.phi,
-            "quantity": name,
-            "series": len(chosen),
-            "printed": len(printed),
-            "abstained_share": 1.0 - len(printed) / len(chosen),
-            "covered_share": covered / len(printed) if printed else None,
-            "naive_covered_share": sum(each.naive[0] <= truth <= each.naive[1] for each in chosen)
-            / len(chosen),
-            "width_share": _median([high - low for low, high in limits], truth),
-            "oracle_width_share": _median([oracle[each.trials] for each in printed], truth),
-            "reached_precision_share": sum(each.stopped == "precision" for each in chosen) / len(chosen),
-            "trials_median": float(np.median([each.trials for each in chosen])),
-            "pass": _holds(covered, len(printed), smoke),
-        }
+    """One row per ending and quantile of a family."""
+    for ending in dict.fromkeys(each.ending for each in outcomes):
+        for name in PERMILLE:
+            chosen = [each for each in outcomes if (each.ending, each.quantity) == (ending, name)]
+            yield {"family": task.shape, "phi": task.phi, "ending": ending, "quantity": name} | figures(
+                chosen,
+                true_quantile(task.shape, PERMILLE[name] / 1000.0),
+                oracle_widths(estimates[name]),
+                smoke,
+            )
+
+
+def figures(chosen: list[Outcome], truth: float, oracle: dict[int, float], smoke: bool) -> dict[str, Any]:
+    """What came of one quantile in all series of a family."""
+    printed = [each for each in chosen if each.limits is not None]
+    limits = [each.limits for each in printed if each.limits is not None]
+    covered = sum(low <= truth <= high for low, high in limits)
+    precise = [each.precise for each in chosen if each.precise is not None]
+    return {
+        "series": len(chosen),
+        "printed": len(printed),
+        "abstained_share": 1.0 - len(printed) / len(chosen),
+        "covered_share": covered / len(printed) if printed else None,
+        "naive_covered_share": sum(low <= truth <= high for low, high in (e.naive for e in chosen))
+        / len(chosen),
+        "width_share": _median([high - low for low, high in limits], truth),
+        "oracle_width_share": _median([oracle[each.trials] for each in printed], truth),
+        "reached_precision_share": sum(precise) / len(precise) if precise else None,
+        "trials_median": float(np.median([each.trials for each in chosen])),
+        "pass": _holds(covered, len(printed), smoke),
+    }
 
 
 def oracle_widths(estimates: Floats) -> dict[int, float]:
     """By number of trials the width that holds the middle 95 % of the estimates."""
     tail = (1.0 - CONFIDENCE) / 2.0
     low, high = np.quantile(estimates, (tail, 1.0 - tail), axis=0)
-    return dict(zip(LOOKS, (high - low).tolist(), strict=True))
+    return dict(zip(COUNTS, (high - low).tolist(), strict=True))
 
 
 def _median(widths: list[float], truth: float) -> float | None:
@@ -166,8 +185,8 @@ def _holds(covered: int, printed: int, smoke: bool) -> bool:
 
 
 HEAD = (
-    f"{'family':<10}{'phi':>5} {'':<4}{'printed':>8}{'covered':>9}{'i.i.d.':>8}{'width':>8}{'oracle':>8}"
-    f"{'precise':>9}{'trials':>7}"
+    f"{'family':<10}{'phi':>5} {'ending':<10}{'':<4}{'printed':>8}{'covered':>9}{'i.i.d.':>8}"
+    f"{'width':>8}{'oracle':>8}{'precise':>9}{'trials':>7}"
 )
 
 
@@ -179,7 +198,7 @@ def line(row: dict[str, Any]) -> str:
 
     printed = 100.0 * (1.0 - row["abstained_share"])
     return (
-        f"{row['family']:<10}{row['phi']:>5g} {row['quantity']:<4}{printed:>8.1f}"
+        f"{row['family']:<10}{row['phi']:>5g} {row['ending']:<10}{row['quantity']:<4}{printed:>8.1f}"
         f"{percent('covered_share'):>9}{percent('naive_covered_share'):>8}{percent('width_share'):>8}"
         f"{percent('oracle_width_share'):>8}{percent('reached_precision_share'):>9}{row['trials_median']:>7.0f}"
         f"{'' if row['pass'] else '  FAIL'}"

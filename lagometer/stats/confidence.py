@@ -118,16 +118,13 @@ class Pool:
         )
 
     def _supported(self, bins: Bins, permille: int) -> float:
-        """How many independent messages beyond the quantile the trials are worth.
+        """How many independent messages those beyond the quantile are worth.
 
-        How far messages hang together is seen at the median, and where ten times as many lie beyond: there it
-        is known well. Judged at the quantile itself, the lucky samples would be those that are printed: few
-        stalls seen, a low quantile, a narrow interval, all at once.
+        How far messages hang together is judged at the median: there it is known well, and does not depend on
+        what the tail shows. Judged at the quantile itself, the lucky samples would be those that are printed:
+        few stalls seen, a low quantile, a narrow interval, all at once.
         """
-        beyond = min(permille, 1000 - permille)
-        nearer = min(500, 10 * beyond)
-        within = [self._worth(bins, each)[1] for each in {500, nearer if permille < 500 else 1000 - nearer}]
-        return min(within) * beyond / 1000.0
+        return self._worth(bins, 500)[1] * min(permille, 1000 - permille) / 1000.0
 
     def _worth(self, bins: Bins, permille: int) -> tuple[float, float]:
         """How many independent messages the trials are worth, for the share below one of their quantiles.
