@@ -32,6 +32,7 @@ def command(
     from lagometer.store.errors import StoreError
     from lagometer.store.merge import merge
     from lagometer.store.reader import open_campaign
+    from lagometer.study.schema import key_defaults
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise BadInput(f"{out} is there already", where="--out", mend="name a new folder")
@@ -39,7 +40,8 @@ def command(
         out.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as beside:
             try:
-                merged = merge([open_campaign(each) for each in directories], Path(beside) / "campaign")
+                campaigns = [open_campaign(each) for each in directories]
+                merged = merge(campaigns, Path(beside) / "campaign", key_defaults())
             except StoreError as error:
                 raise BadInput(str(error)) from error
             if out.exists():

@@ -24,7 +24,7 @@ from lagometer.run.trial_store import TrialStore, adapters_in_use
 from lagometer.store import format as form
 from lagometer.store.environment import collect, completed
 from lagometer.store.reader import read_manifest
-from lagometer.study.schema import TOP_LEVEL_KEYS
+from lagometer.study.schema import key_defaults
 
 
 class Results:
@@ -82,6 +82,12 @@ class Results:
     def reopen(self, manifest: Mapping[str, Any]) -> None:
         """Takes up a campaign where it ended. Raises `BadInput` if it is another study's, `StoreError`."""
         before = read_manifest(self.directory)
+        if "sources" in before:
+            raise BadInput(
+                "is merged from several campaigns",
+                where=f"--out {self.directory}",
+                mend="go on with one of those, then merge again",
+            )
         if not same_study(before.get("study"), manifest["study"]):
             raise BadInput(
                 "holds another study, or this one before it was changed",
@@ -147,7 +153,7 @@ def same_study(before: object, now: Mapping[str, Any]) -> bool:
     """Whether a manifest holds this study; a key that an older lagometer did not know has its default."""
     if not isinstance(before, Mapping):
         return False
-    defaults = {key.field: key.parse(key.default) if key.default else key.absent for key in TOP_LEVEL_KEYS}
+    defaults = key_defaults()
     return set(before) <= set(now) and all(
         before[name] == value if name in before else value in (defaults.get(name), None)
         for name, value in now.items()

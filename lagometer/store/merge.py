@@ -28,6 +28,7 @@ KEY_CHARACTERS = 8
 # Of a study's keys, those in which two campaigns may differ and yet have measured the same.
 FREE_KEYS = frozenset({"name", "description", "seed", "trials"})
 PARTS = ("", form.CONTROL, form.LONG)
+NO_DEFAULTS: Mapping[str, object] = {}
 OWN_FILES = frozenset({form.JOURNAL, form.CELLS, form.ESTIMATES, "report.html"})
 
 Json = dict[str, Any]
@@ -65,12 +66,15 @@ class Merged:
     machines: dict[str, str] = field(default_factory=dict)  # key: name of the host
 
 
-def merge(campaigns: Sequence[Campaign], directory: Path) -> Merged:
+def merge(
+    campaigns: Sequence[Campaign], directory: Path, defaults: Mapping[str, object] = NO_DEFAULTS
+) -> Merged:
     """Writes the campaigns as one into `directory`, which must be empty or absent.
 
-    Raises CampaignError if they are not of the same study, OSError where it can't be stored.
+    defaults: of a study's keys, for those that an older lagometer did not write. Raises CampaignError if the
+    campaigns are not of the same study, OSError where it can't be stored.
     """
-    _refuse_other_studies(campaigns)
+    _refuse_other_studies(campaigns, defaults)
     machines = [_machines(campaign) for campaign in campaigns]
     merged = Merged(machines={key: host for each in machines for key, host in each.items()})
     directory.mkdir(parents=True, exist_ok=True)
@@ -88,14 +92,15 @@ def merge(campaigns: Sequence[Campaign], directory: Path) -> Merged:
     return merged
 
 
-def _refuse_other_studies(campaigns: Sequence[Campaign]) -> None:
+def _refuse_other_studies(campaigns: Sequence[Campaign], defaults: Mapping[str, object]) -> None:
     first = campaigns[0]
     for other in campaigns[1:]:
         one, two = (each.manifest.get("study") or {} for each in (first, other))
         differing = [
             name
             for name in dict.fromkeys((*one, *two))
-            if name not in FREE_KEYS and one.get(name) != two.get(name)
+            if name not in FREE_KEYS
+            and one.get(name, defaults.get(name)) != two.get(name, defaults.get(name))
         ]
         if differing:
             raise CampaignError(

@@ -290,4 +290,11 @@ NESTED_KEYS: Mapping[str, str] = {
     "exclude": "globs over cell ids that are left out",
     "matrix": "the factors; the cells are every combination of their values",
 }
+
+
+def key_defaults() -> dict[str, object]:
+    """What each key of a resolved study is where a study is silent; so reads one of an older lagometer."""
+    return {key.field: key.parse(key.default) if key.default else key.absent for key in TOP_LEVEL_KEYS}
+
+
 KEY_NAMES: tuple[str, ...] = (*(key.name for key in TOP_LEVEL_KEYS), *NESTED_KEYS)

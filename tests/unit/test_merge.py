@@ -135,6 +135,16 @@ def test_another_study_is_refused_and_the_difference_named(tmp_path: Path) -> No
         merge([open_campaign(GOLDEN), open_campaign(other.directory)], tmp_path / "merged")
 
 
+def test_a_key_that_an_older_lagometer_did_not_write_has_its_default(tmp_path: Path) -> None:
+    other = copy(tmp_path / "other")
+    study = other.manifest["study"] | {"discard": 0}
+    (other.directory / form.MANIFEST).write_text(json.dumps(other.manifest | {"study": study}))
+    both = [open_campaign(GOLDEN), open_campaign(other.directory)]
+    with pytest.raises(CampaignError, match="they differ in discard"):
+        merge(both, tmp_path / "refused")
+    assert merge(both, tmp_path / "merged", {"discard": 0}).trials == 2
+
+
 def test_a_trial_that_left_no_samples_stays(tmp_path: Path) -> None:
     failed = copy(tmp_path / "failed", machine_id="ffffeeeeddddcccc")
     entry = dict(failed.journal[0]) | {
