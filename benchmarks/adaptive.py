@@ -28,7 +28,7 @@ from lagometer.store.reader import Campaign, open_campaign
 from lagometer.study import discover_adapters, expand, study_from_mapping
 
 ADAPTERS = ("shm", "udp", "cyclonedds", "fastdds")
-PAYLOADS = ("64B", "16KB", "64KB")
+PAYLOADS = ("64B", "16KB", "32KB")
 RATES = ("100Hz", "500Hz")
 # Pinned: where threads may wander, a median mixes the ways in which they happened to lie.
 FACTORS = {"workload": "pipeline-2", "placement": "process-per-node", "cpus": "spread"}

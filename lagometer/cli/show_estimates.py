@@ -102,8 +102,9 @@ def _figures(row: Row, plus: bool = True) -> list[str]:
     if row["status"] != "ok":
         return ["-", *(["-"] * plus), _wanting(row)]
     low, high, estimate = row["low_ns"], row["high_ns"], row["estimate_ns"]
-    half = f"{50 * (high - low) / estimate:.2g} %" if estimate else "-"
-    return [duration(estimate), *([half] * plus), f"{duration(low)} – {duration(high)}"]
+    half = 50 * (high - low) / estimate if estimate else None
+    text = "-" if half is None else f"{half:.0f} %" if half >= 10 else f"{half:.2g} %"
+    return [duration(estimate), *([text] * plus), f"{duration(low)} – {duration(high)}"]
 
 
 def _wanting(row: Row) -> str:
