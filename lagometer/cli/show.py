@@ -125,6 +125,7 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     from rich.markup import escape
 
     from lagometer.cli.show_estimates import render_beside, render_estimates
+    from lagometer.cli.show_noise import render_lost, render_noise
 
     rows = _chosen(campaign, edge, cell)
     state = campaign.manifest.get("state")
@@ -136,6 +137,8 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
         console.print("no finished trial")
     render_estimates(campaign, console, edge, cell)
     render_beside(campaign, console)
+    render_lost(valid, console)
+    render_noise(valid, console)
     _render_warnings(valid, console)
     _render_failed(rows, console)
     excluded = _excluded(campaign, cell)
