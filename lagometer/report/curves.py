@@ -33,11 +33,15 @@ def supported_probabilities(count: int) -> npt.NDArray[np.float64]:
 
 
 def quantiles(values: npt.NDArray[np.int64], probabilities: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """Order statistics of type 1 (inverse of the empirical distribution): never an interpolated value."""
+    """Order statistics of type 1 (inverse of the empirical distribution): never an interpolated value.
+
+    `values` are put into another order.
+    """
     # The subtraction undoes binary fractions: 0.99 * 1000 must be rank 990, not 991.
     ranks = np.clip(np.ceil(probabilities * len(values) - 1e-9).astype(np.int64), 1, len(values))
     # A hundred order statistics cost a third of the sort that would give all.
-    found: npt.NDArray[np.int64] = np.partition(values, np.unique(ranks) - 1)[ranks - 1]
+    values.partition(np.unique(ranks) - 1)
+    found: npt.NDArray[np.int64] = values[ranks - 1]
     return found
 
 

@@ -30,7 +30,7 @@ from lagometer.store.reader import Campaign
 CURVE_COLUMNS = ("edge", "publish_ns", "taken_ns", "phase", "outcome")
 SERIES_COLUMNS = (*CURVE_COLUMNS, "sequence", "intended_ns", "published_ns", "cpu_publish", "cpu_taken")
 THREADS_MAX = 4
-MESSAGES_AT_ONCE = 8_000_000  # of all the files that are worked on at a time, which bounds the memory
+MESSAGES_AT_ONCE = 16_000_000  # of all the files that are worked on at a time, which bounds the memory
 
 Key = tuple[str, int | None, str]
 Given = TypeVar("Given")
@@ -153,7 +153,7 @@ def _read(campaign: Campaign, task: _Task) -> _Read:
             continue
         edge_rows = edges[row.edge]
         if row.valid:
-            read.latencies[row.edge] = edge_rows.latencies()
+            read.latencies[row.edge] = edge_rows.latencies
         if row.edge in task.series:
             series = edge_series(task.cell, task.trial, row.edge, edge_rows, origin_ns, task.points)
             read.series += [] if series is None else [series]

@@ -6,6 +6,7 @@ marked.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -103,6 +104,7 @@ class EdgeRows:
         """What a column holds for the messages that count."""
         return column if self.arrived is None else column.filter(self.arrived)
 
+    @cached_property
     def latencies(self) -> npt.NDArray[np.int64]:
         """Publish to taken, of the messages that count, in sending order."""
         return self.of_arrived(self.rows["taken_ns"] - self.rows["publish_ns"]).to_numpy()
@@ -151,7 +153,7 @@ def edge_series(
     cell: str, trial: int, edge: str, edge_rows: EdgeRows, origin_ns: int, points_max: int
 ) -> Series | None:
     """The series of one edge, or None without a delivered message."""
-    rows, latency = edge_rows.rows, edge_rows.latencies()
+    rows, latency = edge_rows.rows, edge_rows.latencies
     if len(latency) == 0:
         return None
     publish = edge_rows.of_arrived(rows["publish_ns"]).to_numpy()
