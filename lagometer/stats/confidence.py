@@ -35,6 +35,7 @@ CONFIDENCE = 0.95
 # cases only (1 - 2 / 2^5), and no method can promise more where trials differ by much; with six it is 96.9 %.
 TRIALS_MIN = 6
 SUPPORT = 10  # independent messages that those beyond a quantile of the tail must be worth
+FIGURES = ("latency", "response")
 PERMILLE = {"p50": 500, "p90": 900, "p99": 990, "p999": 999}
 
 OK = "ok"
@@ -216,30 +217,38 @@ def estimates(
     """estimates.parquet (docs/FORMAT.md): quantiles of each cell and edge with their intervals.
 
     cells: cells.parquet; its valid trials are used. samples: gives those of a trial, as Campaign.samples;
-    those of one cell are in memory at a time. stops: of cells whose number of trials was not fixed.
+    the times of one cell are in memory at once. stops: of cells whose number of trials was not fixed.
     """
     rows: list[dict[str, object]] = []
     for cell in cells["cell"].unique(maintain_order=True):
         of_cell = cells.filter(pl.col("cell") == cell)
-        valid = of_cell.filter("valid")["trial"].unique().sort()
-        trials = [_measured(samples(cell, trial)) for trial in valid]
+        edges = of_cell["edge"].unique(maintain_order=True).to_list()
+        series: dict[tuple[str, str], list[Numbers]] = {(e, figure): [] for e in edges for figure in FIGURES}
+        for trial in of_cell.filter("valid")["trial"].unique().sort():
+            for key, numbers in _measured(samples(cell, trial), edges).items():
+                series[key].append(numbers)
         stop = (stops or {}).get(cell)
-        for edge in of_cell["edge"].unique(maintain_order=True):
-            of_edge = [trial.filter(pl.col("edge") == edge) for trial in trials]
-            for figure in ("latency", "response"):
-                pool = Pool([each[figure].drop_nulls().to_numpy() for each in of_edge])
-                if pool.n or figure == "latency":  # a closed loop has no response time
-                    rows += [{"cell": cell, "edge": edge, **row} for row in _rows(pool, figure, stop)]
+        for (edge, figure), trials in series.items():
+            pool = Pool(trials)
+            trials.clear()  # a cell may be larger than what is left of the memory
+            if pool.n or figure == "latency":  # a closed loop has no response time
+                rows += [{"cell": cell, "edge": edge, **row} for row in _rows(pool, figure, stop)]
     return pl.DataFrame(rows, schema=form.ESTIMATES_SCHEMA, orient="row")
 
 
-def _measured(samples: pl.DataFrame) -> pl.DataFrame:
+def _measured(samples: pl.DataFrame, edges: Sequence[str]) -> dict[tuple[str, str], Numbers]:
+    """By edge and figure the times of the messages that count, in the order of the samples."""
     counted = (pl.col("phase") == "measure") & (pl.col("outcome") == "delivered")
-    return samples.filter(counted).select(
+    measured = samples.filter(counted).select(
         "edge",
         latency=pl.col("taken_ns") - pl.col("publish_ns"),
         response=pl.col("taken_ns") - pl.col("intended_ns"),
     )
+    found: dict[tuple[str, str], Numbers] = {}
+    for edge in edges:
+        of_edge = measured.filter(pl.col("edge") == edge)
+        found |= {(edge, figure): of_edge[figure].drop_nulls().to_numpy() for figure in FIGURES}
+    return found
 
 
 def _rows(pool: Pool, figure: str, stop: Stop | None) -> list[dict[str, object]]:
