@@ -9,12 +9,12 @@ import random
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import polars as pl
 import pytest
-from campaign_support import journal, lagometer, write_study
+from campaign_support import lagometer, write_study
 from needs import ROOT, need
 
 from lagometer.errors import BadInput
@@ -24,7 +24,8 @@ from lagometer.run.trial_store import Key, TrialStore
 from lagometer.store import format as form
 from lagometer.store.reader import open_campaign
 
-MATRIX = {"adapter": "shm", "workload": "pipeline-2", "rate": "500Hz", "payload": ["64B", "1KB"]}
+MATRIX = {"adapter": "shm", "workload": "pipeline-2", "rate": "500Hz"}
+CELL = "shm/pipeline-2/500Hz"
 SHORT = {"duration": "60ms", "warmup": "10ms", "drain": "10ms"}
 
 
@@ -33,7 +34,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small campaign as it stands when it is finished, with a control."""
     need("netns")
     folder = tmp_path_factory.mktemp("finished")
-    study = write_study(folder, trials=2, matrix=MATRIX, control="floor", **SHORT)
+    study = write_study(folder, trials=3, matrix=MATRIX, control="floor", **SHORT)
     code, _, errors = lagometer(folder, "run", str(study), "--out", str(folder / "out"), "--no-report")
     assert code in (0, 3), errors
     return folder
@@ -52,13 +53,16 @@ def keys(content: bytes) -> list[Key]:
     return [(entry["cell"], entry["trial"]) for entry in map(json.loads, content.splitlines())]
 
 
-def put_back(finished: Path, copy: Path, content: bytes) -> None:
+def put_back(copy: Path, files: Mapping[str, bytes], journal: bytes) -> None:
     """Everything as it was, but for the journal."""
-    for path in (finished / "out" / "samples").rglob("*.parquet"):
-        target = copy / path.relative_to(finished / "out")
-        if not target.exists():
-            shutil.copyfile(path, target)
-    (copy / "journal.jsonl").write_bytes(content)
+    for name, content in files.items():
+        if not (copy / name).exists():
+            (copy / name).write_bytes(content)
+    (copy / "journal.jsonl").write_bytes(journal)
+
+
+def samples_of(folder: Path) -> dict[str, bytes]:
+    return {path: (folder / path).read_bytes() for path in sample_paths(folder)}
 
 
 def redo(store: TrialStore, entry: dict[str, object], samples: Path) -> None:
@@ -72,11 +76,11 @@ def redo(store: TrialStore, entry: dict[str, object], samples: Path) -> None:
 def test_the_journal_cut_at_every_byte_is_taken_up(finished: Path, copy: Path) -> None:
     whole = (finished / "out" / "journal.jsonl").read_bytes()
     lines = whole.splitlines(keepends=True)
-    files = {path: (finished / "out" / path).read_bytes() for path in sample_paths(finished / "out")}
-    assert len(lines) == 4
+    files = samples_of(finished / "out")
+    assert len(lines) == 3
     ends = {sum(map(len, lines[:count])) for count in range(len(lines) + 1)}
     for size in range(len(whole) + 1):
-        put_back(finished, copy, whole[:size])
+        put_back(copy, files, whole[:size])
         store = TrialStore(copy)
         store.reopen()
         kept = whole[: whole.rfind(b"\n", 0, size) + 1]
@@ -104,8 +108,8 @@ def sample_paths(folder: Path) -> list[str]:
 @pytest.mark.parametrize("tail", [b"\0" * 300, b"\0" * 100 + b'"}\n', b'{"cell": "x\xe2\x86', b"\n"])
 def test_what_a_file_system_may_leave_at_the_end_is_no_trial(finished: Path, copy: Path, tail: bytes) -> None:
     whole = (finished / "out" / "journal.jsonl").read_bytes()
-    put_back(finished, copy, whole + tail)
-    assert len(open_campaign(copy).journal) == 4
+    put_back(copy, samples_of(finished / "out"), whole + tail)
+    assert len(open_campaign(copy).journal) == 3
     store = TrialStore(copy)
     store.reopen()
     assert list(store.done) == keys(whole)
@@ -127,7 +131,7 @@ def test_the_command_line_takes_up_a_cut_journal(finished: Path, tmp_path: Path)
     assert code in (0, 3), (seed, errors)
     assert json.loads(output)["resumed"] == whole[:size].count(b"\n"), seed
     assert sorted(keys((out / "journal.jsonl").read_bytes())) == sorted(keys(whole)), seed
-    assert keys((out / "control" / "journal.jsonl").read_bytes())[-1] == ("shm/pingpong", 1)
+    assert keys((out / "control" / "journal.jsonl").read_bytes())[-1] == ("shm/pingpong", 2)
     campaign = open_campaign(out)
     assert campaign.environment["kernel"]
     assert sorted(campaign.cells.select("cell", "trial").unique().rows()) == sorted(keys(whole))
@@ -169,16 +173,11 @@ def test_kills_at_random_moments_lose_and_repeat_nothing() -> None:
 
 
 def test_the_control_is_no_trial_of_the_study(finished: Path) -> None:
-    out = finished / "out"
-    assert {entry["cell"] for entry in journal(out)} == {
-        "shm/pipeline-2/64B/500Hz",
-        "shm/pipeline-2/1KB/500Hz",
-    }
-    assert set(open_campaign(out).cells["cell"]) == {entry["cell"] for entry in journal(out)}
-    control = open_campaign(out).control
+    campaign = open_campaign(finished / "out")
+    assert {entry["cell"] for entry in campaign.journal} == set(campaign.cells["cell"]) == {CELL}
+    control = campaign.control
     assert control is not None
     assert [(entry["cell"], entry["trial"]) for entry in control.journal] == [
-        ("shm/pingpong", 0),
-        ("shm/pingpong", 1),
+        ("shm/pingpong", block) for block in range(3)
     ]
     assert control.samples("shm/pingpong", 0).height > 0
