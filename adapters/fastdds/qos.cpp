@@ -1,26 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "qos.hpp"
 
-#include <limits>
 #include <string>
+
+#include "duration.hpp"
 
 namespace lagometer::fastdds {
 namespace {
 
-constexpr int64_t kNanosecondsPerSecond = 1'000'000'000;
 constexpr int64_t kNanosecondsPerMillisecond = 1'000'000;
 constexpr uint64_t kKnownPolicies = LAGOMETER_QOS_RELIABILITY | LAGOMETER_QOS_HISTORY | LAGOMETER_QOS_DURABILITY |
                                     LAGOMETER_QOS_DEADLINE | LAGOMETER_QOS_LIFESPAN | LAGOMETER_QOS_PARTITION;
 
-void refuse(bool wrong, const std::string& message) {
-  if (wrong) throw Error(LAGOMETER_INVALID, "fastdds: " + message);
-}
-
 eprosima::fastrtps::Duration_t duration(int64_t time_ns, const char* policy) {
   refuse(time_ns <= 0, std::string(policy) + " must be longer than 0 ns, not " + std::to_string(time_ns));
-  const int64_t seconds = time_ns / kNanosecondsPerSecond;
-  if (seconds >= std::numeric_limits<int32_t>::max()) return eprosima::fastrtps::c_TimeInfinite;
-  return {static_cast<int32_t>(seconds), static_cast<uint32_t>(time_ns % kNanosecondsPerSecond)};
+  return to_duration(time_ns);
 }
 
 template <typename Qos>

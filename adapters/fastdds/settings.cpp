@@ -84,10 +84,6 @@ void apply_options(const json& options, Settings& settings) {
   }
 }
 
-void refuse(bool wrong, const std::string& message) {
-  if (wrong) throw Error(LAGOMETER_INVALID, "fastdds: " + message);
-}
-
 // Fast DDS would log these and go on without the transport: the trial would then measure another one.
 void check(const Settings& settings) {
   const uint32_t message_bytes = settings.max_message_bytes == 0 ? kUdpMessageBytesMax : settings.max_message_bytes;

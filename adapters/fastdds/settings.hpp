@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "binding.hpp"
 
@@ -50,6 +51,11 @@ inline constexpr uint32_t kAnnouncements = 25;
 inline constexpr uint32_t kAnnouncementsDefault = 5;
 inline constexpr uint32_t kAnnouncementPeriodNs = 20'000'000;
 inline constexpr uint32_t kAnnouncementPeriodNsDefault = 100'000'000;
+
+/// Throws Error(LAGOMETER_INVALID) with this message if something is wrong.
+inline void refuse(bool wrong, const std::string& message) {
+  if (wrong) throw Error(LAGOMETER_INVALID, "fastdds: " + message);
+}
 
 /// Reads profile, options, network and security of a context. Throws Error(LAGOMETER_INVALID) that names the key.
 Settings parse_settings(const lagometer_context_config& config);

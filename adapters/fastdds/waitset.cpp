@@ -2,19 +2,15 @@
 #include "waitset.hpp"
 
 #include <algorithm>
-#include <limits>
+
+#include "duration.hpp"
 
 namespace lagometer::fastdds {
 namespace {
 
-constexpr int64_t kNanosecondsPerSecond = 1'000'000'000;
-
 eprosima::fastrtps::Duration_t time_left(int64_t until_ns) noexcept {
   const int64_t now = now_ns();
-  const int64_t left_ns = until_ns > now ? until_ns - now : 0;
-  const int64_t seconds = left_ns / kNanosecondsPerSecond;
-  if (seconds >= std::numeric_limits<int32_t>::max()) return eprosima::fastrtps::c_TimeInfinite;
-  return {static_cast<int32_t>(seconds), static_cast<uint32_t>(left_ns % kNanosecondsPerSecond)};
+  return to_duration(until_ns > now ? until_ns - now : 0);
 }
 
 }  // namespace
