@@ -76,7 +76,7 @@ def command(
     given = dict(locals()) | {"type": type_}
     matrix = {"adapter": adapter, **{name: given[name] for name in FACTORS if given[name] is not None}}
     mapping = {
-        "name": f"measure-{adapter}",
+        "name": "measure-" + adapter.replace("+", "-"),  # a study's name has no plus
         "duration": duration,
         "warmup": warmup,
         "trials": str(trials),

@@ -116,6 +116,13 @@ def test_the_plan_of_a_worker_stands_on_its_own(folder: Path) -> None:
     assert "its workers are 0 to 2" in beyond.stderr
 
 
+@pytest.mark.parametrize("pair", ["cyclonedds+fastdds", "fastdds+cyclonedds"])
+def test_measure_takes_a_pair_of_adapters(folder: Path, pair: str) -> None:
+    result = lagometer(folder, "measure", pair)
+    assert result.returncode == 4, result.stderr  # only because one of them is not built here
+    assert "libfastrtps-dev is not installed" in result.stderr
+
+
 def test_adapters_says_why_not(folder: Path, tmp_path: Path) -> None:
     worker = tmp_path / "worker"
     worker.write_text("""#!/bin/sh\necho '{"version": "9.8"}'\n""")
