@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 from lagometer.store.observed import MachineLoad, RealtimeLimit
@@ -106,10 +107,15 @@ def machine_load() -> dict[str, int]:
         found["busy_ns"], found["stolen_ns"] = busy * tick_ns, steal * tick_ns
     with contextlib.suppress(OSError, ValueError, IndexError):
         found["quota_throttled"] = _quota_throttled()
-    counts = [_number(path) for path in SYSTEM.glob("cpu[0-9]*/thermal_throttle/*_throttle_count")]
+    counts = [_number(path) for path in _thermal_counters()]
     if counts:
         found["thermal_throttled"] = sum(counts)
     return found
+
+
+@cache
+def _thermal_counters() -> tuple[Path, ...]:
+    return tuple(SYSTEM.glob("cpu[0-9]*/thermal_throttle/*_throttle_count"))
 
 
 def load_between(before: Mapping[str, int], after: Mapping[str, int]) -> MachineLoad:

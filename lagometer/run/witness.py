@@ -12,7 +12,7 @@ from typing import Any
 
 from lagometer.run.clocks import Reading, moved, read_clocks
 from lagometer.run.counters import NetworkCounters, load_between, machine_load
-from lagometer.run.traces import Traces, find_workers, read_traces
+from lagometer.run.traces import Traces, find_workers, read_network, read_traces
 from lagometer.store.observed import Clocks, MachineLoad
 
 
@@ -55,8 +55,9 @@ class Witness:
         process that started them, None if it is not on this machine."""
         self._private = private
         pids = find_workers(supervisor, workers) if supervisor is not None else [None] * len(workers)
-        self._traces = [read_traces(pid) if pid is not None else None for pid in pids]
         first = next((pid for pid in pids if pid is not None), None)
+        sockets = read_network(first) if first is not None else {}
+        self._traces = [read_traces(pid, sockets) if pid is not None else None for pid in pids]
         if first is not None:
             self._counters = NetworkCounters(first)
             self._network = self._counters.read()

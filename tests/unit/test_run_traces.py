@@ -13,7 +13,7 @@ import pytest
 
 from lagometer.run.clocks import moved, read_clocks
 from lagometer.run.counters import NetworkCounters, load_between, machine_load, realtime_limit
-from lagometer.run.traces import find_workers, read_traces
+from lagometer.run.traces import find_workers, read_network, read_traces
 from lagometer.run.transport import Traffic
 from lagometer.run.witness import Witness
 
@@ -21,7 +21,7 @@ ALL = frozenset({"process", "shared-memory", "unix-socket", "tcp", "udp"})
 
 
 def test_sockets_and_shared_memory_are_seen(tmp_path: Path) -> None:
-    before = read_traces(os.getpid())
+    before = read_traces(os.getpid(), read_network(os.getpid()))
     assert before is not None
     path = tmp_path / "segment"
     path.write_bytes(bytes(4096))
@@ -36,7 +36,7 @@ def test_sockets_and_shared_memory_are_seen(tmp_path: Path) -> None:
         datagram.bind(("127.0.0.1", 0))
         left, right = socket.socketpair()
         with left, right:
-            now = read_traces(os.getpid())
+            now = read_traces(os.getpid(), read_network(os.getpid()))
         local, remote = (f"0100007F:{name[1]:04X}" for name in (client.getsockname(), client.getpeername()))
     assert now is not None
     assert str(path) in now.memory.values()
@@ -50,7 +50,7 @@ def test_a_process_that_is_gone_leaves_no_traces() -> None:
     if child == 0:
         os._exit(0)
     os.waitpid(child, 0)
-    assert read_traces(child) is None
+    assert read_traces(child, {}) is None
 
 
 def test_workers_are_found_below_their_supervisor() -> None:
