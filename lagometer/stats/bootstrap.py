@@ -31,23 +31,23 @@ class Bins:
 
     def __init__(self, counts: Sequence[int]) -> None:
         """counts: how many numbers each trial has, none of them 0."""
-        width = -(-max(counts) // BINS_MAX)
-        bins = [-(-count // width) for count in counts]
-        self._filled = np.arange(max(bins)) < np.array(bins)[:, None]
-        begins = np.cumsum([0, *counts[:-1]])
-        self._starts = np.concatenate(
-            [begin + np.arange(0, count, width) for begin, count in zip(begins, counts, strict=True)]
-        )
-        self.sizes = self.sums(np.ones(sum(counts), dtype=np.bool_))  # numbers in each bin of each trial
+        self._width = -(-max(counts) // BINS_MAX)
+        self._ends = np.cumsum(counts).tolist()
+        bins = np.array([-(-count // self._width) for count in counts])
+        self._filled = np.arange(bins.max()) < bins[:, None]
+        self.sizes = np.where(self._filled, float(self._width), 0.0)  # numbers in each bin of each trial
+        self.sizes[np.arange(len(counts)), bins - 1] -= bins * self._width - np.array(counts)
 
     def sums(self, numbers: npt.NDArray[np.bool_] | Floats) -> Floats:
         """The sum over each bin; one row per trial."""
         rows = np.zeros(self._filled.shape)
-        rows[self._filled] = (
-            numbers
-            if len(self._starts) == len(numbers)
-            else np.add.reduceat(numbers, self._starts, dtype=np.float64)
-        )
+        if self._width == 1:
+            rows[self._filled] = numbers
+            return rows
+        begins = [0, *self._ends[:-1]]
+        for row, begin, end in zip(rows, begins, self._ends, strict=True):  # by trial: each needs a copy
+            starts = np.arange(0, end - begin, self._width)
+            row[: len(starts)] = np.add.reduceat(numbers[begin:end], starts, dtype=np.float64)
         return rows
 
 
