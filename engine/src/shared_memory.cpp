@@ -5,6 +5,7 @@
 #include <fnmatch.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <sstream>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -35,19 +37,33 @@ std::map<std::string, ino_t> files_of(const std::string& folder) {
   return found;
 }
 
-/// The names in `folder` that any process maps.
-std::set<std::string> mapped_in(const std::string& folder) {
-  std::set<std::string> found;
-  const std::string prefix = folder + "/";
+using File = std::pair<dev_t, ino_t>;
+
+/// The files in `folder` that any process maps. By device and inode: in another trial's private machine the same name
+/// is another file.
+std::set<File> mapped_in(const std::string& folder) {
+  std::set<File> found;
   std::error_code ignored;
   for (const fs::directory_entry& process : fs::directory_iterator("/proc", ignored)) {
     std::ifstream maps(process.path() / "maps");
     for (std::string line; std::getline(maps, line);) {
-      const size_t at = line.find(prefix);
-      if (at != std::string::npos) found.insert(line.substr(at + prefix.size()));
+      if (line.find(folder + "/") == std::string::npos) continue;
+      std::istringstream fields(line);
+      std::string skipped;
+      unsigned int major_number = 0;
+      unsigned int minor_number = 0;
+      char colon = 0;
+      ino_t inode = 0;
+      fields >> skipped >> skipped >> skipped >> std::hex >> major_number >> colon >> minor_number >> std::dec >> inode;
+      if (fields) found.emplace(makedev(major_number, minor_number), inode);
     }
   }
   return found;
+}
+
+bool is_among(const std::string& path, const std::set<File>& files) {
+  struct stat status {};
+  return lstat(path.c_str(), &status) == 0 && files.contains({status.st_dev, status.st_ino});
 }
 
 /// Whether a process holds a lock on it; seen from another container too, where its memory is not.
@@ -95,7 +111,7 @@ std::vector<std::string> SharedMemory::remove() {
   if (refused) warnings.push_back("can't remove " + directory_ + ": " + refused.message());
   const std::vector<std::string> left = left_behind();
   if (left.empty()) return warnings;
-  const std::set<std::string> mapped = mapped_in(folder_);
+  const std::set<File> mapped = mapped_in(folder_);
   std::vector<std::string> locked;
   for (const std::string& name : left) {
     if (is_locked(folder_ + "/" + name)) locked.push_back(name);
@@ -103,7 +119,7 @@ std::vector<std::string> SharedMemory::remove() {
   for (const std::string& name : left) {
     const auto speaks = [&name](const std::string& lock_file) { return is_kin(name, lock_file); };
     const std::string path = folder_ + "/" + name;
-    if (mapped.contains(name) || std::any_of(locked.begin(), locked.end(), speaks)) {
+    if (is_among(path, mapped) || std::any_of(locked.begin(), locked.end(), speaks)) {
       warnings.push_back(path + " was made during the trial and is left alone: another program uses it");
     } else if (unlink(path.c_str()) != 0 && errno != ENOENT) {
       warnings.push_back("can't remove " + path + ": " + std::strerror(errno));

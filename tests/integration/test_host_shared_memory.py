@@ -21,7 +21,9 @@ LONELY_WORKER = Path(__file__).with_name("lonely_worker.py")
 
 
 def shared_memory() -> set[str]:
-    return {entry.name for entry in SHARED_MEMORY.iterdir()}
+    """What there is of Fast DDS and of us; other programs come and go meanwhile."""
+    names = {entry.name for entry in SHARED_MEMORY.iterdir()}
+    return {name for name in names if "fastrtps_" in name or name.startswith("lagometer-")}
 
 
 @pytest.fixture
@@ -62,7 +64,9 @@ def test_a_killed_worker_leaves_nothing_and_other_programs_keep_theirs(
             code, _, errors = run.end()
     assert code == 3, errors
     assert journal(out)[0]["reasons"][0].startswith("worker-died"), journal(out)[0]["reasons"]
-    assert shared_memory() == before | {other_program["mapped"].name}
+    # What an earlier program left behind, Fast DDS itself may remove: only what is new is ours.
+    assert shared_memory() - before == {other_program["mapped"].name}
+    assert other_program["old"].exists()
 
 
 def test_a_worker_that_fails_by_itself_leaves_nothing(tmp_path: Path, study: Path) -> None:
@@ -75,7 +79,7 @@ def test_a_worker_that_fails_by_itself_leaves_nothing(tmp_path: Path, study: Pat
     assert code == 3, errors
     reasons = journal(out)[0]["reasons"]
     assert any(reason.startswith("endpoints-missing: sink in phase discover") for reason in reasons), reasons
-    assert shared_memory() == before
+    assert not shared_memory() - before
 
 
 @pytest.mark.parametrize("phase", ["discover", "measure"])
@@ -86,4 +90,4 @@ def test_a_killed_conductor_leaves_nothing(tmp_path: Path, study: Path, phase: s
         os.kill(run.process.pid, signal.SIGKILL)
         run.process.wait()
         assert wait_until(run.nothing_left, ENDED_S), run.processes()
-        assert wait_until(lambda: shared_memory() == before, ENDED_S), shared_memory() - before
+        assert wait_until(lambda: not shared_memory() - before, ENDED_S), shared_memory() - before
