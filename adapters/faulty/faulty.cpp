@@ -70,7 +70,7 @@ struct Traits {
   template <typename Endpoint>
   static std::string described_endpoint(uint32_t kind, const void* object) {
     const auto& endpoint = *static_cast<const Endpoint*>(object);
-    return described(endpoint.table(), kind, endpoint.inner()).dump();
+    return pretending(endpoint.faults(), described(endpoint.table(), kind, endpoint.inner()));
   }
 };
 

@@ -168,7 +168,7 @@ def test_a_loss_is_explained_by_the_kernel(build: Path, tmp_path: Path) -> None:
         "adapter": "udp",
         "workload": "pipeline-3",
         "payload": "32KB",
-        "work": "20ms",
+        "work": "busy-20ms",
         "reliability": "best_effort",
         "dispatch": "waitset",
     }
