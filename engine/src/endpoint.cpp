@@ -21,17 +21,34 @@ void FailureFlag::raise(const char* what) noexcept {
 
 std::string FailureFlag::text() const { return state_.load(std::memory_order_acquire) == 2 ? text_.data() : ""; }
 
+namespace {
+
+CpuSource cpu_source() noexcept {
+  static const CpuSource source = best_cpu_source();
+  return source;
+}
+
+}  // namespace
+
+void Output::record_into(SentLane sent, CauseLane causes) noexcept {
+  sent_ = sent;
+  causes_ = causes;
+  sent_.state() = {.table = &table_, .writer = writer_, .cpu_source = cpu_source()};
+}
+
 Output::Sent Output::fill_and_commit(const Envelope& envelope, uint64_t bytes) noexcept {
+  SendState& state = sent_.state();
+  const CpuSource cpu = state.cpu_source;
   Sent sent{.sequence = envelope.sequence};
   lagometer_message message{};
   message.size = sizeof message;
   message.abi_version = LAGOMETER_ABI_VERSION;
   {
     const Lent lent;
-    sent.status = table_.borrow(writer_, bytes, &message);
+    sent.status = state.table->borrow(state.writer, bytes, &message);
   }
   if (sent.status != LAGOMETER_OK) return sent;
-  origin_ = message.origin;
+  state.origin = message.origin;
   if (touch_write_) {
     touch_write(message.regions[0].data, message.regions[0].size, kCacheLineBytes, envelope.sequence);
     for (uint32_t region = 1; region < message.region_count; ++region) {
@@ -39,27 +56,28 @@ Output::Sent Output::fill_and_commit(const Envelope& envelope, uint64_t bytes) n
     }
   }
   write_envelope(message.regions[0].data, envelope);
-  sent.cpu_publish = current_cpu();
+  sent.cpu_publish = current_cpu(cpu);
   sent.publish_ns = now_ns();
   {
     const Lent lent;
-    sent.status = table_.commit(writer_, &message);
+    sent.status = state.table->commit(state.writer, &message);
   }
   sent.published_ns = now_ns();
-  sent.cpu_published = current_cpu();
+  sent.cpu_published = current_cpu(cpu);
   return sent;
 }
 
 void Output::publish(int64_t intended_ns, std::span<const Cause> causes, std::optional<uint64_t> echo) noexcept {
+  SendState& state = sent_.state();
   const Envelope envelope{.kind = static_cast<uint8_t>(MessageKind::data),
                           .stream = plan_.stream,
-                          .sequence = echo.value_or(next_sequence_)};
-  ++next_sequence_;
-  last_sequence_ = envelope.sequence;  // before it leaves: the reply may come on another thread
+                          .sequence = echo.value_or(state.next_sequence)};
+  ++state.next_sequence;
+  state.last_sequence = envelope.sequence;  // before it leaves: the reply may come on another thread
   Sent sent = fill_and_commit(envelope, plan_.payload_bytes);
   stamping_path();
   if (sent.status == LAGOMETER_OK) [[likely]] {
-    ++sent_count_;
+    ++sent_.state().sent;  // looked up anew: what was sent may have come back, and more been sent
   } else {
     if (sent.status < 0) failure_.raise("sending");
     ++rejected_count_;
@@ -106,6 +124,11 @@ void Output::send_probe() {
   if (fill_and_commit(envelope, bytes).status < 0) failure_.raise("sending a probe");
 }
 
+void Input::record_into(ReceivedLane received) noexcept {
+  received_ = received;
+  received_.state() = {.table = &table_, .reader = reader_, .cpu_source = cpu_source()};
+}
+
 Input::Input(const ReaderPlan& plan, uint32_t index, const lagometer_adapter_table& table, TouchPlan touch,
              FailureFlag& failure)
     : plan_(plan), index_(index), table_(table), touch_(touch), failure_(failure), seen_(plan.streams.size()) {
@@ -118,9 +141,10 @@ Input::Input(const ReaderPlan& plan, uint32_t index, const lagometer_adapter_tab
 std::span<lagometer_sample> Input::take() noexcept {
   taken_ = 0;
   lagometer_status status;
+  const ReceiveState& state = received_.state();
   {
     const Lent lent;
-    status = table_.take(reader_, batch_.data(), sizeof(lagometer_sample), kBatch, &taken_);
+    status = state.table->take(state.reader, batch_.data(), sizeof(lagometer_sample), kBatch, &taken_);
   }
   if (status < 0) [[unlikely]] {
     failure_.raise("taking");
@@ -131,8 +155,9 @@ std::span<lagometer_sample> Input::take() noexcept {
 
 void Input::release() noexcept {
   if (taken_ == 0) return;
+  const ReceiveState& state = received_.state();
   const Lent lent;
-  table_.release(reader_, batch_.data(), sizeof(lagometer_sample), taken_);
+  state.table->release(state.reader, batch_.data(), sizeof(lagometer_sample), taken_);
 }
 
 std::optional<Envelope> Input::open(const lagometer_sample& sample) noexcept {
@@ -152,11 +177,12 @@ void Input::note_probe(uint32_t stream) noexcept {
 }
 
 bool Input::read_payload(const lagometer_sample& sample, const Envelope& envelope, uint64_t& bytes) noexcept {
-  ++received_count_;
+  ReceiveState& state = received_.state();
+  ++state.received;
   bytes = 0;
   for (uint32_t region = 0; region < sample.region_count; ++region) {
     bytes += sample.regions[region].size;
-    if (touch_.read) byte_sum_ += touch_read(sample.regions[region].data, sample.regions[region].size);
+    if (touch_.read) state.byte_sum += touch_read(sample.regions[region].data, sample.regions[region].size);
   }
   bool whole = bytes == plan_.payload_bytes;
   if (whole && touch_.read && touch_.write && sample.region_count == 1 && bytes >= 2 * kCacheLineBytes) {

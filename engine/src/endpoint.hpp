@@ -41,10 +41,8 @@ class Output {
       : plan_(plan), table_(table), touch_write_(touch.write), failure_(failure) {}
 
   void attach(lagometer_writer* writer) noexcept { writer_ = writer; }
-  void record_into(Lane<SentRecord> sent, Lane<CauseRecord> causes) noexcept {
-    sent_ = sent;
-    causes_ = causes;
-  }
+  /// Once, after attach() and before the first message: the lane holds this writer's state too.
+  void record_into(SentLane sent, CauseLane causes) noexcept;
 
   /// Fills, stamps, sends and records one message. `intended_ns` 0: there was no schedule. `echo`: the sequence to use.
   void publish(int64_t intended_ns, std::span<const Cause> causes,
@@ -55,16 +53,16 @@ class Output {
   [[nodiscard]] const WriterPlan& plan() const noexcept { return plan_; }
   [[nodiscard]] const lagometer_adapter_table& table() const noexcept { return table_; }
   [[nodiscard]] lagometer_writer* handle() const noexcept { return writer_; }
-  [[nodiscard]] uint64_t last_sequence() const noexcept { return last_sequence_; }
-  [[nodiscard]] uint64_t sent() const noexcept { return sent_count_; }
+  [[nodiscard]] uint64_t last_sequence() const noexcept { return sent_.state().last_sequence; }
+  [[nodiscard]] uint64_t sent() const noexcept { return sent_.state().sent; }
   [[nodiscard]] uint64_t rejected() const noexcept { return rejected_count_; }
-  [[nodiscard]] uint32_t origin() const noexcept { return origin_; }
+  [[nodiscard]] uint32_t origin() const noexcept { return sent_.state().origin; }
   [[nodiscard]] bool recorder_full() const noexcept { return sent_.full(); }
   [[nodiscard]] uint64_t recorder_room() const noexcept { return sent_.room(); }
 
  private:
-  /// What is known of one attempt to send. Kept in registers until the message is gone: writing a record touches memory
-  /// that a pause has made slow, and the message would wait for it.
+  /// What is known of one attempt to send. Kept in registers until the message is gone: it does not wait for its
+  /// record.
   struct Sent {
     uint64_t sequence = 0;
     int64_t publish_ns = 0;
@@ -83,14 +81,10 @@ class Output {
   bool touch_write_;
   FailureFlag& failure_;
   lagometer_writer* writer_ = nullptr;
-  Lane<SentRecord> sent_;
-  Lane<CauseRecord> causes_;
-  uint64_t next_sequence_ = 0;
-  uint64_t last_sequence_ = 0;
+  SentLane sent_;
+  CauseLane causes_;
   uint64_t probe_sequence_ = 0;
-  uint64_t sent_count_ = 0;
   uint64_t rejected_count_ = 0;
-  uint32_t origin_ = 0;
 };
 
 /// One subscriber on one topic. One thread at a time, but for missing().
@@ -103,7 +97,8 @@ class Input {
         FailureFlag& failure);
 
   void attach(lagometer_reader* reader) noexcept { reader_ = reader; }
-  void record_into(Lane<ReceivedRecord> received) noexcept { received_ = received; }
+  /// Once, after attach() and before the first message: the lane holds this reader's state too.
+  void record_into(ReceivedLane received) noexcept;
 
   /// Takes what is there into the batch. [blocks: never]
   std::span<lagometer_sample> take() noexcept;
@@ -118,6 +113,7 @@ class Input {
   /// Where the next message is to be recorded; null if the lane is full. Counted by keep_record().
   ReceivedRecord* claim_record() noexcept { return received_.claim(); }
   void keep_record() noexcept { received_.keep(); }
+  [[nodiscard]] CpuSource cpu_source() const noexcept { return received_.state().cpu_source; }
 
   /// Streams that no probe came from yet. [thread: any]
   [[nodiscard]] std::vector<uint32_t> missing() const;
@@ -125,7 +121,7 @@ class Input {
   [[nodiscard]] uint32_t index() const noexcept { return index_; }
   [[nodiscard]] const lagometer_adapter_table& table() const noexcept { return table_; }
   [[nodiscard]] lagometer_reader* handle() const noexcept { return reader_; }
-  [[nodiscard]] uint64_t received() const noexcept { return received_count_; }
+  [[nodiscard]] uint64_t received() const noexcept { return received_.state().received; }
   [[nodiscard]] uint64_t corrupted() const noexcept { return corrupted_count_; }
   [[nodiscard]] bool recorder_full() const noexcept { return received_.full(); }
 
@@ -136,13 +132,11 @@ class Input {
   TouchPlan touch_;
   FailureFlag& failure_;
   lagometer_reader* reader_ = nullptr;
-  Lane<ReceivedRecord> received_;
+  ReceivedLane received_;
   std::array<lagometer_sample, kBatch> batch_{};
   uint32_t taken_ = 0;
   std::vector<std::atomic<bool>> seen_;  // parallel to plan_.streams
-  uint64_t received_count_ = 0;
   uint64_t corrupted_count_ = 0;
-  uint64_t byte_sum_ = 0;
 };
 
 }  // namespace lagometer::engine

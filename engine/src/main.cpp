@@ -87,6 +87,8 @@ class Worker {
       return fail("scheduling-refused", error.what(), json::array());
     } catch (const AdapterError& error) {
       return fail("adapter-failed", error.what(), json::array());
+    } catch (const NoRoom& error) {
+      return fail("no-memory", error.what(), json::array());
     } catch (const std::bad_alloc&) {
       return fail("no-memory", "out of memory", json::array());
     } catch (const std::exception& error) {

@@ -39,7 +39,7 @@ void Node::prepare(lagometer_waitset* waitset, const lagometer_adapter_table* wa
 void Node::on_data(Input& input) noexcept {
   Arrival arrival;
   arrival.signalled_ns = now_ns();
-  arrival.cpu_signalled = current_cpu();
+  arrival.cpu_signalled = current_cpu(input.cpu_source());
   if (stage_.stopped.load(std::memory_order_relaxed)) return;
   if (!shared_) return drain(input, arrival);
   if (lock_.mine()) {
@@ -70,7 +70,7 @@ void Node::drain(Input& input, Arrival arrival) noexcept {
     const std::span<lagometer_sample> samples = input.take();
     if (samples.empty()) return;
     arrival.taken_ns = now_ns();
-    arrival.cpu_taken = current_cpu();
+    arrival.cpu_taken = current_cpu(input.cpu_source());
     stamping_path();
     for (const lagometer_sample& sample : samples) {
       const std::optional<Envelope> envelope = input.open(sample);
@@ -101,7 +101,7 @@ void Node::handle(Input& input, const lagometer_sample& sample, const Envelope& 
     }
   }
   if (handled_ns == 0) handled_ns = now_ns();
-  // Last, when what this message caused is on its way: writing a record touches memory that a pause has made slow.
+  // Last, when what this message caused is on its way.
   ReceivedRecord* const record = input.claim_record();
   if (record == nullptr) return;
   const bool told = sample.signalled_ns != 0;  // the adapter knows better than the callback's begin

@@ -5,9 +5,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <stdexcept>
+#include <string>
 
 namespace lagometer::engine {
 
@@ -27,15 +29,41 @@ uint32_t record_bytes(LaneKind kind) {
 
 uint64_t aligned(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-[[noreturn]] void no_room(uint64_t bytes, const char* what) {
-  throw std::runtime_error("no room for " + std::to_string(bytes) + " bytes of records (" + what + ": " +
-                           std::strerror(errno) + "); shorten the measure phase or lower the rate");
+uint64_t pages_of(const LaneHeader& lane) {
+  const uint64_t records = records_per_page(lane.record_bytes);
+  return (lane.capacity + records - 1) / records;
+}
+
+[[noreturn]] void no_room(uint64_t bytes, const std::string& why) {
+  throw NoRoom("no room for " + std::to_string(bytes) + " bytes of records (" + why +
+               "); shorten the measure phase, lower the rate or free memory");
+}
+
+std::string because(const char* call) { return std::string(call) + ": " + std::strerror(errno); }
+
+/// Visits the pages of a lane that hold records: f(first record, count).
+template <typename Visit>
+void for_each_page(const std::byte* base, const LaneHeader& lane, Visit visit) {
+  const uint64_t full = records_per_page(lane.record_bytes);
+  for (uint64_t page = 0; page < pages_of(lane); ++page) {
+    const std::byte* const head = base + lane.offset + page * kPageBytes;
+    const uint64_t count = __atomic_load_n(reinterpret_cast<const uint64_t*>(head), __ATOMIC_ACQUIRE);
+    visit(head + kPageHeadBytes, count);
+    if (count < full) return;
+  }
+}
+
+uint64_t count_of(const std::byte* base, const LaneHeader& lane) {
+  uint64_t total = 0;
+  for_each_page(base, lane, [&](const std::byte*, uint64_t count) { total += count; });
+  return total;
 }
 
 }  // namespace
 
 Recorder::Recorder(uint32_t worker, std::span<const LaneSpecification> lanes, int descriptor) {
-  uint64_t offset = sizeof(RecordsHeader) + lanes.size() * sizeof(LaneHeader);
+  const auto whole_pages = [](uint64_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes; };
+  bytes_ = whole_pages(sizeof(RecordsHeader) + lanes.size() * sizeof(LaneHeader));
   std::vector<LaneHeader> headers;
   for (const LaneSpecification& lane : lanes) {
     LaneHeader header{};
@@ -43,19 +71,18 @@ Recorder::Recorder(uint32_t worker, std::span<const LaneSpecification> lanes, in
     header.node = lane.node;
     header.endpoint = lane.endpoint;
     header.record_bytes = record_bytes(lane.kind);
-    header.offset = offset;
+    header.offset = bytes_;
     header.capacity = lane.capacity;
-    offset += aligned(lane.capacity * header.record_bytes) + 64;  // one line more, for the prefetch beyond the end
+    header.page_bytes = kPageBytes;
+    bytes_ += std::max(pages_of(header), uint64_t{1}) * kPageBytes;  // without records it still has a state
     headers.push_back(header);
-    if (offset > kBytesMax)
-      throw std::runtime_error("records of more than 8 GiB: shorten the measure phase or lower the rate");
   }
-  bytes_ = offset;
+  if (bytes_ > kBytesMax) no_room(bytes_, "a worker may have " + std::to_string(kBytesMax));
   descriptor_ = descriptor >= 0 ? descriptor : memfd_create("lagometer-records", MFD_CLOEXEC);
-  if (descriptor_ < 0) no_room(bytes_, "memfd_create");
-  if (ftruncate(descriptor_, static_cast<off_t>(bytes_)) != 0) no_room(bytes_, "ftruncate");
+  if (descriptor_ < 0) no_room(bytes_, because("memfd_create"));
+  if (ftruncate(descriptor_, static_cast<off_t>(bytes_)) != 0) no_room(bytes_, because("ftruncate"));
   void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, descriptor_, 0);
-  if (memory == MAP_FAILED) no_room(bytes_, "mmap");
+  if (memory == MAP_FAILED) no_room(bytes_, because("mmap"));
   base_ = static_cast<std::byte*>(memory);
   std::memcpy(base_ + sizeof(RecordsHeader), headers.data(), headers.size() * sizeof(LaneHeader));
   RecordsHeader header{};
@@ -79,7 +106,7 @@ uint64_t Recorder::count(std::optional<LaneKind> kind) const noexcept {
   uint64_t count = 0;
   for (uint32_t lane = 0; lane < lanes; ++lane) {
     const LaneHeader& header = table()[lane];
-    if (!kind || header.kind == static_cast<uint32_t>(*kind)) count += __atomic_load_n(&header.count, __ATOMIC_ACQUIRE);
+    if (!kind || header.kind == static_cast<uint32_t>(*kind)) count += count_of(base_, header);
   }
   return count;
 }
@@ -90,7 +117,9 @@ std::vector<std::byte> Recorder::packed() const {
   std::vector<LaneHeader> headers(table(), table() + header.lane_count);
   uint64_t offset = sizeof(RecordsHeader) + headers.size() * sizeof(LaneHeader);
   for (LaneHeader& lane : headers) {
+    lane.count = count_of(base_, lane);
     lane.capacity = lane.count;
+    lane.page_bytes = 0;
     lane.offset = offset;
     offset += aligned(lane.count * lane.record_bytes);
   }
@@ -98,9 +127,15 @@ std::vector<std::byte> Recorder::packed() const {
   std::vector<std::byte> block(offset);
   std::memcpy(block.data(), &header, sizeof header);
   std::memcpy(block.data() + sizeof header, headers.data(), headers.size() * sizeof(LaneHeader));
-  for (size_t lane = 0; lane < headers.size(); ++lane) {
-    const LaneHeader& from = table()[lane];
-    std::memcpy(block.data() + headers[lane].offset, base_ + from.offset, from.count * from.record_bytes);
+  for (size_t index = 0; index < headers.size(); ++index) {
+    std::byte* to = block.data() + headers[index].offset;
+    uint64_t left = headers[index].count;  // records that a thread still adds are not in this block
+    for_each_page(base_, table()[index], [&](const std::byte* from, uint64_t count) {
+      count = std::min(count, left);
+      std::memcpy(to, from, count * headers[index].record_bytes);
+      to += count * headers[index].record_bytes;
+      left -= count;
+    });
   }
   return block;
 }

@@ -4,55 +4,87 @@
 // at a time.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
+#include <stdexcept>
 #include <vector>
 
+#include "endpoint_state.hpp"
 #include "records.hpp"
 
 namespace lagometer::engine {
 
+/// There is no room for the records. what() names the bytes and what to do.
+struct NoRoom : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 /// One lane's writing end. A record is written where it stays, field by field as the stamps come, and counted when it
 /// is whole: stores only, which a processor does not wait for. Neither allocates nor locks nor calls the system.
-template <typename Record>
-class Lane {
+///
+/// After a pause it is the page that costs, not the store: its address has to be translated anew. So count, record and
+/// the endpoint's own state lie in one page, and the state moves with the records when a page is full.
+template <typename Record, typename State>
+class alignas(32) Lane {  // never in two cache lines
  public:
-  Lane() = default;
-  Lane(LaneHeader* header, Record* records) noexcept
-      : next_(records + header->count), end_(records + header->capacity), first_(records), header_(header) {}
+  using Page = LanePage<Record, State>;
 
-  /// The next record, all fields 0. Null if the lane is full or there is none; the lane is then flagged, so that the
-  /// trial can't pass for whole.
+  Lane() = default;
+  /// `pages`: as many as `capacity` records need, at least one.
+  Lane(LaneHeader* header, Page* pages) noexcept
+      : page_(pages), first_(pages), header_(header), limit_(std::min(header->capacity, Page::kRecords)) {}
+
+  /// What the endpoint keeps at the head of the page. The reference holds until the next keep().
+  [[nodiscard]] State& state() noexcept { return page_->head.state; }
+  [[nodiscard]] const State& state() const noexcept { return page_->head.state; }
+
+  /// The next record, all fields 0. Null if the lane is full; it is then flagged, so that the trial can't pass for
+  /// whole.
   Record* claim() noexcept {
-    if (next_ == end_) [[unlikely]]
+    if (page_->head.count == limit_) [[unlikely]]
       return refuse();
-    return next_;
+    return &page_->records[page_->head.count];
   }
   /// Counts the record that was claimed last.
   void keep() noexcept {
-    ++next_;
+    const uint64_t count = page_->head.count + 1;
     // Release: whoever reads the count after this process was killed finds the record whole.
-    __atomic_store_n(&header_->count, count(), __ATOMIC_RELEASE);
+    __atomic_store_n(&page_->head.count, count, __ATOMIC_RELEASE);
+    if (count == limit_ && room() > 0) [[unlikely]]
+      turn();
   }
-  [[nodiscard]] uint64_t count() const noexcept { return static_cast<uint64_t>(next_ - first_); }
+  [[nodiscard]] uint64_t count() const noexcept {
+    return static_cast<uint64_t>(page_ - first_) * Page::kRecords + page_->head.count;
+  }
   /// Records that still fit.
-  [[nodiscard]] uint64_t room() const noexcept { return static_cast<uint64_t>(end_ - next_); }
-  [[nodiscard]] bool full() const noexcept { return header_ != nullptr && (header_->flags & kLaneFull) != 0; }
+  [[nodiscard]] uint64_t room() const noexcept { return header_->capacity - count(); }
+  [[nodiscard]] bool full() const noexcept { return (header_->flags & kLaneFull) != 0; }
 
  private:
-  Record* refuse() noexcept {
-    if (header_ != nullptr) header_->flags |= kLaneFull;
+  /// On to the next page, the state with it: once in 63 messages, after the message that filled the page has left.
+  [[gnu::noinline, gnu::cold]] void turn() noexcept {
+    Page* const next = page_ + 1;
+    next->head.state = page_->head.state;
+    page_ = next;
+    limit_ = std::min(room(), Page::kRecords);
+  }
+  [[gnu::noinline, gnu::cold]] Record* refuse() noexcept {
+    header_->flags |= kLaneFull;
     return nullptr;
   }
 
-  Record* next_ = nullptr;
-  Record* end_ = nullptr;
-  Record* first_ = nullptr;
+  Page* page_ = nullptr;
+  Page* first_ = nullptr;
   LaneHeader* header_ = nullptr;
+  uint64_t limit_ = 0;  // records that the present page may hold
 };
+
+using SentLane = Lane<SentRecord, SendState>;
+using ReceivedLane = Lane<ReceivedRecord, ReceiveState>;
+using CauseLane = Lane<CauseRecord, NoState>;
 
 struct LaneSpecification {
   LaneKind kind;
@@ -63,15 +95,15 @@ struct LaneSpecification {
 
 class Recorder {
  public:
-  /// `descriptor`: an inherited memfd, or -1 for one of its own. Throws std::runtime_error if there is no room.
+  /// `descriptor`: an inherited memfd, or -1 for one of its own. Throws NoRoom.
   Recorder(uint32_t worker, std::span<const LaneSpecification> lanes, int descriptor);
   ~Recorder();
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  [[nodiscard]] Lane<SentRecord> sent(size_t lane) const noexcept { return at<SentRecord>(lane); }
-  [[nodiscard]] Lane<ReceivedRecord> received(size_t lane) const noexcept { return at<ReceivedRecord>(lane); }
-  [[nodiscard]] Lane<CauseRecord> causes(size_t lane) const noexcept { return at<CauseRecord>(lane); }
+  [[nodiscard]] SentLane sent(size_t lane) const noexcept { return at<SentLane>(lane); }
+  [[nodiscard]] ReceivedLane received(size_t lane) const noexcept { return at<ReceivedLane>(lane); }
+  [[nodiscard]] CauseLane causes(size_t lane) const noexcept { return at<CauseLane>(lane); }
 
   /// Records so far in all lanes, or in those of one kind. [thread: any]
   [[nodiscard]] uint64_t count(std::optional<LaneKind> kind = std::nullopt) const noexcept;
@@ -82,10 +114,10 @@ class Recorder {
 
  private:
   [[nodiscard]] LaneHeader* table() const noexcept;
-  template <typename Record>
-  [[nodiscard]] Lane<Record> at(size_t lane) const noexcept {
+  template <typename Lane>
+  [[nodiscard]] Lane at(size_t lane) const noexcept {
     LaneHeader* header = table() + lane;
-    return {header, reinterpret_cast<Record*>(base_ + header->offset)};
+    return {header, reinterpret_cast<typename Lane::Page*>(base_ + header->offset)};
   }
 
   int descriptor_ = -1;

@@ -2,15 +2,18 @@
 // The binary layout of what a worker hands over (docs/PROTOCOL.md, "The records block"). Little-endian hosts only.
 #pragma once
 
+#include <array>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace lagometer::engine {
 
 static_assert(std::endian::native == std::endian::little, "the records block is little-endian");
 
 constexpr uint64_t kRecordsMagic = 0x314345524F47414Cull;  // "LAGOREC1"
-constexpr uint32_t kRecordsVersion = 1;
+constexpr uint32_t kRecordsVersion = 2;
 constexpr uint16_t kCpuUnknown = 0xFFFF;
 
 struct RecordsHeader {
@@ -36,7 +39,8 @@ struct LaneHeader {
   uint64_t capacity;
   uint64_t count;
   uint32_t flags;
-  uint8_t zeros[20];
+  uint32_t page_bytes;  // 0: records lie side by side; else in pages of so many bytes, each with a count of its own
+  uint8_t zeros[16];
 };
 static_assert(sizeof(LaneHeader) == 64);
 
@@ -80,5 +84,27 @@ struct CauseRecord {
   uint32_t zero;
 };
 static_assert(sizeof(CauseRecord) == 16);
+
+constexpr uint64_t kPageBytes = 4096;
+constexpr uint64_t kPageHeadBytes = 64;
+
+/// Records of this size that one page of a lane holds.
+constexpr uint64_t records_per_page(uint64_t record_bytes) noexcept {
+  return (kPageBytes - kPageHeadBytes) / record_bytes;
+}
+
+/// One page of a lane in the worker's memory. Beside the count of its records it has room for what the endpoint needs
+/// for each message anyway, `State`, which moves on with the records: a message then touches one page, not several.
+template <typename Record, typename State>
+struct LanePage {
+  static constexpr uint64_t kRecords = records_per_page(sizeof(Record));
+  struct alignas(kPageHeadBytes) Head {
+    uint64_t count;  // stored last: a record that is counted is whole
+    State state;     // the writing process's own; means nothing to a reader
+  } head;
+  std::array<Record, kRecords> records;
+
+  static_assert(sizeof(Head) == kPageHeadBytes && std::is_trivially_copyable_v<State>);
+};
 
 }  // namespace lagometer::engine

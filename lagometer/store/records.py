@@ -18,10 +18,12 @@ import numpy.typing as npt
 from lagometer.store.errors import RecordsError
 
 MAGIC = 0x31434552_4F47414C  # "LAGOREC1", little-endian
-VERSION = 1
+VERSION = 2
+VERSIONS_READ = (1, 2)  # 1 has no lanes in pages; the words that say so were zero
 ALIGNMENT_BYTES = 64
 HEADER_BYTES = 64
 LANE_BYTES = 64
+PAGE_HEAD_BYTES = 64
 CPU_UNKNOWN = 0xFFFF
 
 KIND_SENT = 1
@@ -57,7 +59,8 @@ LANE_DTYPE = np.dtype(
         ("capacity", "<u8"),
         ("count", "<u8"),
         ("flags", "<u4"),
-        ("zeros", "<u4", (5,)),
+        ("page_bytes", "<u4"),
+        ("zeros", "<u4", (4,)),
     ]
 )
 SENT_DTYPE = np.dtype(
@@ -103,13 +106,14 @@ class Lane:
     kind: int  # KIND_SENT, KIND_RECEIVED or KIND_CAUSES
     node: int  # index of the node in the trial
     endpoint: int  # sent and causes: the writer's stream; received: the reader's index within its node
-    records: Records  # a view of the block, of RECORD_DTYPES[kind]
+    records: Records  # of RECORD_DTYPES[kind]; a view of the block, unless the lane lay in pages
     full: bool = False  # recording stopped because the lane had no room left
     worker: int = 0
 
 
 def decode(block: bytes | bytearray | memoryview) -> list[Lane]:
-    """The lanes of a block, packed or as in the memfd. Copies nothing: the lanes keep the block alive.
+    """The lanes of a block, packed or as in the memfd. Copies nothing but lanes in pages: the others keep the
+    block alive.
 
     Raises RecordsError if anything in the block contradicts the layout.
     """
@@ -124,13 +128,15 @@ def decode(block: bytes | bytearray | memoryview) -> list[Lane]:
         begin, end = _extent(index, entry, table_end, total_bytes)
         if end > begin:
             extents.append((begin, end, index))
+        page_bytes = int(entry["page_bytes"])
+        content = _unpaged(index, entry, octets[begin:end]) if page_bytes else octets[begin:end]
         kind = int(entry["kind"])
         lanes.append(
             Lane(
                 kind=kind,
                 node=int(entry["node"]),
                 endpoint=int(entry["endpoint"]),
-                records=octets[begin:end].view(RECORD_DTYPES[kind]),
+                records=content.view(RECORD_DTYPES[kind]),
                 full=bool(int(entry["flags"]) & FLAG_LANE_FULL),
                 worker=int(header["worker"]),
             )
@@ -152,9 +158,10 @@ def _header(octets: npt.NDArray[np.uint8]) -> np.void:
     if magic != MAGIC:
         raise RecordsError(f"records: magic 0x{magic:016x} at byte 0, expected 0x{MAGIC:016x}")
     version = int(header["version"])
-    if version != VERSION:
+    if version not in VERSIONS_READ:
         raise RecordsError(
-            f"records: layout version {version}, this lagometer reads {VERSION}; use matching versions"
+            f"records: layout version {version}, this lagometer reads "
+            f"{' and '.join(map(str, VERSIONS_READ))}; use matching versions"
         )
     total_bytes, lane_count = int(header["total_bytes"]), int(header["lane_count"])
     if total_bytes > octets.size:
@@ -167,7 +174,7 @@ def _header(octets: npt.NDArray[np.uint8]) -> np.void:
 
 
 def _extent(index: int, entry: np.void, table_end: int, total_bytes: int) -> tuple[int, int]:
-    """First byte and the byte after the last of a lane's records."""
+    """First byte and the byte after the last of a lane's records, or of its pages."""
     kind, count, capacity = int(entry["kind"]), int(entry["count"]), int(entry["capacity"])
     offset, record_bytes = int(entry["offset"]), int(entry["record_bytes"])
     if kind not in RECORD_DTYPES:
@@ -179,14 +186,46 @@ def _extent(index: int, entry: np.void, table_end: int, total_bytes: int) -> tup
         )
     if count > capacity:
         raise RecordsError(f"records: lane {index} claims {count} records with room for {capacity}")
-    if count == 0:
+    page_bytes = int(entry["page_bytes"])
+    if page_bytes:
+        in_page = _records_in_page(index, page_bytes, record_bytes)
+        end = offset + -(-capacity // in_page) * page_bytes
+        nothing = capacity == 0
+    else:
+        end = offset + count * record_bytes
+        nothing = count == 0
+    if nothing:
         return table_end, table_end
-    end = offset + count * record_bytes
     if offset < table_end or end > total_bytes:
         raise RecordsError(
             f"records: lane {index} lies at bytes {offset} to {end}, outside of {table_end} to {total_bytes}"
         )
     return offset, end
+
+
+def _records_in_page(index: int, page_bytes: int, record_bytes: int) -> int:
+    in_page = (page_bytes - PAGE_HEAD_BYTES) // record_bytes
+    if page_bytes % ALIGNMENT_BYTES or in_page < 1:
+        raise RecordsError(f"records: lane {index} lies in pages of {page_bytes} bytes, which hold no record")
+    return in_page
+
+
+def _unpaged(index: int, entry: np.void, octets: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """The records of a lane in pages, side by side. Pages fill one after another, the last one in part."""
+    page_bytes, record_bytes = int(entry["page_bytes"]), int(entry["record_bytes"])
+    in_page = _records_in_page(index, page_bytes, record_bytes)
+    pages = octets.reshape(-1, page_bytes)
+    counts = pages[:, :8].copy().view("<u8")[:, 0]
+    used = int(np.count_nonzero(counts))
+    if (counts > in_page).any() or (counts[: max(used - 1, 0)] != in_page).any() or counts[used:].any():
+        raise RecordsError(f"records: the pages of lane {index} are not filled one after another")
+    total = int(counts.sum())
+    if total > int(entry["capacity"]):
+        raise RecordsError(
+            f"records: lane {index} claims {total} records with room for {int(entry['capacity'])}"
+        )
+    filled = pages[:used, PAGE_HEAD_BYTES : PAGE_HEAD_BYTES + in_page * record_bytes]
+    return np.ascontiguousarray(filled).reshape(-1)[: total * record_bytes]
 
 
 def _refuse_overlap(extents: list[tuple[int, int, int]]) -> None:
@@ -230,31 +269,47 @@ def _check_records(index: int, lane: Lane) -> None:
         )
 
 
-def encode(lanes: Iterable[Lane], *, worker: int = 0, capacity: int | None = None) -> bytes:
-    """A block of these lanes: packed, or (with a capacity) as in the memfd, each lane at its full capacity.
+def encode(
+    lanes: Iterable[Lane], *, worker: int = 0, capacity: int | None = None, page_bytes: int = 0
+) -> bytes:
+    """A block of these lanes: packed, or (with a capacity) as in the memfd, each lane at its full capacity,
+    and with `page_bytes` in pages.
 
     For tests and golden files; a worker writes its own.
     """
     lanes = list(lanes)
     table = np.zeros(len(lanes), dtype=LANE_DTYPE)
     position = HEADER_BYTES + LANE_BYTES * len(lanes)
+    contents = []
     for entry, lane in zip(table, lanes, strict=True):
         room = max(len(lane.records), capacity or 0)
         size = RECORD_DTYPES[lane.kind].itemsize
         entry["kind"], entry["node"], entry["endpoint"] = lane.kind, lane.node, lane.endpoint
         entry["record_bytes"], entry["offset"], entry["capacity"] = size, position, room
-        entry["count"], entry["flags"] = len(lane.records), FLAG_LANE_FULL if lane.full else 0
-        position += -(-room * size // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
+        entry["page_bytes"], entry["flags"] = page_bytes, FLAG_LANE_FULL if lane.full else 0
+        entry["count"] = 0 if page_bytes else len(lane.records)
+        content = _paged(lane.records, room, page_bytes) if page_bytes else lane.records.tobytes()
+        contents.append(content)
+        position += -(-max(room * size, len(content)) // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
     header = np.zeros(1, dtype=HEADER_DTYPE)
     header["magic"], header["version"], header["worker"] = MAGIC, VERSION, worker
     header["lane_count"], header["total_bytes"] = len(lanes), position
     block = bytearray(position)
     block[:HEADER_BYTES] = header.tobytes()
     block[HEADER_BYTES : HEADER_BYTES + table.nbytes] = table.tobytes()
-    for entry, lane in zip(table, lanes, strict=True):
-        content = lane.records.tobytes()
+    for entry, content in zip(table, contents, strict=True):
         block[int(entry["offset"]) : int(entry["offset"]) + len(content)] = content
     return bytes(block)
+
+
+def _paged(records: Records, room: int, page_bytes: int) -> bytes:
+    in_page = (page_bytes - PAGE_HEAD_BYTES) // records.dtype.itemsize
+    pages = []
+    for first in range(0, room, in_page):
+        held = records[first : first + in_page]
+        head = len(held).to_bytes(8, "little").ljust(PAGE_HEAD_BYTES, b"\xaa")  # the worker's own: anything
+        pages.append((head + held.tobytes()).ljust(page_bytes, b"\0"))
+    return b"".join(pages)
 
 
 def make_records(kind: int, rows: Iterable[dict[str, Any]]) -> Records:

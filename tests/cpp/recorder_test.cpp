@@ -26,8 +26,8 @@ SentRecord sent(uint64_t sequence) {
   return record;
 }
 
-template <typename Record>
-bool append(Lane<Record>& lane, const Record& record) {
+template <typename Record, typename State>
+bool append(Lane<Record, State>& lane, const Record& record) {
   Record* const claimed = lane.claim();
   if (claimed == nullptr) return false;
   *claimed = record;
@@ -129,7 +129,62 @@ TEST(Recorder, HasItsPagesBeforeAnythingIsMeasured) {
 TEST(Recorder, RefusesWhatDoesNotFit) {
   const std::array<LaneSpecification, 3> lanes = {
       {{LaneKind::sent, 0, 0, 1 << 26}, {LaneKind::received, 0, 0, 1 << 26}, {LaneKind::received, 0, 1, 1 << 26}}};
-  EXPECT_THROW(Recorder(0, lanes, -1), std::runtime_error);
+  try {
+    const Recorder recorder(0, lanes, -1);
+    FAIL() << "12 GiB were accepted";
+  } catch (const NoRoom& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("13089"), std::string::npos) << text;
+    EXPECT_NE(text.find(" bytes of records"), std::string::npos) << text;
+  }
+}
+
+TEST(Recorder, TurnsPagesWithoutLosingOrDoublingARecord) {
+  constexpr uint64_t kRecords = 3 * SentLane::Page::kRecords - 5;
+  const std::array<LaneSpecification, 2> lanes = {{{LaneKind::sent, 0, 0, kRecords}, {LaneKind::causes, 0, 0, 600}}};
+  const int descriptor = memfd_create("test", 0);
+  ASSERT_GE(descriptor, 0);
+  const Recorder recorder(0, lanes, descriptor);
+  auto lane = recorder.sent(0);
+  for (uint64_t sequence = 0; sequence < kRecords; ++sequence) {
+    ASSERT_EQ(lane.count(), sequence);
+    ASSERT_EQ(lane.room(), kRecords - sequence);
+    ASSERT_TRUE(append(lane, sent(sequence)));
+    ASSERT_EQ(recorder.count(), sequence + 1);
+  }
+  EXPECT_FALSE(append(lane, sent(kRecords)));
+  auto causes = recorder.causes(1);
+  for (uint64_t sequence = 0; sequence < 600; ++sequence) ASSERT_TRUE(append(causes, CauseRecord{sequence, 7, 0}));
+  std::vector<std::byte> mapped(lseek(descriptor, 0, SEEK_END));
+  ASSERT_EQ(pread(descriptor, mapped.data(), mapped.size(), 0), static_cast<ssize_t>(mapped.size()));
+  for (const auto& block : {mapped, recorder.packed()}) {
+    const test::Recorded decoded = test::decode(block);
+    const auto records = decoded.sent(0, 0);
+    ASSERT_EQ(records.size(), kRecords);
+    for (uint64_t sequence = 0; sequence < kRecords; ++sequence) EXPECT_EQ(records[sequence].sequence, sequence);
+    ASSERT_EQ(decoded.causes(0, 0).size(), 600U);
+    EXPECT_EQ(decoded.causes(0, 0).back().sequence, 599U);
+  }
+}
+
+TEST(Recorder, CarriesTheEndpointsStateFromPageToPage) {
+  const std::array<LaneSpecification, 1> lanes = {{{LaneKind::sent, 0, 0, 200}}};
+  const Recorder recorder(0, lanes, -1);
+  auto lane = recorder.sent(0);
+  for (uint64_t sequence = 0; sequence < 200; ++sequence) {
+    ASSERT_EQ(lane.state().next_sequence++, sequence);
+    ASSERT_TRUE(append(lane, sent(sequence)));
+  }
+}
+
+TEST(Recorder, KeepsTheStateOfAnEndpointWithoutRoom) {
+  const std::array<LaneSpecification, 2> lanes = {{{LaneKind::sent, 0, 0, 0}, {LaneKind::sent, 0, 1, 1}}};
+  const Recorder recorder(0, lanes, -1);
+  auto lane = recorder.sent(0);
+  lane.state().sent = 5;
+  EXPECT_EQ(lane.claim(), nullptr);
+  EXPECT_EQ(recorder.sent(1).state().sent, 0U);
+  EXPECT_EQ(lane.state().sent, 5U);
 }
 
 }  // namespace

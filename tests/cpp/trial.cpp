@@ -41,6 +41,30 @@ class Tidy : public testing::Environment {
 };
 [[maybe_unused]] testing::Environment* const kTidy = testing::AddGlobalTestEnvironment(new Tidy);
 
+std::vector<std::byte> side_by_side(std::span<const std::byte> block, const LaneHeader& lane) {
+  const uint64_t bytes = lane.count * lane.record_bytes;
+  EXPECT_LE(lane.offset + bytes, block.size());
+  const auto records = block.subspan(lane.offset, bytes);
+  return {records.begin(), records.end()};
+}
+
+std::vector<std::byte> in_pages(std::span<const std::byte> block, const LaneHeader& lane) {
+  EXPECT_EQ(lane.page_bytes, kPageBytes);
+  EXPECT_EQ(lane.offset % kPageBytes, 0U);
+  std::vector<std::byte> records;
+  const uint64_t full = records_per_page(lane.record_bytes);
+  for (uint64_t at = lane.offset, first = 0; first < lane.capacity; at += kPageBytes, first += full) {
+    EXPECT_LE(at + kPageBytes, block.size());
+    uint64_t count = 0;
+    std::memcpy(&count, block.data() + at, sizeof count);
+    EXPECT_LE(count, std::min(full, lane.capacity - first));
+    const auto page = block.subspan(at + kPageHeadBytes, count * lane.record_bytes);
+    records.insert(records.end(), page.begin(), page.end());
+    if (count < full) break;
+  }
+  return records;
+}
+
 void sleep_until(int64_t time_ns) {
   const timespec time = to_timespec(time_ns);
   clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, nullptr);
@@ -135,12 +159,9 @@ Recorded decode(std::span<const std::byte> block) {
   for (uint32_t index = 0; index < header.lane_count; ++index) {
     LaneHeader lane{};
     std::memcpy(&lane, block.data() + sizeof header + index * sizeof lane, sizeof lane);
-    const uint64_t bytes = lane.count * lane.record_bytes;
-    EXPECT_LE(lane.offset + bytes, block.size());
     const Recorded::Key key{static_cast<LaneKind>(lane.kind), lane.node, lane.endpoint};
     EXPECT_FALSE(result.lanes.contains(key)) << "two lanes of one endpoint";
-    const auto begin = block.subspan(lane.offset, bytes);
-    result.lanes[key].assign(begin.begin(), begin.end());
+    result.lanes[key] = lane.page_bytes == 0 ? side_by_side(block, lane) : in_pages(block, lane);
     result.full[key] = (lane.flags & kLaneFull) != 0;
   }
   return result;

@@ -19,9 +19,9 @@ from tests.fixtures.small_trial import SmallTrial, pipeline
 GOLDEN = Path(__file__).parents[1] / "golden"
 
 
-def two_node_block(capacity: int | None = None) -> bytes:
+def two_node_block(capacity: int | None = None, page_bytes: int = 0) -> bytes:
     trial, _, _ = pipeline(messages=5)
-    return rec.encode(trial.lanes(), worker=3, capacity=capacity)
+    return rec.encode(trial.lanes(), worker=3, capacity=capacity, page_bytes=page_bytes)
 
 
 def as_rows(lanes: list[rec.Lane]) -> list[dict[str, object]]:
@@ -52,13 +52,16 @@ def golden_lanes() -> list[rec.Lane]:
     return trial.lanes()
 
 
-def test_golden_block_decodes_to_the_json_beside_it() -> None:
-    block = (GOLDEN / "records-v1.bin").read_bytes()
+@pytest.mark.parametrize("name", ["records-v1.bin", "records-v2.bin", "records-v2-pages.bin"])
+def test_golden_blocks_decode_to_the_json_beside_them(name: str) -> None:
+    block = (GOLDEN / name).read_bytes()
     assert as_rows(rec.decode(block)) == json.loads((GOLDEN / "records-v1.json").read_text())
 
 
-def test_golden_block_is_what_is_written() -> None:
-    assert rec.encode(golden_lanes(), worker=6) == (GOLDEN / "records-v1.bin").read_bytes()
+def test_golden_blocks_are_what_is_written() -> None:
+    assert rec.encode(golden_lanes(), worker=6) == (GOLDEN / "records-v2.bin").read_bytes()
+    paged = rec.encode(golden_lanes(), worker=6, capacity=3, page_bytes=192)
+    assert paged == (GOLDEN / "records-v2-pages.bin").read_bytes()
 
 
 def test_layout_sizes_are_those_of_the_protocol() -> None:
@@ -68,9 +71,11 @@ def test_layout_sizes_are_those_of_the_protocol() -> None:
     assert rec.MAGIC.to_bytes(8, "little") == b"LAGOREC1"
 
 
-@pytest.mark.parametrize("capacity", [None, 4096])
-def test_packed_and_mapped_forms_say_the_same(capacity: int | None) -> None:
-    lanes = rec.decode(two_node_block(capacity))
+@pytest.mark.parametrize(
+    ("capacity", "page_bytes"), [(None, 0), (4096, 0), (5, 4096), (4096, 4096), (5, 128), (6, 192), (9, 256)]
+)
+def test_packed_and_mapped_forms_say_the_same(capacity: int | None, page_bytes: int) -> None:
+    lanes = rec.decode(two_node_block(capacity, page_bytes))
     assert as_rows(lanes) == as_rows(rec.decode(two_node_block()))
     assert [len(lane.records) for lane in lanes] == [5, 5, 5, 5]
 
@@ -95,7 +100,10 @@ def changed(field: str, value: int, lane: int | None = None) -> bytes:
         (b"", "header alone"),
         (b"\0" * 64, "ended before it set up"),
         (b"x" * 200, "magic"),
-        (changed("version", 2), "layout version 2"),
+        (changed("version", 3), "layout version 3"),
+        (changed("page_bytes", 64, lane=0), "hold no record"),
+        (changed("page_bytes", 4097, lane=0), "hold no record"),
+        (changed("page_bytes", 2**31, lane=0), "lies at bytes"),
         (changed("lane_count", 2**32 - 1), "does not fit"),
         (changed("total_bytes", 2**63), "is cut"),
         (changed("total_bytes", 100), "does not fit"),
@@ -121,6 +129,25 @@ def test_overlapping_lanes_are_refused() -> None:
         rec.decode(block)
 
 
+@pytest.mark.parametrize(
+    ("page", "count", "message"),
+    [
+        (0, 1, "not filled one after another"),
+        (0, 3, "not filled one after another"),
+        (1, 0, "not filled one after another"),
+        (3, 2, "not filled one after another"),
+        (2, 2, "claims 6 records with room for 5"),
+        (0, 2**63, "not filled one after another"),
+    ],
+)
+def test_pages_that_contradict_their_counts_are_refused(page: int, count: int, message: str) -> None:
+    block = bytearray(two_node_block(capacity=7 if page == 3 else 5, page_bytes=192))  # two records a page
+    offset = int(np.frombuffer(block, dtype=rec.LANE_DTYPE, count=1, offset=64)["offset"][0])
+    np.frombuffer(block, dtype="<u8", count=1, offset=offset + 192 * page)[0] = count
+    with pytest.raises(RecordsError, match=message):
+        rec.decode(block)
+
+
 @pytest.mark.parametrize(("field", "value"), [("status", 3), ("publish_ns", 0), ("intended_ns", -1)])
 def test_impossible_sent_records_are_refused(field: str, value: int) -> None:
     trial, _, _ = pipeline(messages=3)
@@ -138,12 +165,12 @@ def test_arbitrary_bytes_never_crash(block: bytes) -> None:
 
 
 @settings(max_examples=500, deadline=None)
-@given(st.integers(0, 2**32), st.integers(1, 12), st.booleans())
+@given(st.integers(0, 2**32), st.integers(1, 12), st.sampled_from([(None, 0), (16, 0), (16, 192)]))
 def test_corrupted_blocks_give_an_error_or_lanes_within_the_block(
-    seed: int, changes: int, mapped: bool
+    seed: int, changes: int, form: tuple[int | None, int]
 ) -> None:
     generator = random.Random(seed)
-    block = bytearray(two_node_block(16 if mapped else None))
+    block = bytearray(two_node_block(*form))
     reach = generator.choice([64, 64 * 5, len(block)])
     for _ in range(changes):
         block[generator.randrange(reach)] = generator.choice(

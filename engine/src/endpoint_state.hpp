@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an endpoint needs for every message, small enough to lie at the head of the page that its records go to: there
+// it costs no access of its own, and neither do the records (docs/METHODOLOGY.md, "What measuring adds").
+#pragma once
+
+#include <cstdint>
+
+#include "clock.hpp"
+#include "lagometer/adapter.h"
+
+namespace lagometer::engine {
+
+/// Of a writer.
+struct SendState {
+  const lagometer_adapter_table* table = nullptr;
+  lagometer_writer* writer = nullptr;
+  uint64_t next_sequence = 0;
+  uint64_t last_sequence = 0;
+  uint64_t sent = 0;
+  uint32_t origin = 0;
+  CpuSource cpu_source = CpuSource::kernel;
+};
+
+/// Of a reader.
+struct ReceiveState {
+  const lagometer_adapter_table* table = nullptr;
+  lagometer_reader* reader = nullptr;
+  uint64_t received = 0;
+  uint64_t byte_sum = 0;
+  CpuSource cpu_source = CpuSource::kernel;
+};
+
+/// Of a list of causes: nothing.
+struct NoState {};
+
+}  // namespace lagometer::engine
