@@ -12,7 +12,6 @@
 #include "binding.hpp"
 
 namespace {
-
 using namespace lagometer;
 /// A message in its writer's pool; `users` counts the readers that hold it.
 struct Message {
@@ -39,6 +38,7 @@ struct Endpoint : Plain {
         depth(std::max(1U, config.qos->depth)) {
     if (config.qos->durability != LAGOMETER_VOLATILE || config.qos->history == LAGOMETER_KEEP_ALL)
       throw Error(LAGOMETER_UNSUPPORTED, "null has keep_last and volatile alone; change history, durability");
+    if (config.dispatch == LAGOMETER_DISPATCH_LISTENER) throw Error(LAGOMETER_UNSUPPORTED, "null has no listener");
   }
   std::tuple<uint32_t, std::string, uint64_t> where;  // domain, topic, size: who has the same, meets
   size_t depth;
