@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What measuring costs: nanoseconds per message and side, and seconds per cell.
 
-Per message: stamps with CPU numbers and the record kept, beyond the clock reads themselves, in a tight loop
-and at 2 kHz with 4 MB of other memory touched between. Per cell: `overhead_s` of a pipeline of five nodes in
-five processes, namespaces included. `--smoke` is short and judges nothing but that it works.
+Per message: CPU numbers and the record kept, beyond the clock reads and what an application touches anyway
+(stamping_cost.cpp says exactly what), in a tight loop and at 2 kHz with 4 MB of other memory touched between.
+Both the mean and the median over messages must hold: the median alone would hide what happens once in 63.
+Per cell: `overhead_s` of a pipeline of five nodes in five processes, namespaces included. `--smoke` is short
+and judges nothing but that it works.
 """
 
 from __future__ import annotations
@@ -39,16 +41,17 @@ def stamping(smoke: bool) -> list[dict[str, Any]]:
     rows = []
     for mode, maximum in (("tight", TIGHT_MAX_NS), ("cold", COLD_MAX_NS)):
         for row in figures[mode]["rows"]:
-            judged = row["what"].endswith("stamps and record")
+            worst = max(row["added_mean_ns"], row["added_median_ns"])
+            judged = row["judged"]
             rows.append(
                 {
+                    **row,
                     "what": f"{mode}: {row['what']}",
                     "unit": "ns",
-                    "value": row["added_ns"],
-                    "bare": row["bare_ns"],
+                    "value": worst,
                     "clock_read_ns": figures[mode]["clock_read_ns"],
                     "maximum": maximum if judged else None,
-                    "pass": row["added_ns"] <= maximum if judged else None,
+                    "pass": worst <= maximum if judged else None,
                 }
             )
     return rows
@@ -97,6 +100,17 @@ def overhead(adapter: str, trials: int) -> list[dict[str, Any]]:
     return rows
 
 
+def detail(row: dict[str, Any]) -> str:
+    """What a row of the timed loops is made of."""
+    if "clock_read_ns" not in row:
+        return ""
+    return (
+        f"  (mean {row['bare_mean_ns']:.1f} -> {row['measured_mean_ns']:.1f},"
+        f" median {row['bare_median_ns']:.1f} -> {row['measured_median_ns']:.1f},"
+        f" a clock read {row['clock_read_ns']:.1f})"
+    )
+
+
 def main() -> int:
     """Measures, prints, writes out/bench/bench-core.json."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
@@ -108,8 +122,7 @@ def main() -> int:
     for row in rows:
         limit = f"at most {row['maximum']:g}" if row["maximum"] is not None else "for information"
         verdict = {True: "pass", False: "NOT REACHED", None: ""}[row["pass"]]
-        clock = f"  (a clock read: {row['clock_read_ns']:.1f})" if "clock_read_ns" in row else ""
-        print(f"{row['what']:<55} {row['value']:>9.3f} {row['unit']:<2}  {limit:<16} {verdict}{clock}")
+        print(f"{row['what']:<55} {row['value']:>9.3f} {row['unit']:<2}  {limit:<16} {verdict}{detail(row)}")
     reached = all(row["pass"] is not False for row in rows)
     passed = reached or arguments.smoke
     path = write_result("bench-core", passed, rows, smoke=arguments.smoke)
