@@ -16,6 +16,7 @@ from lagometer.run.plans import topics_read
 from lagometer.run.traces import Traces
 from lagometer.store.observed import Match
 from lagometer.study.cell import Cell
+from lagometer.study.graph import Edge
 
 ORDER = ("process", "shared-memory", "unix-socket", "tcp", "udp")
 OVER_LOOPBACK = frozenset({"tcp", "udp"})
@@ -58,9 +59,13 @@ def matches(cell: Cell, outcome: TrialOutcome) -> tuple[Match, ...]:
     if evidence is None:
         return ()
     worker_of = {node: index for index, nodes in enumerate(cell.workers) for node in nodes}
-    traffic = _traffic(cell, outcome) if evidence.private else None
+    edges = cell.graph.edges()
+    # What stays within a process may not cross the loopback at all: judged only where nothing else does.
+    crossing = [edge for edge in edges if worker_of[edge.publisher] != worker_of[edge.subscriber]]
+    counted = crossing or list(edges)
+    traffic = _traffic(cell, outcome, counted) if evidence.private else None
     found = []
-    for edge in cell.graph.edges():
+    for edge in edges:
         sender, receiver = worker_of[edge.publisher], worker_of[edge.subscriber]
         claimed = _claimed(cell, outcome, sender, receiver, edge.topic)
         ends = evidence.traces[sender], evidence.traces[receiver]
@@ -68,7 +73,7 @@ def matches(cell: Cell, outcome: TrialOutcome) -> tuple[Match, ...]:
             found.append(Match(edge.name, claimed, (), ""))
             continue
         possible, seen = _present(ends[0], ends[1], sender == receiver)
-        if traffic is not None:
+        if traffic is not None and edge in counted:
             possible = traffic.narrowed(possible)
             seen += f"; {traffic.loopback_bytes} B over the loopback for {traffic.payload_bytes} B received"
         found.append(Match(edge.name, claimed, tuple(w for w in ORDER if w in possible), seen))
@@ -97,14 +102,14 @@ def _present(sender: Traces, receiver: Traces, same: bool) -> tuple[frozenset[st
     return frozenset(possible), "in one process" if same and not joined else ", ".join(words)
 
 
-def _traffic(cell: Cell, outcome: TrialOutcome) -> Traffic | None:
-    """Returns what the counters say; None where the kernel does not count."""
+def _traffic(cell: Cell, outcome: TrialOutcome, edges: Sequence[Edge]) -> Traffic | None:
+    """Returns what the counters say of these edges; None where the kernel does not count."""
     evidence = outcome.evidence
     assert evidence is not None
     loopback_bytes = evidence.network.get("loopback_bytes")
     if loopback_bytes is None:
         return None
-    messages = _crossings(cell, outcome)
+    messages = _received(cell, outcome, edges)
     payload_bytes = messages * cell.factors.payload_bytes
     workers, seconds = len(outcome.workers), evidence.window_ns / 1e9
     control = workers * (CONTROL_BYTES_PER_WORKER + CONTROL_BYTES_PER_WORKER_AND_S * seconds)
@@ -116,7 +121,7 @@ def _traffic(cell: Cell, outcome: TrialOutcome) -> Traffic | None:
     return Traffic(loopback_bytes, payload_bytes, messages, evidence.network.get("udp_sent"), over)
 
 
-def _crossings(cell: Cell, outcome: TrialOutcome) -> int:
+def _received(cell: Cell, outcome: TrialOutcome, edges: Sequence[Edge]) -> int:
     """Returns how many messages were received, at least.
 
     Of the readers of a topic the one that got most counts, since one transmission may serve them all.
@@ -128,7 +133,7 @@ def _crossings(cell: Cell, outcome: TrialOutcome) -> int:
         for reader in worker.done.readers
     }
     most: dict[str, int] = {}
-    for edge in cell.graph.edges():
+    for edge in edges:
         node = cell.graph.node_index(edge.subscriber)
         reader = topics_read(cell.graph, edge.subscriber).index(edge.topic)
         most[edge.topic] = max(most.get(edge.topic, 0), received.get((node, reader), 0))

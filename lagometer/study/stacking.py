@@ -15,7 +15,16 @@ if TYPE_CHECKING:
     from lagometer.study.sidecar import OptionValue
 
 Options = Mapping[str, Mapping[str, "OptionValue"]]
-INHERITED = ("scope", "dlopen_flags", "environment", "preload", "daemons", "abilities", "limits")
+INHERITED = (
+    "scope",
+    "dlopen_flags",
+    "environment",
+    "preload",
+    "daemons",
+    "shared_memory",
+    "abilities",
+    "limits",
+)
 
 
 def stand(adapters: Mapping[str, Adapter], options: Options) -> dict[str, Adapter]:
