@@ -2,8 +2,8 @@
 """Curves and series of a report: what only the samples can tell, read once, a few files at a time.
 
 A campaign may hold a hundred million samples. So only the columns that are needed are read, latencies alone
-are kept until their cell is done, and files are worked on by as many threads as there are CPUs to spare:
-Polars and NumPy leave Python's lock alone while they work.
+are kept until their cell is done, small files are read many at a time, and as many threads work on them as
+there are CPUs: Polars and NumPy leave Python's lock alone while they work.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ import polars as pl
 from lagometer.report import limits
 from lagometer.report.curves import curve
 from lagometer.report.data import Curve, Row, Series
-from lagometer.report.series import by_edge, edge_series
+from lagometer.report.reading import EdgeRows, Wanted, read_files
+from lagometer.report.series import edge_series
 from lagometer.store.errors import CampaignError
 from lagometer.store.format import END_TO_END
 from lagometer.store.reader import Campaign
 
-CURVE_COLUMNS = ("edge", "publish_ns", "taken_ns", "phase", "outcome")
-SERIES_COLUMNS = (*CURVE_COLUMNS, "sequence", "intended_ns", "published_ns", "cpu_publish", "cpu_taken")
 THREADS_MAX = 4
 MESSAGES_AT_ONCE = 16_000_000  # of all the files that are worked on at a time, which bounds the memory
+MESSAGES_PER_BATCH, FILES_PER_BATCH = 1_000_000, 64
 
 Key = tuple[str, int | None, str]
 Given = TypeVar("Given")
@@ -59,9 +59,9 @@ class _Task:
     payload: bool  # whether the cell's payload must be taken from the samples
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        columns = SERIES_COLUMNS if self.series else CURVE_COLUMNS
-        return (*columns, "payload_bytes") if self.payload else columns
+    def messages(self) -> int:
+        """How many the file holds, about."""
+        return sum(row.n for row in self.rows)
 
 
 @dataclass
@@ -89,13 +89,14 @@ def draw(campaign: Campaign, rows: Sequence[Row], payload_known: frozenset[str])
     drawn = Drawn()
     with ThreadPoolExecutor(_threads(tasks)) as pool:
         cell, latencies = "", dict[str, list[npt.NDArray[np.int64]]]()
-        for task, read in _in_order(pool, lambda each: _read(campaign, each), tasks):
-            if task.cell != cell:
-                _add_curves(pool, cell, latencies, drawn)
-                cell, latencies = task.cell, {}
-            for edge, values in read.latencies.items():
-                latencies.setdefault(edge, []).append(values)
-            _add(task, read, drawn)
+        for batch, made in _in_order(pool, lambda each: _read(campaign, each), _batches(tasks)):
+            for task, read in zip(batch, made, strict=True):
+                if task.cell != cell:
+                    _add_curves(pool, cell, latencies, drawn)
+                    cell, latencies = task.cell, {}
+                for edge, values in read.latencies.items():
+                    latencies.setdefault(edge, []).append(values)
+                _add(task, read, drawn)
         _add_curves(pool, cell, latencies, drawn)
     return drawn, _notes(drawn, len(wanted), len(fitting), points)
 
@@ -115,9 +116,23 @@ def _tasks(
 
 
 def _threads(tasks: Sequence[_Task]) -> int:
-    largest = max((sum(row.n for row in task.rows) for task in tasks), default=0)
+    largest = max((task.messages for task in tasks), default=0)
     fitting = MESSAGES_AT_ONCE // max(1, largest)
     return max(1, min(THREADS_MAX, len(os.sched_getaffinity(0)), fitting))
+
+
+def _batches(tasks: Iterable[_Task]) -> Iterator[list[_Task]]:
+    """Small files together, a large one alone."""
+    batch: list[_Task] = []
+    messages = 0
+    for task in tasks:
+        messages += task.messages
+        if batch and (messages > MESSAGES_PER_BATCH or len(batch) == FILES_PER_BATCH):
+            yield batch
+            batch, messages = [], task.messages
+        batch.append(task)
+    if batch:
+        yield batch
 
 
 def _in_order(
@@ -134,20 +149,26 @@ def _in_order(
         yield first, future.result()
 
 
-def _read(campaign: Campaign, task: _Task) -> _Read:
+def _read(campaign: Campaign, batch: Sequence[_Task]) -> list[_Read]:
+    wanted = [Wanted(task.cell, task.trial, bool(task.series), task.payload) for task in batch]
+    return [
+        _made(task, samples, edges)
+        for task, (samples, edges) in zip(batch, read_files(campaign, wanted), strict=True)
+    ]
+
+
+def _made(task: _Task, samples: pl.DataFrame, edges: dict[str, EdgeRows] | CampaignError) -> _Read:
+    """What a file gives: latencies of the valid trial's edges, and their series."""
     read = _Read()
-    try:
-        samples = campaign.samples(task.cell, task.trial, task.columns)
-    except (CampaignError, pl.exceptions.PolarsError) as error:
-        read.unread = f"The samples of {task.cell}, trial {task.trial}, could not be read: {error}"
+    if isinstance(edges, CampaignError):
+        read.unread = f"The samples of {task.cell}, trial {task.trial}, could not be read: {edges}"
         return read
-    edges = by_edge(samples)
     if not edges:
         return read
     if task.payload:
         seen = samples["payload_bytes"].max()
         read.payload_bytes = seen if isinstance(seen, int) else None
-    origin_ns = min(int(each.rows["publish_ns"][0]) for each in edges.values())
+    origin_ns = min(int(each.publish_ns[0]) for each in edges.values())
     for row in task.rows:
         if row.edge not in edges:
             continue

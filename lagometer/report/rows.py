@@ -75,6 +75,8 @@ def missing_rows(rows: Sequence[Row], journal: Iterable[Mapping[str, object]]) -
 
 def _combine(name: str, values: Sequence[float | None]) -> float | None:
     """One figure over trials, null unless every trial has it."""
+    if len(values) == 1:
+        return values[0]
     known = [value for value in values if value is not None]
     if not known or len(known) < len(values):
         return None

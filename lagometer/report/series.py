@@ -6,15 +6,15 @@ marked.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
 from lagometer.report.data import Migration, Series, SlowMessage
 from lagometer.report.limits import LOST_MARKS_MAX, MIGRATION_MARKS_MAX, SLOWEST
 from lagometer.report.period import find_period
+from lagometer.report.reading import CPU_UNKNOWN, EdgeRows
 
 Indices = npt.NDArray[np.int64]
 
@@ -56,19 +56,20 @@ class _Moves:
     first: list[Migration]
 
 
-def _migrations(cpus: pl.Series, publish_ns: pl.Series, side: str, origin_ns: int) -> _Moves:
+def _migrations(
+    cpus: npt.NDArray[Any], publish_ns: npt.NDArray[np.int64], side: str, origin_ns: int
+) -> _Moves:
     """Messages whose CPU differs from that of the message before, in sending order."""
-    if cpus.null_count():
-        known = cpus.is_not_null()
-        cpus, publish_ns = cpus.filter(known), publish_ns.filter(known)
-    numbers = cpus.to_numpy()
-    places = np.flatnonzero(numbers[1:] != numbers[:-1]) + 1
+    known = cpus != CPU_UNKNOWN
+    if not known.all():
+        cpus, publish_ns = cpus[known], publish_ns[known]
+    places = np.flatnonzero(cpus[1:] != cpus[:-1]) + 1
     first = [
         Migration(
-            time_ns=publish_ns[place] - origin_ns,
+            time_ns=int(publish_ns[place]) - origin_ns,
             side=side,
-            cpu_from=int(numbers[place - 1]),
-            cpu_to=int(numbers[place]),
+            cpu_from=int(cpus[place - 1]),
+            cpu_to=int(cpus[place]),
         )
         for place in places[:MIGRATION_MARKS_MAX].tolist()
     ]
@@ -76,77 +77,22 @@ def _migrations(cpus: pl.Series, publish_ns: pl.Series, side: str, origin_ns: in
 
 
 def _slow_message(row: dict[str, int | None], origin_ns: int) -> SlowMessage:
-    publish, taken = row["publish_ns"], row["taken_ns"]
+    publish, latency = row["publish_ns"], row["latency_ns"]
     intended, published = row["intended_ns"], row["published_ns"]
-    assert publish is not None and taken is not None  # delivered rows have both, see edge_series
+    assert publish is not None and latency is not None  # delivered rows have both, see reading
     return SlowMessage(
         sequence=row["sequence"] or 0,
         time_ns=publish - origin_ns,
-        latency_ns=taken - publish,
+        latency_ns=latency,
         send_lag_ns=None if intended is None else publish - intended,
         blocked_ns=None if published is None else published - publish,
-        cpu_publish=row["cpu_publish"],
-        cpu_taken=row["cpu_taken"],
+        cpu_publish=_cpu(row["cpu_publish"]),
+        cpu_taken=_cpu(row["cpu_taken"]),
     )
 
 
-@dataclass(frozen=True)
-class EdgeRows:
-    """The measured rows of one edge in sending order, and which of them count towards latency (None: all).
-
-    Columns are filtered one by one where they are needed: to filter all of them costs more than to read them.
-    """
-
-    rows: pl.DataFrame
-    arrived: pl.Series | None
-
-    def of_arrived(self, column: pl.Series) -> pl.Series:
-        """What a column holds for the messages that count."""
-        return column if self.arrived is None else column.filter(self.arrived)
-
-    @cached_property
-    def latencies(self) -> npt.NDArray[np.int64]:
-        """Publish to taken, of the messages that count, in sending order."""
-        return self.of_arrived(self.rows["taken_ns"] - self.rows["publish_ns"]).to_numpy()
-
-    def places(self, numbers: Indices) -> list[int]:
-        """The rows of some messages, given by their numbers among those that count."""
-        if self.arrived is None:
-            return [int(number) for number in numbers]
-        places: list[int] = np.flatnonzero(self.arrived.to_numpy())[numbers].tolist()
-        return places
-
-
-def by_edge(samples: pl.DataFrame) -> dict[str, EdgeRows]:
-    """What was measured on each edge; an edge without such a row is absent."""
-    runs = samples["edge"].rle().struct.unnest()
-    names = runs["value"].cast(pl.String).to_list()
-    if len(set(names)) == len(names):  # as we write them: one edge after the other, so slices will do
-        begins = [0, *np.cumsum(runs["len"].to_numpy()).tolist()]
-        parts = {
-            name: samples.slice(begin, length)
-            for name, begin, length in zip(names, begins, runs["len"].to_list(), strict=False)
-        }
-    else:
-        parts = {name: samples.filter(pl.col("edge") == name) for name in dict.fromkeys(names)}
-    measured = {name: _measured(part) for name, part in parts.items()}
-    return {name: _edge_rows(rows) for name, rows in measured.items() if not rows.is_empty()}
-
-
-def _measured(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows of the measure phase that have a sending time; mostly one stretch of the file."""
-    wanted = (rows["phase"] == "measure") & rows["publish_ns"].is_not_null()
-    count, first = int(wanted.sum()), wanted.arg_max() or 0
-    if bool(wanted.slice(first, count).all()):
-        return rows.slice(first, count)
-    return rows.filter(wanted)
-
-
-def _edge_rows(rows: pl.DataFrame) -> EdgeRows:
-    if not rows["publish_ns"].is_sorted():
-        rows = rows.sort("publish_ns", maintain_order=True)
-    arrived = (rows["outcome"] == "delivered") & rows["taken_ns"].is_not_null()
-    return EdgeRows(rows, None if bool(arrived.all()) else arrived)
+def _cpu(number: int | None) -> int | None:
+    return None if number == CPU_UNKNOWN else number
 
 
 def edge_series(
@@ -156,19 +102,19 @@ def edge_series(
     rows, latency = edge_rows.rows, edge_rows.latencies
     if len(latency) == 0:
         return None
-    publish = edge_rows.of_arrived(rows["publish_ns"]).to_numpy()
+    publish = edge_rows.of_arrived(edge_rows.publish_ns)
     slowest = slowest_places(latency)
     kept = keep_extremes(latency, points_max, slowest)
     slowest = slowest[::-1]
     slowest = slowest[np.argsort(-latency[slowest], kind="stable")]
-    lost = rows["publish_ns"].filter(rows["outcome"] == "lost").to_numpy()
+    lost = edge_rows.publish_ns[edge_rows.array("lost")]
     # Several senders or receivers share an edge's rows only end to end; then a change of CPU says nothing.
     single = _all_differ(edge_rows)
     sender = receiver = None
     if single:
-        sender = _migrations(rows["cpu_publish"], rows["publish_ns"], "sender", origin_ns)
-        taken_on = edge_rows.of_arrived(rows["cpu_taken"])
-        receiver = _migrations(taken_on, pl.Series(publish), "receiver", origin_ns)
+        sender = _migrations(edge_rows.array("cpu_publish"), edge_rows.publish_ns, "sender", origin_ns)
+        taken_on = edge_rows.of_arrived(edge_rows.array("cpu_taken"))
+        receiver = _migrations(taken_on, publish, "receiver", origin_ns)
     marks = [mark for side in (sender, receiver) if side is not None for mark in side.first]
     spacing_ns = float(np.median(np.diff(publish))) if len(publish) > 1 else 0.0
     return Series(
@@ -192,8 +138,8 @@ def edge_series(
 
 def _all_differ(edge_rows: EdgeRows) -> bool:
     """Whether no sequence was delivered twice; mostly they ascend, which is cheaper to see."""
-    values = edge_rows.rows["sequence"].to_numpy()
+    values = edge_rows.array("sequence")
     if bool(np.all(values[1:] > values[:-1])):
         return True
-    arrived = edge_rows.of_arrived(edge_rows.rows["sequence"])
-    return arrived.n_unique() == len(arrived)
+    arrived = edge_rows.of_arrived(values)
+    return len(np.unique(arrived)) == len(arrived)

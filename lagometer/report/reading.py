@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a report needs of samples, as arrays: read in one query for many small files, or one large one."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from lagometer.store.errors import CampaignError
+from lagometer.store.reader import Campaign
+
+Numbers = npt.NDArray[np.int64]
+CPU_UNKNOWN = 65535
+CURVE_COLUMNS = ("edge", "publish_ns", "taken_ns", "phase", "outcome")
+SERIES_COLUMNS = ("sequence", "intended_ns", "published_ns", "cpu_publish", "cpu_taken")
+
+_taken, _publish = pl.col("taken_ns"), pl.col("publish_ns")
+_CURVE = (
+    pl.col("edge"),
+    pl.col("edge").to_physical().alias("edge_code"),
+    ((pl.col("phase") == "measure") & _publish.is_not_null()).alias("measured"),
+    ((pl.col("outcome") == "delivered") & _taken.is_not_null()).alias("arrived"),
+    _publish.fill_null(0),
+    (_taken - _publish).fill_null(0).alias("latency_ns"),
+)
+_SERIES = (
+    (pl.col("outcome") == "lost").alias("lost"),
+    pl.col("sequence").fill_null(0),
+    pl.col("cpu_publish").fill_null(CPU_UNKNOWN),
+    pl.col("cpu_taken").fill_null(CPU_UNKNOWN),
+    pl.col("intended_ns"),
+    pl.col("published_ns"),
+)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One file of samples: series: whether more than latencies is needed; payload: its bytes, too."""
+
+    cell: str
+    trial: int
+    series: bool
+    payload: bool
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the file that are read."""
+        more = SERIES_COLUMNS if self.series else ()
+        return (*CURVE_COLUMNS, *more, *(("payload_bytes",) if self.payload else ()))
+
+    @property
+    def expressions(self) -> tuple[pl.Expr, ...]:
+        """What is made of them."""
+        more = _SERIES if self.series else ()
+        return (*_CURVE, *more, *((pl.col("payload_bytes"),) if self.payload else ()))
+
+
+@dataclass(frozen=True)
+class EdgeRows:
+    """The measured rows of one edge in sending order; `rows` has the columns of `Wanted.expressions`."""
+
+    rows: pl.DataFrame
+
+    @cached_property
+    def arrived(self) -> npt.NDArray[np.bool_] | None:
+        """Which rows count towards latency; None if all do."""
+        arrived = self.array("arrived")
+        return None if bool(arrived.all()) else arrived
+
+    @cached_property
+    def publish_ns(self) -> Numbers:
+        """When each was published."""
+        return self.array("publish_ns")
+
+    @cached_property
+    def latencies(self) -> Numbers:
+        """Publish to taken, of the messages that count, in sending order."""
+        return self.of_arrived(self.array("latency_ns"))
+
+    def array(self, column: str) -> npt.NDArray[Any]:
+        """A column, all rows."""
+        return self.rows[column].to_numpy()
+
+    def of_arrived(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """What an array of all rows holds for the messages that count."""
+        return values if self.arrived is None else values[self.arrived]
+
+    def places(self, numbers: npt.NDArray[np.int64]) -> list[int]:
+        """The rows of some messages, given by their numbers among those that count."""
+        if self.arrived is None:
+            return [int(number) for number in numbers]
+        places: list[int] = np.flatnonzero(self.arrived)[numbers].tolist()
+        return places
+
+
+Read = dict[str, EdgeRows] | CampaignError
+
+
+def read_files(campaign: Campaign, files: Sequence[Wanted]) -> list[tuple[pl.DataFrame, Read]]:
+    """The edges of each file, or why it can't be read; with it all of the file's rows."""
+    try:
+        queries = [_query(campaign, each) for each in files]
+        frames: Sequence[pl.DataFrame | CampaignError] = pl.collect_all(queries)
+    except (CampaignError, OSError, pl.exceptions.PolarsError):
+        # One of them is not as we write them: each for itself, so that the others are read.
+        frames = [_read_alone(campaign, each) for each in files]
+    return [
+        (pl.DataFrame(), frame) if isinstance(frame, CampaignError) else (frame, dict(_by_edge(frame)))
+        for frame in frames
+    ]
+
+
+def _query(campaign: Campaign, wanted: Wanted) -> pl.LazyFrame:
+    path = campaign.samples_path(wanted.cell, wanted.trial)
+    return pl.scan_parquet(path, glob=False, hive_partitioning=False).select(wanted.expressions)
+
+
+def _read_alone(campaign: Campaign, wanted: Wanted) -> pl.DataFrame | CampaignError:
+    try:
+        return campaign.samples(wanted.cell, wanted.trial, wanted.columns).select(wanted.expressions)
+    except CampaignError as error:
+        return error
+    except pl.exceptions.PolarsError as error:
+        return CampaignError(f"{campaign.samples_path(wanted.cell, wanted.trial)}: cannot be read: {error}")
+
+
+def _by_edge(samples: pl.DataFrame) -> Iterator[tuple[str, EdgeRows]]:
+    """What was measured on each edge; an edge without such a row is absent."""
+    codes = samples["edge_code"].to_numpy()
+    borders = [0, *(np.flatnonzero(codes[1:] != codes[:-1]) + 1).tolist(), len(codes)]
+    stretches = [(begin, end) for begin, end in itertools.pairwise(borders) if end > begin]
+    names = [str(samples["edge"][begin]) for begin, _ in stretches]
+    if len(set(names)) == len(names):  # as we write them: one edge after the other, so slices will do
+        parts = [samples.slice(begin, end - begin) for begin, end in stretches]
+    else:
+        names = list(dict.fromkeys(names))
+        parts = [samples.filter(pl.col("edge") == name) for name in names]
+    for name, part in zip(names, parts, strict=True):
+        rows = _measured(part)
+        if not rows.is_empty():
+            yield name, EdgeRows(rows)
+
+
+def _measured(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows of the measure phase that have a sending time, in sending order; mostly one stretch."""
+    wanted = rows["measured"].to_numpy()
+    first, count = int(wanted.argmax()), int(np.count_nonzero(wanted))
+    stretch = bool(wanted[first : first + count].all())
+    rows = rows.slice(first, count) if stretch else rows.filter(rows["measured"])
+    publish = rows["publish_ns"].to_numpy()
+    ascending = bool(np.all(publish[1:] >= publish[:-1]))
+    return rows if ascending else rows.sort("publish_ns", maintain_order=True)
