@@ -192,15 +192,15 @@ class Worker {
     session_->start(at_ns, end_ns);
     sleep_until(begin_ns);
     phase_ = "measure";
-    const Usage before = usage_now();
-    sleep_until(end_ns);
     // Only real-time threads can be throttled as such; nobody else pays for reading the accounts.
     const auto account = [this] { return plan_.scheduling.fifo ? read_run_times() : std::map<int, RunTime>(); };
     const std::map<int, RunTime> accounts_before = account();
+    const Usage before = usage_now();
+    sleep_until(end_ns);
     const Usage after = usage_now();
+    const std::map<int, RunTime> accounts_after = account();
     phase_ = "drain";
     sleep_until(drained_ns);
-    const std::map<int, RunTime> accounts_after = account();
     const json threads = threads_json(accounts_before, accounts_after);
     session_->stop();
     check_failure();
