@@ -8,6 +8,8 @@
     ├── CannotStore     5    results cannot be written: disk full, no permission
     ├── SetupMissing    6    a part of lagometer is not there: the worker, every adapter
     ├── Internal        7    a defect of lagometer
+    ├── Regression      8    a --fail-if condition of a comparison is met
+    ├── NotComparable   9    nothing could be compared, or a condition be judged in no cell
     └── Interrupted     130  Ctrl-C or SIGTERM
 
 Exit code 0 means that all is valid; 1 is never used on purpose (Python's own for an uncaught exception).
@@ -107,6 +109,20 @@ class Internal(LagometerError):
 
     exit_code = 7
     kind = "internal"
+
+
+class Regression(LagometerError):
+    """A `--fail-if` condition of a comparison is met."""
+
+    exit_code = 8
+    kind = "regression"
+
+
+class NotComparable(LagometerError):
+    """Nothing could be compared, or a `--fail-if` condition could be judged in no cell."""
+
+    exit_code = 9
+    kind = "not-comparable"
 
 
 class Interrupted(LagometerError):

@@ -13,7 +13,21 @@ from typing import Annotated, Any
 import typer
 
 from lagometer import __version__
-from lagometer.cli import adapters, doctor, export, import_files, measure, merge, plan, report, run, show
+from lagometer.cli import (
+    adapters,
+    baseline,
+    compare,
+    doctor,
+    explain,
+    export,
+    import_files,
+    measure,
+    merge,
+    plan,
+    report,
+    run,
+    show,
+)
 from lagometer.cli.common import print_json
 from lagometer.errors import BadInput, CannotStore, Internal, Interrupted, LagometerError
 from lagometer.standard_streams import abandon, ensure_standard_streams
@@ -21,7 +35,8 @@ from lagometer.standard_streams import abandon, ensure_standard_streams
 PROGRAM = "lagometer"
 EXIT_CODES = (
     "Exit codes: 0 all valid · 2 bad input · 3 some trials failed · 4 nothing runnable · 5 cannot store · "
-    "6 set-up missing · 7 a defect of lagometer · 130 interrupted"
+    "6 set-up missing · 7 a defect of lagometer · 8 a --fail-if condition is met · 9 nothing comparable · "
+    "130 interrupted"
 )
 
 
@@ -41,11 +56,14 @@ for name, module in (
     ("measure", measure),
     ("show", show),
     ("report", report),
+    ("compare", compare),
+    ("explain", explain),
     ("merge", merge),
     ("export", export),
     ("import", import_files),
 ):
     app.command(name)(module.command)
+app.add_typer(baseline.app, name="baseline")
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lagometer baseline`: campaigns kept under a name, to compare later ones with."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lagometer.cli import compare
+from lagometer.cli.common import JsonFlag, SelectGlobs, output_console, print_json
+from lagometer.errors import BadInput
+
+if TYPE_CHECKING:
+    from lagometer.store.reader import Campaign
+
+DEFAULT_BASELINES = Path(".lagometer/baselines")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+LEFT_OUT = ("report.html", "export", ".*")  # what can be made again
+
+Folder = Annotated[
+    Path, typer.Option("--baselines", metavar="DIR", help="The folder that holds the baselines.")
+]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits, '.', '_', '-'.")]
+Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a campaign.")]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="Keep campaigns under a name, and compare later ones with them.",
+    epilog="Example: lagometer baseline save main out/quick",
+)
+
+
+@app.command("save")
+def save(
+    name: Name,
+    directory: Directory,
+    baselines: Folder = DEFAULT_BASELINES,
+    replace: Annotated[bool, typer.Option("--replace", help="Over an older one of this name.")] = False,
+    json: JsonFlag = False,
+) -> None:
+    """Copy a finished campaign to the baselines.
+
+    Example: lagometer baseline save main out/quick --replace
+    """
+    from lagometer.run.storing import storing
+
+    campaign = _campaign(directory)
+    target = _path(baselines, name)
+    if campaign.manifest.get("state") != "finished":
+        raise BadInput("this campaign is not finished", where=str(directory), mend="run --resume first")
+    if target.exists() and not replace:
+        raise BadInput(f"there is a baseline '{name}' already", where=str(target), mend="--replace it")
+    with storing(target):
+        baselines.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=baselines, prefix=f".{name}.") as beside:
+            copy = Path(beside) / "new"
+            shutil.copytree(directory, copy, ignore=shutil.ignore_patterns(*LEFT_OUT))
+            if target.exists():
+                target.rename(Path(beside) / "old")
+            copy.rename(target)
+    if json:
+        print_json({"name": name, "dir": str(target)})
+    else:
+        typer.echo(str(target))
+
+
+@app.command("list")
+def list_(baselines: Folder = DEFAULT_BASELINES, json: JsonFlag = False) -> None:
+    """Print the baselines: name, when it was measured, machine, cells.
+
+    Example: lagometer baseline list
+    """
+    rows = [_row(path) for path in sorted(baselines.glob("*/manifest.json"))]
+    if json:
+        print_json({"baselines": rows})
+        return
+    if not rows:
+        typer.echo(f"no baselines in {baselines}; `lagometer baseline save NAME DIR` makes one")
+    for row in rows:
+        where = f"{row['study']} on {row['hostname'] or 'an unknown machine'}"
+        output_console().print(
+            f"{row['name']}  {row['created']}  {where}, {row['cells']} cells", markup=False
+        )
+
+
+@app.command("compare")
+def compare_(
+    name: Name,
+    directory: Directory,
+    baselines: Folder = DEFAULT_BASELINES,
+    select: SelectGlobs = None,
+    fail_if: compare.FailIf = None,
+    strict: compare.Strict = False,
+    alpha: compare.Alpha = 0.02,
+    across_machines: compare.AcrossMachines = False,
+    json: JsonFlag = False,
+) -> int:
+    """Compare a campaign with a baseline, as `lagometer compare` does.
+
+    Example: lagometer baseline compare main out/quick --fail-if 'p50 > +5%'
+    """
+    path = _path(baselines, name)
+    if not path.is_dir():
+        known = ", ".join(sorted(each.parent.name for each in baselines.glob("*/manifest.json")))
+        raise BadInput(
+            f"there is no baseline '{name}'", where=str(baselines), mend=f"there is {known or 'none'}"
+        )
+    choice = compare.choice_of(select, None, fail_if, alpha, across_machines)
+    return compare.carry_out(path, directory, choice, strict=strict, as_json=json)
+
+
+def _path(baselines: Path, name: str) -> Path:
+    if not NAME.fullmatch(name):
+        raise BadInput(f"'{name}' is not a name", where="NAME", mend="use letters, digits, '.', '_', '-'")
+    return baselines / name
+
+
+def _row(manifest: Path) -> dict[str, object]:
+    campaign = _campaign(manifest.parent)
+    return {
+        "name": manifest.parent.name,
+        "study": campaign.name,
+        "created": campaign.manifest.get("created"),
+        "hostname": campaign.environment.get("hostname"),
+        "lagometer_version": campaign.manifest.get("lagometer_version"),
+        "commit": campaign.environment.get("commit"),
+        "cells": len(campaign.manifest.get("cells", [])),
+    }
+
+
+def _campaign(directory: Path) -> Campaign:
+    from lagometer.store.errors import StoreError
+    from lagometer.store.reader import open_campaign
+
+    try:
+        return open_campaign(directory)
+    except StoreError as error:
+        raise BadInput(str(error)) from error

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lagometer compare`: is B slower than A, cell by cell, and can that be known?"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lagometer.cli import compare_conditions
+from lagometer.cli.common import JsonFlag, SelectGlobs, message_console, output_console, print_json
+from lagometer.errors import BadInput, NotComparable, Regression
+
+if TYPE_CHECKING:
+    from lagometer.stats.comparable import Choice, Comparison
+
+ALPHA_MAX = 0.2
+
+FailIf = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fail-if",
+        metavar="CONDITION",
+        help="End with exit code 8 if this is shown for a cell, e.g. 'p99 > +5%'. May be repeated.",
+    ),
+]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="With --fail-if: fail also where the condition is not ruled out.")
+]
+By = Annotated[
+    str | None,
+    typer.Option(
+        "--by", metavar="X:Y", help="Compare cells with X in their id with those that have Y instead."
+    ),
+]
+AcrossMachines = Annotated[
+    bool, typer.Option("--across-machines", help="Compare even if two machines measured.")
+]
+Alpha = Annotated[
+    float,
+    typer.Option("--alpha", metavar="P", help="Probability of any false alarm, over all cells together."),
+]
+
+
+def command(
+    a: Annotated[Path, typer.Argument(metavar="A", help="The folder of a campaign: what was before.")],
+    b: Annotated[
+        Path | None, typer.Argument(metavar="B", help="Another: what is now. With --by, A if not given.")
+    ] = None,
+    select: SelectGlobs = None,
+    by: By = None,
+    fail_if: FailIf = None,
+    strict: Strict = False,
+    alpha: Alpha = 0.02,
+    across_machines: AcrossMachines = False,
+    json: JsonFlag = False,
+) -> int:
+    """Compare two campaigns cell by cell: ratios of p50 and p99 with intervals, and a verdict.
+
+    A difference is called shown if a permutation test over trials says so, corrected for the number of cells.
+    Exit code 0: whatever the verdict; 8: a --fail-if condition is met; 9: nothing could be compared.
+
+    Example: lagometer compare out/before out/after --fail-if 'p99 > +5%'
+
+    Example: lagometer compare out/quick --by cyclonedds:fastdds
+    """
+    if b is None and by is None:
+        raise BadInput("one campaign is given", where="B", mend="give another folder, or --by X:Y")
+    choice = choice_of(select, by, fail_if, alpha, across_machines)
+    return carry_out(a, b if b is not None else a, choice, strict=strict, as_json=json)
+
+
+def choice_of(
+    select: list[str] | None, by: str | None, fail_if: list[str] | None, alpha: float, across_machines: bool
+) -> Choice:
+    """The options, checked. Raises BadInput."""
+    from lagometer.stats.comparable import Choice
+
+    parts = by.split(":") if by is not None else None
+    if parts is not None and (len(parts) != 2 or not all(parts) or parts[0] == parts[1]):
+        raise BadInput(f"'{by}' is not two values", where="--by", mend="write X:Y, e.g. cyclonedds:fastdds")
+    if not 0.0 < alpha <= ALPHA_MAX:
+        raise BadInput(f"{alpha} is not above 0 and at most {ALPHA_MAX}", where="--alpha")
+    return Choice(
+        select=tuple(select or ()),
+        by=(parts[0], parts[1]) if parts else None,
+        across_machines=across_machines,
+        alpha=alpha,
+        limits=compare_conditions.parse(fail_if or []),
+    )
+
+
+def carry_out(a: Path, b: Path, choice: Choice, *, strict: bool, as_json: bool) -> int:
+    """Compares, prints, and returns the exit code. Raises BadInput if a folder is no campaign."""
+    from lagometer.stats.comparable import compare_campaigns
+    from lagometer.store.errors import StoreError
+    from lagometer.store.reader import open_campaign
+
+    try:
+        comparison = compare_campaigns(open_campaign(a), open_campaign(b), choice)
+    except StoreError as error:
+        raise BadInput(str(error)) from error
+    conditions = compare_conditions.met(comparison, strict)
+    undecided = compare_conditions.undecided(comparison)
+    if as_json:
+        print_json({**as_dict(comparison), "failed_conditions": conditions, "undecided": undecided})
+    else:
+        from lagometer.cli.show_comparison import render
+
+        render(comparison, output_console())
+    return _exit_code(comparison, conditions, undecided, quiet=as_json)
+
+
+def as_dict(comparison: Comparison) -> dict[str, Any]:
+    """The comparison as JSON has it; an interval without an end has null there."""
+    found: dict[str, Any] = finite(asdict(comparison))
+    return found
+
+
+def finite(value: object) -> Any:
+    """The same for JSON, which has no infinity: null in its place."""
+    if isinstance(value, dict):
+        return {key: finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _exit_code(comparison: Comparison, conditions: list[str], undecided: list[str], quiet: bool) -> int:
+    """0, or the code of Regression or NotComparable; says why on standard error."""
+    say = (lambda _text: None) if quiet else _say
+    if conditions:
+        for line in conditions:
+            say(f"failed: {line}")
+        return Regression.exit_code
+    if undecided or comparison.verdict == "not-comparable":
+        for line in undecided or ["no cell could be compared"]:
+            say(line)
+        return NotComparable.exit_code
+    return 0
+
+
+def _say(text: str) -> None:
+    message_console().print(f"lagometer: {text}", markup=False, soft_wrap=True)

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lagometer explain`: why do two cells differ?"""
+
+from __future__ import annotations
+
+import fnmatch
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lagometer.cli.common import JsonFlag, output_console, print_json
+from lagometer.errors import BadInput
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from lagometer.stats.comparable import Difference
+    from lagometer.stats.explain import CellOf, Explanation
+
+CELL_HELP = "DIR:CELL; a glob that matches one cell will do, and DIR alone if it has one cell only."
+
+
+def command(
+    a: Annotated[str, typer.Argument(metavar="A", help=CELL_HELP)],
+    b: Annotated[str, typer.Argument(metavar="B", help="Likewise; `:CELL` is of A's folder.")],
+    json: JsonFlag = False,
+) -> None:
+    """Say where along the way two cells differ, what contributes how much, and what else is not the same.
+
+    The parts are measured, and add up. What is listed beside them (settings, CPUs, wake-ups, bytes) differs
+    as well; the data do not show that it is the cause.
+
+    Example: lagometer explain 'out/quick:shm/*/64B/*' ':udp/*/64B/*'
+    """
+    from lagometer.stats.explain import explain
+    from lagometer.store.errors import StoreError
+
+    try:
+        cell_a = _cell(a, None)
+        explanation = explain(cell_a, _cell(b, cell_a))
+    except StoreError as error:
+        raise BadInput(str(error)) from error
+    if json:
+        from lagometer.cli.compare import finite
+
+        found = asdict(explanation)
+        for part, given in zip(found["parts"], explanation.parts, strict=True):
+            part["difference_ns"] = given.difference_ns
+        print_json(finite(found))
+    else:
+        _render(explanation, output_console())
+
+
+def _cell(text: str, other: CellOf | None) -> CellOf:
+    """The one cell that an argument names. Raises BadInput, StoreError."""
+    from lagometer.stats.explain import CellOf
+    from lagometer.store.reader import open_campaign
+
+    if Path(text).is_dir():
+        folder, glob = text, "*"
+    else:
+        folder, _, glob = text.partition(":")
+    campaign = other.campaign if other is not None and not folder else open_campaign(Path(folder or "."))
+    cells = campaign.cells["cell"].unique(maintain_order=True).to_list()
+    found = [glob] if glob in cells else [cell for cell in cells if fnmatch.fnmatchcase(cell, glob)]
+    if len(found) != 1:
+        some = ", ".join((found or cells)[:5])
+        what = f"'{glob}' matches {len(found)} cells" if found else f"no cell matches '{glob}'"
+        raise BadInput(what, where=str(campaign.directory), mend=f"there is {some}")
+    return CellOf(campaign, found[0])
+
+
+def _render(explanation: Explanation, console: Console) -> None:
+    from lagometer.cli.show_comparison import quantity_lines
+    from lagometer.stats.compare import NO_DIFFERENCE, NOT_COMPARABLE
+
+    console.print(f"A {explanation.a}\nB {explanation.b}", markup=False, style="bold", soft_wrap=True)
+    console.print("; ".join(quantity_lines(explanation.comparison)), markup=False, soft_wrap=True)
+    if explanation.comparison.verdict in (NO_DIFFERENCE, NOT_COMPARABLE):
+        warning = "that these cells differ at all is not shown: what follows may be chance"
+        console.print(warning, style="yellow", soft_wrap=True)
+    if explanation.parts:
+        _render_parts(explanation, console)
+    else:
+        console.print("no common stamps: the way of the messages can't be told apart", style="yellow")
+    _render_differences("factors", explanation.factors, console)
+    _render_differences("settings", explanation.settings, console)
+    _render_differences("machine, build and study", explanation.environment, console)
+    if explanation.facts:
+        console.print("\n[bold]differs beside[/] (whether it is the cause the data do not show)")
+    for fact in explanation.facts:
+        values = f"{_figure(fact.a, fact.unit)} → {_figure(fact.b, fact.unit)}"
+        console.print(f"  {fact.what}: {values}", markup=False, soft_wrap=True)
+
+
+def _render_parts(explanation: Explanation, console: Console) -> None:
+    from lagometer.cli.show_figures import duration, new_table, print_wide
+
+    table = new_table()
+    for heading in ("where the time goes, of messages about the median", "A", "B", "B - A", "of all", "95 %"):
+        table.add_column(heading, justify="left" if heading.startswith("where") else "right")
+    for part in explanation.parts:
+        share = f"{part.share:.0%}" if part.share is not None else "-"
+        interval = "-"
+        if part.low_ns is not None and part.high_ns is not None:
+            interval = f"{duration(part.low_ns)} … {duration(part.high_ns)}"
+        figures = (duration(part.a_ns), duration(part.b_ns), duration(part.difference_ns), share, interval)
+        table.add_row(f"{part.edge}: {part.what}", *figures)
+    console.print()
+    print_wide(table, console)
+
+
+def _render_differences(title: str, found: Sequence[Difference], console: Console) -> None:
+    if found:
+        console.print(f"\n[bold]{title}[/]")
+    for each in found:
+        values = f"{_figure(each.a)} → {_figure(each.b)}"
+        console.print(f"  {each.what}: {values}", markup=False, soft_wrap=True)
+
+
+def _figure(value: Any, unit: str = "") -> str:
+    from lagometer.cli.show_figures import duration
+
+    if value is None:
+        return "not set" if not unit else "-"
+    if isinstance(value, float):
+        return duration(value) if unit == "ns" else f"{value:,.4g} {unit}".rstrip()
+    return str(value)

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A test and an interval for the ratio of a quantile of two cells. The unit is the trial; nothing is normal.
+
+If two cells have the same latency, so have their messages taken together: at the quantile Q of all of them
+(each trial weighs the same) the share of a trial's messages up to Q does not depend on which cell the trial
+is of. These shares, one a trial, are compared by a permutation test: exact as long as trials are
+exchangeable, whatever distribution latencies have and however messages of a trial hang together. Its
+statistic is Student's t of the shares (Neuhaus 1993; Chung and Romano, *Exact and asymptotically robust
+permutation tests*, Annals of Statistics 41, 2013), so that it also holds, for many trials, where two cells
+agree in the quantile and in nothing else.
+
+Trials of the same block (neighbours in time) are compared as pairs: within each the labels are swapped.
+
+The interval of the ratio is the set of those r that the test does not reject when the second cell's latencies
+are divided by r. So test and interval cannot contradict each other.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+Floats = npt.NDArray[np.float64]
+Numbers = npt.NDArray[np.int64]
+
+ENUMERATED_MAX = 20_000  # so many relabellings are all tried; of more as many are drawn as the level needs
+DRAWN_PER_ALPHA = 20  # drawn relabellings times alpha: the p-value's own error is then of no account
+DRAWN_MIN, DRAWN_MAX = 10_000, 200_000
+SEED = 20_130_401  # of the drawn ones: the same data always give the same p-value
+TIE = 1e-9  # statistics closer than this are equal but for rounding
+RATIO_MAX = 1e4  # an interval that reaches further has no end
+STEPS = 20  # of the bisection: the end of an interval is exact to a millionth of its distance
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The latencies of each valid trial of two cells; paired if trial k of both is of block k."""
+
+    a: tuple[Numbers, ...]
+    b: tuple[Numbers, ...]
+    paired: bool = False
+
+    @property
+    def smallest_p(self) -> float:
+        """No data whatever give so many trials a smaller p-value (two-sided)."""
+        return smallest_p(len(self.a), len(self.b), self.paired)
+
+
+def smallest_p(trials_a: int, trials_b: int, paired: bool) -> float:
+    """The smallest two-sided p-value that a permutation test of so many trials can give."""
+    if min(trials_a, trials_b) < 1:
+        return 1.0
+    return min(1.0, 2.0 / (2.0**trials_a if paired else float(special.comb(trials_a + trials_b, trials_a))))
+
+
+def fewest_trials(alpha: float, paired: bool) -> int:
+    """How many trials of each cell there must be for a p-value of alpha to be possible at all."""
+    return next(n for n in itertools.count(1) if smallest_p(n, n, paired) <= alpha)
+
+
+class RatioTest:
+    """The permutation test of one quantile of two cells, for any ratio that is supposed."""
+
+    def __init__(self, sides: Sides, permille: int, alpha: float = 0.05) -> None:
+        """alpha: the smallest level at which a p-value will be judged; says how many relabellings to draw."""
+        self._share = permille / 1000.0
+        self._count = len(sides.a)
+        self._paired = sides.paired
+        self._a, self._b = Side(sides.a), Side(sides.b)
+        shape = (len(sides.a), len(sides.b), sides.paired)
+        self._labels, self._exact = _relabellings(*shape, alpha)
+        self._labels_of_interval = self._labels if self._exact else self._labels[:DRAWN_MIN]
+        self.a_ns, self.b_ns = self._a.quantile(self._share), self._b.quantile(self._share)
+        self.estimate = self.b_ns / self.a_ns
+
+    def p_value(self, ratio: float = 1.0) -> float:
+        """The two-sided p-value of the supposition that B's quantile is `ratio` times A's."""
+        return self._p_value(ratio, self._labels)
+
+    def _p_value(self, ratio: float, labels: Floats) -> float:
+        observed, others = self._statistics(ratio, labels)
+        beyond = int((np.abs(others) >= abs(observed) - TIE).sum())
+        # Drawn relabellings do not contain the one that was observed: it is counted with them.
+        return beyond / len(others) if self._exact else (beyond + 1) / (len(others) + 1)
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """All ratios that are not rejected at 1 - confidence; 0 or infinity where there is no end."""
+        alpha = 1.0 - confidence + TIE  # such as 1 - 0.95 is below 0.05 in binary
+        return self._end(alpha, -1), self._end(alpha, 1)
+
+    def _end(self, alpha: float, direction: int) -> float:
+        inside = math.log(self.estimate)
+        step = 0.01
+        labels = self._labels_of_interval
+        while self._p_value(math.exp(inside + direction * step), labels) > alpha:
+            step *= 2.0
+            if step > math.log(RATIO_MAX):
+                return math.inf if direction > 0 else 0.0
+        low, high = step / 2.0 if step > 0.01 else 0.0, step
+        for _ in range(STEPS):
+            middle = (low + high) / 2.0
+            if self._p_value(math.exp(inside + direction * middle), labels) > alpha:
+                low = middle
+            else:
+                high = middle
+        return math.exp(inside + direction * high)
+
+    def _statistics(self, ratio: float, labels: Floats) -> tuple[float, Floats]:
+        """The statistic as observed, and of every relabelling."""
+        quantile = joint_quantile(self._a, self._b, self._share, ratio)
+        below = np.concatenate((self._a.shares(quantile), self._b.shares(quantile * ratio)), axis=1)
+        shares = _split_ties(below, self._share)
+        if self._paired:
+            differences = shares[self._count :] - shares[: self._count]
+            observed = _student_of_pairs(differences, np.ones((1, self._count)))[0]
+            return float(observed), _student_of_pairs(differences, labels)
+        own = np.zeros((1, len(shares)))
+        own[0, self._count :] = 1.0
+        return float(_student_of_groups(shares, own)[0]), _student_of_groups(shares, labels)
+
+
+class Side:
+    """The trials of one cell, sorted once for any number of questions."""
+
+    def __init__(self, trials: Sequence[Numbers]) -> None:
+        """trials: none of them empty."""
+        self.trials = [np.sort(each).astype(np.float64) for each in trials]
+        counts = np.array([len(each) for each in trials])
+        together = np.concatenate(self.trials)
+        order = np.argsort(together, kind="stable")
+        self.values = together[order]
+        self.weights = np.cumsum(np.repeat(1.0 / counts, counts)[order])  # each trial weighs 1
+        self.slack = 1e-9 / float(counts.max())
+
+    def below(self, number: float) -> float:
+        """The weight of the messages up to a number: so many trials' worth."""
+        place = int(np.searchsorted(self.values, number, "right"))
+        return float(self.weights[place - 1]) if place else 0.0
+
+    def quantile(self, share: float) -> float:
+        """The type 1 quantile of all messages, every trial weighing the same."""
+        place = int(np.searchsorted(self.weights, share * len(self.trials) - self.slack))
+        return float(self.values[min(place, len(self.values) - 1)])
+
+    def shares(self, number: float) -> Floats:
+        """Two rows: the share of each trial's messages below a number, and of those up to it."""
+        nearly = number * (1.0 - 1e-12), number * (1.0 + 1e-12)  # it was divided and multiplied
+        found = [[np.searchsorted(each, limit) / len(each) for each in self.trials] for limit in nearly]
+        return np.array(found)
+
+
+def joint_quantile(a: Side, b: Side, share: float, ratio: float = 1.0) -> float:
+    """The quantile of both sides' messages together, B's divided by `ratio`; each trial weighs the same."""
+    wanted = share * (len(a.trials) + len(b.trials)) - max(a.slack, b.slack)
+
+    def first(own: Side, own_ratio: float, other: Side, other_ratio: float) -> float:
+        """The smallest of a side's latencies with at least the wanted weight at or below it."""
+        low, high = 0, len(own.values)
+        while low < high:
+            middle = (low + high) // 2
+            number = own.values[middle]
+            other_number = number / own_ratio * other_ratio * (1.0 + 1e-12)
+            if own.below(number) + other.below(other_number) >= wanted:
+                high = middle
+            else:
+                low = middle + 1
+        return float(own.values[low] / own_ratio) if low < len(own.values) else math.inf
+
+    return min(first(a, 1.0, b, ratio), first(b, ratio, a, 1.0))
+
+
+def _split_ties(below_and_upto: Floats, share: float) -> Floats:
+    """The share of each trial's messages up to the joint quantile.
+
+    Messages equal to it count in part, such that the mean over all trials is `share` itself: as if equal
+    latencies had been put in order by a hair's breadth.
+    """
+    below, upto = below_and_upto
+    equal = upto - below
+    part = (share - below.mean()) / equal.mean() if equal.mean() > 0 else 0.0
+    shares: Floats = below + part * equal
+    return shares
+
+
+@functools.lru_cache(maxsize=8)
+def _relabellings(a: int, b: int, paired: bool, alpha: float) -> tuple[Floats, bool]:
+    """All relabellings of the trials, or as many drawn ones as the level needs; and whether they are all."""
+    drawn = int(np.clip(DRAWN_PER_ALPHA / alpha, DRAWN_MIN, DRAWN_MAX))
+    generator = np.random.default_rng(SEED)
+    if paired:
+        if 2**a <= ENUMERATED_MAX:
+            return np.array(list(itertools.product((1.0, -1.0), repeat=a))), True
+        return generator.choice((1.0, -1.0), size=(drawn, a)), False
+    if special.comb(a + b, b) <= ENUMERATED_MAX:
+        chosen = np.array(list(itertools.combinations(range(a + b), b)))
+        labels = np.zeros((len(chosen), a + b))
+        np.put_along_axis(labels, chosen, 1.0, axis=1)
+        return labels, True
+    row = np.concatenate((np.zeros(a), np.ones(b)))
+    return generator.permuted(np.tile(row, (drawn, 1)), axis=1), False
+
+
+def _student_of_groups(shares: Floats, labels: Floats) -> Floats:
+    """Welch's t of the trials labelled 1 against the others, for each row of labels."""
+    b = labels.sum(axis=1)
+    a = len(shares) - b
+    centred = shares - shares.mean()
+    squares = np.square(centred)
+    sum_b, square_b = labels @ centred, labels @ squares
+    mean_b, mean_a = sum_b / b, (centred.sum() - sum_b) / a
+    var_b = np.maximum(square_b / b - mean_b**2, 0.0) / np.maximum(b - 1, 1)
+    var_a = np.maximum((squares.sum() - square_b) / a - mean_a**2, 0.0) / np.maximum(a - 1, 1)
+    return _ratio(mean_b - mean_a, var_a + var_b)
+
+
+def _student_of_pairs(differences: Floats, signs: Floats) -> Floats:
+    """Student's t of the pairs' differences, for each row of signs."""
+    count = len(differences)
+    mean = signs @ differences / count
+    squares = float(np.square(differences).mean())
+    return _ratio(mean, np.maximum(squares - mean**2, 0.0) / max(count - 1, 1))
+
+
+def _ratio(difference: Floats, variance: Floats) -> Floats:
+    """A difference over its standard error; where no trial differs from its like, beyond all others."""
+    # Rounding leaves 1e-17 or so of a variance that is none; a share's smallest step is far above.
+    standard = np.sqrt(np.maximum(variance, 1e-14))
+    found: Floats = np.where(np.abs(difference) < TIE, 0.0, difference) / standard
+    return found
