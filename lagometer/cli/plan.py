@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from lagometer.run.prediction import Prediction
+    from lagometer.stats.detection import Detection
     from lagometer.study import Adapter, Cell, Excluded, Expansion, Study
 
 
@@ -43,12 +46,21 @@ def command(
             help="Where the campaign is to go; an earlier one there tells how long trials take. [out/<name>]",
         ),
     ] = None,
+    detect: Annotated[
+        str | None,
+        typer.Option(
+            "--detect",
+            metavar="PERCENT",
+            help="How many trials show a change of a median by so much, e.g. 5%; from the earlier campaign.",
+        ),
+    ] = None,
     json: JsonFlag = False,
 ) -> None:
     """Print the cells of a study, what is excluded and why, and the predicted time.
 
     The time rests on an earlier campaign in the folder, if there is one: what its trials took beyond their
-    phases, and for a study with `precision` how far they spread.
+    phases, and for a study with `precision` how far they spread. So does the number of trials that `compare`
+    needs of each campaign to find a change (--detect) with 95 % probability.
 
     Example: lagometer plan studies/tiny.yaml --select '*/64B/*'
 
@@ -65,15 +77,64 @@ def command(
         _print_worker(loaded, expansion, worker, adapters)
         return
     cells = selected(expansion.cells, select or [], skip or [])
-    prediction = predict(loaded, cells, adapters, out if out is not None else DEFAULT_FOLDER / loaded.name)
+    earlier = out if out is not None else DEFAULT_FOLDER / loaded.name
+    prediction = predict(loaded, cells, adapters, earlier)
+    detection = _detection(earlier, cells, detect) if detect is not None else None
     if json:
-        _print_json(loaded, cells, expansion.excluded, prediction)
-    else:
-        _print_table(loaded, cells, expansion.excluded, prediction)
+        _print_json(loaded, cells, expansion.excluded, prediction, detection)
+        return
+    _print_table(loaded, cells, expansion.excluded, prediction)
+    if detection is not None:
+        _print_detection(detection)
+
+
+def _detection(earlier: Path, cells: tuple[Cell, ...], text: str) -> Detection:
+    """How many trials it takes, from the earlier campaign. Raises BadInput if there is none."""
+    from lagometer.errors import BadInput
+    from lagometer.stats.detection import trials_to_detect
+    from lagometer.store.errors import StoreError
+    from lagometer.store.reader import open_campaign
+
+    number = re.fullmatch(r"\+?(\d+(?:\.\d+)?) ?%", text.strip())
+    if number is None or not float(number[1]) > 0.0:
+        raise BadInput(f"'{text}' is not a change", where="--detect", mend="write it in percent, such as 5%")
+    try:
+        return trials_to_detect(open_campaign(earlier), [cell.id for cell in cells], float(number[1]) / 100.0)
+    except StoreError as error:
+        raise BadInput(
+            str(error), where="--detect", mend="run a few trials first, and name them: --out"
+        ) from error
+
+
+def _print_detection(detection: Detection) -> None:
+    from rich.markup import escape
+
+    console = output_console()
+    effect, power = f"{100 * detection.effect:g} %", f"{100 * detection.power:g} %"
+    if detection.trials is None:
+        console.print(f"to find a change by {effect}: no cell has two valid trials to tell from")
+        return
+    console.print(
+        f"[bold]to find a change of a median by {effect}[/] with {power} probability: {detection.trials} "
+        "trials of each cell, before and after",
+        soft_wrap=True,
+    )
+    for cell in detection.cells:
+        told = "not known" if cell.trials is None else f"{cell.trials} trials"
+        spread = f"a trial's median spreads by {100 * cell.relative_sd:.2g} %, " if cell.relative_sd else ""
+        console.print(
+            f"  {escape(cell.cell)}: {told} ({spread}from {cell.trials_found} trials)",
+            style="dim",
+            soft_wrap=True,
+        )
 
 
 def _print_json(
-    study: Study, cells: tuple[Cell, ...], excluded: tuple[Excluded, ...], prediction: Prediction
+    study: Study,
+    cells: tuple[Cell, ...],
+    excluded: tuple[Excluded, ...],
+    prediction: Prediction,
+    detection: Detection | None,
 ) -> None:
     print_json(
         {
@@ -94,6 +155,7 @@ def _print_json(
                 for cell in cells
             ],
             "excluded": [{"cell": item.cell, "reason": item.reason} for item in excluded],
+            "detect": asdict(detection) if detection is not None else None,
         }
     )
 
