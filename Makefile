@@ -2,7 +2,7 @@
 # What can be done here; `make` alone prints this table. Everything runs from a clean clone without another step.
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup bench test lint fidelity bench-core bench-analysis coverage adaptive kills asan ubsan tsan fresh lock clean
+.PHONY: help setup bench test lint fidelity bench-core bench-analysis coverage adaptive calibration kills asan ubsan tsan fresh lock clean
 
 python := .venv/bin/python
 # SMOKE=1: the short form of a benchmark, which only shows that it works. SHORT=1: the short form of fresh.
@@ -41,6 +41,10 @@ coverage: ## whether 95 % intervals contain the truth, the stop included, on sim
 adaptive: ## adaptive cells against runs of 60 s, at most a fifteenth of their time (SMOKE=1: short)
 	@tools/setup --test
 	@$(python) benchmarks/adaptive.py $(smoke)
+
+calibration: ## a build against itself raises no alarm, and an injected +5 % is found (SMOKE=1: short)
+	@tools/setup --test
+	@$(python) benchmarks/calibration.py $(smoke)
 
 kills: ## campaigns that are killed and resumed 200 times lose and repeat nothing (SMOKE=1: 10 times)
 	@tools/setup --test

@@ -20,6 +20,8 @@ def test_exit_codes_are_unique_and_those_of_the_contract() -> None:
         "CannotStore": 5,
         "SetupMissing": 6,
         "Internal": 7,
+        "Regression": 8,
+        "NotComparable": 9,
         "Interrupted": 130,
     }
     assert len(set(codes.values())) == len(codes)

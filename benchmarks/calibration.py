@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Is `compare` right about real trials: no alarm where nothing changed, and +5 % found where it was injected?
+
+*False alarms.* A build against itself: trials of three cells, in randomised blocks, by the ordinary run. Each
+comparison takes the next 12 valid trials of each cell (in the order of time), draws in each two neighbours
+which is A and which B, and compares the three cells as one family. No trial is in two comparisons and none is
+resampled: all are fresh. It passes with at most 10 false alarms in 200 comparisons (alpha is 2 %).
+
+*Power.* A pilot campaign measures a cell's median and how it varies. From it follows, as `plan --detect 5%`
+says it, how many trials a comparison needs. Then two cells are run in randomised blocks: the same one, and
+one whose relay spins for 5 % of that median before it publishes (`work: busy-…`, a factor like any other).
+Each comparison takes the next so many trials of both; again all are fresh. It passes if the +5 % is found in
+at least 95 % of the comparisons.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from results import write_result
+
+from lagometer.run.campaign import Assignment, CampaignRun
+from lagometer.stats.comparable import cell_trials
+from lagometer.stats.compare import ALPHA, NO_DIFFERENCE, NOT_COMPARABLE, SLOWER, Pair, compare_pairs
+from lagometer.stats.confidence import TRIALS_MIN, Numbers, Pool
+from lagometer.stats.detection import trials_to_detect
+from lagometer.store.reader import open_campaign
+from lagometer.study import discover_adapters, expand, study_from_mapping
+
+# Pinned: where threads may wander, a median mixes the ways in which they happened to lie.
+FACTORS = {"workload": "pipeline-3", "payload": "64B", "rate": "1kHz", "cpus": "spread"}
+PHASES = {"duration": "200ms", "warmup": "30ms", "drain": "10ms", "control": "none"}
+ADAPTERS = ("shm", "udp", "cyclonedds")
+POWER_ADAPTER = "udp"
+EFFECT, SMOKE_EFFECT = 0.05, 1.0
+FOUND_MIN = 0.95
+ALARMS_MAX_OF_200 = 10
+PILOT_TRIALS = 20
+AT_ONCE = 10  # comparisons from one campaign, whose samples are on the disk meanwhile
+CAMPAIGNS_MAX_FACTOR = 3  # of as many as were needed if all trials were valid
+TRIAL_S = 0.35  # what a trial takes in all, about
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is done."""
+
+    comparisons: int
+    adapters: tuple[str, ...]
+    found_of: int  # comparisons with the effect injected
+    pilot: int
+    effect: float
+    trials_max: int | None = None  # of one comparison with the effect, whatever was predicted
+
+
+WHOLE = Size(200, ADAPTERS, 60, PILOT_TRIALS, EFFECT)
+SMOKE = Size(2, ("shm", "udp"), 1, 7, SMOKE_EFFECT, 8)
+
+
+def campaign_trials(matrix: Mapping[str, Any], trials: int, seed: int) -> dict[str, list[Numbers]]:
+    """The latencies of each cell's valid trials, from a campaign of the ordinary kind."""
+    with tempfile.TemporaryDirectory(prefix="lagometer-calibration-") as folder:
+        out = run(matrix, trials, seed, Path(folder))
+        campaign = open_campaign(out)
+        cells = [str(item["id"]) for item in campaign.manifest["cells"]]
+        return {cell: cell_trials(campaign, cell)[2] for cell in cells}
+
+
+def run(matrix: Mapping[str, Any], trials: int, seed: int, folder: Path) -> Path:
+    """Carries out a campaign; returns where it lies."""
+    keys = {"name": "calibration", "trials": str(trials), "seed": str(seed), **PHASES}
+    study = study_from_mapping({**keys, "matrix": {**FACTORS, **matrix}}, "calibration benchmark")
+    adapters = discover_adapters()
+    expansion = expand(study, adapters)
+    if not expansion.cells or expansion.excluded:
+        raise RuntimeError(f"can't be measured here: {expansion.excluded[0].reason}")
+    CampaignRun(Assignment(study, expansion.cells, (), adapters, folder / "out")).carry_out()
+    return folder / "out"
+
+
+def comparisons(
+    matrix: Mapping[str, Any], trials: int, wanted: int, seed: int
+) -> Iterator[dict[str, list[Numbers]]]:
+    """Gives so many times the next `trials` valid trials of each cell, none of them twice.
+
+    Raises RuntimeError if too many trials fail for that.
+    """
+    left: dict[str, list[Numbers]] = {}
+    given = campaigns = 0
+    campaigns_max = CAMPAIGNS_MAX_FACTOR * -(-wanted // AT_ONCE)
+    while given < wanted:
+        if campaigns >= campaigns_max:
+            raise RuntimeError(f"only {given} of {wanted} comparisons: too many trials are not valid")
+        for cell, found in campaign_trials(
+            matrix, trials * min(AT_ONCE, wanted - given), seed + campaigns
+        ).items():
+            left.setdefault(cell, []).extend(found)
+        campaigns += 1
+        while given < wanted and all(len(found) >= trials for found in left.values()):
+            yield {cell: found[:trials] for cell, found in left.items()}
+            left = {cell: found[trials:] for cell, found in left.items()}
+            given += 1
+
+
+def false_alarms(size: Size, seed: int) -> dict[str, Any]:
+    """Compares a build with itself so many times."""
+    generator = random.Random(seed)
+    alarms: list[dict[str, Any]] = []
+    judged = {"p50": 0, "p99": 0}
+    matrix = {"adapter": list(size.adapters)}
+    for number, trials in enumerate(comparisons(matrix, 2 * TRIALS_MIN, size.comparisons, seed)):
+        cells = compare_pairs([_drawn(cell, found, generator) for cell, found in trials.items()])
+        for cell in cells:
+            for name, quantity in cell.quantities.items():
+                judged[name] += quantity.verdict != NOT_COMPARABLE
+        alarmed = [cell for cell in cells if cell.verdict not in (NO_DIFFERENCE, NOT_COMPARABLE)]
+        if alarmed:
+            alarms.append({"comparison": number, "cells": [asdict(cell) for cell in alarmed]})
+            print(f"  false alarm in comparison {number}: {alarmed[0].cell_a}", flush=True)
+    allowed = ALARMS_MAX_OF_200 * size.comparisons / 200
+    return {
+        "what": "false alarms",
+        "comparisons": size.comparisons,
+        "cells": len(size.adapters),
+        "trials": TRIALS_MIN,
+        "alpha": ALPHA,
+        "judged": judged,
+        "alarms": alarms,
+        "pass": len(alarms) <= allowed and judged["p50"] == size.comparisons * len(size.adapters),
+    }
+
+
+def _drawn(cell: str, trials: Sequence[Numbers], generator: random.Random) -> Pair:
+    """Of each two neighbours in time one is A and the other is B, by lot."""
+    a, b = [], []
+    for one, other in zip(trials[::2], trials[1::2], strict=True):
+        first, second = (one, other) if generator.random() < 0.5 else (other, one)
+        a.append(first)
+        b.append(second)
+    return Pair(cell, cell, a, b)
+
+
+def power(size: Size, seed: int) -> dict[str, Any]:
+    """Injects the effect and looks how often it is found at the number of trials that is predicted."""
+    with tempfile.TemporaryDirectory(prefix="lagometer-calibration-") as folder:
+        pilot = open_campaign(run({"adapter": POWER_ADAPTER}, size.pilot, seed, Path(folder)))
+        cell = str(pilot.manifest["cells"][0]["id"])
+        latencies = cell_trials(pilot, cell)[2]
+        if len(latencies) < TRIALS_MIN:
+            raise RuntimeError(f"only {len(latencies)} of {size.pilot} trials of the pilot are valid")
+        detection = trials_to_detect(pilot, [cell], size.effect)
+    median_ns = Pool(latencies).quantile(0.5)
+    spin_ns = max(1, round(size.effect * median_ns))
+    predicted = detection.trials or TRIALS_MIN
+    trials = min(predicted, size.trials_max or predicted)
+    print(
+        f"median {median_ns / 1000:.2f} µs, spin {spin_ns} ns (+{size.effect:.0%}); predicted: "
+        f"{predicted} trials of each, about {2 * trials * size.found_of * TRIAL_S / 60:.1f} min",
+        flush=True,
+    )
+    matrix = {"adapter": POWER_ADAPTER, "work": ["none", f"busy-{spin_ns}ns"]}
+    found, ratios = 0, []
+    for pairs in comparisons(matrix, trials, size.found_of, seed + 1000):
+        before, after = pairs  # in the study's order: without the spin, and with it
+        result = compare_pairs([Pair(before, after, pairs[before], pairs[after])])[0]
+        median = result.quantities["p50"]
+        found += median.verdict == SLOWER
+        ratios.append(median.ratio)
+    return {
+        "what": "power",
+        "comparisons": size.found_of,
+        "adapter": POWER_ADAPTER,
+        "effect": size.effect,
+        "median_ns": median_ns,
+        "spin_ns": spin_ns,
+        "pilot_trials": len(latencies),
+        "relative_sd": detection.cells[0].relative_sd,
+        "trials_predicted": predicted,
+        "trials": trials,
+        "found": found,
+        "ratios": ratios,
+        "pass": found >= FOUND_MIN * size.found_of,
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measures, prints, writes out/bench/calibration.json."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--smoke", action="store_true", help="a few trials; passes if it works")
+    parser.add_argument("--comparisons", type=int, help="of a build with itself [200]")
+    parser.add_argument("--found-of", type=int, help="comparisons with the effect injected [60]")
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args(arguments)
+    usual = SMOKE if given.smoke else WHOLE
+    size = Size(
+        usual.comparisons if given.comparisons is None else given.comparisons,
+        usual.adapters,
+        usual.found_of if given.found_of is None else given.found_of,
+        usual.pilot,
+        usual.effect,
+        usual.trials_max,
+    )
+    count = 2 * TRIALS_MIN * size.comparisons * len(size.adapters)
+    print(f"a build against itself: {count} trials, about {count * TRIAL_S / 60:.1f} min", flush=True)
+    began_s = time.monotonic()
+    rows: list[dict[str, Any]] = []
+    problem = None
+    try:
+        rows.append(false_alarms(size, given.seed))
+        alarms = f"{len(rows[0]['alarms'])} false alarms in {size.comparisons} comparisons"
+        print(f"{alarms} (at most {ALARMS_MAX_OF_200} in 200); judged {rows[0]['judged']}", flush=True)
+        rows.append(power(size, given.seed))
+        row = rows[1]
+        print(
+            f"+{size.effect:.0%} found in {row['found']} of {size.found_of} comparisons "
+            f"of {row['trials']} trials (at least {FOUND_MIN:.0%})"
+        )
+    except RuntimeError as error:
+        problem = str(error)
+        print(problem)
+    whole = size.comparisons >= WHOLE.comparisons and size.found_of >= WHOLE.found_of
+    reached = problem is None and all(row["pass"] for row in rows)
+    passed = problem is None if given.smoke else reached and whole
+    more = {"smoke": given.smoke, "seed": given.seed, "seconds": time.monotonic() - began_s}
+    path = write_result("calibration", passed, rows, problem=problem, **more)
+    if reached and not whole and not given.smoke:
+        print("as far as it goes: fewer comparisons than the criterion asks for")
+    print(f"{'pass' if passed else 'FAIL'}: {path}")
+    return 0 if passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
