@@ -170,13 +170,9 @@ void Session::create_node(const NodePlan& plan) {
     config.topic = to_c(reader.topic);
     config.qos = &qos;
     config.dispatch = static_cast<uint32_t>(plan.dispatch);
-    listeners_.push_back(std::make_unique<std::pair<Node*, Input*>>(&node, &input));
+    listeners_.push_back(std::make_unique<Listener>(stage_, node, input));
     config.user = listeners_.back().get();
-    config.on_data = [](void* user) {
-      const InCall in_call;
-      const auto* target = static_cast<std::pair<Node*, Input*>*>(user);
-      target->first->on_data(*target->second);
-    };
+    config.on_data = [](void* user) { static_cast<Listener*>(user)->on_data(); };
     lagometer_node* parent = node_in(reader.context, plan.name);
     lagometer_reader* handle = nullptr;
     check("reader_create", [&] { return table.reader_create(parent, &config, &handle); });
@@ -275,12 +271,26 @@ void Session::start(int64_t at_ns, int64_t source_stop_ns) {
   for (Node& node : nodes_) node.wake();
 }
 
+// Sequentially consistent here and in stop(): either this callback sees that all is over, or stop() sees this callback.
+void Session::Listener::on_data() noexcept {
+  const InCall in_call;
+  running.fetch_add(1, std::memory_order_seq_cst);
+  if (!stage.stopped.load(std::memory_order_seq_cst)) node.on_data(input);
+  running.fetch_sub(1, std::memory_order_release);
+}
+
 void Session::stop() {
   if (stopped_) return;
   stopped_ = true;
-  stage_.stopped.store(true, std::memory_order_release);
+  stage_.stopped.store(true, std::memory_order_seq_cst);
   for (Node& node : nodes_) node.wake();
   for (Node& node : nodes_) node.join();
+  // What follows reads what callbacks write.
+  constexpr timespec kGlance = {.tv_sec = 0, .tv_nsec = 20'000};
+  for (const auto& listener : listeners_) {
+    while (listener->running.load(std::memory_order_acquire) != 0)
+      clock_nanosleep(CLOCK_MONOTONIC, 0, &kGlance, nullptr);
+  }
 }
 
 json Session::describe_adapters() const {
@@ -329,14 +339,20 @@ json Session::describe_writers() const {
       counters.size = sizeof counters;
       counters.abi_version = LAGOMETER_ABI_VERSION;
       check("writer_counters", [&] { return output.table().writer_counters(output.handle(), &counters); });
-      result.push_back({{"node", node.plan().index},
-                        {"stream", output.plan().stream},
-                        {"sent", output.sent()},
-                        {"rejected", output.rejected()},
-                        {"resent_after_timeout", node.resent(index)},
-                        {"recorder_full", output.recorder_full()},
-                        {"origin", origin_name(output.origin())},
-                        {"counters", counters_of(counters)}});
+      json& said = result.emplace_back();
+      said = json({{"node", node.plan().index},
+                   {"stream", output.plan().stream},
+                   {"sent", output.sent()},
+                   {"rejected", output.rejected()},
+                   {"resent_after_timeout", node.resent(index)},
+                   {"recorder_full", output.recorder_full()},
+                   {"origin", origin_name(output.origin())},
+                   {"counters", counters_of(counters)}});
+      if (const auto kept = node.punctuality(index, plan_.warmup_ns, plan_.warmup_ns + plan_.measure_ns)) {
+        said["due"] = kept->due;
+        said["skipped"] = kept->skipped;
+        said["shift_ns"] = kept->shift_ns;
+      }
     }
   }
   return result;

@@ -2,6 +2,7 @@
 // One worker's objects, from its plan to its last record: adapters, contexts, nodes, endpoints, lanes.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -35,7 +36,7 @@ class Session {
   [[nodiscard]] nlohmann::json missing() const;
 
   void start(int64_t at_ns, int64_t source_stop_ns);
-  /// Ends all measuring; returns when no node's thread runs.
+  /// Ends all measuring; returns when no node's thread and no callback runs.
   void stop();
 
   /// Writers and readers, for the event `done`.
@@ -49,6 +50,15 @@ class Session {
 
  private:
   using Deleter = std::function<void()>;
+  /// Whom a reader's on_data goes to. Callbacks come on the middleware's threads, and one out of another's publish.
+  struct Listener {
+    Listener(const Stage& when, Node& of, Input& into) : stage(when), node(of), input(into) {}
+    void on_data() noexcept;
+    const Stage& stage;
+    Node& node;
+    Input& input;
+    std::atomic<uint32_t> running{0};
+  };
 
   const Adapter& adapter_of(uint32_t context) const { return adapters_[plan_.contexts[context].adapter]; }
   void load_adapters();
@@ -68,7 +78,7 @@ class Session {
   std::vector<lagometer_context*> contexts_;
   std::vector<std::pair<std::pair<uint32_t, std::string>, lagometer_node*>> node_handles_;
   std::deque<Node> nodes_;
-  std::vector<std::unique_ptr<std::pair<Node*, Input*>>> listeners_;
+  std::vector<std::unique_ptr<Listener>> listeners_;
   std::unique_ptr<Recorder> recorder_;
   std::vector<Deleter> deleters_;  // in order of creation; run backwards
   bool stopped_ = false;

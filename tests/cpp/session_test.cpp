@@ -3,6 +3,9 @@
 #include "session.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -41,6 +44,34 @@ TEST(Session, SendsOnlyBetweenTheStartAndTheEndOfTheSources) {
   for (const SentRecord& record : recorded.sent(0, 0)) {
     EXPECT_GE(record.publish_ns, recorded.start_ns);
     EXPECT_LT(record.intended_ns, recorded.start_ns + 120 * test::kMillisecond_ns);
+  }
+}
+
+TEST(Session, RecordsNothingMoreOnceItIsStopped) {
+  json plan = test::pipeline_plan(DROPPING_ADAPTER, "listener");
+  plan["phases"]["measure_ns"] = 60'000 * test::kMillisecond_ns;
+  for (json& node : plan["nodes"]) {
+    for (json& rule : node["rules"]) rule["work_ns"] = 30 * test::kMillisecond_ns;
+  }
+  const int descriptor = memfd_create("test-records", MFD_CLOEXEC);
+  const int kept = dup(descriptor);
+  std::vector<std::byte> stopped;
+  {
+    Session session(parse_plan(plan.dump()), descriptor);
+    session.start(now_ns(), now_ns() + 60'000 * test::kMillisecond_ns);
+    while (session.recorder().count(LaneKind::sent) < 2) sched_yield();
+    session.stop();
+    const auto block = session.recorder().packed();
+    stopped.assign(block.begin(), block.end());
+  }
+  // With the session's end no thread of the adapter is left either: a callback that was under way would show now.
+  struct stat status {};
+  ASSERT_EQ(fstat(kept, &status), 0);
+  std::vector<std::byte> ended(static_cast<size_t>(status.st_size));
+  ASSERT_EQ(pread(kept, ended.data(), ended.size(), 0), status.st_size);
+  close(kept);
+  for (const uint32_t node : {1U, 2U}) {
+    EXPECT_EQ(test::decode(stopped).received(node, 0).size(), test::decode(ended).received(node, 0).size()) << node;
   }
 }
 
