@@ -93,7 +93,8 @@ struct Layout {
       : lanes{LaneSpecification{LaneKind::sent, 0, 0, capacity},     LaneSpecification{LaneKind::causes, 0, 0, 0},
               LaneSpecification{LaneKind::received, 1, 0, capacity}, LaneSpecification{LaneKind::sent, 0, 1, capacity},
               LaneSpecification{LaneKind::received, 1, 1, capacity}, LaneSpecification{LaneKind::sent, 0, 2, capacity},
-              LaneSpecification{LaneKind::received, 1, 2, capacity}},
+              LaneSpecification{LaneKind::received, 1, 2, capacity}, LaneSpecification{LaneKind::sent, 0, 3, capacity},
+              LaneSpecification{LaneKind::received, 1, 3, capacity}},
         node(sink_plan(capacity), stage, failure) {
     stage.start_ns = 1;
     input = &node.inputs.emplace_back(node.plan().readers[0], 0, *opaque_table, kTouch, failure);
@@ -109,16 +110,19 @@ struct Layout {
   lagometer_sample sample{};
   FailureFlag failure;
   Stage stage;
-  std::array<LaneSpecification, 7> lanes;
+  std::array<LaneSpecification, 9> lanes;
   Recorder recorder{0, lanes, -1};
   Output output{source_plan(), *opaque_table, kTouch, failure};
   Node node;
   Input* input = nullptr;
   SentLane sent = recorder.sent(3);
   ReceivedLane received = recorder.received(4);
-  // An application's own state, at the same kind of address; nothing is ever recorded here.
+  // An application's own state, at the same kind of address; nothing is ever recorded here. Each version has its own,
+  // so that all pages are used equally often: one that is used more often is warmer.
   SentLane publisher = recorder.sent(5);
   ReceivedLane subscription = recorder.received(6);
+  SentLane plain_publisher = recorder.sent(7);
+  ReceivedLane plain_subscription = recorder.received(8);
 };
 
 // The code of all versions lies in one page: as little as data should it depend on the linker which of them pays for a
@@ -202,7 +206,7 @@ MESSAGE void measured_receive(Layout& layout) {
 /// What an application does to send, by hand, and the two clock reads of the sender.
 MESSAGE void plain_send(Layout& layout) {
   const lagometer_adapter_table& table = *opaque_table;
-  SendState& publisher = layout.publisher.state();
+  SendState& publisher = layout.plain_publisher.state();
   lagometer_message message{};
   message.size = sizeof message;
   table.borrow(publisher.writer, kPayloadBytes, &message);
@@ -219,7 +223,7 @@ MESSAGE void plain_receive(Layout& layout) {
   waiting = true;
   const lagometer_adapter_table& table = *opaque_table;
   const int64_t signalled = now_ns();
-  ReceiveState& subscription = layout.subscription.state();
+  ReceiveState& subscription = layout.plain_subscription.state();
   lagometer_sample& sample = layout.sample;
   uint32_t taken = 0;
   table.take(subscription.reader, &sample, sizeof sample, 1, &taken);

@@ -40,15 +40,9 @@ inline uint16_t cpu_by_instruction() noexcept {
 }
 #endif
 
-/// The CPU this thread runs on. After a pause the C library's restartable-sequences area (glibc from 2.35 on) costs two
-/// cold pages, sched_getcpu() three; the instruction costs 2 ns at any time.
-inline uint16_t current_cpu(CpuSource source) noexcept {
-#if defined(__x86_64__)
-  if (source == CpuSource::instruction) [[likely]]
-    return cpu_by_instruction();
-#else
-  static_cast<void>(source);
-#endif
+/// The thread's restartable-sequences area, where the C library has one (glibc from 2.35 on), else the system's word.
+/// Out of line: where the instruction is used, this code would only be in the way.
+[[gnu::noinline, gnu::cold]] inline uint16_t cpu_by_kernel() noexcept {
 #ifdef RSEQ_SIG
   const auto* area = static_cast<const char*>(__builtin_thread_pointer()) + __rseq_offset;
   const auto cpu = *reinterpret_cast<const volatile int32_t*>(area + offsetof(struct rseq, cpu_id));
@@ -56,6 +50,18 @@ inline uint16_t current_cpu(CpuSource source) noexcept {
     return static_cast<uint16_t>(cpu);
 #endif
   return static_cast<uint16_t>(sched_getcpu());
+}
+
+/// The CPU this thread runs on. After a pause the C library's area costs two cold pages, sched_getcpu() three; the
+/// instruction costs 2 ns at any time.
+inline uint16_t current_cpu(CpuSource source) noexcept {
+#if defined(__x86_64__)
+  if (source == CpuSource::instruction) [[likely]]
+    return cpu_by_instruction();
+#else
+  static_cast<void>(source);
+#endif
+  return cpu_by_kernel();
 }
 
 /// The best source that this machine has. Asks the kernel, so not while measuring.

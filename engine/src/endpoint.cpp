@@ -30,7 +30,7 @@ CpuSource cpu_source() noexcept {
 
 }  // namespace
 
-void Output::record_into(SentLane sent, CauseLane causes) noexcept {
+void Output::record_into(const SentLane& sent, const CauseLane& causes) noexcept {
   sent_ = sent;
   causes_ = causes;
   sent_.state() = {.table = &table_, .writer = writer_, .cpu_source = cpu_source()};
@@ -124,7 +124,7 @@ void Output::send_probe() {
   if (fill_and_commit(envelope, bytes).status < 0) failure_.raise("sending a probe");
 }
 
-void Input::record_into(ReceivedLane received) noexcept {
+void Input::record_into(const ReceivedLane& received) noexcept {
   received_ = received;
   received_.state() = {.table = &table_, .reader = reader_, .cpu_source = cpu_source()};
 }

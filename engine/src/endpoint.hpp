@@ -42,7 +42,7 @@ class Output {
 
   void attach(lagometer_writer* writer) noexcept { writer_ = writer; }
   /// Once, after attach() and before the first message: the lane holds this writer's state too.
-  void record_into(SentLane sent, CauseLane causes) noexcept;
+  void record_into(const SentLane& sent, const CauseLane& causes) noexcept;
 
   /// Fills, stamps, sends and records one message. `intended_ns` 0: there was no schedule. `echo`: the sequence to use.
   void publish(int64_t intended_ns, std::span<const Cause> causes,
@@ -98,7 +98,7 @@ class Input {
 
   void attach(lagometer_reader* reader) noexcept { reader_ = reader; }
   /// Once, after attach() and before the first message: the lane holds this reader's state too.
-  void record_into(ReceivedLane received) noexcept;
+  void record_into(const ReceivedLane& received) noexcept;
 
   /// Takes what is there into the batch. [blocks: never]
   std::span<lagometer_sample> take() noexcept;
