@@ -129,6 +129,8 @@ def false_alarms(size: Size, seed: int) -> dict[str, Any]:
         if alarmed:
             alarms.append({"comparison": number, "cells": [asdict(cell) for cell in alarmed]})
             print(f"  false alarm in comparison {number}: {alarmed[0].cell_a}", flush=True)
+        if (number + 1) % AT_ONCE == 0:
+            print(f"  {number + 1} comparisons, {len(alarms)} false alarms", flush=True)
     allowed = ALARMS_MAX_OF_200 * size.comparisons / 200
     return {
         "what": "false alarms",

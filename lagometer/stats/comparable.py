@@ -28,6 +28,7 @@ from lagometer.stats.compare import (
 from lagometer.stats.confidence import Numbers
 from lagometer.stats.stopping import chain_latencies
 from lagometer.store import format as form
+from lagometer.store.errors import CampaignError
 from lagometer.store.reader import Campaign
 
 COLUMNS = ("edge", "phase", "outcome", "publish_ns", "taken_ns")
@@ -97,7 +98,7 @@ class Choice:
 
 
 def compare_campaigns(a: Campaign, b: Campaign, choice: Choice | None = None) -> Comparison:
-    """Compares B with A. Raises CampaignError if samples of a valid trial can't be read."""
+    """Compares B with A. A cell whose samples can't be read is not comparable, and says why."""
     choice = choice or Choice()
     matched = _matched(a, b, choice)
     refused = None if choice.across_machines else _other_machine(a, b)
@@ -231,8 +232,11 @@ def _pair(a: Campaign, b: Campaign, cell_a: str, cell_b: str, refused: str | Non
         refused = f"network: {networks[0]} against {networks[1]}: these are not the same system"
     if refused is not None:
         return Pair(cell_a, cell_b, refused=refused)
-    trials_a, started_a, of_a = cell_trials(a, cell_a)
-    trials_b, started_b, of_b = cell_trials(b, cell_b)
+    try:
+        trials_a, started_a, of_a = cell_trials(a, cell_a)
+        trials_b, started_b, of_b = cell_trials(b, cell_b)
+    except CampaignError as error:  # imported figures have no samples; others may be damaged
+        return Pair(cell_a, cell_b, refused=str(error))
     blocks = common_blocks(trials_a, started_a, trials_b, started_b)
     notes = list(_notes(a, cell_a, b, cell_b))
     return Pair(cell_a, cell_b, of_a, of_b, blocks, notes=notes)

@@ -151,6 +151,17 @@ def test_private_and_host_networks_are_not_compared(
     assert "network: private against host" in capsys.readouterr().out
 
 
+def test_a_cell_without_samples_is_not_compared_and_the_others_are(
+    campaigns: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damaged = shutil.copytree(campaigns["after"], tmp_path / "damaged")
+    (damaged / "samples" / SHM / "3.parquet").unlink()
+    assert compare.command(campaigns["before"], damaged, json=True) == 0
+    cells = told(capsys)["cells"]
+    assert [cell["verdict"] for cell in cells] == ["not-comparable", "slower"]
+    assert "3.parquet: no samples of this trial" in cells[0]["why"]
+
+
 def test_cells_of_one_campaign_by_a_part_of_their_id(
     campaigns: dict[str, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
