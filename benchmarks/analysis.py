@@ -164,6 +164,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--smoke", action="store_true", help="short; only the figures are judged")
     parser.add_argument("--rows", type=int, help="how many samples")
+    parser.add_argument("--rounds", type=int, help="how often each side runs")
     parser.add_argument(
         "--samples", type=Path, help="keep the samples in this folder, use those that are there"
     )
@@ -180,7 +181,7 @@ def main() -> int:
             directory = (arguments.samples or Path(folder)) / layout.name.replace(" ", "-")
             if not (directory / MANIFEST).is_file():
                 write_campaign(directory, layout)
-            rounds = SMOKE_ROUNDS if arguments.smoke else ROUNDS
+            rounds = arguments.rounds or (SMOKE_ROUNDS if arguments.smoke else ROUNDS)
             table.append(measure(layout, directory, Path(folder), rounds, arguments.smoke))
         show(table[-1])
     passed = all(row["pass"] for row in table)

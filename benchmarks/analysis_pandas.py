@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-COLUMNS = ["edge", "sequence", "publish_ns", "taken_ns", "cpu_publish", "cpu_taken", "phase", "outcome"]
+COLUMNS = ["edge", "publish_ns", "taken_ns", "cpu_publish", "cpu_taken", "phase", "outcome"]
 CURVE_COLUMNS = ["edge", "publish_ns", "taken_ns", "phase", "outcome"]
 BEYOND = 10  # samples that must lie beyond a quantile
 SLOWEST = 20
@@ -66,7 +66,7 @@ def read(path: Path, columns: list[str], edges: dict[str, int]) -> pd.DataFrame:
             "edge": np.array(names, dtype=np.int8)[frame["edge"].cat.codes.to_numpy()],
             "latency": frame["taken_ns"] - frame["publish_ns"],
             "delivered": outcome.codes.to_numpy()[measure] == outcome.categories.get_loc("delivered"),
-            **{name: frame[name] for name in columns if name in ("sequence", "cpu_publish", "cpu_taken")},
+            **{name: frame[name] for name in columns if name in ("cpu_publish", "cpu_taken")},
         }
     )
 

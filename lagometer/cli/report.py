@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -37,6 +38,8 @@ def command(
 
 
 def _write(directory: Path, out: Path | None) -> Path:
+    # Before Polars is loaded: else its allocator gives memory back after each file, to be cleared anew.
+    os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:30000,muzzy_decay_ms:30000")
     from lagometer.errors import BadInput, SetupMissing
     from lagometer.report.page import BundleMissing, write_report
     from lagometer.store.errors import StoreError

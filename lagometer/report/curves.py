@@ -5,6 +5,7 @@ samples support.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,6 +18,7 @@ _STEPS_PER_NINE = 20
 _ALWAYS = (0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 0.9999, 0.99999)
 
 
+@functools.lru_cache(maxsize=64)  # edges of a trial mostly delivered as many
 def supported_probabilities(count: int) -> npt.NDArray[np.float64]:
     """Probabilities whose order statistic has at least 10 of `count` samples beyond it; empty below 21
     samples.

@@ -10,7 +10,7 @@ from scipy import ndimage
 from lagometer.report.data import Period
 
 _MESSAGES_MIN = 256
-_MESSAGES_MAX = 2**18
+MESSAGES_MAX = 2**18
 _REPETITIONS_MIN = 5
 _NEIGHBOURS = 20
 _P_VALUE_MAX = 1e-6
@@ -37,7 +37,7 @@ def find_period(latency_ns: npt.NDArray[np.int64], spacing_ns: float) -> Period 
     times, spans fewer than 4 messages or explains less than 3 % of the variance is not reported. Of a longer
     series the first 262,144 messages are searched.
     """
-    latency_ns = latency_ns[:_MESSAGES_MAX]
+    latency_ns = latency_ns[:MESSAGES_MAX]
     count = len(latency_ns)
     if count < _MESSAGES_MIN or spacing_ns <= 0:
         return None

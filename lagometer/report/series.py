@@ -10,13 +10,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from lagometer.report.data import Migration, Series, SlowMessage
 from lagometer.report.limits import LOST_MARKS_MAX, MIGRATION_MARKS_MAX, SLOWEST
-from lagometer.report.period import find_period
+from lagometer.report.period import MESSAGES_MAX, find_period
 from lagometer.report.reading import CPU_UNKNOWN, EdgeRows
 
 Indices = npt.NDArray[np.int64]
+_LARGE = 200_000
 
 
 def slowest_places(values: npt.NDArray[np.int64]) -> Indices:
@@ -24,7 +26,10 @@ def slowest_places(values: npt.NDArray[np.int64]) -> Indices:
     count = len(values)
     if count <= SLOWEST:
         return np.arange(count)
-    limit = np.partition(values, count - SLOWEST)[count - SLOWEST]
+    if count > _LARGE:  # one pass with a heap of 20, where a partition would copy and permute all
+        limit = pl.Series(values).top_k(SLOWEST).to_numpy().min()
+    else:
+        limit = np.partition(values, count - SLOWEST)[count - SLOWEST]
     above, equal = np.flatnonzero(values > limit), np.flatnonzero(values == limit)
     return np.sort(np.concatenate([above, equal[len(equal) - (SLOWEST - len(above)) :]]))
 
@@ -116,7 +121,8 @@ def edge_series(
         taken_on = edge_rows.of_arrived(edge_rows.array("cpu_taken"))
         receiver = _migrations(taken_on, publish, "receiver", origin_ns)
     marks = [mark for side in (sender, receiver) if side is not None for mark in side.first]
-    spacing_ns = float(np.median(np.diff(publish))) if len(publish) > 1 else 0.0
+    begin = publish[:MESSAGES_MAX]  # what a period is searched in
+    spacing_ns = float(np.median(np.diff(begin))) if len(begin) > 1 else 0.0
     return Series(
         cell=cell,
         trial=trial,
