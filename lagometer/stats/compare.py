@@ -182,8 +182,9 @@ class _Compared:
         found.low, found.high = test.interval()
         found.p = test.p_value()
         if found.low > 0.0 and found.high < math.inf:
-            trials = self.cell.trials_a + self.cell.trials_b
-            found.detectable = detectable_effect(found.low, found.high, trials, level)
+            count = self.cell.trials_a
+            degrees = count - 1 if self.sides.paired else count + self.cell.trials_b - 2
+            found.detectable = detectable_effect(found.low, found.high, degrees, level)
 
     def p_value(self, limit: Limit) -> float | None:
         """Of the supposition that the ratio is the limit's; None where the quantity can't be compared."""

@@ -59,12 +59,12 @@ def power_of(variance: float, effect: float, alpha: float, trials: int) -> float
     return float(stats.nct.sf(limit, degrees, distance))
 
 
-def detectable_effect(low: float, high: float, trials: int, alpha: float, power: float = POWER) -> float:
+def detectable_effect(low: float, high: float, degrees: int, alpha: float, power: float = POWER) -> float:
     """The difference that would have been found with this probability, from a ratio's 95 % interval.
 
-    trials: of both cells together; alpha: the level that the test was held to.
+    degrees: of freedom, the trials of both cells less two, or the pairs less one; alpha: the level that the
+    test was held to.
     """
-    degrees = max(trials - 2, 1)
     standard_error = math.log(high / low) / 2.0 / float(special.stdtrit(degrees, 0.975))
     limit = float(special.stdtrit(degrees, 1.0 - alpha / 2.0)) + float(special.stdtrit(degrees, power))
     return math.expm1(limit * standard_error)

@@ -43,7 +43,7 @@ def test_what_is_no_probability_is_refused(wrong: dict[str, float]) -> None:
 def test_what_could_have_been_seen_is_what_so_many_trials_show() -> None:
     variance, alpha, count = 0.0025, 0.02, 20
     half = 2.024 * math.sqrt(2 * variance / count)
-    effect = detectable_effect(math.exp(-half), math.exp(half), 2 * count, alpha)
+    effect = detectable_effect(math.exp(-half), math.exp(half), 2 * count - 2, alpha)
     assert power_of(variance, effect, alpha, count) == pytest.approx(0.95, abs=0.01)
 
 
