@@ -2,10 +2,12 @@
 // lagometer-worker: carries out one plan. Walks the phases create → discover → warm-up → measure → drain → tear down
 // and says on its pipe where it is (docs/PROTOCOL.md).
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -15,6 +17,7 @@
 #include "control.hpp"
 #include "realtime.hpp"
 #include "session.hpp"
+#include "wake_up.hpp"
 
 #ifndef LAGOMETER_VERSION
 #error "the build says which version this is"
@@ -271,9 +274,29 @@ int probe(const char* library) {
   }
 }
 
+/// The arguments of --wake-up: how long in ms, and the priority of SCHED_FIFO.
+int wake_up(const char* duration_ms, const char* priority) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  constexpr int64_t kLongest_ms = 3'600'000;
+  const int64_t length_ms = std::atoll(duration_ms);
+  const int level = std::atoi(priority);
+  if (length_ms < 1 || length_ms > kLongest_ms || level < 1 || level > 99) {
+    std::fputs("--wake-up takes 1 to 3600000 ms and a priority from 1 to 99\n", stderr);
+    return 2;
+  }
+  try {
+    const std::string text = measure_wake_up(length_ms * 1'000'000, level).dump();
+    return std::printf("%s\n", text.c_str()) > 0 && std::fflush(stdout) == 0 ? 0 : 1;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "the wake-up latency can't be measured: %s\n", error.what());
+    return 1;
+  }
+}
+
 constexpr const char* kHelp =
     "usage: lagometer-worker < plan.json      carry out a plan (one JSON object on one line; docs/PROTOCOL.md)\n"
     "       lagometer-worker --probe LIBRARY  ask an adapter what it is\n"
+    "       lagometer-worker --wake-up MS PRIORITY  measure how late each CPU wakes a thread\n"
     "       lagometer-worker --version\n"
     "A plan to try: lagometer plan studies/tiny.yaml --worker 'null/*' 0 | lagometer-worker\n";
 
@@ -281,6 +304,7 @@ int run(int count, char** arguments) {
   const std::string_view first = count > 1 ? arguments[1] : "";
   if (count == 1) return conducted();
   if (first == "--probe" && count == 3) return probe(arguments[2]);
+  if (first == "--wake-up" && count == 4) return wake_up(arguments[2], arguments[3]);
   if (first == "--version" && count == 2) return std::printf("lagometer-worker %s\n", LAGOMETER_VERSION) > 0 ? 0 : 1;
   const bool asked = first == "--help" && count == 2;
   std::fputs(kHelp, asked ? stdout : stderr);

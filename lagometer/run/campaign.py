@@ -16,6 +16,7 @@ from lagometer.errors import CannotStore, Interrupted, NothingRunnable
 from lagometer.run.adaptive import Stopping
 from lagometer.run.conductor import Conductor
 from lagometer.run.events import EventLog
+from lagometer.run.floor import FloorError, floor_ns, write_floor
 from lagometer.run.interruption import Interruption
 from lagometer.run.isolation import remove_stale_directories
 from lagometer.run.order import blocks, control_cell, long_trial_cells
@@ -28,6 +29,7 @@ from lagometer.stats.campaign_estimates import make_estimates
 from lagometer.store.errors import StoreError
 from lagometer.store.reader import open_campaign
 from lagometer.study import Adapter, Cell, Excluded, Study
+from lagometer.study.adapters import worker_path
 from lagometer.study.matrix import TRIAL_OVERHEAD_NS
 
 NS_PER_S = 1_000_000_000
@@ -123,6 +125,7 @@ class CampaignRun:
     def _carry_out(self, events: EventLog) -> None:
         try:
             with Interruption() as interruption:
+                self._measure_floor(interruption)
                 self._run_trials(Conductor(interruption, events), interruption)
         except BaseException as error:
             self.tally.interrupted = isinstance(error, Interrupted)
@@ -131,6 +134,15 @@ class CampaignRun:
             raise
         self._finish()
         self._write_estimates()
+
+    def _measure_floor(self, interruption: Interruption) -> None:
+        """Writes floor.json; a campaign without it is as good, so that it can't be measured is a warning."""
+        study = self._assignment.study
+        try:
+            duration_ns = floor_ns(study, self._assignment.cells)
+            write_floor(self._assignment.directory, worker_path(), duration_ns, study.priority, interruption)
+        except FloorError as error:
+            self.tally.warnings.append(f"no machine floor: {error}")
 
     def _write_estimates(self) -> None:
         """Writes estimates.parquet; without it readers make it themselves."""

@@ -75,10 +75,11 @@ def predict(
         counts.append(count)
     blocks = (study.fewest_trials(), max(counts, default=0), study.most_trials())
     beside = [_beside_s(study, cells, adapters, number, experience) for number in blocks]
+    floor_s = (study.machine_floor_ns or 0) / NS_PER_S  # by itself it is a hundredth of the campaign at most
     return Prediction(
-        seconds=expected + beside[1],
-        least_s=least + beside[0],
-        most_s=most + beside[2],
+        seconds=expected + beside[1] + floor_s,
+        least_s=least + beside[0] + floor_s,
+        most_s=most + beside[2] + floor_s,
         trials=sum(counts),
         earlier=directory if earlier is not None and experience.overhead_s else None,
     )

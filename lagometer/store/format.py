@@ -24,6 +24,7 @@ JOURNAL = "journal.jsonl"
 CELLS = "cells.parquet"
 SAMPLES = "samples"
 ESTIMATES = "estimates.parquet"
+FLOOR = "floor.json"
 CONTROL = "control"  # a folder of the same layout: the trials of the control cell
 LONG = "long"  # likewise: the long trials
 

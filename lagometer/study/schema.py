@@ -63,6 +63,7 @@ class Study:
     cell_time_ns: int | None = None
     control: Mapping[str, object] | None = None
     long_trial_ns: int = 0
+    machine_floor_ns: int | None = None  # how long it is measured; 0: not at all, None: by the campaign
     options: Mapping[str, Mapping[str, OptionValue]] = field(default_factory=dict)
     exclude: tuple[str, ...] = ()
     source: str = "study"
@@ -103,6 +104,7 @@ class Study:
             "trials_max": self.trials_max,
             "cell_time_ns": self.cell_time_ns,
             "long_trial_ns": self.long_trial_ns,
+            "machine_floor_ns": self.machine_floor_ns,
             "control": dict(self.control) if self.control is not None else None,
             "seed": self.seed,
             "discovery_timeout_ns": self.discovery_timeout_ns,
@@ -157,6 +159,13 @@ def _precision(text: str) -> float:
         between = f"{units.format_share(PRECISION_MIN)} and {units.format_share(PRECISION_MAX)}"
         raise UnitError(f"'{text}' is not between {between}")
     return share
+
+
+def _machine_floor(text: str) -> int | None:
+    """A time, 0 for `off`, None for `auto`."""
+    if text == "auto":
+        return None
+    return 0 if text == "off" else _duration(10_000_000, HOUR_NS)(text)
 
 
 _TEXT = {"type": "string"}
@@ -259,6 +268,14 @@ TOP_LEVEL_KEYS: tuple[TopLevelKey, ...] = (
         "measure phase of one long trial per adapter and workload, reported beside the short ones",
         _TIME,
         absent=0,
+    ),
+    TopLevelKey(
+        "machine_floor",
+        "machine_floor_ns",
+        _machine_floor,
+        "auto",
+        "how long the CPUs' wake-up latency is measured first: a time, off, or auto (1 % of the campaign)",
+        _TIME,
     ),
     TopLevelKey(
         "seed", "seed", _count(0, 2**63 - 1), "1", "of the random order of trials", _whole(0, 2**63 - 1)

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The machine's floor: how long it is measured, what the worker says of it, and what is made of a worker that
+can't."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from lagometer.errors import Interrupted
+from lagometer.run.floor import LEAST_NS, MOST_NS, FloorError, floor_ns, measure_floor, write_floor
+from lagometer.run.interruption import Interruption
+from lagometer.study import Study, study_from_mapping
+from lagometer.study.adapters import Adapter, discover_adapters
+from lagometer.study.matrix import expand
+
+MATRIX = {"adapter": "shm", "workload": "pingpong"}
+
+
+def study(**keys: object) -> Study:
+    return study_from_mapping({"name": "floor", "matrix": MATRIX, **keys}, "test")
+
+
+@pytest.fixture
+def adapters() -> dict[str, Adapter]:
+    return dict(discover_adapters({}))
+
+
+def script(folder: Path, text: str) -> Path:
+    """A program that stands for a worker."""
+    path = folder / "worker"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize(("text", "wanted_ns"), [("10s", 10**10), ("off", 0), ("auto", None)])
+def test_a_study_names_a_time_or_a_word(text: str, wanted_ns: int | None) -> None:
+    assert study(machine_floor=text).machine_floor_ns == wanted_ns
+
+
+def test_by_itself_it_takes_a_hundredth_of_the_campaign_within_bounds(adapters: dict[str, Adapter]) -> None:
+    def automatic(**keys: object) -> int:
+        plan = study(**keys)
+        return floor_ns(plan, expand(plan, adapters, (0, 1)).cells)
+
+    assert automatic(duration="100ms", trials=1) == LEAST_NS
+    assert automatic(duration="1s", trials=10_000) == MOST_NS
+    between_ns = automatic(duration="2s", warmup="300ms", drain="200ms", trials=100)
+    assert between_ns == round(100 * 2.65e9 / 100)
+    assert automatic(duration="100ms", machine_floor="7s") == 7 * 10**9
+
+
+def test_a_worker_that_cannot_is_named_with_what_it_said(tmp_path: Path) -> None:
+    with Interruption() as interruption:
+        for text, wanted in (
+            ("echo no such option >&2; exit 2", "no such option"),
+            ("echo '{\"policy\": 1}'", "which is no floor"),
+        ):
+            with pytest.raises(FloorError, match=wanted):
+                measure_floor(script(tmp_path, text), 10**7, 20, interruption)
+        with pytest.raises(FloorError, match="can't be started"):
+            measure_floor(tmp_path / "absent", 10**7, 20, interruption)
+
+
+def test_an_interruption_ends_the_measuring(tmp_path: Path) -> None:
+    worker = script(tmp_path, "exec sleep 3600")
+    with Interruption() as interruption:
+        os.kill(os.getpid(), signal.SIGTERM)
+        with pytest.raises(Interrupted):
+            measure_floor(worker, 10**7, 20, interruption)
+
+
+def test_a_floor_that_is_there_stays(tmp_path: Path) -> None:
+    (tmp_path / "floor.json").write_text("{}")
+    with Interruption() as interruption:
+        write_floor(tmp_path, tmp_path / "absent", 10**7, 20, interruption)
+    assert json.loads((tmp_path / "floor.json").read_text()) == {}
