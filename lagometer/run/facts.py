@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lagometer.run.counters import realtime_limit
+from lagometer.run.messages import WriterDone
 from lagometer.run.outcome import TrialOutcome
 from lagometer.run.plans import topics_read
 from lagometer.run.transport import matches
 from lagometer.store.facts import EdgeSpec, ReaderFacts, TrialFacts, WriterFacts
 from lagometer.store.observed import KERNEL_COUNTERS, Observed, RealtimeThread
 from lagometer.study.cell import Cell
-from lagometer.study.graph import Graph
+from lagometer.study.graph import Graph, Rule
 
 
 def trial_facts(cell: Cell, trial: int, outcome: TrialOutcome, reasons: tuple[str, ...] = ()) -> TrialFacts:
@@ -23,7 +26,7 @@ def trial_facts(cell: Cell, trial: int, outcome: TrialOutcome, reasons: tuple[st
         if said is not None
         for warning in said.warnings
     ]
-    periods = _periods_ns(cell.graph)
+    timers = _timers(cell.graph)
     return TrialFacts(
         cell=cell.id,
         trial=trial,
@@ -40,9 +43,7 @@ def trial_facts(cell: Cell, trial: int, outcome: TrialOutcome, reasons: tuple[st
         overhead_s=outcome.overhead_s,
         started=outcome.started,
         writers=tuple(
-            WriterFacts(**writer.model_dump(), period_ns=periods.get(writer.stream))
-            for each in done
-            for writer in each.writers
+            _writer_facts(writer, timers.get(writer.stream)) for each in done for writer in each.writers
         ),
         readers=tuple(ReaderFacts(**reader.model_dump()) for each in done for reader in each.readers),
         reasons=(*outcome.reasons, *reasons),
@@ -94,15 +95,24 @@ def edge_specs(cell: Cell) -> tuple[EdgeSpec, ...]:
     )
 
 
-def _periods_ns(graph: Graph) -> dict[int, int]:
-    """Returns the period of each stream that a timer, and nothing else, sends on."""
-    periods: dict[int, int] = {}
+def _timers(graph: Graph) -> dict[int, Rule]:
+    """Returns the timer of each stream that a timer, and nothing else, sends on."""
+    timers: dict[int, Rule] = {}
     shared: set[int] = set()
     for rule in graph.rules:
         for topic in rule.writes:
             stream = graph.stream_number(rule.node, topic)
-            if rule.trigger == "timer" and rule.period_ns is not None and stream not in periods:
-                periods[stream] = rule.period_ns
+            if rule.trigger == "timer" and stream not in timers:
+                timers[stream] = rule
             else:
                 shared.add(stream)
-    return {stream: period_ns for stream, period_ns in periods.items() if stream not in shared}
+    return {stream: rule for stream, rule in timers.items() if stream not in shared}
+
+
+def _writer_facts(said: WriterDone, timer: Rule | None) -> WriterFacts:
+    """Returns what a worker said of a writer, and what is known of the schedule by which it sends."""
+    facts = WriterFacts(**said.model_dump())
+    if timer is None:
+        return facts
+    period_ns = timer.period_ns if timer.schedule.kind == "periodic" else None
+    return replace(facts, period_ns=period_ns, at_once=timer.schedule.messages)

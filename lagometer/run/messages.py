@@ -77,6 +77,9 @@ class WriterDone(Message):
     recorder_full: bool = False
     origin: str = "copied"
     counters: dict[str, int] = {}
+    due: int | None = None
+    skipped: int = 0
+    shift_ns: int = 0
 
 
 class ReaderDone(Message):

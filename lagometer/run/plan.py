@@ -129,12 +129,71 @@ class Rule(PlanModel):
     writers: list[Unsigned32]
 
 
+class Schedule(PlanModel):
+    """When a timer sends; `late`: what it does with messages that are overdue by a whole spacing."""
+
+    late: Literal["burst", "skip", "shift"] = "burst"
+
+
+class PeriodicSchedule(Schedule):
+    """One message each period."""
+
+    kind: Literal["periodic"]
+
+
+class PoissonSchedule(Schedule):
+    """Exponential intervals, their mean the rule's period."""
+
+    kind: Literal["poisson"]
+    seed: Annotated[int, Field(ge=0, le=2**64 - 1)]
+
+
+class BurstSchedule(Schedule):
+    """So many messages at once, every so many periods."""
+
+    kind: Literal["burst"]
+    messages: Annotated[int, Field(ge=1, le=2**20)]
+
+
+class RampSchedule(Schedule):
+    """The rate goes evenly from the rule's to another; `begin_ns` from the start on."""
+
+    kind: Literal["ramp"]
+    end_period_ns: Period
+    begin_ns: Nanoseconds
+    duration_ns: Annotated[int, Field(ge=1, le=24 * HOUR_NS)]
+
+
+class RecordedSchedule(Schedule):
+    """These intervals, over and over; their mean is at least 1,000 ns."""
+
+    kind: Literal["recorded"]
+    intervals_ns: Annotated[list[Nanoseconds], Field(min_length=1, max_length=2**20)]
+
+
+AnySchedule = Annotated[
+    PeriodicSchedule | PoissonSchedule | BurstSchedule | RampSchedule | RecordedSchedule,
+    Field(discriminator="kind"),
+]
+
+
+PERIODIC = PeriodicSchedule(kind="periodic")
+
+
 class TimerRule(Rule):
     """Sends on absolute times, whether or not earlier messages arrived (open loop)."""
 
     trigger: Literal["timer"]
     period_ns: Period
     offset_ns: Nanoseconds
+    schedule: AnySchedule = PERIODIC
+
+    @model_serializer(mode="wrap")
+    def _leave_out_default(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written: dict[str, Any] = serialise(self)
+        if self.schedule == PERIODIC:
+            del written["schedule"]
+        return written
 
 
 class MessageRule(Rule):

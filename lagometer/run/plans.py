@@ -3,20 +3,27 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 
 from lagometer.run.plan import (
     CAPACITY_MAX,
     Adapter,
     AnyRule,
+    AnySchedule,
+    BurstSchedule,
     ClosedLoopRule,
     Context,
     MessageRule,
     Node,
+    PeriodicSchedule,
     Phases,
     Plan,
+    PoissonSchedule,
     Qos,
+    RampSchedule,
     Reader,
+    RecordedSchedule,
     Scheduling,
     TimerRule,
     Worker,
@@ -49,8 +56,8 @@ def worker_plans(
     runtime_directory: str = PRIVATE_RUNTIME_DIRECTORY,
 ) -> list[Plan]:
     """Returns one plan for each worker of the cell, in the order of `cell.workers`."""
-    layout = _Layout(study, cell, adapters)
-    return [layout.plan(index, trial, standalone, runtime_directory) for index in range(len(cell.workers))]
+    layout = _Layout(study, cell, trial, adapters)
+    return [layout.plan(index, standalone, runtime_directory) for index in range(len(cell.workers))]
 
 
 def topics_read(graph: Graph, node: str) -> list[str]:
@@ -84,7 +91,7 @@ def stream_rates_hz(graph: Graph) -> dict[int, float]:
 def _rule_rate_hz(graph: Graph, rule: Rule, rates: Mapping[int, float]) -> float:
     if rule.trigger == "timer":
         assert rule.period_ns is not None, "a cell's graph is resolved"
-        return NS_PER_S / rule.period_ns
+        return NS_PER_S / min(rule.period_ns, rule.schedule.end_period_ns or rule.period_ns)
     inputs = [sum(rates[stream] for stream in graph.streams_on(topic)) for topic in rule.reads]
     return min(inputs, default=0.0) if rule.trigger == "all" else sum(inputs)
 
@@ -92,15 +99,16 @@ def _rule_rate_hz(graph: Graph, rule: Rule, rates: Mapping[int, float]) -> float
 class _Layout:
     """What all plans of one cell share."""
 
-    def __init__(self, study: Study, cell: Cell, adapters: Mapping[str, BuiltAdapter]) -> None:
+    def __init__(self, study: Study, cell: Cell, trial: int, adapters: Mapping[str, BuiltAdapter]) -> None:
         self._study = study
+        self._trial = trial
         self._cell = cell
         self._graph = cell.graph
         self._adapters = adapters
         self._options = resolved_options(study, adapters)
         self._capacities = self._stream_capacities()
 
-    def plan(self, index: int, trial: int, standalone: bool, runtime_directory: str) -> Plan:
+    def plan(self, index: int, standalone: bool, runtime_directory: str) -> Plan:
         """Returns the plan of the worker with this index."""
         factors, nodes = self._cell.factors, self._cell.workers[index]
         name = nodes[0] if len(nodes) == 1 else f"worker-{index}"
@@ -108,7 +116,7 @@ class _Layout:
         return Plan(
             protocol=1,
             cell=self._cell.id,
-            trial=trial,
+            trial=self._trial,
             standalone=standalone,
             worker=Worker(index=index, name=name),
             phases=Phases(
@@ -164,7 +172,7 @@ class _Layout:
             cpus=[],
             readers=[self._reader(topic, used) for topic in reads],
             writers=[self._writer(name, topic, used) for topic in writes],
-            rules=[_rule(rule, reads, writes, graph.answers(rule)) for rule in graph.rules_of(name)],
+            rules=[self._rule(rule, reads, writes) for rule in graph.rules_of(name)],
         )
 
     def _reader(self, topic: str, used: list[str]) -> Reader:
@@ -210,7 +218,7 @@ class _Layout:
             capacities = dict.fromkeys(range(len(graph.streams)), most)
         else:
             capacities = {
-                stream: int(rate_hz * total_s * CAPACITY_MARGIN) + CAPACITY_MORE
+                stream: int(rate_hz * total_s * CAPACITY_MARGIN) + CAPACITY_MORE + _most_at_once(graph)
                 for stream, rate_hz in stream_rates_hz(graph).items()
             }
         lanes = {number: 1 + len(stream.subscribers) for number, stream in enumerate(graph.streams)}
@@ -221,31 +229,67 @@ class _Layout:
             for stream, capacity in capacities.items()
         }
 
+    def _rule(self, rule: Rule, reads: list[str], writes: list[str]) -> AnyRule:
+        """Returns a rule with indices into its node's readers and writers in place of topics."""
+        readers = [reads.index(topic) for topic in rule.reads]
+        writers = [writes.index(topic) for topic in rule.writes]
+        assert rule.work_ns is not None, "a cell's graph is resolved"
+        if rule.trigger == "timer":
+            assert rule.period_ns is not None, "a cell's graph is resolved"
+            return TimerRule(
+                trigger="timer",
+                period_ns=rule.period_ns,
+                offset_ns=rule.offset_ns,
+                schedule=self._schedule(rule),
+                readers=readers,
+                work_ns=rule.work_ns,
+                writers=writers,
+            )
+        if rule.trigger == "closed_loop":
+            return ClosedLoopRule(
+                trigger="closed_loop",
+                timeout_ns=CLOSED_LOOP_TIMEOUT_NS,
+                messages_max=0,
+                readers=readers,
+                work_ns=rule.work_ns,
+                writers=writers,
+            )
+        echo = self._graph.answers(rule)
+        return MessageRule(
+            trigger=rule.trigger, echo=echo, readers=readers, work_ns=rule.work_ns, writers=writers
+        )
 
-def _rule(rule: Rule, reads: list[str], writes: list[str], echo: bool) -> AnyRule:
-    """Returns a rule with indices into its node's readers and writers in place of topics."""
-    readers = [reads.index(topic) for topic in rule.reads]
-    writers = [writes.index(topic) for topic in rule.writes]
-    assert rule.work_ns is not None, "a cell's graph is resolved"
-    if rule.trigger == "timer":
-        assert rule.period_ns is not None, "a cell's graph is resolved"
-        return TimerRule(
-            trigger="timer",
-            period_ns=rule.period_ns,
-            offset_ns=rule.offset_ns,
-            readers=readers,
-            work_ns=rule.work_ns,
-            writers=writers,
-        )
-    if rule.trigger == "closed_loop":
-        return ClosedLoopRule(
-            trigger="closed_loop",
-            timeout_ns=CLOSED_LOOP_TIMEOUT_NS,
-            messages_max=0,
-            readers=readers,
-            work_ns=rule.work_ns,
-            writers=writers,
-        )
-    return MessageRule(
-        trigger=rule.trigger, echo=echo, readers=readers, work_ns=rule.work_ns, writers=writers
-    )
+    def _schedule(self, rule: Rule) -> AnySchedule:
+        schedule, late, study = rule.schedule, self._cell.factors.late, self._study
+        if schedule.kind == "poisson":
+            return PoissonSchedule(kind="poisson", late=late, seed=self._seed("schedule", rule))
+        if schedule.kind == "burst":
+            return BurstSchedule(kind="burst", late=late, messages=schedule.messages)
+        if schedule.kind == "ramp":
+            assert schedule.end_period_ns is not None, "a ramp has an end"
+            return RampSchedule(
+                kind="ramp",
+                late=late,
+                end_period_ns=schedule.end_period_ns,
+                begin_ns=study.warmup_ns,
+                duration_ns=study.duration_ns,
+            )
+        if schedule.kind == "recorded":
+            assert schedule.recording is not None, "a recorded schedule has its recording"
+            return RecordedSchedule(
+                kind="recorded", late=late, intervals_ns=list(schedule.recording.intervals_ns)
+            )
+        return PeriodicSchedule(kind="periodic", late=late)
+
+    def _seed(self, purpose: str, rule: Rule) -> int:
+        """Returns a seed of the rule's own: the same in every cell of the study, another in every trial.
+
+        So cells that are compared meet the same arrivals, and trials are not copies of each other.
+        """
+        streams = [self._graph.stream_number(rule.node, topic) for topic in rule.writes]
+        text = f"{self._study.seed}/{self._trial}/{purpose}/{rule.node}/{streams}"
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
+
+
+def _most_at_once(graph: Graph) -> int:
+    return sum(rule.schedule.messages for rule in graph.rules if rule.schedule.messages > 1)

@@ -12,9 +12,10 @@ import polars as pl
 
 from lagometer.stats.causes import columns
 from lagometer.stats.noise import noise_of
+from lagometer.stats.punctuality import punctuality
 from lagometer.stats.validity import judge
 from lagometer.store import format as form
-from lagometer.store.facts import EdgeSpec, TrialFacts
+from lagometer.store.facts import EdgeSpec, TrialFacts, WriterFacts
 
 SUPPORT = 10  # samples that must lie beyond a quantile before it is given
 PERMILLE = {"p25": 250, "p50": 500, "p75": 750, "p90": 900, "p99": 990, "p999": 999}
@@ -80,11 +81,13 @@ def summarise(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
     measured = samples.filter(pl.col("phase") == "measure")
     # The source's rate is a matter of when it published, whichever window the message counts for.
     rates = _rates(samples, facts)
+    punctual = punctuality(samples, facts)
     rows: list[dict[str, object]] = []
     for name in [*dict.fromkeys(edge.name for edge in facts.edges), form.END_TO_END]:
         rows.append(_row(name, measured.filter(pl.col("edge") == name), facts))
         rows[-1]["rate_intended_hz"], rows[-1]["rate_achieved_hz"] = rates.get(name, (None, None))
         rows[-1].update(columns(facts.observed, name))
+        rows[-1].update(punctual.get(name, {}))
     delivered = sum(_count(row["n"]) for row in rows[:-1])
     noise = noise_of(facts, delivered)
     schema = form.cells_schema(facts.factors)
@@ -208,15 +211,21 @@ def _rates(samples: pl.DataFrame, facts: TrialFacts) -> dict[str, tuple[float | 
         & ~pl.col("outcome").is_in(["rejected", "duplicate", "unmatched"])
     )
     achieved = _tally(in_window, "edge")
-    periods = {writer.stream: writer.period_ns for writer in facts.writers}
+    intended = {writer.stream: _intended_hz(writer, window_s) for writer in facts.writers}
     rates: dict[str, tuple[float | None, float | None]] = {}
     for edge in facts.edges:
-        period_ns = periods.get(edge.stream)
-        rates[edge.name] = (1e9 / period_ns if period_ns else None, achieved.get(edge.name, 0) / window_s)
+        rates[edge.name] = (intended.get(edge.stream), achieved.get(edge.name, 0) / window_s)
     sources = [rates[edge.name] for edge in _source_edges(facts)]
     if sources:
         rates[form.END_TO_END] = min(sources, key=lambda rate: (rate[1] or 0.0) / (rate[0] or 1.0))
     return rates
+
+
+def _intended_hz(writer: WriterFacts, window_s: float) -> float | None:
+    """The rate of a writer's schedule; of one that is not periodic, what it had in this measure phase."""
+    if writer.period_ns:
+        return 1e9 / writer.period_ns
+    return writer.due / window_s if writer.due is not None else None
 
 
 def _source_edges(facts: TrialFacts) -> Iterator[EdgeSpec]:

@@ -18,7 +18,7 @@ from lagometer.store.facts import EdgeSpec, TrialFacts
 RATE_SHARE_MIN = 0.99  # of the messages that the schedule called for in the measure phase
 
 REASONS = {
-    "rate-missed": "a source published fewer than 99 % of the messages that its timer called for",
+    "rate-missed": "a source published fewer than 99 % of the messages that its schedule called for",
     "nothing-received": "an edge, or every chain, delivered no message in the measure phase",
     "recorder-full": "the room for records was used up, so what followed is missing",
     "lost-keep-all": "a message was lost although RELIABLE and KEEP_ALL promise every one",
@@ -54,6 +54,8 @@ WARNINGS = {
     "rejected": "the middleware did not accept messages (full queue, back-pressure)",
     "reordered": "messages were taken after later ones (BEST_EFFORT)",
     "resent": "a closed loop timed out and sent again",
+    "skipped": "a source dropped messages that were late (late: skip); they are in no figure of times",
+    "shifted": "a source was late and its schedule moved (late: shift); intended times are the original ones",
     "not-steady": "no steady state began within the bounds of the warm-up",
 }
 
@@ -92,20 +94,23 @@ def _recorder_full(facts: TrialFacts) -> Iterator[str]:
 
 def _rate_missed(facts: TrialFacts, rows: dict[str, dict[str, Any]]) -> Iterator[str]:
     window_ns = facts.measure_end_ns - facts.measure_begin_ns
-    periods = {writer.stream: writer.period_ns for writer in facts.writers}
+    writers = {writer.stream: writer for writer in facts.writers}
     for edge in _one_of_each_stream(facts):
-        period_ns = periods.get(edge.stream)
-        if not period_ns or window_ns <= 0 or facts.closed_loop:
+        writer = writers.get(edge.stream)
+        if writer is None or window_ns <= 0 or facts.closed_loop:
+            continue
+        if writer.due is None and not writer.period_ns:
             continue
         row = rows.get(edge.name, {})
         # What the middleware rejected was offered in time: that is a class of its own.
         offered = round((row.get("rate_achieved_hz") or 0.0) * window_ns / 1e9) + int(
             row.get("rejected") or 0
         )
-        # One less may be due where the window's ends fall between two ticks.
-        due = window_ns // period_ns
-        if offered < RATE_SHARE_MIN * due - 1:
-            reached_hz, asked_hz = offered / (window_ns / 1e9), 1e9 / period_ns
+        due = window_ns // writer.period_ns if writer.period_ns else (writer.due or 0)
+        # So many less may be published where the window's ends fall between two ticks.
+        if offered < RATE_SHARE_MIN * due - writer.at_once:
+            reached_hz = offered / (window_ns / 1e9)
+            asked_hz = 1e9 / writer.period_ns if writer.period_ns else due / (window_ns / 1e9)
             yield (
                 f"rate-missed: {edge.sender} published {offered} of {due} messages, "
                 f"{reached_hz:.6g} Hz instead of {asked_hz:.6g} Hz"
@@ -155,11 +160,22 @@ def _inconsistent(facts: TrialFacts, rows: dict[str, dict[str, Any]]) -> Iterato
             yield f"clock-inconsistent: {edge.name}, taken {-first} ns before it was published"
 
 
+def _shifted(rows: dict[str, dict[str, Any]]) -> Iterator[str]:
+    moved = {name: int(row["shift_ns"]) for name, row in rows.items() if row.get("shift_ns")}
+    moved.pop(form.END_TO_END, None)
+    if moved:
+        name = max(moved, key=lambda edge: moved[edge])
+        yield f"shifted: {name}, by {moved[name] / 1e6:.3g} ms in the end"
+
+
 def _classes(facts: TrialFacts, rows: dict[str, dict[str, Any]], reasons: list[str]) -> Iterator[str]:
     """What happened to messages without making the figures wrong; counted per edge in the table."""
     failed = {reason.partition(":")[0] for reason in reasons}
     for word in WARNINGS:
         if WORSE.get(word) in failed:
+            continue
+        if word == "shifted":
+            yield from _shifted(rows)
             continue
         names = [name for name, row in rows.items() if row.get(word) and name != form.END_TO_END]
         if names:

@@ -39,7 +39,11 @@ class WriterFacts:
     recorder_full: bool
     origin: str  # "loaned" | "native" | "copied"
     counters: Mapping[str, int] = field(default_factory=dict)  # only what the adapter can tell
-    period_ns: int | None = None  # of the timer that triggers it; None: not a timer's
+    period_ns: int | None = None  # of the periodic timer that triggers it; None: not a periodic timer's
+    due: int | None = None  # messages that its schedule had in the measure phase; None: no schedule
+    skipped: int = 0  # messages that it dropped because they were late
+    shift_ns: int = 0  # by how much its schedule was behind the original in the end
+    at_once: int = 1  # messages that its schedule has at a time
 
 
 @dataclass(frozen=True)

@@ -88,6 +88,8 @@ FACTOR_TYPES: dict[str, pl.DataType] = {
     "payload_bytes": pl.Int64(),
     "type": pl.String(),
     "rate_hz": pl.Float64(),
+    "schedule": pl.String(),
+    "late": pl.String(),
     "reliability": pl.String(),
     "history": pl.String(),
     "depth": pl.Int64(),
@@ -130,6 +132,8 @@ FIGURES_SCHEMA: dict[str, pl.DataType] = {
     "noise": pl.List(pl.String()),
     "transport": pl.String(),
     **{f"kernel_{name}": pl.Int64() for name in KERNEL_COUNTERS},
+    "skipped": pl.Int64(),
+    "shift_ns": pl.Int64(),
 }
 
 ESTIMATES_SCHEMA: dict[str, pl.DataType] = {

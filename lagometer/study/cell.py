@@ -14,8 +14,8 @@ class Factors:
     """The value of every factor in one cell, with the defaults where the study is silent.
 
     docs/WORKLOADS.md says what each means. adapter: a name, or `publisher+subscriber`; rate_hz: of the timers
-    that follow the study's rate; work_ns: busy time of each relay; cpus: `any`, `spread` or numbers like
-    `0,1`.
+    that follow the study's rate; schedule: of the same timers, in its canonical spelling; work_ns: busy time
+    of each relay; cpus: `any`, `spread` or numbers like `0,1`.
     """
 
     adapter: str
@@ -24,6 +24,8 @@ class Factors:
     payload_bytes: int = 64
     type: Literal["bytes", "fixed"] = "bytes"
     rate_hz: float = 100.0
+    schedule: str = "periodic"
+    late: Literal["burst", "skip", "shift"] = "burst"
     reliability: Literal["best_effort", "reliable"] = "best_effort"
     history: Literal["keep_last", "keep_all"] = "keep_last"
     depth: int = 16

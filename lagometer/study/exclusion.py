@@ -100,9 +100,21 @@ def _workload(cell: Cell, template: Graph, measure_ns: int) -> Iterator[str]:
         yield f"{name} has no rate: {why}"
     if cell.factors.work_ns and not template.follows_work:
         yield f"{name} has no relay to do the work"
-    slowest_ns = max((rule.period_ns or 0 for rule in cell.graph.rules), default=0)
+    yield from _schedule(cell, template)
+    slowest_ns = max(((rule.period_ns or 0) * rule.schedule.messages for rule in cell.graph.rules), default=0)
     if slowest_ns > measure_ns:
         yield f"a source publishes nothing within the {units.format_duration(measure_ns)} that are measured"
+
+
+def _schedule(cell: Cell, template: Graph) -> Iterator[str]:
+    factors = cell.factors
+    why = "a closed loop" if template.closed_loop else "its timers have rates of their own"
+    if factors.schedule != "periodic" and not template.follows_rate:
+        yield f"{template.name} has no schedule: {why}"
+    if factors.late != "burst" and template.closed_loop:
+        yield f"{template.name} has no schedule that a message could be late by: {why}"
+    if factors.schedule.startswith("recorded-") and "rate_hz" in cell.named:
+        yield f"{factors.schedule} sets the rate itself"
 
 
 def _processors(cell: Cell, cpus: tuple[int, ...]) -> Iterator[str]:

@@ -13,6 +13,7 @@ from dataclasses import field as dataclass_field
 
 from lagometer import units
 from lagometer.study.cell import Factors
+from lagometer.study.schedule import FORMS, canonical_schedule
 from lagometer.study.values import text_parser, word_parser
 from lagometer.units import UnitError
 
@@ -163,6 +164,23 @@ FACTORS: tuple[Factor, ...] = (
         _rate,
         lambda value: units.format_rate(float(str(value))),
         "how often each source publishes; a closed loop has none",
+    ),
+    Factor(
+        "schedule",
+        "schedule",
+        canonical_schedule,
+        str,
+        f"when sources send, at this mean rate: {FORMS}",
+        {"type": "string", "pattern": "^(periodic|poisson|burst-.+|ramp-.+|recorded-.+)$"},
+    ),
+    Factor(
+        "late",
+        "late",
+        word_parser(("burst", "skip", "shift")),
+        str,
+        "what a source does with messages that are late by a period or more: send all at once, drop, or move",
+        {"enum": ["burst", "skip", "shift"]},
+        prefix="late-",
     ),
     _words("reliability", "QoS: may messages be dropped?", "best_effort", "reliable"),
     _words(

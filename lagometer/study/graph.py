@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from lagometer.study.schedule import PERIODIC, Schedule
+
 Trigger = Literal["timer", "any", "all", "closed_loop"]
 TRIGGERS: tuple[Trigger, ...] = ("timer", "any", "all", "closed_loop")
 
@@ -39,7 +41,7 @@ class Rule:
     on one of `reads`), `all` (when each of `reads` has a new one), `closed_loop` (at the start and after each
     message). reads, writes: topics. A rule that writes nothing is a sink. work_ns: busy time per firing; None
     follows the study's factor `work`, which holds for relays alone. period_ns: of a timer; None follows the
-    study's factor `rate`. offset_ns: of a timer's first firing.
+    study's factor `rate`. offset_ns: of a timer's first firing. schedule: of a timer that follows the rate.
     """
 
     node: str
@@ -49,6 +51,7 @@ class Rule:
     work_ns: int | None = None
     period_ns: int | None = None
     offset_ns: int = 0
+    schedule: Schedule = PERIODIC
 
     @property
     def is_relay(self) -> bool:
@@ -165,17 +168,19 @@ class Graph:
             index for index, name in enumerate(self.node_names) if name in loops or name not in publishers
         )
 
-    def resolved(self, period_ns: int, work_ns: int) -> Graph:
+    def resolved(self, period_ns: int, work_ns: int, schedule: Schedule = PERIODIC) -> Graph:
         """The same graph with rate and work filled in: no rule's work and no timer's period is None."""
-        return replace(self, rules=tuple(_resolve(rule, period_ns, work_ns) for rule in self.rules))
+        return replace(self, rules=tuple(_resolve(rule, period_ns, work_ns, schedule) for rule in self.rules))
 
     def _pairs(self) -> Iterator[tuple[Stream, str]]:
         return ((stream, subscriber) for stream in self.streams for subscriber in stream.subscribers)
 
 
-def _resolve(rule: Rule, period_ns: int, work_ns: int) -> Rule:
+def _resolve(rule: Rule, period_ns: int, work_ns: int, schedule: Schedule) -> Rule:
     if rule.work_ns is None:
         rule = replace(rule, work_ns=work_ns if rule.is_relay else 0)
     if rule.trigger == "timer" and rule.period_ns is None:
-        rule = replace(rule, period_ns=period_ns)
+        if schedule.recording is not None:
+            period_ns = round(schedule.recording.mean_ns)
+        rule = replace(rule, period_ns=period_ns, schedule=schedule)
     return rule

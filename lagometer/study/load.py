@@ -11,6 +11,7 @@ from typing import Any
 from lagometer.study.document import Entries, Scalar, Tree, read_document, tree_of
 from lagometer.study.factors import FACTORS, FACTORS_BY_NAME, Factor
 from lagometer.study.graph import Graph
+from lagometer.study.schedule import RECORDED, Recording, load_recording
 from lagometer.study.schema import (
     ADAPTIVE_TRIALS_MIN,
     CELLS_MAX,
@@ -63,6 +64,7 @@ class _Loader:
         self._source = source
         self._lines: dict[str, int | None] = {}
         self._graphs: dict[str, Graph] = {}
+        self._recordings: dict[str, Recording] = {}
 
     def study(self, path: Path | None, text: str) -> Study:
         given = self._known_keys()
@@ -81,6 +83,7 @@ class _Loader:
             matrix=matrix,
             control=control,
             graphs=self._graphs,
+            recordings=self._recordings,
             options=options,
             exclude=exclude,
             source=self._source,
@@ -241,6 +244,8 @@ class _Loader:
                 result = "null"  # the adapter of that name: YAML takes the unquoted word for nothing
             elif factor.name == "workload" and not is_null(scalar):
                 result = self._workload(scalar.text, key, scalar.line, boolean_hint(scalar))
+            elif factor.name == "schedule" and scalar.text.startswith(RECORDED):
+                result = self._recorded(scalar.text, key, scalar.line)
             else:
                 result = parsed(scalar, key, factor.parse, self._problems)
             if result is None:
@@ -261,6 +266,18 @@ class _Loader:
             return None
         self._graphs.setdefault(graph.name, graph)
         return graph.name
+
+    def _recorded(self, text: str, key: str, line: int | None) -> str | None:
+        try:
+            recording = load_recording(text, self._folder)
+        except UnitError as error:
+            self._problems.add(str(error), line, key)
+            return None
+        if self._recordings.setdefault(recording.name, recording) != recording:
+            self._problems.add(
+                f"two recordings have the name '{recording.name}'", line, key, "rename a file: cells bear it"
+            )
+        return RECORDED + recording.name
 
     def _check_size(self, matrix: Mapping[str, tuple[object, ...]]) -> None:
         cells = math.prod(len(values) for values in matrix.values())

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from lagometer import units
 from lagometer.study.graph import Graph
+from lagometer.study.schedule import Recording
 from lagometer.study.sidecar import OptionValue
 from lagometer.study.values import name_parser, text_parser
 from lagometer.units import UnitError
@@ -41,7 +42,8 @@ class Study:
     measure phase that count as warm-up; precision: half-width of the interval of p50 over p50 at which a cell
     has enough trials, None where each has exactly `trials`; trials_min, trials_max, cell_time_ns: its bounds;
     control: the factors of the cell that is carried out between blocks, None for no such cell; long_trial_ns:
-    measure phase of one long trial per family of cells, 0 for none.
+    measure phase of one long trial per family of cells, 0 for none; recordings: of recorded schedules, by
+    name.
     """
 
     name: str
@@ -64,6 +66,7 @@ class Study:
     control: Mapping[str, object] | None = None
     long_trial_ns: int = 0
     machine_floor_ns: int | None = None  # how long it is measured; 0: not at all, None: by the campaign
+    recordings: Mapping[str, Recording] = field(default_factory=dict)
     options: Mapping[str, Mapping[str, OptionValue]] = field(default_factory=dict)
     exclude: tuple[str, ...] = ()
     source: str = "study"
@@ -111,6 +114,7 @@ class Study:
             "priority": self.priority,
             "options": {name: dict(given) for name, given in self.options.items()},
             "exclude": list(self.exclude),
+            "recordings": {name: each.as_json() for name, each in self.recordings.items()},
             "matrix": {name: list(values) for name, values in self.matrix.items()},
         }
 
@@ -311,7 +315,8 @@ NESTED_KEYS: Mapping[str, str] = {
 
 def key_defaults() -> dict[str, object]:
     """What each key of a resolved study is where a study is silent; so reads one of an older lagometer."""
-    return {key.field: key.parse(key.default) if key.default else key.absent for key in TOP_LEVEL_KEYS}
+    keys = {key.field: key.parse(key.default) if key.default else key.absent for key in TOP_LEVEL_KEYS}
+    return {**keys, "recordings": {}}
 
 
 KEY_NAMES: tuple[str, ...] = (*(key.name for key in TOP_LEVEL_KEYS), *NESTED_KEYS)

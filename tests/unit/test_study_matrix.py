@@ -201,6 +201,8 @@ WORDS = {
     "payload": ["16B", "1KB", "64KB", "1MB"],
     "type": ["bytes", "fixed"],
     "rate": ["1Hz", "100Hz", "1kHz"],
+    "schedule": ["periodic", "poisson", "burst-3", "ramp-200Hz"],
+    "late": ["burst", "skip", "shift"],
     "reliability": ["best_effort", "reliable"],
     "history": ["keep_last", "keep_all"],
     "depth": [1, 16],

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What became of the schedules by which sources send: messages dropped, and schedules that moved.
+
+A source with the policy `skip` gives a message that it drops a number all the same, so the gaps in the
+sequence tell how many were dropped, and when.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from lagometer.store import format as form
+from lagometer.store.facts import TrialFacts
+
+
+def punctuality(samples: pl.DataFrame, facts: TrialFacts) -> dict[str, dict[str, int]]:
+    """The columns `skipped` (in the measure phase) and `shift_ns` of each edge that a timer sends on.
+
+    End-to-end has the sum of what its sources skipped, and the largest shift.
+    """
+    writers = {writer.stream: writer for writer in facts.writers if writer.due is not None}
+    found: dict[str, dict[str, int]] = {}
+    sources: dict[int, dict[str, int]] = {}
+    for edge in facts.edges:
+        writer = writers.get(edge.stream)
+        if writer is None or facts.closed_loop:
+            continue
+        skipped = int(skipped_before(samples, edge.name)["skipped"].sum()) if writer.skipped else 0
+        found[edge.name] = {"skipped": skipped, "shift_ns": writer.shift_ns}
+        if edge.stream in facts.source_streams:
+            sources[edge.stream] = found[edge.name]
+    if sources:
+        found[form.END_TO_END] = {
+            "skipped": sum(source["skipped"] for source in sources.values()),
+            "shift_ns": max(source["shift_ns"] for source in sources.values()),
+        }
+    return found
+
+
+def skipped_before(samples: pl.DataFrame, edge: str) -> pl.DataFrame:
+    """`sequence` of each message of the measure phase on an edge, and `skipped`: how many its source dropped
+    just before it."""
+    sent = samples.filter(
+        (pl.col("edge") == edge) & ~pl.col("outcome").is_in(["duplicate", "unmatched"])
+    ).sort("sequence")
+    number = pl.col("sequence").cast(pl.Int64())
+    gaps = sent.select("sequence", "phase", (number - number.shift(1, fill_value=-1) - 1).alias("skipped"))
+    return gaps.filter(pl.col("phase") == "measure").drop("phase")
