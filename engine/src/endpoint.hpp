@@ -47,6 +47,8 @@ class Output {
   /// Fills, stamps, sends and records one message. `intended_ns` 0: there was no schedule. `echo`: the sequence to use.
   void publish(int64_t intended_ns, std::span<const Cause> causes,
                std::optional<uint64_t> echo = std::nullopt) noexcept;
+  /// Numbers of messages that were due and are not sent: the gap in the sequence tells how many.
+  void skip(uint64_t count) noexcept { sent_.state().next_sequence += count; }
   /// A message that says "I am here"; outside the measured phases.
   void send_probe();
 

@@ -25,7 +25,7 @@ void Node::prepare(lagometer_waitset* waitset, const lagometer_adapter_table* wa
   waitset_ = waitset;
   waitset_table_ = waitset_table;
   for (const RulePlan& plan : plan_.rules) {
-    Rule rule{.plan = plan, .causes = {}, .fresh = {}};
+    Rule rule{.plan = plan, .causes = {}, .fresh = {}, .schedule = Schedule(plan.schedule, plan.period_ns)};
     rule.causes.resize(plan.readers.size());
     rule.fresh.resize(plan.readers.size(), false);
     scheduled_ = scheduled_ || plan.trigger == Trigger::timer || plan.trigger == Trigger::closed_loop;
@@ -170,7 +170,17 @@ void Node::fire_closed_loop(Rule& rule, bool timed_out) noexcept {
   }
 }
 
-void Node::fire_timer(Rule& rule) noexcept {
+// Late is what is overdue by a whole spacing: less is the machine's wake-up latency, and no policy's business.
+void Node::fire_timer(Rule& rule, int64_t time_ns) noexcept {
+  const int64_t overdue_ns = time_ns - rule.next_due_ns;
+  if (overdue_ns >= rule.schedule.spacing_ns()) {
+    if (rule.plan.schedule.late == LatePolicy::skip) return skip_late(rule, time_ns);
+    if (rule.plan.schedule.late == LatePolicy::shift) rule.shift_ns += overdue_ns;
+  }
+  send_scheduled(rule);
+}
+
+void Node::send_scheduled(Rule& rule) noexcept {
   busy_for(rule.plan.work_ns);
   // A timer's message is caused by the newest message of each reader it lists; without one it is a root.
   Cause causes[64];
@@ -178,15 +188,41 @@ void Node::fire_timer(Rule& rule) noexcept {
   for (size_t position = 0; position < rule.causes.size() && count < std::size(causes); ++position) {
     if (rule.fresh[position]) causes[count++] = rule.causes[position];
   }
-  for (const uint32_t writer : rule.plan.writers) outputs[writer].publish(rule.next_due_ns, {causes, count});
+  // The intended time stays the original schedule's, even where that has moved: a sender can't hide its lateness.
+  for (const uint32_t writer : rule.plan.writers) outputs[writer].publish(rule.intended_ns, {causes, count});
   ++rule.cycles;
-  rule.next_due_ns += rule.plan.period_ns;
+  advance(rule);
+}
+
+void Node::skip_late(Rule& rule, int64_t time_ns) noexcept {
+  uint64_t count = 0;
+  for (; time_ns - rule.next_due_ns >= rule.schedule.spacing_ns(); ++count) advance(rule);
+  rule.skipped += count;
+  for (const uint32_t writer : rule.plan.writers) outputs[writer].skip(count);
+}
+
+void Node::advance(Rule& rule) noexcept {
+  rule.intended_ns = stage_.start_ns.load(std::memory_order_relaxed) + rule.plan.offset_ns + rule.schedule.next_ns();
+  rule.next_due_ns = rule.intended_ns + rule.shift_ns;
+}
+
+std::optional<Punctuality> Node::punctuality(uint32_t writer, int64_t begin_ns, int64_t end_ns) const {
+  Punctuality found;
+  for (const Rule& rule : rules_) {
+    const RulePlan& plan = rule.plan;
+    if (std::find(plan.writers.begin(), plan.writers.end(), writer) == plan.writers.end()) continue;
+    if (plan.trigger != Trigger::timer) return std::nullopt;
+    found.due += messages_due(plan.schedule, plan.period_ns, plan.offset_ns, begin_ns, end_ns);
+    found.skipped += rule.skipped;
+    found.shift_ns = std::max(found.shift_ns, rule.shift_ns);
+  }
+  return found;
 }
 
 void Node::begin_schedules(int64_t start_ns) noexcept {
   for (Rule& rule : rules_) {
     if (rule.plan.trigger == Trigger::timer)
-      rule.next_due_ns = start_ns + rule.plan.offset_ns;
+      advance(rule);
     else
       rule.next_due_ns = rule.plan.trigger == Trigger::closed_loop ? start_ns : kNever_ns;
   }
@@ -205,10 +241,10 @@ int64_t Node::next_due_ns() const noexcept {
 void Node::fire_due(int64_t time_ns) noexcept {
   const int64_t stop_ns = stage_.source_stop_ns.load(std::memory_order_relaxed);
   for (Rule& rule : rules_) {
-    // Open loop: a late timer sends all that is overdue, each with its own intended time.
+    // Open loop: all that is overdue, each with its own intended time, unless the policy for late ones says otherwise.
     while (rule.plan.trigger == Trigger::timer && rule.next_due_ns <= time_ns && rule.next_due_ns < stop_ns &&
            !stage_.stopped.load(std::memory_order_relaxed)) {
-      fire_timer(rule);
+      fire_timer(rule, time_ns);
     }
     if (rule.plan.trigger == Trigger::closed_loop && rule.next_due_ns <= time_ns) fire_closed_loop(rule, rule.awaiting);
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "endpoint.hpp"
+#include "schedule.hpp"
 #include "stage.hpp"
 
 namespace lagometer::engine {
@@ -19,6 +20,13 @@ struct Arrival {
   int64_t taken_ns = 0;
   uint16_t cpu_signalled = kCpuUnknown;
   uint16_t cpu_taken = kCpuUnknown;
+};
+
+/// What became of the schedule by which a writer sends.
+struct Punctuality {
+  uint64_t due = 0;      ///< messages that the schedule had in the measure phase
+  uint64_t skipped = 0;  ///< messages dropped because they were late
+  int64_t shift_ns = 0;  ///< by how much the schedule was behind the original in the end
 };
 
 class Node {
@@ -45,13 +53,19 @@ class Node {
   /// A closed loop stopped before its time, since there was no room for more records.
   [[nodiscard]] bool ended_early() const noexcept { return ended_early_; }
   [[nodiscard]] uint64_t resent(uint32_t writer) const noexcept { return resent_[writer]; }
+  /// Nothing for a writer that not only timers send by. `begin_ns`, `end_ns`: the measure phase, from the start on.
+  [[nodiscard]] std::optional<Punctuality> punctuality(uint32_t writer, int64_t begin_ns, int64_t end_ns) const;
 
  private:
   struct Rule {
     RulePlan plan;
     std::vector<Cause> causes;  // parallel to plan.readers: the newest message of each
     std::vector<bool> fresh;    // parallel to plan.readers
-    int64_t next_due_ns = 0;    // timer: intended time of the next message; closed loop: when to send again
+    Schedule schedule;
+    int64_t intended_ns = 0;  // timer: of the next message, by the original schedule
+    int64_t shift_ns = 0;     // timer: by how much the schedule has moved
+    int64_t next_due_ns = 0;  // when to send next
+    uint64_t skipped = 0;
     uint64_t cycles = 0;
     bool awaiting = false;
   };
@@ -63,7 +77,10 @@ class Node {
   void begin_schedules(int64_t start_ns) noexcept;
   [[nodiscard]] int64_t next_due_ns() const noexcept;
   void fire_due(int64_t time_ns) noexcept;
-  void fire_timer(Rule& rule) noexcept;
+  void fire_timer(Rule& rule, int64_t time_ns) noexcept;
+  void send_scheduled(Rule& rule) noexcept;
+  void skip_late(Rule& rule, int64_t time_ns) noexcept;
+  void advance(Rule& rule) noexcept;
   void fire_closed_loop(Rule& rule, bool timed_out) noexcept;
   void drain(Input& input, Arrival arrival) noexcept;
   /// Under the lock: what was announced while this thread was inside the node already.

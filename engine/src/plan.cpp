@@ -18,6 +18,8 @@ constexpr int64_t kHour_ns = 3'600'000'000'000;
 constexpr uint64_t kPayloadBytesMax = uint64_t{1} << 30;
 constexpr uint64_t kCapacityMax = uint64_t{1} << 26;
 constexpr uint64_t kItemsMax = 4096;
+constexpr uint64_t kIntervalsMax = uint64_t{1} << 20;
+constexpr int64_t kPeriodMin_ns = 1000;
 constexpr int kDepthMax = 32;
 
 [[noreturn]] void refuse(const std::string& path, const std::string& what) {
@@ -86,10 +88,10 @@ class Object {
     refuse(path_of(key), "is '" + value + "', must be " + all);
   }
   template <typename Function>
-  void each(const char* key, Function&& function) {
+  void each(const char* key, Function&& function, uint64_t items_max = kItemsMax) {
     const Json& list = at(key);
     if (!list.is_array()) refuse(path_of(key), std::string("must be a list, not ") + list.type_name());
-    if (list.size() > kItemsMax) refuse(path_of(key), "has more than " + std::to_string(kItemsMax) + " items");
+    if (list.size() > items_max) refuse(path_of(key), "has more than " + std::to_string(items_max) + " items");
     for (size_t index = 0; index < list.size(); ++index)
       function(list[index], path_of(key) + "[" + std::to_string(index) + "]");
   }
@@ -148,6 +150,38 @@ void parse_endpoint(Object& object, EndpointPlan& endpoint, size_t contexts) {
   endpoint.qos = parse_qos(object.at("qos"), object.path_of("qos"));
 }
 
+std::shared_ptr<const std::vector<int64_t>> parse_intervals(Object& object) {
+  auto intervals_ns = std::make_shared<std::vector<int64_t>>();
+  int64_t sum_ns = 0;
+  const auto note = [&](const Json& item, const std::string& path) {
+    intervals_ns->push_back(Object::integer_of<int64_t>(item, path, 0, kHour_ns));
+    sum_ns += intervals_ns->back();
+  };
+  object.each("intervals_ns", note, kIntervalsMax);
+  const auto count = static_cast<int64_t>(intervals_ns->size());
+  if (count == 0 || sum_ns / count < kPeriodMin_ns)
+    refuse(object.path_of("intervals_ns"), "must have a mean of " + std::to_string(kPeriodMin_ns) + " ns or more");
+  return intervals_ns;
+}
+
+SchedulePlan parse_schedule(const Json& value, const std::string& path) {
+  Object object(value, path);
+  SchedulePlan schedule;
+  schedule.kind = static_cast<ScheduleKind>(object.word("kind", {"periodic", "poisson", "burst", "ramp", "recorded"}));
+  if (object.has("late")) schedule.late = static_cast<LatePolicy>(object.word("late", {"burst", "skip", "shift"}));
+  if (schedule.kind == ScheduleKind::poisson)
+    schedule.seed = object.integer<uint64_t>("seed", 0, std::numeric_limits<uint64_t>::max());
+  if (schedule.kind == ScheduleKind::burst) schedule.messages = object.integer<uint64_t>("messages", 1, 1u << 20);
+  if (schedule.kind == ScheduleKind::ramp) {
+    schedule.end_period_ns = object.integer<int64_t>("end_period_ns", kPeriodMin_ns, kHour_ns);
+    schedule.begin_ns = object.integer<int64_t>("begin_ns", 0, kHour_ns);
+    schedule.duration_ns = object.integer<int64_t>("duration_ns", 1, 24 * kHour_ns);
+  }
+  if (schedule.kind == ScheduleKind::recorded) schedule.intervals_ns = parse_intervals(object);
+  object.finish();
+  return schedule;
+}
+
 RulePlan parse_rule(const Json& value, const std::string& path, const NodePlan& node) {
   Object object(value, path);
   RulePlan rule;
@@ -156,8 +190,9 @@ RulePlan parse_rule(const Json& value, const std::string& path, const NodePlan& 
   rule.writers = indices(object, "writers", node.writers.size());
   rule.work_ns = object.integer<int64_t>("work_ns", 0, kHour_ns);
   if (rule.trigger == Trigger::timer) {
-    rule.period_ns = object.integer<int64_t>("period_ns", 1000, kHour_ns);
+    rule.period_ns = object.integer<int64_t>("period_ns", kPeriodMin_ns, kHour_ns);
     rule.offset_ns = object.integer<int64_t>("offset_ns", 0, kHour_ns);
+    if (object.has("schedule")) rule.schedule = parse_schedule(object.at("schedule"), object.path_of("schedule"));
   } else if (rule.readers.empty()) {
     refuse(object.path_of("readers"), "is empty: only a timer fires without a message");
   }

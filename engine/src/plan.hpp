@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "schedule.hpp"
+
 namespace lagometer::engine {
 
 /// What is wrong with a plan, and where: "nodes[0].rules[1].period_ns: …".
@@ -49,6 +51,7 @@ struct RulePlan {
   Trigger trigger = Trigger::any;
   int64_t period_ns = 0;
   int64_t offset_ns = 0;
+  SchedulePlan schedule;
   int64_t timeout_ns = 0;
   uint64_t messages_max = 0;
   int64_t work_ns = 0;

@@ -339,14 +339,20 @@ json Session::describe_writers() const {
       counters.size = sizeof counters;
       counters.abi_version = LAGOMETER_ABI_VERSION;
       check("writer_counters", [&] { return output.table().writer_counters(output.handle(), &counters); });
-      result.push_back({{"node", node.plan().index},
-                        {"stream", output.plan().stream},
-                        {"sent", output.sent()},
-                        {"rejected", output.rejected()},
-                        {"resent_after_timeout", node.resent(index)},
-                        {"recorder_full", output.recorder_full()},
-                        {"origin", origin_name(output.origin())},
-                        {"counters", counters_of(counters)}});
+      json& said = result.emplace_back();
+      said = json({{"node", node.plan().index},
+                   {"stream", output.plan().stream},
+                   {"sent", output.sent()},
+                   {"rejected", output.rejected()},
+                   {"resent_after_timeout", node.resent(index)},
+                   {"recorder_full", output.recorder_full()},
+                   {"origin", origin_name(output.origin())},
+                   {"counters", counters_of(counters)}});
+      if (const auto kept = node.punctuality(index, plan_.warmup_ns, plan_.warmup_ns + plan_.measure_ns)) {
+        said["due"] = kept->due;
+        said["skipped"] = kept->skipped;
+        said["shift_ns"] = kept->shift_ns;
+      }
     }
   }
   return result;

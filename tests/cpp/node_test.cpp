@@ -298,5 +298,68 @@ TEST(Touch, IsCheckedOnlyWhereBothSidesTouch) {
   }
 }
 
+// A source that takes fifteen milliseconds for each message and has one due every two: always late.
+test::Recorded late_source(const std::string& policy) {
+  json plan = test::pipeline_plan(NULL_ADAPTER, "waitset");
+  json& rule = plan["nodes"][0]["rules"][0];
+  rule["work_ns"] = 15 * kMillisecond_ns;
+  if (!policy.empty()) rule["schedule"] = {{"kind", "periodic"}, {"late", policy}};
+  return run_trial(plan);
+}
+
+void expect_original_schedule(const test::Recorded& recorded) {
+  for (const SentRecord& record : recorded.sent(0, 0)) {
+    const auto number = static_cast<int64_t>(record.sequence);
+    EXPECT_EQ(record.intended_ns, recorded.start_ns + number * 2 * kMillisecond_ns);
+  }
+  EXPECT_EQ(recorded.writers[0]["due"], 50);
+}
+
+TEST(LatePolicy, BurstSendsEveryMessageThatWasDue) {
+  for (const char* policy : {"", "burst"}) {
+    const auto recorded = late_source(policy);
+    expect_original_schedule(recorded);
+    const auto sent = recorded.sent(0, 0);
+    for (size_t at = 0; at < sent.size(); ++at) EXPECT_EQ(sent[at].sequence, at);
+    EXPECT_EQ(recorded.writers[0]["skipped"], 0);
+    EXPECT_EQ(recorded.writers[0]["shift_ns"], 0);
+  }
+}
+
+TEST(LatePolicy, SkipDropsWhatIsPastAndLeavesItsNumbersOut) {
+  const auto recorded = late_source("skip");
+  expect_original_schedule(recorded);
+  const auto sent = recorded.sent(0, 0);
+  ASSERT_FALSE(sent.empty());
+  EXPECT_GT(recorded.writers[0]["skipped"], 0);
+  const uint64_t skipped = recorded.writers[0]["skipped"];
+  EXPECT_EQ(sent.back().sequence + 1, sent.size() + skipped);
+  for (size_t at = 1; at < sent.size(); ++at) EXPECT_GT(sent[at].sequence, sent[at - 1].sequence);
+}
+
+TEST(LatePolicy, ShiftMovesTheScheduleButNotTheIntendedTimes) {
+  const auto recorded = late_source("shift");
+  expect_original_schedule(recorded);
+  const auto sent = recorded.sent(0, 0);
+  ASSERT_GT(sent.size(), 1U);
+  for (size_t at = 0; at < sent.size(); ++at) EXPECT_EQ(sent[at].sequence, at);
+  EXPECT_LE(sent.size(), 120U / 15U + 1U);
+  const int64_t shift_ns = recorded.writers[0]["shift_ns"];
+  EXPECT_GT(shift_ns, 0);
+  // The last message was not late by the moved schedule, and is by the original one.
+  EXPECT_GE(sent.back().publish_ns - sent.back().intended_ns, shift_ns);
+}
+
+TEST(Schedules, IntendedTimesAreTheSchedules) {
+  json plan = test::pipeline_plan(NULL_ADAPTER, "waitset");
+  plan["nodes"][0]["rules"][0]["schedule"] = {{"kind", "recorded"}, {"intervals_ns", {1'000'000, 0, 5'000'000}}};
+  const auto recorded = run_trial(plan, 2 * 59);
+  const auto sent = recorded.sent(0, 0);
+  ASSERT_GE(sent.size(), 6U);
+  constexpr int64_t kTimes_ns[] = {0, 1'000'000, 1'000'000, 6'000'000, 7'000'000, 7'000'000};
+  for (size_t at = 0; at < std::size(kTimes_ns); ++at)
+    EXPECT_EQ(sent[at].intended_ns, recorded.start_ns + kTimes_ns[at]);
+}
+
 }  // namespace
 }  // namespace lagometer::engine

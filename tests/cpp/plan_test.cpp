@@ -175,5 +175,38 @@ TEST(Plan, ThatIsNestedTooDeeplyIsRefused) {
   EXPECT_NE(refusal(text).find("nested"), std::string::npos);
 }
 
+TEST(Plan, ReadsSchedules) {
+  json plan = valid_plan();
+  json& schedule = plan["nodes"][0]["rules"][0]["schedule"];
+  const auto parsed = [&] { return parse_plan(plan.dump()).nodes[0].rules[0].schedule; };
+  schedule = {{"kind", "poisson"}, {"seed", 18446744073709551615U}, {"late", "shift"}};
+  EXPECT_EQ(parsed().kind, ScheduleKind::poisson);
+  EXPECT_EQ(parsed().seed, 18446744073709551615U);
+  EXPECT_EQ(parsed().late, LatePolicy::shift);
+  schedule = {{"kind", "burst"}, {"messages", 5}};
+  EXPECT_EQ(parsed().messages, 5U);
+  EXPECT_EQ(parsed().late, LatePolicy::burst);
+  schedule = {{"kind", "ramp"}, {"end_period_ns", 2000}, {"begin_ns", 7}, {"duration_ns", 9}, {"late", "skip"}};
+  EXPECT_EQ(parsed().end_period_ns, 2000);
+  EXPECT_EQ(parsed().begin_ns, 7);
+  EXPECT_EQ(parsed().duration_ns, 9);
+  schedule = {{"kind", "recorded"}, {"intervals_ns", {0, 4000}}};
+  EXPECT_EQ(*parsed().intervals_ns, (std::vector<int64_t>{0, 4000}));
+}
+
+TEST(Plan, RefusesSchedulesThatNeverAdvance) {
+  json plan = valid_plan();
+  json& schedule = plan["nodes"][0]["rules"][0]["schedule"];
+  for (const auto& intervals : {json::array(), json{0, 0}, json{0, 10}}) {
+    schedule = {{"kind", "recorded"}, {"intervals_ns", intervals}};
+    EXPECT_EQ(refusal(plan.dump()).rfind("nodes[0].rules[0].schedule.intervals_ns: must have a mean", 0), 0U)
+        << refusal(plan.dump());
+  }
+  schedule = {{"kind", "burst"}, {"messages", 0}};
+  EXPECT_EQ(refusal(plan.dump()), "nodes[0].rules[0].schedule.messages: is 0, outside 1 … 1048576");
+  schedule = {{"kind", "poisson"}, {"seed", 1}, {"messages", 2}};
+  EXPECT_EQ(refusal(plan.dump()), "nodes[0].rules[0].schedule.messages: is not a key of a plan");
+}
+
 }  // namespace
 }  // namespace lagometer::engine
