@@ -49,7 +49,7 @@ FOUND_OF_LEAST, POWER_S = 20, 40 * 60
 POWER_S_MAX = 2 * 60 * 60
 ALARMS_MAX_OF_200 = 10
 PICK_TRIALS, PILOT_TRIALS = 10, 20
-AT_ONCE = 10  # comparisons from one campaign, whose samples are on the disk meanwhile
+AT_ONCE = 5  # comparisons from one campaign, whose samples are on the disk meanwhile
 CAMPAIGNS_MAX_FACTOR = 3  # of as many as were needed if all trials were valid
 TRIAL_S = 0.35  # what a trial takes in all, about
 
@@ -130,7 +130,7 @@ def false_alarms(size: Size, seed: int) -> dict[str, Any]:
         if alarmed:
             alarms.append({"comparison": number, "cells": [asdict(cell) for cell in alarmed]})
             print(f"  false alarm in comparison {number}: {alarmed[0].cell_a}", flush=True)
-        if (number + 1) % AT_ONCE == 0:
+        if (number + 1) % 10 == 0:
             print(f"  {number + 1} comparisons, {len(alarms)} false alarms", flush=True)
     allowed = ALARMS_MAX_OF_200 * size.comparisons / 200
     return {
