@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each reason for which a trial fails is forced: by an adapter that injects faults, by an injected clock, by the
-kernel itself. Without a fault the same cell is valid."""
+"""Each reason for which a trial fails is forced: by injected faults, an injected clock, or the kernel itself.
+
+Without a fault the same cell is valid.
+"""
 
 from __future__ import annotations
 
