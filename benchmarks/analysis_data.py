@@ -20,10 +20,12 @@ import numpy.typing as npt
 import polars as pl
 
 import lagometer
+from lagometer.stats.campaign_estimates import make_estimates
 from lagometer.stats.estimate import summarise
 from lagometer.store import format as form
 from lagometer.store.environment import collect
 from lagometer.store.facts import EdgeSpec, TrialFacts, WriterFacts
+from lagometer.store.reader import open_campaign
 
 EDGES = ("source→sink", form.END_TO_END)
 RATE_HZ = 10_000
@@ -77,7 +79,14 @@ def write_campaign(directory: Path, layout: Layout, seed: int = 1) -> Path:
     form.write_cells(pl.concat(rows), directory / form.CELLS)
     form.write_json_atomic(collect(), directory / form.ENVIRONMENT)
     form.write_json_atomic(_manifest(layout), directory / form.MANIFEST)
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        pool.submit(_write_estimates, directory).result()
     return directory
+
+
+def _write_estimates(directory: Path) -> None:
+    """What `lagometer run` writes last; without it each report would make it anew."""
+    form.write_estimates(make_estimates(open_campaign(directory)), directory / form.ESTIMATES)
 
 
 def _write_trial(directory: Path, layout: Layout, seed: int, number: int) -> pl.DataFrame:
