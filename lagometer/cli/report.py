@@ -11,6 +11,8 @@ import typer
 
 from lagometer.cli.common import JsonFlag, message_console, print_json
 
+COMPARISON_NAME = "comparison.html"
+
 
 def command(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a campaign.")],
@@ -18,15 +20,27 @@ def command(
         Path | None,
         typer.Option("--out", metavar="FILE", help="Where to write it; DIR/report.html if not given."),
     ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            "--against",
+            metavar="A",
+            help="Compare with this campaign instead; DIR/comparison.html if --out is not given.",
+        ),
+    ] = None,
     json: JsonFlag = False,
 ) -> None:
     """Write a campaign's report: one HTML file with charts, table, settings and machine, that opens offline.
 
+    With --against A, a page that compares DIR with A instead: ratios with intervals, verdicts, what differs.
+
     Example: lagometer report out/tiny
+
+    Example: lagometer report out/after --against out/before
 
     Example: lagometer report out/tiny --out ~/tiny.html
     """
-    written = _write(directory, out)
+    written = _write(directory, against, out)
     size_bytes = written.stat().st_size
     if json:
         print_json({"dir": str(directory), "report": str(written), "bytes": size_bytes})
@@ -37,7 +51,7 @@ def command(
         typer.echo(str(written))
 
 
-def _write(directory: Path, out: Path | None) -> Path:
+def _write(directory: Path, against: Path | None, out: Path | None) -> Path:
     # Before Polars is loaded: else its allocator gives memory back after each file, to be cleared anew.
     os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:30000,muzzy_decay_ms:30000")
     from lagometer.errors import BadInput, SetupMissing
@@ -49,8 +63,21 @@ def _write(directory: Path, out: Path | None) -> Path:
             f"{out} is a folder", where="--out", mend=f"give a file, such as {out / 'report.html'}"
         )
     try:
+        if against is not None:
+            return _write_comparison(against, directory, out)
         return write_report(directory, out)
     except StoreError as error:
         raise BadInput(str(error)) from error
     except BundleMissing as error:
         raise SetupMissing(str(error)) from error
+
+
+def _write_comparison(a: Path, b: Path, out: Path | None) -> Path:
+    from lagometer.report.comparison import write_comparison
+    from lagometer.stats.comparable import compare_campaigns
+    from lagometer.store.reader import open_campaign
+
+    before, after = open_campaign(a), open_campaign(b)
+    return write_comparison(
+        compare_campaigns(before, after), before, after, out if out is not None else b / COMPARISON_NAME
+    )

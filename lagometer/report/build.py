@@ -5,15 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lagometer.report import heads, limits
+from lagometer.report import heads, limits, steadiness
 from lagometer.report.data import Counts, Report, Row
 from lagometer.report.draw import draw
 from lagometer.report.floor import with_floor
+from lagometer.report.intervals import Estimated, Key, known, with_intervals
 from lagometer.report.rows import group_by_edge, missing_rows, over_trials, trial_row
+from lagometer.stats.confidence import TRIALS_MIN
 from lagometer.store.format import END_TO_END
 from lagometer.store.reader import Campaign
 
-DATA_FORMAT = 1
+DATA_FORMAT = 2
 
 
 def build_report(campaign: Campaign) -> Report:
@@ -27,13 +29,16 @@ def build_report(campaign: Campaign) -> Report:
         factors.setdefault(row.cell, {})
     order = {cell: place for place, cell in enumerate(factors)}
     measured_rows.sort(key=lambda row: (order[row.cell], row.trial or 0))
-    rows, thinned = _rows(measured_rows, factors)
+    confidence = known(campaign)
+    rows, thinned = _rows(measured_rows, factors, confidence.estimates)
     payload_known = frozenset(cell for cell, values in factors.items() if "payload_bytes" in values)
-    drawn, notes = draw(campaign, measured_rows, payload_known)
+    drawn, notes = draw(campaign, measured_rows, payload_known, confidence.alphas)
+    floor, unread = steadiness.machine_floor(campaign)
     cells = heads.cells(factors, measured_rows, campaign.journal, drawn.payload_bytes)
     failures = heads.failures(campaign.directory, campaign.journal)
     return Report(
         format=DATA_FORMAT,
+        kind="campaign",
         campaign=heads.campaign_head(campaign.manifest, campaign.environment),
         counts=Counts(
             cells=len(cells),
@@ -49,17 +54,40 @@ def build_report(campaign: Campaign) -> Report:
         curves=drawn.curves,
         series=drawn.series,
         failures=failures,
+        reasons=heads.reason_counts(campaign.journal, measured_rows),
+        control=steadiness.control(campaign),
+        long_trials=steadiness.long_trials(campaign, rows),
+        machine_floor=floor,
+        trials_needed=_trials_needed(rows),
         exclusions=heads.exclusions(campaign.manifest),
         settings=heads.settings(campaign.manifest),
         environment=heads.environment_facts(campaign.environment),
-        thinned=thinned + notes,
+        thinned=[*thinned, *notes, *confidence.notes, *unread],
     )
 
 
-def _rows(measured_rows: Sequence[Row], factors: dict[str, dict[str, object]]) -> tuple[list[Row], list[str]]:
+def _trials_needed(rows: Sequence[Row]) -> int | None:
+    """Trials that would do for an interval of p50 in each cell, where no cell has one."""
+    medians = [
+        each
+        for row in rows
+        for each in row.intervals
+        if each.figure == "latency_p50_ns" and row.trial is None
+    ]
+    if any(each.low_ns is not None for each in medians):
+        return None
+    return max([TRIALS_MIN, *(each.needed_trials or 0 for each in medians)])
+
+
+def _rows(
+    measured_rows: Sequence[Row],
+    factors: dict[str, dict[str, object]],
+    estimates: dict[Key, Estimated],
+) -> tuple[list[Row], list[str]]:
     """Rows over trials, and the trials' own where they say something more."""
     groups = group_by_edge(measured_rows)
-    summaries = with_floor([over_trials(group) for group in groups.values()], factors)
+    estimated = [with_intervals(over_trials(group), group, estimates) for group in groups.values()]
+    summaries = with_floor(estimated, factors)
     trials: dict[str, set[int | None]] = {}
     for row in measured_rows:
         trials.setdefault(row.cell, set()).add(row.trial)

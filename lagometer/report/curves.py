@@ -12,9 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from lagometer.report.data import Curve
+from lagometer.stats.confidence import OK, TRIALS_MIN, Pool
 
 BEYOND_MIN = 10
 _STEPS_PER_NINE = 20
+# Where a band is found; between them it is drawn straight. In thousandths, as estimates have them.
+_BAND_PERMILLE = (
+    *(20, 50, 100, 150, 200, 250, 300, 350, 400, 450, 500, 550, 600, 650, 700, 750, 800),
+    *(840, 870, 900, 920, 940, 950, 960, 970, 980, 985, 990, 992, 994, 996, 997, 998, 999),
+)
 _ALWAYS = (0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 0.9999, 0.99999)
 
 
@@ -47,9 +53,11 @@ def quantiles(values: npt.NDArray[np.int64], probabilities: npt.NDArray[np.float
     return found
 
 
-def curve(cell: str, edge: str, trials: Sequence[npt.NDArray[np.int64]]) -> Curve | None:
+def curve(
+    cell: str, edge: str, trials: Sequence[npt.NDArray[np.int64]], alpha: float | None = None
+) -> Curve | None:
     """The curve of an edge over the latencies of its valid trials; None where too few messages were
-    delivered.
+    delivered. alpha: what its band may miss; None for no band.
     """
     if not trials:
         return None
@@ -57,6 +65,7 @@ def curve(cell: str, edge: str, trials: Sequence[npt.NDArray[np.int64]]) -> Curv
     if len(values) <= 2 * BEYOND_MIN:
         return None
     probabilities = supported_probabilities(len(values))
+    band = _band(trials, alpha) if alpha is not None else []
     return Curve(
         cell=cell,
         edge=edge,
@@ -64,4 +73,20 @@ def curve(cell: str, edge: str, trials: Sequence[npt.NDArray[np.int64]]) -> Curv
         n=len(values),
         probabilities=[float(each) for each in probabilities],
         latency_ns=[int(each) for each in quantiles(values, probabilities)],
+        band_probabilities=[probability for probability, _, _ in band],
+        band_low_ns=[low for _, low, _ in band],
+        band_high_ns=[high for _, _, high in band],
     )
+
+
+def _band(trials: Sequence[npt.NDArray[np.int64]], alpha: float) -> list[tuple[float, int, int]]:
+    """Where the samples support one, the interval of the quantile: probability, low, high."""
+    if sum(len(each) > 0 for each in trials) < TRIALS_MIN:
+        return []
+    pool = Pool(trials)
+    found = [pool.estimate(permille, alpha) for permille in _BAND_PERMILLE]
+    return [
+        (each.permille / 1000.0, each.low_ns, each.high_ns)
+        for each in found
+        if each.status == OK and each.low_ns is not None and each.high_ns is not None
+    ]

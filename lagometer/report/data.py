@@ -66,13 +66,29 @@ class Cell(Model):
     trials: list[int]
 
 
+class Interval(Model):
+    """What is known of one figure of a row over trials: its 95 % interval, or how much would do for one.
+
+    `figure` names the row's field. With an interval, both ends are given; without, `needed_trials` (of the
+    same length) and `needed_messages` say what should be enough.
+    """
+
+    figure: str
+    low_ns: float | None
+    high_ns: float | None
+    needed_trials: int | None
+    needed_messages: int | None
+
+
 class Row(Model):
     """The figures of one edge: of one trial, or (`trial` is null) of a cell over its valid trials.
 
-    Over trials: counts are summed, `max` is the largest, `min` the smallest, every other figure is the
-    median of the trials' figures, and null unless each valid trial has it. `floor_latency_p50_ns` is the
-    smallest such median among the bare transports with the same placement, dispatch, payload and touch;
-    `floor_cell` says which.
+    Over trials: counts are summed, `max` is the largest, `min` the smallest. A quantile of latency or
+    response time that has an interval is the quantile of all valid trials (docs/METHODOLOGY.md, Intervals);
+    every other figure is the median of the trials' figures, and null unless each valid trial has it.
+    `intervals` are of rows over trials alone. `floor_latency_p50_ns` is the smallest p50 among the bare
+    transports with the same placement, dispatch, payload and touch; `floor_cell` says which. `stopped` is
+    what ended the cell of an adaptive campaign: precision, time or trials.
     """
 
     cell: str
@@ -113,12 +129,18 @@ class Row(Model):
     overhead_s: float | None
     floor_cell: str | None
     floor_latency_p50_ns: float | None
+    noise: list[str]
+    transport: str | None
+    intervals: list[Interval]
+    stopped: str | None
 
 
 class Curve(Model):
     """Quantiles of an edge over the delivered messages of all valid trials of a cell together.
 
     `probabilities` end at the last one with 10 samples beyond it; `latency_ns` are order statistics (type 1).
+    The band is the 95 % interval of the quantile at each of `band_probabilities`, point by point; empty
+    where the trials are too few.
     """
 
     cell: str
@@ -127,6 +149,9 @@ class Curve(Model):
     n: int
     probabilities: list[float]
     latency_ns: list[int]
+    band_probabilities: list[float]
+    band_low_ns: list[int]
+    band_high_ns: list[int]
 
 
 class SlowMessage(Model):
@@ -194,6 +219,82 @@ class Failure(Model):
     log: str | None
 
 
+class ReasonCount(Model):
+    """A reason, a warning or a kind of noise: its code word, what it means, and in how many trials it was.
+
+    `kind`: failure, warning or noise.
+    """
+
+    kind: str
+    word: str
+    meaning: str
+    trials: int
+
+
+class ControlTrial(Model):
+    """The control cell before one block: its figures end to end. `time_s` counts from the first trial."""
+
+    block: int
+    time_s: float
+    valid: bool
+    n: int
+    latency_p50_ns: float | None
+    latency_p90_ns: float | None
+    latency_p99_ns: float | None
+    cpu_per_message_ns: float | None
+    remarks: list[str]
+
+
+class Load(Model):
+    """What the machine did during a trial: the share of all CPUs' time that was spent, the trial's own
+    included, and that a hypervisor gave to others. `time_s` counts from the campaign's first trial.
+    """
+
+    time_s: float
+    busy_share: float | None
+    stolen_share: float | None
+
+
+class Control(Model):
+    """The control cell over the campaign, and the machine's load in all trials."""
+
+    cell: str
+    trials: list[ControlTrial]
+    load: list[Load]
+
+
+class LongTrial(Model):
+    """A long trial of a cell beside the short ones, end to end."""
+
+    cell: str
+    n: int
+    latency_p50_ns: float | None
+    latency_p99_ns: float | None
+    short_latency_p50_ns: float | None
+    short_latency_p99_ns: float | None
+
+
+class CoreFloor(Model):
+    """Wake-up latency of one CPU: how late a timer's thread runs there, with nothing else to do."""
+
+    cpu: int
+    n: int
+    p50_ns: float
+    p99_ns: float
+    p999_ns: float
+    max_ns: float
+
+
+class MachineFloor(Model):
+    """The wake-up latency that the machine has without any middleware, and the time that a hypervisor took
+    meanwhile.
+    """
+
+    cores: list[CoreFloor]
+    duration_s: float
+    steal_share: float | None
+
+
 class Exclusion(Model):
     """A combination that cannot exist, and why."""
 
@@ -236,9 +337,12 @@ class Fact(Model):
 
 
 class Report(Model):
-    """Everything that the page shows."""
+    """Everything that the page shows. `trials_needed`: how many trials of each cell would do for intervals,
+    where no cell has one.
+    """
 
     format: int
+    kind: str
     campaign: Campaign
     counts: Counts
     factors: list[Factor]
@@ -247,7 +351,90 @@ class Report(Model):
     curves: list[Curve]
     series: list[Series]
     failures: list[Failure]
+    reasons: list[ReasonCount]
+    control: Control | None
+    long_trials: list[LongTrial]
+    machine_floor: MachineFloor | None
+    trials_needed: int | None
     exclusions: list[Exclusion]
     settings: list[Settings]
     environment: list[Fact]
     thinned: list[str]
+
+
+class ComparedQuantity(Model):
+    """B over A in one quantity of latency. An end of the interval that lies at
+    infinity is null; without a ratio, `why` says what is in the way.
+
+    `p` is corrected for the number of tests. `detectable`: the difference that would have been found with
+    95 % probability, 0.05 for 5 %.
+    """
+
+    quantity: str
+    a_ns: float | None
+    b_ns: float | None
+    ratio: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+    detectable: float | None
+    verdict: str
+    why: str | None
+
+
+class ComparedCell(Model):
+    """Two cells: one verdict over the quantities. CPU per message is the median of the valid trials'."""
+
+    cell_a: str
+    cell_b: str
+    adapter: str
+    payload_bytes: int | None
+    trials_a: int
+    trials_b: int
+    paired: bool
+    verdict: str
+    why: str | None
+    notes: list[str]
+    quantities: list[ComparedQuantity]
+    cpu_per_message_a_ns: float | None
+    cpu_per_message_b_ns: float | None
+
+
+class Difference(Model):
+    """Something in which the campaigns differ; null where one does not have it."""
+
+    what: str
+    a: str | None
+    b: str | None
+
+
+class SettingDifference(Model):
+    """An effective setting of an adapter's object that is not the same in A and B, and in how many cells."""
+
+    adapter: str
+    object: str
+    name: str
+    a: str | None
+    b: str | None
+    cells: int
+
+
+class ComparisonReport(Model):
+    """Everything that the page of a comparison shows. `verdict` is over all cells, `alpha` the probability
+    of any false alarm among them.
+    """
+
+    format: int
+    kind: str
+    a: Campaign
+    b: Campaign
+    directory_a: str
+    directory_b: str
+    alpha: float
+    verdict: str
+    cells: list[ComparedCell]
+    control: ComparedCell | None
+    only_a: list[str]
+    only_b: list[str]
+    differences: list[Difference]
+    settings: list[SettingDifference]

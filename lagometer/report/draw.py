@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -74,10 +74,16 @@ class _Read:
     unread: str | None = None
 
 
-def draw(campaign: Campaign, rows: Sequence[Row], payload_known: frozenset[str]) -> tuple[Drawn, list[str]]:
+def draw(
+    campaign: Campaign,
+    rows: Sequence[Row],
+    payload_known: frozenset[str],
+    alphas: Mapping[str, float] | None = None,
+) -> tuple[Drawn, list[str]]:
     """Curves and series of all trials' rows, and the notes on what was thinned or left out.
 
-    `payload_known`: the cells whose payload the manifest tells. A trial whose samples can't be read is named
+    `payload_known`: the cells whose payload the manifest tells. `alphas`: of the cells whose curves have a
+    band. A trial whose samples can't be read is named
     among the notes.
     """
     wanted: dict[Key, Row] = {(row.cell, row.trial, row.edge): row for row in rows if row.n > 0}
@@ -92,12 +98,12 @@ def draw(campaign: Campaign, rows: Sequence[Row], payload_known: frozenset[str])
         for batch, made in _in_order(pool, lambda each: _read(campaign, each), _batches(tasks)):
             for task, read in zip(batch, made, strict=True):
                 if task.cell != cell:
-                    _add_curves(pool, cell, latencies, drawn)
+                    _add_curves(pool, cell, latencies, drawn, (alphas or {}).get(cell))
                     cell, latencies = task.cell, {}
                 for edge, values in read.latencies.items():
                     latencies.setdefault(edge, []).append(values)
                 _add(task, read, drawn)
-        _add_curves(pool, cell, latencies, drawn)
+        _add_curves(pool, cell, latencies, drawn, (alphas or {}).get(cell))
     return drawn, _notes(drawn, len(wanted), len(fitting), points)
 
 
@@ -189,10 +195,14 @@ def _add(task: _Task, read: _Read, drawn: Drawn) -> None:
 
 
 def _add_curves(
-    pool: ThreadPoolExecutor, cell: str, latencies: dict[str, list[npt.NDArray[np.int64]]], drawn: Drawn
+    pool: ThreadPoolExecutor,
+    cell: str,
+    latencies: dict[str, list[npt.NDArray[np.int64]]],
+    drawn: Drawn,
+    alpha: float | None,
 ) -> None:
     room = max(0, limits.CURVES_MAX - len(drawn.curves))
-    made = pool.map(lambda item: curve(cell, item[0], item[1]), list(latencies.items())[:room])
+    made = pool.map(lambda item: curve(cell, item[0], item[1], alpha), list(latencies.items())[:room])
     drawn.curves += [each for each in made if each is not None]
 
 

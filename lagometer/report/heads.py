@@ -16,6 +16,7 @@ from lagometer.report.data import (
     Factor,
     Failure,
     PasteFile,
+    ReasonCount,
     Row,
     Setting,
     Settings,
@@ -23,6 +24,8 @@ from lagometer.report.data import (
 from lagometer.report.floor import BARE_TRANSPORTS
 from lagometer.report.limits import LOG_CHARACTERS_MAX
 from lagometer.report.words import factor_text, plain_text
+from lagometer.stats.noise import NOISES
+from lagometer.stats.validity import REASONS, WARNINGS
 from lagometer.store.format import END_TO_END
 
 Json = Mapping[str, Any]
@@ -133,6 +136,27 @@ def failures(directory: Path, journal: Iterable[Json]) -> list[Failure]:
             )
         )
     return found
+
+
+def reason_counts(journal: Iterable[Json], rows: Sequence[Row]) -> list[ReasonCount]:
+    """How many trials each reason, warning and kind of noise was found in, the most frequent first."""
+    trials: dict[tuple[str, str], set[tuple[str, object]]] = {}
+
+    def add(kind: str, texts: Iterable[object], trial: tuple[str, object]) -> None:
+        for text in texts:
+            trials.setdefault((kind, str(text).partition(":")[0]), set()).add(trial)
+
+    for line in journal:
+        add("failure", line.get("reasons") or (), (str(line["cell"]), line["trial"]))
+    for row in rows:
+        add("warning", row.warnings, (row.cell, row.trial))
+        add("noise", row.noise, (row.cell, row.trial))
+    meanings = {"failure": REASONS, "warning": WARNINGS, "noise": NOISES}
+    counted = [
+        ReasonCount(kind=kind, word=word, meaning=meanings[kind].get(word, ""), trials=len(found))
+        for (kind, word), found in trials.items()
+    ]
+    return sorted(counted, key=lambda each: (tuple(meanings).index(each.kind), -each.trials, each.word))
 
 
 def exclusions(manifest: Json) -> list[Exclusion]:

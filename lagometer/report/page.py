@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from lagometer.report.build import build_report
-from lagometer.report.data import Report
+from lagometer.report.data import ComparisonReport, Report
 from lagometer.store.format import write_bytes_atomic
 from lagometer.store.reader import open_campaign
 
@@ -27,7 +27,12 @@ def write_report(directory: Path, output: Path | None = None) -> Path:
     be stored.
     """
     target = output if output is not None else directory / REPORT_NAME
-    page = render(build_report(open_campaign(directory)), read_bundle())
+    return write_page(build_report(open_campaign(directory)), target)
+
+
+def write_page(report: Report | ComparisonReport, target: Path) -> Path:
+    """Writes a page with this data, whole or not at all, and returns where it lies."""
+    page = render(report, read_bundle())
     write_bytes_atomic(page.encode("utf-8"), target)
     return target
 
@@ -48,12 +53,12 @@ def read_bundle() -> str:
     return text
 
 
-def render(report: Report, bundle: str) -> str:
+def render(report: Report | ComparisonReport, bundle: str) -> str:
     """The whole page as text."""
     return bundle.replace(PLACEHOLDER, script_json(report))
 
 
-def script_json(report: Report) -> str:
+def script_json(report: Report | ComparisonReport) -> str:
     """The data as JSON that can stand inside a script element.
 
     No `<` survives, so no `</script>` or `<!--` in a log or a setting ends the element; and an address that a

@@ -57,6 +57,10 @@ def trial_row(record: Mapping[str, object]) -> Row:
             "n": counts["n"] or 0,
             "floor_cell": None,
             "floor_latency_p50_ns": None,
+            "noise": _texts(record.get("noise")),
+            "transport": record.get("transport"),
+            "intervals": [],
+            "stopped": None,
         }
     )
 
@@ -104,6 +108,10 @@ def over_trials(rows: Sequence[Row]) -> Row:
             "n": int(figures["n"] or 0),
             "floor_cell": None,
             "floor_latency_p50_ns": None,
+            "noise": sorted({noise for row in good for noise in row.noise}),
+            "transport": " or ".join(sorted({row.transport for row in good if row.transport})) or None,
+            "intervals": [],
+            "stopped": None,
         }
     )
 

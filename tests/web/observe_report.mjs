@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opens a report in Chromium, uses it as a reader would, and prints what it saw as one JSON object. The judging is done by
-// test_report_in_chromium.py. Arguments: the web folder, the report, the browser, a folder for the browser's profile.
+// test_report_in_chromium.py. Arguments: the web folder, the report, a comparison, a cell to link to, the browser, a folder
+// for the browser's profiles.
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
-const [web, report, executablePath, scratch] = process.argv.slice(2);
+const [web, report, comparison, linkedCell, executablePath, scratch] = process.argv.slice(2);
 const { chromium } = createRequire(join(web, "package.json"))("playwright-core");
 const FLAGS = [
   "--no-sandbox",
@@ -16,11 +17,10 @@ const FLAGS = [
   "--disable-component-update",
   "--disable-sync",
 ];
-const address = pathToFileURL(report).href;
-const seen = { requests: [], errors: [], layouts: [] };
+const seen = { requests: [], errors: [], layouts: [], comparisonLayouts: [] };
 let profiles = 0;
 
-async function open(width, colorScheme, fragment = "") {
+async function open(width, colorScheme, fragment = "", file = report) {
   const context = await chromium.launchPersistentContext(join(scratch, `profile-${String(profiles++)}`), {
     executablePath,
     headless: true,
@@ -35,8 +35,8 @@ async function open(width, colorScheme, fragment = "") {
   page.on("console", (message) => {
     if (message.type() === "error") seen.errors.push(message.text());
   });
-  await page.goto(address + fragment);
-  await page.waitForSelector("#figures tbody tr, [role=alert]");
+  await page.goto(pathToFileURL(file).href + fragment);
+  await page.waitForSelector("#figures tbody tr, #comparison tbody tr, [role=alert]");
   return { context, page };
 }
 
@@ -50,6 +50,15 @@ function rowsOf(page) {
       texts: Object.fromEntries([...row.querySelectorAll("td")].map((cell) => [cell.dataset.column, cell.textContent])),
       values: Object.fromEntries(
         [...row.querySelectorAll("td[data-value]")].map((cell) => [cell.dataset.column, Number(cell.dataset.value)]),
+      ),
+      intervals: Object.fromEntries(
+        [...row.querySelectorAll("td[data-low]")].map((cell) => [
+          cell.dataset.column,
+          { low: Number(cell.dataset.low), high: Number(cell.dataset.high), text: cell.querySelector(".interval").textContent },
+        ]),
+      ),
+      wanting: Object.fromEntries(
+        [...row.querySelectorAll(".wanting")].map((each) => [each.closest("td").dataset.column, each.textContent]),
       ),
     })),
   );
@@ -104,6 +113,81 @@ async function useIt() {
   await page.focus("#payload .chart");
   await page.keyboard.press("ArrowRight");
   seen.tip = await page.textContent("#payload .tip");
+  seen.lead = await page.textContent("#payload .lead");
+  seen.control = await tableOf(page, "#control .numbers:first-of-type tbody tr");
+  seen.percentiles = await tableOf(page, "#percentiles .numbers tbody tr");
+  seen.cost = await tableOf(page, "#cost .numbers tbody tr");
+  seen.machineFloor = await tableOf(page, "#machine-floor tbody tr");
+  seen.reasons = await page.$$eval("[data-reason]", (rows) =>
+    rows.map((row) => [row.dataset.reason, ...[...row.querySelectorAll("td")].map((cell) => cell.textContent)]),
+  );
+  await context.close();
+}
+
+function tableOf(page, rows) {
+  return page.$$eval(rows, (all) => all.map((row) => [...row.children].map((cell) => cell.textContent)));
+}
+
+function chosen(page) {
+  return page.evaluate(() => ({
+    cell: document.getElementById("choice-cell").value,
+    reliability: document.getElementById("choice-reliability").value,
+    marked: [...document.querySelectorAll("#figures tr[aria-current]")].map((row) => row.dataset.cell),
+    scrolled: window.scrollY > 200,
+  }));
+}
+
+/** A link that names a cell, and the one that the button gives. */
+async function followLinks() {
+  const { context, page } = await open(1400, "light", `#cell=${encodeURIComponent(linkedCell)}`);
+  seen.linked = await chosen(page);
+  await context.grantPermissions(["clipboard-read", "clipboard-write"]);
+  await page.click("#series .copy");
+  await page.waitForFunction(() => document.querySelector("#series .link").textContent === "Copied" || document.querySelector("#series .link input"));
+  seen.copied = await page.evaluate(() => document.querySelector("#series .link input")?.value ?? navigator.clipboard.readText());
+  await context.close();
+  const again = await open(1400, "light", new URL(seen.copied).hash);
+  seen.linkedAgain = await chosen(again.page);
+  await again.context.close();
+}
+
+/** What paper gets: everything unfolded, nothing wider than it. */
+async function printIt() {
+  const { context, page } = await open(1400, "dark");
+  seen.print = await page.evaluate(() => {
+    const folded = () => document.querySelectorAll("details:not([open])").length;
+    const before = folded();
+    window.dispatchEvent(new Event("beforeprint"));
+    const on = {
+      folded: folded(),
+      widest: Math.max(...[...document.querySelectorAll("canvas")].map((canvas) => canvas.clientWidth)),
+      theme: document.documentElement.dataset.theme,
+    };
+    window.dispatchEvent(new Event("afterprint"));
+    return { ...on, foldedBefore: before, foldedAfter: folded(), themeAfter: document.documentElement.dataset.theme };
+  });
+  await context.close();
+}
+
+async function compareIt(width, theme) {
+  const { context, page } = await open(width, theme, "", comparison);
+  seen.comparisonTitle = await page.textContent("h1");
+  seen.comparisonText = await page.textContent("main");
+  seen.comparisonLinks = await linksOf(page);
+  seen.comparison = await page.$$eval("#comparison tbody tr", (rows) =>
+    rows.map((row) => ({
+      cell: row.dataset.cell,
+      ratios: [...row.querySelectorAll("td[data-ratio]")].map((cell) => [cell.dataset.ratio, cell.dataset.low, cell.dataset.high].map(Number)),
+      texts: [...row.children].map((cell) => cell.textContent),
+    })),
+  );
+  seen.forest = await page.$$eval(".forest g title", (titles) => titles.map((each) => each.textContent));
+  seen.comparisonLayouts.push({
+    overflow: await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth),
+    theme: await page.evaluate(() => document.documentElement.dataset.theme),
+    wanted: theme,
+    width,
+  });
   await context.close();
 }
 
@@ -125,5 +209,11 @@ async function lookAtIt(width, theme) {
 }
 
 await useIt();
-for (const width of [1400, 390]) for (const theme of ["light", "dark"]) await lookAtIt(width, theme);
+await followLinks();
+await printIt();
+for (const width of [1400, 390]) {
+  for (const theme of ["light", "dark"]) await lookAtIt(width, theme);
+}
+await compareIt(1400, "light");
+await compareIt(390, "dark");
 process.stdout.write(JSON.stringify(seen));

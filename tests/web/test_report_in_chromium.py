@@ -18,6 +18,10 @@ import pytest
 from needs import require
 
 from lagometer.report import page
+from lagometer.report.comparison import write_comparison
+from lagometer.stats.campaign_estimates import make_estimates
+from lagometer.stats.comparable import Comparison, compare_campaigns
+from lagometer.store.reader import open_campaign
 
 ROOT = Path(__file__).parents[2]
 COMPARED = (
@@ -29,6 +33,7 @@ COMPARED = (
     "latency_max_ns",
     "response_p99_ns",
 )
+LINKED = "cyclonedds/pipeline-3/64KB/500Hz/reliable/process-per-node"  # no cell of the first view
 UNITS_NS = {"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9}
 
 
@@ -50,11 +55,27 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from synthetic_campaign import Shape, write_campaign
 
     directory: Path = tmp_path_factory.mktemp("campaign") / "a study"
-    return write_campaign(directory, Shape(payloads_bytes=(64, 65536), messages=1100))
+    shape = Shape(payloads_bytes=(64, 65536), trials=6, messages=1100, control_blocks=6, machine_floor=True)
+    return write_campaign(directory, shape)
 
 
 @pytest.fixture(scope="module")
-def seen(campaign: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def comparison(tmp_path_factory: pytest.TempPathFactory) -> tuple[Comparison, Path]:
+    """Two campaigns compared, and the page of that."""
+    from synthetic_campaign import Shape, write_campaign
+
+    place = tmp_path_factory.mktemp("comparison")
+    small: dict[str, Any] = {"adapters": ("shm", "cyclonedds"), "payloads_bytes": (64,), "messages": 400}
+    before = open_campaign(write_campaign(place / "a", Shape(**small, trials=8)))
+    after = open_campaign(write_campaign(place / "b", Shape(**small, trials=8, seed=2, factor=1.3)))
+    found = compare_campaigns(before, after)
+    return found, write_comparison(found, before, after, place / "comparison.html")
+
+
+@pytest.fixture(scope="module")
+def seen(
+    campaign: Path, comparison: tuple[Comparison, Path], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Any]:
     runtime = node()
     browser = shutil.which("chromium") or shutil.which("chromium-browser")
     need = partial(require, "chromium")
@@ -65,11 +86,19 @@ def seen(campaign: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
     report = page.write_report(campaign)
     script = Path(__file__).with_name("observe_report.mjs")
     scratch = tmp_path_factory.mktemp("browser")
-    arguments = [str(runtime), str(script), str(ROOT / "web"), str(report), str(browser), str(scratch)]
-    done = subprocess.run(arguments, capture_output=True, text=True, timeout=300, check=False)
+    given = (runtime, script, ROOT / "web", report, comparison[1], LINKED, browser, scratch)
+    arguments = [str(each) for each in given]
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     observed: dict[str, Any] = json.loads(done.stdout)
     return observed
+
+
+@pytest.fixture(scope="module")
+def estimates(campaign: Path) -> dict[tuple[str, str], dict[str, Any]]:
+    """The rows of estimates.parquet end to end, by cell and the column of the page."""
+    made = make_estimates(open_campaign(campaign)).filter(pl.col("edge") == "end-to-end")
+    return {(row["cell"], f"{row['quantity']}_ns"): row for row in made.iter_rows(named=True)}
 
 
 @pytest.fixture(scope="module")
@@ -103,17 +132,50 @@ def test_every_trial_figure_is_that_of_cells_parquet(seen: dict[str, Any], cells
     assert compared >= 500
 
 
-def test_rows_over_trials_are_medians_of_valid_trials(seen: dict[str, Any], cells: pl.DataFrame) -> None:
+def test_rows_over_trials_have_the_estimates_with_their_intervals(
+    seen: dict[str, Any], cells: pl.DataFrame, estimates: dict[tuple[str, str], dict[str, Any]]
+) -> None:
     valid = cells.filter(pl.col("valid") & (pl.col("edge") == "end-to-end"))
-    expected = {
-        row["cell"]: row
-        for row in valid.group_by("cell").agg(pl.col("latency_p50_ns").median(), pl.col("n").sum()).to_dicts()
-    }
     rows = {row["cell"]: row for row in seen["summary"]}
     assert rows.keys() == set(cells["cell"])
-    for cell, row in expected.items():
-        assert rows[cell]["values"]["latency_p50_ns"] == row["latency_p50_ns"]
-        assert rows[cell]["values"]["n"] == row["n"]
+    with_interval = wanting = 0
+    for cell, row in rows.items():
+        of_cell = valid.filter(pl.col("cell") == cell)
+        assert row["values"]["n"] == of_cell["n"].sum()
+        for column in ("latency_p50_ns", "latency_p90_ns", "latency_p99_ns", "response_p99_ns"):
+            estimate = estimates[cell, column]
+            if estimate["status"] == "ok":
+                assert row["values"][column] == estimate["estimate_ns"], (cell, column)
+                shown = row["intervals"][column]
+                assert (shown["low"], shown["high"]) == (estimate["low_ns"], estimate["high_ns"])
+                low, unit_and_high = shown["text"].replace("\u202f", " ").split("–")
+                assert in_ns(unit_and_high) == pytest.approx(estimate["high_ns"], rel=0.006)
+                unit = unit_and_high.rsplit(" ", 1)[1]
+                assert in_ns(f"{low} {unit}") == pytest.approx(estimate["low_ns"], rel=0.006)
+                with_interval += 1
+            else:
+                assert row["values"].get(column) == of_cell[column].median()
+                assert row["wanting"][column] == f"needs {estimate['needed_trials']} trials"
+                assert column not in row["intervals"]
+                wanting += 1
+    assert with_interval >= 40 and wanting >= 8
+
+
+def test_cpu_per_message_stands_beside_every_latency(seen: dict[str, Any], cells: pl.DataFrame) -> None:
+    valid = cells.filter(pl.col("valid") & (pl.col("edge") == "end-to-end"))
+    for row in seen["summary"]:
+        own = valid.filter(pl.col("cell") == row["cell"])["cpu_per_message_ns"]
+        assert row["values"]["cpu_per_message_ns"] == pytest.approx(own.median())
+        if len(own) >= 6:
+            interval = row["intervals"]["cpu_per_message_ns"]
+            assert (interval["low"], interval["high"]) == pytest.approx((own.min(), own.max()))
+    for text in (seen["tip"], seen["lead"]):
+        assert "CPU" in text
+    assert len(seen["cost"]) == len(seen["payloadTable"])
+    columns = ("payloadTable", 5), ("percentiles", 4), ("cost", 3), ("control", 3)
+    for name, column in columns:
+        for table_row in seen[name]:
+            assert in_ns(table_row[column].split(" (")[0]) > 0, (name, table_row)
 
 
 def test_sorts_and_says_so(seen: dict[str, Any]) -> None:
@@ -145,8 +207,10 @@ def test_settings_and_machine_are_there(seen: dict[str, Any]) -> None:
     assert "Example CPU" in seen["environment"] and "unknown" in seen["environment"]
 
 
-def test_charts_have_their_numbers_as_text(seen: dict[str, Any], cells: pl.DataFrame) -> None:
-    assert len(seen["charts"]) == 3 and all(seen["charts"])
+def test_charts_have_their_numbers_as_text(
+    seen: dict[str, Any], cells: pl.DataFrame, estimates: dict[tuple[str, str], dict[str, Any]]
+) -> None:
+    assert len(seen["charts"]) == 6 and all(seen["charts"])
     for adapter, size, n, lost, p50, *_rest in seen["payloadTable"]:
         payload = {"64 B": 64, "64 KB": 65536}[size.replace("\u202f", " ")]
         same = (pl.col("adapter") == adapter) & (pl.col("payload_bytes") == payload)
@@ -154,21 +218,77 @@ def test_charts_have_their_numbers_as_text(seen: dict[str, Any], cells: pl.DataF
         rows = cells.filter(same)
         assert int(re.sub(r"\s", "", n)) == rows["n"].sum()
         assert int(re.sub(r"\s", "", lost)) == rows["lost"].sum()
-        assert in_ns(p50) == pytest.approx(rows["latency_p50_ns"].median(), rel=0.006)
+        estimate = estimates[rows["cell"][0], "latency_p50_ns"]
+        expected = estimate["estimate_ns"] or rows["latency_p50_ns"].median()
+        assert in_ns(p50.split(" (")[0]) == pytest.approx(expected, rel=0.006)
+        assert ("(" in p50) == (estimate["status"] == "ok")
     assert len(seen["payloadTable"]) == 10
     latencies = [in_ns(row[2]) for row in seen["slowestTable"]]
     assert len(latencies) == 20 and latencies == sorted(latencies, reverse=True)
+
+
+def test_the_control_and_the_machine_floor_are_shown(seen: dict[str, Any], campaign: Path) -> None:
+    stored = pl.read_parquet(campaign / "control" / "cells.parquet").sort("trial")
+    assert [int(row[0]) for row in seen["control"]] == stored["trial"].to_list()
+    shown = [in_ns(row[2]) for row in seen["control"]]
+    assert shown == pytest.approx(stored["latency_p50_ns"].to_list(), rel=0.006)
+    assert "others: 12 %" in seen["control"][1][-1]
+    floor = json.loads((campaign / "floor.json").read_text())["cores"]
+    for row, core in zip(seen["machineFloor"], floor, strict=True):
+        assert int(row[0]) == core["cpu"]
+        expected = [core[name] for name in ("p50_ns", "p99_ns", "p999_ns", "max_ns")]
+        assert [in_ns(text) for text in row[2:]] == pytest.approx(expected, rel=0.006)
+
+
+def test_reasons_are_counted(seen: dict[str, Any], campaign: Path) -> None:
+    journal = [json.loads(line) for line in (campaign / "journal.jsonl").read_text().splitlines()]
+    died = sum(any("worker-died" in reason for reason in line["reasons"]) for line in journal)
+    counted = {word: (int(count), meaning) for word, count, meaning in seen["reasons"]}
+    assert counted["worker-died"][0] == died > 0
+    assert all(meaning for _, meaning in counted.values())
+
+
+def test_a_link_shows_its_cell(seen: dict[str, Any]) -> None:
+    assert seen["linked"] == {"cell": LINKED, "reliability": "reliable", "marked": [LINKED], "scrolled": True}
+    assert seen["copied"].startswith("file:") and "cell=cyclonedds" in seen["copied"]
+    assert seen["linkedAgain"] == seen["linked"]
+
+
+def test_paper_gets_everything_unfolded_and_fitting(seen: dict[str, Any]) -> None:
+    print_ = seen["print"]
+    assert print_["folded"] == 0 and print_["widest"] <= 700 and print_["theme"] == "light"
+    assert print_["foldedAfter"] == print_["foldedBefore"] > 0 and print_["themeAfter"] == "dark"
+
+
+def test_a_comparison_shows_ratios_and_verdicts(
+    seen: dict[str, Any], comparison: tuple[Comparison, Path]
+) -> None:
+    expected = {cell.cell_b: cell for cell in comparison[0].cells}
+    assert seen["comparisonTitle"] == f"B against A: {comparison[0].verdict}" == "B against A: slower"
+    assert {row["cell"] for row in seen["comparison"]} == expected.keys()
+    for row in seen["comparison"]:
+        found = expected[row["cell"]].quantities["p50"]
+        assert row["ratios"][0] == pytest.approx([found.ratio, found.low, found.high])
+        assert found.verdict in row["texts"]
+    compared = sum(each.ratio is not None for cell in expected.values() for each in cell.quantities.values())
+    assert len(seen["forest"]) == compared >= len(expected)
+    assert all(link.startswith(("#", "data:")) for link in seen["comparisonLinks"])
+    assert all(each["overflow"] <= 0 for each in seen["comparisonLayouts"])
+    assert all(each["theme"] == each["wanted"] for each in seen["comparisonLayouts"])
 
 
 def test_arrow_keys_read_the_chart(seen: dict[str, Any]) -> None:
     assert "p50" in seen["tip"] and "cyclonedds" in seen["tip"]
 
 
-def test_nothing_leaves_the_file(seen: dict[str, Any], campaign: Path) -> None:
+def test_nothing_leaves_the_file(
+    seen: dict[str, Any], campaign: Path, comparison: tuple[Comparison, Path]
+) -> None:
     assert all(request.startswith(("file:", "data:")) for request in seen["requests"]), seen["requests"]
     assert all(link.startswith(("#", "data:")) for link in seen["links"]), seen["links"]
-    text = (campaign / page.REPORT_NAME).read_text(encoding="utf-8")
-    assert not re.findall(r"(?:https?|wss?|ftp):?//[^\s\"']*", text)
+    for written in (campaign / page.REPORT_NAME, comparison[1]):
+        text = written.read_text(encoding="utf-8")
+        assert not re.findall(r"(?:https?|wss?|ftp):?//[^\s\"']*", text)
     assert not seen["errors"]
 
 
@@ -178,7 +298,7 @@ def test_no_page_overflow_in_either_theme(seen: dict[str, Any], width: int, them
     [layout] = [each for each in seen["layouts"] if (each["width"], each["wanted"]) == (width, theme)]
     assert layout["overflow"] <= 0
     assert layout["theme"] == theme
-    assert layout["canvases"] == 3 and layout["blank"] == 0
+    assert layout["canvases"] == 6 and layout["blank"] == 0
     assert contrast(layout["ink"], layout["ground"]) >= 7
 
 

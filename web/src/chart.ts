@@ -17,7 +17,7 @@ export interface ChartParts {
   data: uPlot.AlignedData;
   series: uPlot.Series[];
   x: { scale: uPlot.Scale; splits: (chart: uPlot) => number[]; format: (value: number) => string; label: string };
-  y: { scale: uPlot.Scale; label: string };
+  y: { scale: uPlot.Scale; label: string; format?: (value: number) => string };
   tip: (place: number) => TipLine[];
   underlay?: (chart: uPlot) => void;
   overlay?: (chart: uPlot) => void;
@@ -73,12 +73,12 @@ function axes(parts: ChartParts): uPlot.Axis[] {
       grid,
       ticks: { show: false },
       splits: (_chart, _axis, min, max) => (parts.y.scale.distr === 3 ? logSplits(min, max) : linearSplits(min, max)),
-      values: (_chart, splits) => splits.map((split) => roundDurationText(split)),
+      values: (_chart, splits) => splits.map((split) => (parts.y.format ?? roundDurationText)(split)),
     },
   ];
 }
 
-function linearSplits(min: number, max: number): number[] {
+export function linearSplits(min: number, max: number): number[] {
   const raw = (max - min) / 5;
   const power = 10 ** Math.floor(Math.log10(raw));
   const step = ([1, 2, 5, 10].find((each) => each * power >= raw) ?? 10) * power;
@@ -128,6 +128,19 @@ function moveByKeys(chart: uPlot, event: KeyboardEvent): void {
   const at = chart.cursor.idx ?? (direction > 0 ? -1 : xs.length);
   const next = Math.max(0, Math.min(xs.length - 1, at + direction));
   chart.setCursor({ left: chart.valToPos(xs[next] ?? 0, "x"), top: chart.over.clientHeight / 3 });
+}
+
+/** A 95 % interval: a broad, pale bar between its ends. The context has the line's colour already. */
+export function drawInterval(chart: uPlot, context: CanvasRenderingContext2D, x: number, ends: [number, number] | null): void {
+  if (ends === null) return;
+  context.save();
+  context.globalAlpha = 0.35;
+  context.lineWidth = 7 * uPlot.pxRatio;
+  context.beginPath();
+  context.moveTo(x, chart.valToPos(ends[0], "y", true));
+  context.lineTo(x, chart.valToPos(ends[1], "y", true));
+  context.stroke();
+  context.restore();
 }
 
 export interface Chart {

@@ -53,12 +53,28 @@ export interface Cell {
 }
 
 /**
+ * What is known of one figure of a row over trials: its 95 % interval, or how much would do for one.
+ *
+ * `figure` names the row's field. With an interval, both ends are given; without, `needed_trials` (of the
+ * same length) and `needed_messages` say what should be enough.
+ */
+export interface Interval {
+  figure: string;
+  low_ns: number | null;
+  high_ns: number | null;
+  needed_trials: number | null;
+  needed_messages: number | null;
+}
+
+/**
  * The figures of one edge: of one trial, or (`trial` is null) of a cell over its valid trials.
  *
- * Over trials: counts are summed, `max` is the largest, `min` the smallest, every other figure is the
- * median of the trials' figures, and null unless each valid trial has it. `floor_latency_p50_ns` is the
- * smallest such median among the bare transports with the same placement, dispatch, payload and touch;
- * `floor_cell` says which.
+ * Over trials: counts are summed, `max` is the largest, `min` the smallest. A quantile of latency or
+ * response time that has an interval is the quantile of all valid trials (docs/METHODOLOGY.md, Intervals);
+ * every other figure is the median of the trials' figures, and null unless each valid trial has it.
+ * `intervals` are of rows over trials alone. `floor_latency_p50_ns` is the smallest p50 among the bare
+ * transports with the same placement, dispatch, payload and touch; `floor_cell` says which. `stopped` is
+ * what ended the cell of an adaptive campaign: precision, time or trials.
  */
 export interface Row {
   cell: string;
@@ -99,12 +115,18 @@ export interface Row {
   overhead_s: number | null;
   floor_cell: string | null;
   floor_latency_p50_ns: number | null;
+  noise: string[];
+  transport: string | null;
+  intervals: Interval[];
+  stopped: string | null;
 }
 
 /**
  * Quantiles of an edge over the delivered messages of all valid trials of a cell together.
  *
  * `probabilities` end at the last one with 10 samples beyond it; `latency_ns` are order statistics (type 1).
+ * The band is the 95 % interval of the quantile at each of `band_probabilities`, point by point; empty
+ * where the trials are too few.
  */
 export interface Curve {
   cell: string;
@@ -113,6 +135,9 @@ export interface Curve {
   n: number;
   probabilities: number[];
   latency_ns: number[];
+  band_probabilities: number[];
+  band_low_ns: number[];
+  band_high_ns: number[];
 }
 
 /**
@@ -184,6 +209,86 @@ export interface Failure {
 }
 
 /**
+ * A reason, a warning or a kind of noise: its code word, what it means, and in how many trials it was.
+ *
+ * `kind`: failure, warning or noise.
+ */
+export interface ReasonCount {
+  kind: string;
+  word: string;
+  meaning: string;
+  trials: number;
+}
+
+/**
+ * The control cell before one block: its figures end to end. `time_s` counts from the first trial.
+ */
+export interface ControlTrial {
+  block: number;
+  time_s: number;
+  valid: boolean;
+  n: number;
+  latency_p50_ns: number | null;
+  latency_p90_ns: number | null;
+  latency_p99_ns: number | null;
+  cpu_per_message_ns: number | null;
+  remarks: string[];
+}
+
+/**
+ * What the machine did during a trial: the share of all CPUs' time that was spent, the trial's own
+ * included, and that a hypervisor gave to others. `time_s` counts from the campaign's first trial.
+ */
+export interface Load {
+  time_s: number;
+  busy_share: number | null;
+  stolen_share: number | null;
+}
+
+/**
+ * The control cell over the campaign, and the machine's load in all trials.
+ */
+export interface Control {
+  cell: string;
+  trials: ControlTrial[];
+  load: Load[];
+}
+
+/**
+ * A long trial of a cell beside the short ones, end to end.
+ */
+export interface LongTrial {
+  cell: string;
+  n: number;
+  latency_p50_ns: number | null;
+  latency_p99_ns: number | null;
+  short_latency_p50_ns: number | null;
+  short_latency_p99_ns: number | null;
+}
+
+/**
+ * Wake-up latency of one CPU: how late a timer's thread runs there, with nothing else to do.
+ */
+export interface CoreFloor {
+  cpu: number;
+  n: number;
+  p50_ns: number;
+  p99_ns: number;
+  p999_ns: number;
+  max_ns: number;
+}
+
+/**
+ * The wake-up latency that the machine has without any middleware, and the time that a hypervisor took
+ * meanwhile.
+ */
+export interface MachineFloor {
+  cores: CoreFloor[];
+  duration_s: number;
+  steal_share: number | null;
+}
+
+/**
  * A combination that cannot exist, and why.
  */
 export interface Exclusion {
@@ -230,10 +335,12 @@ export interface Fact {
 }
 
 /**
- * Everything that the page shows.
+ * Everything that the page shows. `trials_needed`: how many trials of each cell would do for intervals,
+ * where no cell has one.
  */
 export interface Report {
   format: number;
+  kind: string;
   campaign: Campaign;
   counts: Counts;
   factors: Factor[];
@@ -242,8 +349,94 @@ export interface Report {
   curves: Curve[];
   series: Series[];
   failures: Failure[];
+  reasons: ReasonCount[];
+  control: Control | null;
+  long_trials: LongTrial[];
+  machine_floor: MachineFloor | null;
+  trials_needed: number | null;
   exclusions: Exclusion[];
   settings: Settings[];
   environment: Fact[];
   thinned: string[];
+}
+
+/**
+ * B over A in one quantity of latency. An end of the interval that lies at
+ * infinity is null; without a ratio, `why` says what is in the way.
+ *
+ * `p` is corrected for the number of tests. `detectable`: the difference that would have been found with
+ * 95 % probability, 0.05 for 5 %.
+ */
+export interface ComparedQuantity {
+  quantity: string;
+  a_ns: number | null;
+  b_ns: number | null;
+  ratio: number | null;
+  low: number | null;
+  high: number | null;
+  p: number | null;
+  detectable: number | null;
+  verdict: string;
+  why: string | null;
+}
+
+/**
+ * Two cells: one verdict over the quantities. CPU per message is the median of the valid trials'.
+ */
+export interface ComparedCell {
+  cell_a: string;
+  cell_b: string;
+  adapter: string;
+  payload_bytes: number | null;
+  trials_a: number;
+  trials_b: number;
+  paired: boolean;
+  verdict: string;
+  why: string | null;
+  notes: string[];
+  quantities: ComparedQuantity[];
+  cpu_per_message_a_ns: number | null;
+  cpu_per_message_b_ns: number | null;
+}
+
+/**
+ * Something in which the campaigns differ; null where one does not have it.
+ */
+export interface Difference {
+  what: string;
+  a: string | null;
+  b: string | null;
+}
+
+/**
+ * An effective setting of an adapter's object that is not the same in A and B, and in how many cells.
+ */
+export interface SettingDifference {
+  adapter: string;
+  object: string;
+  name: string;
+  a: string | null;
+  b: string | null;
+  cells: number;
+}
+
+/**
+ * Everything that the page of a comparison shows. `verdict` is over all cells, `alpha` the probability
+ * of any false alarm among them.
+ */
+export interface ComparisonReport {
+  format: number;
+  kind: string;
+  a: Campaign;
+  b: Campaign;
+  directory_a: string;
+  directory_b: string;
+  alpha: number;
+  verdict: string;
+  cells: ComparedCell[];
+  control: ComparedCell | null;
+  only_a: string[];
+  only_b: string[];
+  differences: Difference[];
+  settings: SettingDifference[];
 }

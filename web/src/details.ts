@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parts that do not change with the choice: head line, failures, settings, machine, method.
 
-import type { Fact, Report, Settings } from "./data";
+import type { Fact, MachineFloor, Report, Settings } from "./data";
 import { element, section, type Child } from "./dom";
-import { ABSENT, countText, dateText, factorLabel } from "./format";
+import { ABSENT, countText, dateText, durationText, factorLabel, shareText } from "./format";
 
 function verdict(value: string, label: string, kind = ""): HTMLElement {
   return element("div", { class: `verdict ${kind}` }, element("dd", {}, value), element("dt", {}, label));
@@ -39,6 +39,32 @@ export function headLine(report: Report, themeButton: HTMLElement): HTMLElement 
   );
 }
 
+const KINDS: Record<string, string> = {
+  failure: "Why trials failed",
+  warning: "What was noted in trials",
+  noise: "What disturbed trials",
+};
+
+/** Reasons, warnings and noise, each with its meaning and the number of trials. */
+function reasonTables(report: Report): HTMLElement[] {
+  return Object.entries(KINDS).flatMap(([kind, title]) => {
+    const found = report.reasons.filter((each) => each.kind === kind);
+    if (found.length === 0) return [];
+    const rows = found.map((each) =>
+      element(
+        "tr",
+        { "data-reason": each.word },
+        element("th", { scope: "row" }, element("code", {}, each.word)),
+        element("td", { class: "number" }, countText(each.trials)),
+        element("td", { class: "wrapped" }, each.meaning),
+      ),
+    );
+    const heads = ["reason", "trials", "meaning"].map((head) => element("th", { scope: "col" }, head));
+    const table = element("table", { class: "reason-table" }, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
+    return [element("h3", {}, title), element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": title }, table)];
+  });
+}
+
 export function failuresSection(report: Report): HTMLElement {
   const failed = report.failures.map((each) =>
     element(
@@ -59,6 +85,7 @@ export function failuresSection(report: Report): HTMLElement {
   return section(
     "failures",
     "Failed and excluded",
+    ...reasonTables(report),
     element("h3", {}, "Failed trials"),
     failed.length === 0 ? element("p", { class: "quiet" }, "None.") : element("ul", { class: "reasons" }, ...failed),
     element("h3", {}, "Excluded combinations"),
@@ -159,6 +186,24 @@ function factList(facts: Fact[]): HTMLElement {
   return element("dl", { class: "facts" }, ...items);
 }
 
+/** The wake-up latency of each CPU with nothing else to do. */
+function floorTable(floor: MachineFloor | null): HTMLElement[] {
+  if (floor === null) return [];
+  const rows = floor.cores.map((core) =>
+    element(
+      "tr",
+      {},
+      element("th", { scope: "row" }, String(core.cpu)),
+      element("td", { class: "number" }, countText(core.n)),
+      ...[core.p50_ns, core.p99_ns, core.p999_ns, core.max_ns].map((value) => element("td", { class: "number" }, durationText(value))),
+    ),
+  );
+  const heads = ["CPU", "wake-ups", "p50", "p99", "p99.9", "max"].map((head) => element("th", { scope: "col", class: head === "CPU" ? "" : "number" }, head));
+  const table = element("table", { id: "machine-floor" }, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
+  const said = `How late a thread that waits for a timer is woken, measured for ${String(Number(floor.duration_s.toPrecision(3)))} s on each CPU before the first trial; time stolen by a hypervisor: ${shareText(floor.steal_share)}.`;
+  return [element("h3", {}, "Wake-up latency"), element("p", { class: "quiet" }, said), element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Wake-up latency" }, table)];
+}
+
 export function environmentSection(report: Report): HTMLElement {
   const sections = [...new Set(report.environment.map((fact) => fact.section))];
   const parts = sections.map((name) => {
@@ -166,7 +211,7 @@ export function environmentSection(report: Report): HTMLElement {
     return element("div", { class: "facts-group" }, element("h3", {}, name.replaceAll("_", " ")), facts);
   });
   const none = element("p", { class: "quiet" }, "environment.json is missing from this campaign.");
-  return section("environment", "The machine", element("div", { class: "columns" }, ...(parts.length > 0 ? parts : [none])));
+  return section("environment", "The machine", ...floorTable(report.machine_floor), element("div", { class: "columns" }, ...(parts.length > 0 ? parts : [none])));
 }
 
 const METHOD: [string, string][] = [
@@ -196,8 +241,12 @@ const METHOD: [string, string][] = [
     "is judged from causes (rate missed, endpoints missing, a worker that died …), never from the latency. Failed trials are kept, counted and listed, and are left out of curves and medians.",
   ],
   [
-    "What these figures are not",
-    "a confidence interval. The spread between trials is the spread that counts, and one trial cannot show it.",
+    "Intervals",
+    "are for 95 %, from the spread between trials and, within them, a block bootstrap, so that messages of a trial are not taken for independent. They need at least six valid trials. A quantile of latency or response time that has one is that of all valid trials; send lag, blocked and CPU per message have the interval of the median over trials. A cell that was stopped for its precision has intervals that allow for the looks.",
+  ],
+  [
+    "CPU per message",
+    "is the CPU time of all workers in the measure phase over the messages delivered. A receiver that polls is fast and pays for it here.",
   ],
 ];
 

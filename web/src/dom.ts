@@ -56,6 +56,27 @@ export function choice(
   return element("label", { class: "choice" }, element("span", {}, label), select);
 }
 
+/** Copies text that is made when it is asked for; where the browser forbids it, the text is shown to be copied by hand. */
+export function linkButton(label: string, text: () => string): HTMLElement {
+  const button = element("button", { type: "button", class: "copy" }, label);
+  const frame = element("span", { class: "link" }, button);
+  button.addEventListener("click", () => {
+    const copied = text();
+    navigator.clipboard.writeText(copied).then(
+      () => {
+        button.textContent = "Copied";
+        setTimeout(() => (button.textContent = label), 1500);
+      },
+      () => {
+        const field = element("input", { type: "text", readonly: true, value: copied, "aria-label": label });
+        frame.replaceChildren(field);
+        field.select();
+      },
+    );
+  });
+  return frame;
+}
+
 /** A labelled check box. */
 export function check(label: string, checked: boolean, onChange: (checked: boolean) => void): HTMLLabelElement {
   const input = element("input", { id: `check-${slug(label)}`, type: "checkbox", checked });

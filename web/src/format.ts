@@ -36,6 +36,32 @@ export function durationText(valueNs: number | null): string {
   return `${digits}${THIN_SPACE}${unit}`;
 }
 
+/** Both ends of an interval in one unit: `37.9–38.6 µs`. */
+export function intervalText(lowNs: number, highNs: number): string {
+  const { unit } = duration(Math.max(Math.abs(lowNs), Math.abs(highNs)));
+  const factor = { s: 1e9, ms: 1e6, "µs": 1e3 }[unit] ?? 1;
+  const end = (value: number): string => (unit === "ns" ? value.toFixed(0) : threeDigits(value / factor));
+  return `${end(lowNs)}–${end(highNs)}${THIN_SPACE}${unit}`;
+}
+
+/** 0.034 as `3.4 %`. */
+export function shareText(share: number | null): string {
+  return share === null ? ABSENT : `${String(Number((share * 100).toPrecision(2)))}${THIN_SPACE}%`;
+}
+
+/** A ratio as a change: 1.051 is `+5.1 %`. */
+export function percentText(ratio: number): string {
+  const change = 100 * (ratio - 1);
+  const digits = Math.abs(change).toFixed(Math.abs(change) < 99.95 ? 1 : 0);
+  const sign = Number(digits) === 0 ? "" : change < 0 ? "−" : "+";
+  return `${sign}${digits}${THIN_SPACE}%`;
+}
+
+/** Seconds on an axis that may span minutes: `90 s`, `12 min`. */
+export function timeText(seconds: number): string {
+  return seconds < 180 ? `${String(Number(seconds.toPrecision(4)))} s` : `${String(Number((seconds / 60).toPrecision(3)))} min`;
+}
+
 /** A round duration, as an axis wants it: `50 µs`, not `50.0 µs`. */
 export function roundDurationText(valueNs: number): string {
   const { digits, unit } = duration(valueNs);

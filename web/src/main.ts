@@ -3,7 +3,10 @@
 
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
-import type { Report } from "./data";
+import { comparisonPage } from "./comparison";
+import { controlView } from "./control-chart";
+import { costView } from "./cost-chart";
+import type { ComparisonReport, Report } from "./data";
 import { environmentSection, failuresSection, headLine, methodSection, settingsSection } from "./details";
 import { choice, element } from "./dom";
 import { factorLabel } from "./format";
@@ -11,14 +14,16 @@ import { edgesOf, index, selectedCells, type Model } from "./model";
 import { payloadView } from "./payload-chart";
 import { percentileView } from "./percentile-chart";
 import { seriesView } from "./series-chart";
-import { fromFragment, initialState, settle, toFragment, type State } from "./state";
+import { fromFragment, initialState, settle, toFragment, withCell, type State } from "./state";
 import { tableView } from "./table";
 import type { Context, View } from "./view";
 
-const DATA_FORMAT = 1;
+const DATA_FORMAT = 2;
 
-function readReport(): Report {
-  const report = JSON.parse(document.getElementById("lagometer-data")?.textContent ?? "") as Report;
+type Page = (Report & { kind: "campaign" }) | (ComparisonReport & { kind: "comparison" });
+
+function readPage(): Page {
+  const report = JSON.parse(document.getElementById("lagometer-data")?.textContent ?? "") as Page;
   if (report.format !== DATA_FORMAT) {
     throw new Error(`the data has format ${String(report.format)}, this page reads ${String(DATA_FORMAT)}`);
   }
@@ -66,17 +71,20 @@ function refresh(views: View[], context: Context): void {
   window.scrollTo(scrollX, scrollY);
 }
 
-/** Paper is white and can't be unfolded. */
+
+/** Paper is white, narrow, and can't be unfolded. */
 function preparePrint(redraw: () => void, theme: () => State["theme"]): void {
   let opened: HTMLDetailsElement[] = [];
   window.addEventListener("beforeprint", () => {
-    opened = [...document.querySelectorAll<HTMLDetailsElement>("details:not([open])")];
-    for (const each of opened) each.open = true;
+    document.documentElement.dataset["paper"] = "yes";
     applyTheme("light");
     redraw();
+    opened = [...document.querySelectorAll<HTMLDetailsElement>("details:not([open])")];
+    for (const each of opened) each.open = true;
   });
   window.addEventListener("afterprint", () => {
     for (const each of opened) each.open = false;
+    delete document.documentElement.dataset["paper"];
     applyTheme(theme());
     redraw();
   });
@@ -84,10 +92,11 @@ function preparePrint(redraw: () => void, theme: () => State["theme"]): void {
 
 function start(main: HTMLElement, model: Model): void {
   const initial = settle(model, initialState(model));
-  let state = settle(model, fromFragment(location.hash, initial));
-  const views = [barView(), payloadView(), percentileView(), seriesView(), tableView()];
+  const fromAddress = (): State => settle(model, withCell(model, fromFragment(location.hash, initial), location.hash));
+  let state = fromAddress();
+  const views = [barView(), payloadView(), costView(), percentileView(), seriesView(), tableView(), controlView(model.report)];
   const [bar, ...charts] = views;
-  const themeButton = element("button", { type: "button", id: "theme", class: "theme" });
+  const themeButton = newThemeButton();
   const redraw = (): void => {
     themeButton.textContent = `Theme: ${state.theme}`;
     refresh(views, { model, state, change });
@@ -112,19 +121,61 @@ function start(main: HTMLElement, model: Model): void {
     redraw();
   });
   window.addEventListener("hashchange", () => {
-    state = settle(model, fromFragment(location.hash, initial));
+    state = fromAddress();
     applyTheme(state.theme);
     redraw();
+    showLinked();
   });
   preparePrint(redraw, () => state.theme);
+  showLinked();
+}
+
+function newThemeButton(): HTMLButtonElement {
+  return element("button", { type: "button", id: "theme", class: "theme" });
+}
+
+/** A link to a cell opens where that cell is shown. */
+function showLinked(): void {
+  const parameters = new URLSearchParams(location.hash.replace(/^#/, ""));
+  if (parameters.has("cell")) document.getElementById("series")?.scrollIntoView();
+}
+
+/** The page of a comparison has nothing to choose but the ground's colour. */
+function startComparison(main: HTMLElement, report: ComparisonReport): void {
+  const named = new URLSearchParams(location.hash.replace(/^#/, "")).get("theme");
+  let wanted: State["theme"] = named === "light" || named === "dark" ? named : "auto";
+  const themeButton = newThemeButton();
+  const draw = comparisonPage(main, report, themeButton);
+  const redraw = (): void => {
+    themeButton.textContent = `Theme: ${wanted}`;
+    draw();
+  };
+  const apply = (): void => {
+    applyTheme(wanted);
+    redraw();
+  };
+  themeButton.addEventListener("click", () => {
+    wanted = THEMES[(THEMES.indexOf(wanted) + 1) % THEMES.length] ?? "auto";
+    history.replaceState(null, "", wanted === "auto" ? location.href.replace(/#.*$/, "") : `#theme=${wanted}`);
+    apply();
+  });
+  systemDark.addEventListener("change", apply);
+  window.addEventListener("resize", redraw);
+  preparePrint(redraw, () => wanted);
+  apply();
 }
 
 const main = document.getElementById("report");
 if (main !== null) {
   try {
-    const report = readReport();
-    document.title = `${report.campaign.name} · lagometer report`;
-    start(main, index(report));
+    const report = readPage();
+    if (report.kind === "comparison") {
+      document.title = `${report.directory_b} against ${report.directory_a} · lagometer comparison`;
+      startComparison(main, report);
+    } else {
+      document.title = `${report.campaign.name} · lagometer report`;
+      start(main, index(report));
+    }
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     main.append(element("p", { role: "alert" }, `This report can't be shown: ${reason}. Write it again: lagometer report DIR`));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Look-ups in the report's data, and which cells the selection speaks of.
 
-import type { Cell, Curve, Factor, Report, Row, Series } from "./data";
+import type { Cell, Curve, Factor, Interval, Report, Row, Series } from "./data";
 
 export const END_TO_END = "end-to-end";
 
@@ -68,6 +68,17 @@ export function edgesOf(cells: Cell[]): string[] {
 export function payloadsOf(cells: Cell[]): number[] {
   const payloads = cells.map((cell) => cell.payload_bytes).filter((each) => each !== null);
   return [...new Set(payloads)].sort((a, b) => a - b);
+}
+
+/** What is known of a figure's confidence; null for one of a single trial, or one that estimates do not cover. */
+export function intervalOf(row: Row, figure: string): Interval | null {
+  return row.intervals.find((each) => each.figure === figure) ?? null;
+}
+
+/** The ends of a figure's 95 % interval, if it has one. */
+export function ends(row: Row, figure: string): [number, number] | null {
+  const known = intervalOf(row, figure);
+  return known === null || known.low_ns === null || known.high_ns === null ? null : [known.low_ns, known.high_ns];
 }
 
 /** The floor of a row as a factor, or null where none was measured. */

@@ -2,15 +2,15 @@
 // Latency against payload, one line an adapter, the floor beneath.
 
 import type uPlot from "uplot";
-import { clipped, drawChart, logRange, type Chart, type TipLine } from "./chart";
+import { clipped, drawChart, drawInterval, logRange, type Chart, type TipLine } from "./chart";
 import type { Row } from "./data";
 import { element, numbers, section } from "./dom";
-import { ABSENT, countText, durationText, ratioText, sizeText } from "./format";
-import { floorRatio, key, payloadsOf, selectedCells } from "./model";
+import { ABSENT, countText, durationText, intervalText, ratioText, sizeText } from "./format";
+import { ends as endsOf, floorRatio, key, payloadsOf, selectedCells } from "./model";
 import { drawMarker, theme, type Look } from "./palette";
 import { adapterLooks, legend, type Context, type View } from "./view";
 
-interface Line {
+export interface Line {
   adapter: string;
   look: Look;
   rows: (Row | null)[];
@@ -23,7 +23,7 @@ interface Floor {
 }
 
 /** Rows by adapter, at each payload. Where facets leave several cells for one place, the first stands for it. */
-function linesOf({ model, state }: Context, payloads: number[]): Line[] {
+export function linesOf({ model, state }: Context, payloads: number[]): Line[] {
   const cells = selectedCells(model, state.facets);
   const styles = adapterLooks(model);
   const lines: Line[] = [];
@@ -113,6 +113,7 @@ function drawWhiskers(chart: uPlot, lines: Line[], payloads: number[]): void {
           context.lineTo(x + half, y(value));
         }
         context.stroke();
+        for (const figure of ["latency_p50_ns", "latency_p99_ns"]) drawInterval(chart, context, x, endsOf(row, figure));
         drawMarker(context, line.look.marker, x, y(row.latency_p50_ns), 4.2 * pixel);
       });
     });
@@ -120,8 +121,14 @@ function drawWhiskers(chart: uPlot, lines: Line[], payloads: number[]): void {
 }
 
 /** A latency speaks of what arrived; so what did not is said beside it. */
-function lossText(row: Row): string {
+export function lossText(row: Row): string {
   return row.lost === null || row.lost === 0 ? "" : `, ${countText(row.lost)} of ${countText(row.sent)} lost`;
+}
+
+/** ` (37.9–38.6 µs)`, or nothing where there is no interval. */
+export function intervalBeside(row: Row, figure: string): string {
+  const both = endsOf(row, figure);
+  return both === null ? "" : ` (${intervalText(...both)})`;
 }
 
 function tipLines(lines: Line[], payloads: number[], floors: Floor[], place: number): TipLine[] {
@@ -131,7 +138,11 @@ function tipLines(lines: Line[], payloads: number[], floors: Floor[], place: num
     const row = line.rows[place];
     if (row == null) return [];
     const tail = row.latency_p99_ns === null ? "" : `, p99 ${durationText(row.latency_p99_ns)}`;
-    const text = row.latency_p50_ns === null ? "no valid trial" : `p50 ${durationText(row.latency_p50_ns)}${tail}${lossText(row)}`;
+    const cost = row.cpu_per_message_ns === null ? "" : `, CPU ${durationText(row.cpu_per_message_ns)}`;
+    const text =
+      row.latency_p50_ns === null
+        ? "no valid trial"
+        : `p50 ${durationText(row.latency_p50_ns)}${intervalBeside(row, "latency_p50_ns")}${tail}${cost}${lossText(row)}`;
     return [{ text: `${line.adapter}  ${text}`, colour: line.look.colour }];
   });
   const below = floor === undefined ? [] : [{ text: `floor (${floor.adapter})  p50 ${durationText(floor.latencyNs)}` }];
@@ -146,7 +157,8 @@ function draw(context: Context, parent: HTMLElement): Chart | null {
   const figures = lines.flatMap((line) =>
     line.rows.flatMap((row) => [row?.latency_p50_ns ?? null, row?.latency_p90_ns ?? null, row?.latency_p99_ns ?? null]),
   );
-  const values = [...figures.filter((value) => value !== null), ...floors.map((floor) => floor.latencyNs)];
+  const known = lines.flatMap((line) => line.rows.flatMap((row) => (row === null ? [] : (endsOf(row, "latency_p99_ns") ?? []))));
+  const values = [...figures.filter((value) => value !== null), ...known, ...floors.map((floor) => floor.latencyNs)];
   if (values.length === 0 || payloads.length === 0) {
     parent.append(element("p", { class: "empty" }, "Nothing valid was measured for this choice."));
     return null;
@@ -208,9 +220,10 @@ function table(context: Context): HTMLElement {
               sizeText(payloads[place] ?? 0),
               countText(row.n),
               countText(row.lost),
-              durationText(row.latency_p50_ns),
-              durationText(row.latency_p90_ns),
-              durationText(row.latency_p99_ns),
+              `${durationText(row.latency_p50_ns)}${intervalBeside(row, "latency_p50_ns")}`,
+              durationText(row.cpu_per_message_ns),
+              `${durationText(row.latency_p90_ns)}${intervalBeside(row, "latency_p90_ns")}`,
+              `${durationText(row.latency_p99_ns)}${intervalBeside(row, "latency_p99_ns")}`,
               durationText(row.floor_latency_p50_ns),
               ratioText(floorRatio(row)),
               row.valid ? "valid" : "no valid trial",
@@ -220,7 +233,7 @@ function table(context: Context): HTMLElement {
   );
   return numbers(
     "Latency against payload",
-    ["adapter", "payload", "n", "lost", "p50", "p90", "p99", "floor p50", "p50 ÷ floor", "verdict"],
+    ["adapter", "payload", "n", "lost", "p50", "CPU / message", "p90", "p99", "floor p50", "p50 ÷ floor", "verdict"],
     rows,
   );
 }
@@ -234,7 +247,11 @@ function lead(context: Context): string {
     const row = line.rows[0];
     if (row?.latency_p50_ns == null || context.state.hidden.includes(line.adapter)) return [];
     const ratio = floorRatio(row);
-    return [`${line.adapter} ${durationText(row.latency_p50_ns)}${ratio === null ? "" : ` (${ratioText(ratio)} the floor)`}${lossText(row)}`];
+    const beside = [
+      ...(ratio === null ? [] : [`${ratioText(ratio)} the floor`]),
+      ...(row.cpu_per_message_ns === null ? [] : [`CPU ${durationText(row.cpu_per_message_ns)} a message`]),
+    ];
+    return [`${line.adapter} ${durationText(row.latency_p50_ns)}${beside.length === 0 ? "" : ` (${beside.join(", ")})`}${lossText(row)}`];
   });
   const size = payloads[0] === undefined ? ABSENT : sizeText(payloads[0]);
   const ground = floor === undefined ? "" : ` The floor, ${floor.adapter}, takes ${durationText(floor.latencyNs)}.`;
@@ -251,7 +268,7 @@ export function payloadView(): View {
       chart?.destroy();
       body.replaceChildren(element("p", { class: "lead" }, lead(context)), legend(context));
       chart = draw(context, body);
-      const note = "Marker: p50. Whisker: p90 (short tick) and p99 (long tick), where at least 10 messages lie beyond. ";
+      const note = "Marker: p50. Whisker: p90 (short tick) and p99 (long tick), where at least 10 messages lie beyond. Pale bar: 95 % interval of p50 and of p99, where the trials support one. ";
       const cross = "A cross at the foot: no valid trial. ";
       const ground = "Shaded: the floor, the p50 of the fastest bare transport that did the same work.";
       body.append(element("p", { class: "note" }, note + cross + ground), table(context));

@@ -3,11 +3,11 @@
 
 import type uPlot from "uplot";
 import { clipped, drawChart, logRange, type Chart, type TipLine } from "./chart";
-import type { Curve } from "./data";
+import type { Curve, MachineFloor } from "./data";
 import { choice, element, numbers, section } from "./dom";
-import { ABSENT, countText, durationText, percentileText, sizeText } from "./format";
+import { ABSENT, countText, durationText, intervalText, percentileText, sizeText } from "./format";
 import { key, payloadsOf, selectedCells } from "./model";
-import { drawMarker, type Look } from "./palette";
+import { drawMarker, theme, type Look } from "./palette";
 import { adapterLooks, legend, type Context, type View } from "./view";
 
 interface Drawn {
@@ -15,6 +15,7 @@ interface Drawn {
   look: Look;
   curve: Curve;
   lost: number | null;
+  cpuNs: number | null;
 }
 
 /** 0.9 is 1, 0.99 is 2, 0.999 is 3. */
@@ -29,8 +30,9 @@ function curvesOf({ model, state }: Context): Drawn[] {
     .flatMap((cell) => {
       const curve = model.curves.get(key(cell.id, state.edge));
       const look = styles.get(cell.adapter);
-      const lost = model.summaries.get(key(cell.id, state.edge))?.lost ?? null;
-      return curve === undefined || look === undefined ? [] : [{ adapter: cell.adapter, look, curve, lost }];
+      const row = model.summaries.get(key(cell.id, state.edge));
+      const beside = { lost: row?.lost ?? null, cpuNs: row?.cpu_per_message_ns ?? null };
+      return curve === undefined || look === undefined ? [] : [{ adapter: cell.adapter, look, curve, ...beside }];
     });
 }
 
@@ -57,7 +59,71 @@ function drawMarkers(chart: uPlot, drawn: Drawn[]): void {
   });
 }
 
-function draw(drawn: Drawn[], parent: HTMLElement, edge: string): Chart | null {
+/** The pointwise 95 % band of each curve. */
+function drawBands(chart: uPlot, drawn: Drawn[]): void {
+  clipped(chart, (context) => {
+    for (const { curve, look } of drawn) {
+      const place = (probability: number, value: number): [number, number] => [
+        chart.valToPos(nines(probability), "x", true),
+        chart.valToPos(value, "y", true),
+      ];
+      const lower = curve.band_probabilities.map((each, i) => place(each, curve.band_low_ns[i] ?? 0));
+      const upper = curve.band_probabilities.map((each, i) => place(each, curve.band_high_ns[i] ?? 0));
+      context.beginPath();
+      for (const point of [...lower, ...upper.reverse()]) context.lineTo(...point);
+      context.closePath();
+      context.fillStyle = look.colour;
+      context.globalAlpha = 0.18;
+      context.fill();
+    }
+  });
+}
+
+/** The wake-up latency that the machine has anyway, from its best to its worst CPU. */
+function drawMachineFloor(chart: uPlot, floor: MachineFloor): void {
+  const colours = theme();
+  clipped(chart, (context, pixel) => {
+    const rows = floorRows(floor);
+    const point = (probability: number, value: number): [number, number] => [
+      chart.valToPos(nines(probability), "x", true),
+      chart.valToPos(value, "y", true),
+    ];
+    context.beginPath();
+    for (const { probability, best } of rows) context.lineTo(...point(probability, best));
+    for (const { probability, worst } of rows.reverse()) context.lineTo(...point(probability, worst));
+    context.closePath();
+    context.fillStyle = context.strokeStyle = colours.muted;
+    context.lineWidth = pixel;
+    context.setLineDash([4 * pixel, 3 * pixel]);
+    context.stroke();
+    context.globalAlpha = 0.14;
+    context.fill();
+    context.globalAlpha = 1;
+    context.font = `${String(12 * pixel)}px system-ui, sans-serif`;
+    context.textBaseline = "bottom";
+    context.textAlign = "right";
+    const end = chart.bbox.left + chart.bbox.width;
+    const [x, y] = point(0.999, rows[0]?.worst ?? 0);
+    context.fillText("the machine's wake-up", Math.min(x, end) - 4 * pixel, y - 5 * pixel);
+  });
+}
+
+/** Best and worst CPU at the quantiles that the floor's measurement tells. */
+export function floorRows(floor: MachineFloor): { probability: number; best: number; worst: number }[] {
+  const names = [[0.5, "p50_ns"] as const, [0.99, "p99_ns"] as const, [0.999, "p999_ns"] as const];
+  return names.map(([probability, name]) => {
+    const values = floor.cores.map((core) => core[name]);
+    return { probability, best: Math.min(...values), worst: Math.max(...values) };
+  });
+}
+
+function bandAt(curve: Curve, probability: number): string {
+  const place = curve.band_probabilities.findIndex((each) => Math.abs(each - probability) < 1e-9);
+  const [low, high] = [curve.band_low_ns[place], curve.band_high_ns[place]];
+  return low === undefined || high === undefined ? "" : `  (${intervalText(low, high)})`;
+}
+
+function draw(drawn: Drawn[], parent: HTMLElement, edge: string, floor: MachineFloor | null): Chart | null {
   if (drawn.length === 0) {
     parent.append(element("p", { class: "empty" }, "No adapter that is shown delivered enough messages here."));
     return null;
@@ -73,9 +139,12 @@ function draw(drawn: Drawn[], parent: HTMLElement, edge: string): Chart | null {
     { text: percentileText(probabilities[place] ?? 0) },
     ...drawn.flatMap(({ adapter, look }, number) => {
       const value = columns[number]?.[place] ?? null;
-      return value === null ? [] : [{ text: `${adapter}  ${durationText(value)}`, colour: look.colour }];
+      const band = drawn[number] === undefined ? "" : bandAt(drawn[number].curve, probabilities[place] ?? 0);
+      return value === null ? [] : [{ text: `${adapter}  ${durationText(value)}${band}`, colour: look.colour }];
     }),
   ];
+  const beneath = floor === null ? [] : floorRows(floor).flatMap(({ best, worst }) => [best, worst]);
+  const reached = [...columns.flat().filter((each) => each !== null), ...drawn.flatMap(({ curve }) => curve.band_high_ns), ...beneath];
   return drawChart(parent, {
     description: `Percentile curves of latency on the edge ${edge}, for ${drawn.map((each) => each.adapter).join(", ")}.`,
     data: [xs, ...columns],
@@ -96,8 +165,12 @@ function draw(drawn: Drawn[], parent: HTMLElement, edge: string): Chart | null {
       format: (value) => percentileText(Number((1 - 10 ** -value).toFixed(7))),
       label: "share of the messages",
     },
-    y: { scale: { distr: 3, log: 10, range: logRange(columns.flat().filter((each) => each !== null), 1.2) }, label: "latency" },
+    y: { scale: { distr: 3, log: 10, range: logRange(reached, 1.2) }, label: "latency" },
     tip,
+    underlay: (chart) => {
+      if (floor !== null) drawMachineFloor(chart, floor);
+      drawBands(chart, drawn);
+    },
     overlay: (chart) => {
       drawMarkers(chart, drawn);
     },
@@ -107,15 +180,15 @@ function draw(drawn: Drawn[], parent: HTMLElement, edge: string): Chart | null {
 
 function table(drawn: Drawn[]): HTMLElement {
   const shown = [0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 0.9999];
-  const rows = drawn.map(({ adapter, curve, lost }) => {
+  const rows = drawn.map(({ adapter, curve, lost, cpuNs }) => {
     const last = curve.probabilities.length - 1;
     const end = `${percentileText(curve.probabilities[last] ?? 0)}: ${durationText(curve.latency_ns[last] ?? null)}`;
-    const values = shown.map((each) => durationText(valueAt(curve, each)));
-    return [adapter, countText(curve.n), countText(lost), String(curve.trials), ...values, end];
+    const values = shown.map((each) => `${durationText(valueAt(curve, each))}${bandAt(curve, each)}`);
+    return [adapter, countText(curve.n), countText(lost), String(curve.trials), durationText(cpuNs), ...values, end];
   });
   return numbers(
     "Percentile curves",
-    ["adapter", "n", "lost", "trials", ...shown.map(percentileText), "last supported"],
+    ["adapter", "n", "lost", "trials", "CPU / message", ...shown.map(percentileText), "last supported"],
     rows.length > 0 ? rows : [[ABSENT]],
   );
 }
@@ -143,9 +216,12 @@ export function percentileView(): View {
         all.filter(({ adapter }) => !context.state.hidden.includes(adapter)),
         body,
         context.state.edge,
+        context.model.report.machine_floor,
       );
       const note =
-        "Delivered messages of all valid trials of a cell together. A curve ends at its last quantile with 10 messages beyond it; lost messages are not in it, the table counts them.";
+        "Delivered messages of all valid trials of a cell together. A curve ends at its last quantile with 10 messages beyond it; lost messages are not in it, the table counts them." +
+        (all.some(({ curve }) => curve.band_probabilities.length > 0) ? " Band: the 95 % interval over trials, point by point." : "") +
+        (context.model.report.machine_floor === null ? "" : " Dashed: how late the machine wakes a thread by itself, from its best to its worst CPU.");
       body.append(element("p", { class: "note" }, note), table(all));
     },
   };

@@ -4,8 +4,9 @@
 import type uPlot from "uplot";
 import { clipped, drawChart, logRange, type Chart, type TipLine } from "./chart";
 import type { Series } from "./data";
-import { choice, element, numbers, section } from "./dom";
+import { choice, element, linkButton, numbers, section } from "./dom";
 import { ABSENT, countText, durationText } from "./format";
+import { cellLink } from "./state";
 import { key, selectedCells } from "./model";
 import { theme } from "./palette";
 import { adapterLooks, type Context, type View } from "./view";
@@ -157,7 +158,7 @@ function timeSplits(end: number, width: number): number[] {
 }
 
 /** What the series shows, in words. */
-function facts(series: Series): string {
+function facts(series: Series, cpuNs: number | null): string {
   const shown = series.time_us.length < series.n ? `, ${countText(series.time_us.length)} drawn` : "";
   const side = (count: number | null, who: string): string =>
     count === null ? `migrations of the ${who} can't be told (several share this edge)` : `${who} moved CPU ${String(count)}×`;
@@ -165,8 +166,10 @@ function facts(series: Series): string {
     series.period === null
       ? "no strict period found"
       : `repeats every ${durationText(series.period.period_ns)} (${(series.period.share_of_variance * 100).toFixed(0)} % of the variance of log latency)`;
+  const cost = cpuNs === null ? [] : [`CPU ${durationText(cpuNs)} a message`];
   const parts = [
     `${countText(series.n)} messages${shown}`,
+    ...cost,
     `${countText(series.lost)} lost`,
     side(series.migrations_sender, "sender"),
     side(series.migrations_receiver, "receiver"),
@@ -222,7 +225,7 @@ function controls({ model, state, change }: Context): HTMLElement {
       change({ trial: Number(value) });
     },
   );
-  return element("div", { class: "controls" }, cell, trials.length > 1 ? trial : null);
+  return element("div", { class: "controls" }, cell, trials.length > 1 ? trial : null, linkButton("Copy link to this cell", () => cellLink(state)));
 }
 
 export function seriesView(): View {
@@ -241,7 +244,9 @@ export function seriesView(): View {
         body.append(element("p", { class: "empty" }, "There is no series for this choice."));
         return;
       }
-      body.append(element("p", { class: "lead" }, facts(series)));
+      const ofTrial = model.trialRows.find((each) => each.cell === state.cell && each.trial === state.trial && each.edge === state.edge);
+      const row = ofTrial ?? model.summaries.get(key(state.cell, state.edge));
+      body.append(element("p", { class: "lead" }, facts(series, row?.cpu_per_message_ns ?? null)));
       chart = draw(context, series, body);
       const note = `Each point is a message. Ringed: the slowest ${String(RINGED)}. Ticks at the top: lost messages. Ticks at the foot: the sender (lower row) or the receiver (upper row) was on another CPU than for the message before.`;
       body.append(element("p", { class: "note" }, note), ...tables(series));

@@ -78,6 +78,25 @@ export function toFragment(state: State, initial: State): string {
   return parameters.toString();
 }
 
+/** The address that opens the report at this cell, wherever its file lies. */
+export function cellLink(state: State): string {
+  const parameters = new URLSearchParams(location.hash.replace(/^#/, ""));
+  const wanted = { cell: state.cell, edge: state.edge, trial: String(state.trial) };
+  for (const [name, value] of Object.entries(wanted)) parameters.set(name, value);
+  return `${location.href.replace(/#.*$/, "")}#${parameters.toString()}`;
+}
+
+/** A link that names a cell alone means that cell's factors and payload, too. */
+export function withCell(model: Model, state: State, fragment: string): State {
+  const parameters = new URLSearchParams(fragment.replace(/^#/, ""));
+  const cell = model.cells.get(parameters.get("cell") ?? "");
+  if (cell === undefined) return state;
+  const facets = Object.fromEntries(
+    Object.entries(state.facets).map(([name, old]) => [name, parameters.has(`f.${name}`) ? old : (cell.factors[name] ?? old)]),
+  );
+  return { ...state, facets, payload: parameters.has("payload") ? state.payload : cell.payload_bytes };
+}
+
 /** The state that a fragment stands for; what it says wrongly is left out. */
 export function fromFragment(fragment: string, initial: State): State {
   const parameters = new URLSearchParams(fragment.replace(/^#/, ""));

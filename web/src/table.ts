@@ -3,8 +3,8 @@
 
 import type { Row } from "./data";
 import { check, element, section } from "./dom";
-import { ABSENT, countText, duration, durationText, factorLabel, rateText, ratioText } from "./format";
-import { floorRatio, matches, type Model } from "./model";
+import { ABSENT, countText, duration, durationText, factorLabel, intervalText, rateText, ratioText } from "./format";
+import { ends, floorRatio, intervalOf, matches, type Model } from "./model";
 import type { State } from "./state";
 import { adapterLooks, type Context, type View } from "./view";
 
@@ -62,15 +62,16 @@ export function columnsOf(model: Model, state: Pick<State, "eachTrial" | "allEdg
     figure("n", "n", "messages delivered in the measure phase", countText),
     figure("lost", "lost", "sent, never taken, though a later message was", countText),
     figure("latency_p50_ns", "p50", "latency, publish → taken: half of the messages are faster", durationText),
+    figure("cpu_per_message_ns", "CPU / message", "CPU time of all workers per delivered message: what the latency costs", durationText),
     figure("latency_p90_ns", "p90", "latency: 90 % are faster", durationText),
     figure("latency_p99_ns", "p99", "latency: 99 % are faster", durationText),
+    figure("latency_p999_ns", "p99.9", "latency: 99.9 % are faster", durationText),
     figure("latency_max_ns", "max", "latency of the slowest message", durationText),
     ratio,
     figure("response_p99_ns", "response p99", "intended → taken: a late sender shows here", durationText),
     figure("send_lag_p99_ns", "send lag p99", "intended → publish: how late the sender was", durationText),
     figure("blocked_p50_ns", "blocked p50", "publish → published: how long the call to publish held the sender", durationText),
     figure("rate_achieved_hz", "rate", "messages sent per second, as achieved", rateText),
-    figure("cpu_per_message_ns", "CPU / message", "CPU time of all workers per delivered message", durationText),
   ];
 }
 
@@ -143,9 +144,26 @@ function cellOf(row: Row, column: Column, context: Context): HTMLElement {
   if (typeof value === "number" && column.id.endsWith("_ns")) {
     const { digits, unit } = duration(value);
     attributes["title"] = `${countText(Math.round(value))} ns`;
-    return element("td", attributes, digits, element("span", { class: "unit" }, unit));
+    return element("td", attributes, digits, element("span", { class: "unit" }, unit), confidence(row, column, attributes, context));
   }
-  return element("td", attributes, column.show(row));
+  const wanting = row.trial === null && column.id.endsWith("_ns") ? confidence(row, column, attributes, context) : null;
+  return element("td", attributes, column.show(row), wanting);
+}
+
+/** Beneath a figure: its 95 % interval, or how many trials would do for one. */
+function confidence(row: Row, column: Column, attributes: Record<string, string>, context: Context): HTMLElement | null {
+  const known = intervalOf(row, column.id);
+  const both = ends(row, column.id);
+  if (both !== null) {
+    attributes["data-low"] = String(both[0]);
+    attributes["data-high"] = String(both[1]);
+    return element("span", { class: "interval" }, intervalText(...both));
+  }
+  // Where no cell has an interval, one sentence under the table says so.
+  if (known === null || known.needed_trials === null || context.model.report.trials_needed !== null) return null;
+  const messages = known.needed_messages === null ? "" : ` (${countText(known.needed_messages)} messages)`;
+  attributes["title"] = `not enough samples for a 95 % interval: ${String(known.needed_trials)} trials${messages} would do`;
+  return element("span", { class: "interval wanting" }, `needs ${String(known.needed_trials)} trials`);
 }
 
 function headOf(column: Column, context: Context): HTMLElement {
@@ -177,10 +195,22 @@ function fill(table: HTMLTableElement, count: HTMLElement, context: Context): vo
     const attributes: Record<string, string> = { "data-cell": row.cell, "data-edge": row.edge };
     if (row.trial !== null) attributes["data-trial"] = String(row.trial);
     if (!row.valid) attributes["class"] = "invalid";
+    if (row.cell === context.state.cell && row.edge === context.state.edge) attributes["aria-current"] = "true";
     body.append(element("tr", attributes, ...columns.map((each) => cellOf(row, each, context))));
   }
   table.replaceChildren(element("caption", { class: "unseen" }, "Figures of each cell"), head, body);
   count.textContent = `${String(rows.length)} ${rows.length === 1 ? "row" : "rows"}`;
+}
+
+function noteOf(model: Model, several: boolean): string {
+  const absent = `${ABSENT} stands for a figure that does not exist: not observed, or a quantile with fewer than 10 messages beyond it.`;
+  const needed = model.report.trials_needed;
+  const intervals =
+    needed !== null
+      ? ` There are no intervals: not enough samples, ${String(needed)} trials of each cell would do.`
+      : " Beneath a figure stands its 95 % interval. A quantile with one is that of all valid trials, each weighing the same; “needs … trials” means that the samples do not support one yet.";
+  const over = several ? " Over several trials: counts are summed, max is the largest, every figure else is the median of the valid trials' figures." : "";
+  return `${absent}${intervals}${over}`;
 }
 
 export function tableView(): View {
@@ -218,9 +248,7 @@ export function tableView(): View {
         several ? check("Each trial", state.eachTrial, (eachTrial) => { change({ eachTrial }); }) : "",
         check("Failed only", state.failedOnly, (failedOnly) => { change({ failedOnly }); }),
       );
-      note.textContent = `${ABSENT} stands for a figure that does not exist: not observed, or a quantile with fewer than 10 messages beyond it.${
-        several ? " Over several trials: counts are summed, max is the largest, every other figure is the median of the valid trials' figures." : ""
-      }`;
+      note.textContent = noteOf(model, several);
       fill(table, count, context);
     },
   };

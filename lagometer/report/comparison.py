@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a comparison of two campaigns to the data of its page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from lagometer.report import heads
+from lagometer.report.build import DATA_FORMAT
+from lagometer.report.data import (
+    ComparedCell,
+    ComparedQuantity,
+    ComparisonReport,
+    Difference,
+    SettingDifference,
+)
+from lagometer.report.page import write_page
+from lagometer.report.words import plain_text
+from lagometer.stats.comparable import Comparison
+from lagometer.stats.compare import CellComparison
+from lagometer.store.format import END_TO_END
+from lagometer.store.reader import Campaign
+
+
+def write_comparison(comparison: Comparison, a: Campaign, b: Campaign, output: Path) -> Path:
+    """Writes the page of a comparison, whole or not at all. Raises BundleMissing, OSError."""
+    return write_page(build_comparison(comparison, a, b), output)
+
+
+def build_comparison(comparison: Comparison, a: Campaign, b: Campaign) -> ComparisonReport:
+    """Everything that the page shows; `a` and `b` are the campaigns that were compared."""
+    control = comparison.control
+    return ComparisonReport(
+        format=DATA_FORMAT,
+        kind="comparison",
+        a=heads.campaign_head(a.manifest, a.environment),
+        b=heads.campaign_head(b.manifest, b.environment),
+        directory_a=a.directory.name,
+        directory_b=b.directory.name,
+        alpha=comparison.alpha,
+        verdict=comparison.verdict,
+        cells=[_cell(each, a, b) for each in comparison.cells],
+        control=_cell(control, a.control or a, b.control or b) if control is not None else None,
+        only_a=comparison.only_a,
+        only_b=comparison.only_b,
+        differences=[
+            Difference(what=each.what, a=plain_text(each.a), b=plain_text(each.b))
+            for each in comparison.differences
+        ],
+        settings=list(_settings(comparison, a, b)),
+    )
+
+
+def _cell(compared: CellComparison, a: Campaign, b: Campaign) -> ComparedCell:
+    factors = heads.cell_factors(b.manifest).get(compared.cell_b, {})
+    payload = factors.get("payload_bytes")
+    return ComparedCell(
+        cell_a=compared.cell_a,
+        cell_b=compared.cell_b,
+        adapter=str(factors.get("adapter", compared.cell_b.partition("/")[0])),
+        payload_bytes=payload if isinstance(payload, int) else None,
+        trials_a=compared.trials_a,
+        trials_b=compared.trials_b,
+        paired=compared.paired,
+        verdict=compared.verdict,
+        why=compared.why,
+        notes=list(compared.notes),
+        quantities=[
+            ComparedQuantity(
+                quantity=name,
+                a_ns=found.a_ns,
+                b_ns=found.b_ns,
+                ratio=_finite(found.ratio),
+                low=_finite(found.low),
+                high=_finite(found.high),
+                p=found.p_corrected,
+                detectable=_finite(found.detectable),
+                verdict=found.verdict,
+                why=found.why,
+            )
+            for name, found in compared.quantities.items()
+        ],
+        cpu_per_message_a_ns=_cpu_per_message(a, compared.cell_a),
+        cpu_per_message_b_ns=_cpu_per_message(b, compared.cell_b),
+    )
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _cpu_per_message(campaign: Campaign, cell: str) -> float | None:
+    """The median of the valid trials' CPU time per message, ns."""
+    chosen = (pl.col("cell") == cell) & (pl.col("edge") == END_TO_END) & pl.col("valid")
+    median = campaign.cells.filter(chosen)["cpu_per_message_ns"].median()
+    return float(median) if isinstance(median, (int, float)) else None
+
+
+def _settings(comparison: Comparison, a: Campaign, b: Campaign) -> Iterator[SettingDifference]:
+    """The effective settings that differ, each with the number of compared cells where it does."""
+    counted: dict[tuple[str, str, str, str | None, str | None], int] = {}
+    for each in comparison.cells:
+        of_a, of_b = _effective(a, each.cell_a), _effective(b, each.cell_b)
+        for place in dict.fromkeys((*of_a, *of_b)):
+            one, other = of_a.get(place), of_b.get(place)
+            if one != other:
+                counted[(*place, one, other)] = counted.get((*place, one, other), 0) + 1
+    for (adapter, described, name, one, other), cells in counted.items():
+        yield SettingDifference(adapter=adapter, object=described, name=name, a=one, b=other, cells=cells)
+
+
+def _effective(campaign: Campaign, cell: str) -> dict[tuple[str, str, str], str | None]:
+    """By adapter, object and name the value of each setting that held in a cell."""
+    settings: Any = campaign.manifest.get("settings")
+    described = settings.get(cell) if isinstance(settings, Mapping) else None
+    return {
+        (str(each.get("adapter")), str(each.get("object")), str(name)): plain_text(
+            entry["value"] if isinstance(entry, Mapping) and "value" in entry else entry
+        )
+        for each in described or ()
+        for name, entry in (each.get("settings") or {}).items()
+    }

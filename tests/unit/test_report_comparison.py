@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The data of the page that compares two campaigns, and the command that writes it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from lagometer.cli.main import app
+from lagometer.report import page
+from lagometer.report.comparison import build_comparison, write_comparison
+from lagometer.report.data import ComparisonReport
+from lagometer.stats.comparable import Comparison, compare_campaigns
+from lagometer.store.reader import Campaign, open_campaign
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "fixtures"))
+from synthetic_campaign import Shape, write_campaign  # noqa: E402
+
+SHAPE = Shape(
+    adapters=("shm", "cyclonedds"),
+    payloads_bytes=(64,),
+    reliabilities=("best_effort",),
+    trials=8,
+    messages=400,
+    control_blocks=8,
+)
+SLOWER = Shape(**{**vars(SHAPE), "seed": 2, "factor": 1.3})
+
+
+@pytest.fixture(scope="module")
+def campaigns(tmp_path_factory: pytest.TempPathFactory) -> tuple[Campaign, Campaign]:
+    place = tmp_path_factory.mktemp("campaigns")
+    before, after = write_campaign(place / "before", SHAPE), write_campaign(place / "after", SLOWER)
+    manifest = json.loads((after / "manifest.json").read_text())
+    for described in manifest["settings"].values():
+        described[0]["settings"]["Depth"]["value"] = 64
+    manifest["versions"]["cyclonedds"] = "0.10.5"
+    (after / "manifest.json").write_text(json.dumps(manifest))
+    return open_campaign(before), open_campaign(after)
+
+
+@pytest.fixture(scope="module")
+def comparison(campaigns: tuple[Campaign, Campaign]) -> Comparison:
+    return compare_campaigns(*campaigns)
+
+
+@pytest.fixture(scope="module")
+def made(comparison: Comparison, campaigns: tuple[Campaign, Campaign]) -> ComparisonReport:
+    return build_comparison(comparison, *campaigns)
+
+
+def test_figures_and_verdicts_are_those_of_the_comparison(
+    made: ComparisonReport, comparison: Comparison
+) -> None:
+    assert made.verdict == comparison.verdict == "slower"
+    assert len(made.cells) == len(comparison.cells) == 2
+    for shown, compared in zip(made.cells, comparison.cells, strict=True):
+        assert (shown.cell_a, shown.cell_b, shown.verdict) == (
+            compared.cell_a,
+            compared.cell_b,
+            compared.verdict,
+        )
+        for each in shown.quantities:
+            found = compared.quantities[each.quantity]
+            assert (each.a_ns, each.b_ns, each.ratio) == (found.a_ns, found.b_ns, found.ratio)
+            assert (each.p, each.verdict, each.why) == (found.p_corrected, found.verdict, found.why)
+        assert shown.cpu_per_message_a_ns is not None and shown.cpu_per_message_b_ns is not None
+        assert shown.cpu_per_message_b_ns > shown.cpu_per_message_a_ns
+    assert made.control is not None and made.control.quantities[0].quantity == "p50"
+
+
+def test_what_differs_is_named(made: ComparisonReport) -> None:
+    assert [(each.what, each.a, each.b) for each in made.differences] == [
+        ("version of cyclonedds", "0.10.2", "0.10.5")
+    ]
+    assert [(each.adapter, each.name, each.a, each.b, each.cells) for each in made.settings] == [
+        ("cyclonedds", "Depth", "16", "64", 1)
+    ]
+
+
+def test_the_page_holds_the_data(
+    made: ComparisonReport,
+    comparison: Comparison,
+    campaigns: tuple[Campaign, Campaign],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bundle = tmp_path / "page.html"
+    bundle.write_text(f"<script>{page.PLACEHOLDER}</script>")
+    monkeypatch.setattr(page, "BUNDLE", bundle)
+    written = write_comparison(comparison, *campaigns, tmp_path / "out.html").read_text()
+    data = written.removeprefix("<script>").removesuffix("</script>")
+    assert ComparisonReport.model_validate_json(data) == made
+
+
+def test_the_command_writes_it_beside_b(
+    campaigns: tuple[Campaign, Campaign], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundle = tmp_path / "page.html"
+    bundle.write_text(f"<script>{page.PLACEHOLDER}</script>")
+    monkeypatch.setattr(page, "BUNDLE", bundle)
+    before, after = (each.directory for each in campaigns)
+    done = CliRunner().invoke(app, ["report", str(after), "--against", str(before), "--json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["report"] == str(after / "comparison.html")
+    assert '"kind":"comparison"' in (after / "comparison.html").read_text()

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the report says of confidence: intervals, bands, the control, the machine's floor."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from lagometer.report import limits
+from lagometer.report.build import build_report
+from lagometer.report.data import Report, Row
+from lagometer.report.intervals import median_interval
+from lagometer.stats.campaign_estimates import make_estimates
+from lagometer.store.reader import open_campaign
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "fixtures"))
+from synthetic_campaign import Shape, write_campaign  # noqa: E402
+
+SHAPE = Shape(
+    adapters=("shm", "cyclonedds", "fastdds"),
+    payloads_bytes=(64,),
+    reliabilities=("best_effort",),
+    trials=7,
+    messages=600,
+    control_blocks=4,
+    machine_floor=True,
+)
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made: Path = write_campaign(tmp_path_factory.mktemp("campaign"), SHAPE)
+    return made
+
+
+@pytest.fixture(scope="module")
+def report(directory: Path) -> Report:
+    return build_report(open_campaign(directory))
+
+
+@pytest.fixture(scope="module")
+def estimates(directory: Path) -> pl.DataFrame:
+    return make_estimates(open_campaign(directory))
+
+
+def summaries(report: Report) -> dict[tuple[str, str], Row]:
+    return {(row.cell, row.edge): row for row in report.rows if row.trial is None}
+
+
+def test_every_estimate_is_on_its_row(report: Report, estimates: pl.DataFrame) -> None:
+    rows, compared, wanting = summaries(report), 0, 0
+    for each in estimates.iter_rows(named=True):
+        name = f"{each['quantity']}_ns"
+        if name not in Row.model_fields:
+            continue
+        row = rows[each["cell"], each["edge"]]
+        [interval] = [found for found in row.intervals if found.figure == name]
+        assert (interval.low_ns, interval.high_ns) == (each["low_ns"], each["high_ns"])
+        if each["status"] == "ok":
+            assert getattr(row, name) == each["estimate_ns"]
+            assert each["low_ns"] <= each["estimate_ns"] <= each["high_ns"]
+            compared += 1
+        else:
+            assert interval.needed_trials == each["needed_trials"] > SHAPE.trials - 2
+            wanting += 1
+    assert compared >= 27 and wanting >= 9
+    assert report.trials_needed is None
+
+
+def test_bands_are_the_estimates_where_both_are(report: Report, estimates: pl.DataFrame) -> None:
+    known = {
+        (row["cell"], row["edge"], row["quantity"]): row
+        for row in estimates.filter(pl.col("status") == "ok").iter_rows(named=True)
+    }
+    for curve in report.curves:
+        band = {
+            probability: (low, high)
+            for probability, low, high in zip(
+                curve.band_probabilities, curve.band_low_ns, curve.band_high_ns, strict=True
+            )
+        }
+        for name, probability in (("p50", 0.5), ("p90", 0.9)):
+            found = known[curve.cell, curve.edge, f"latency_{name}"]
+            assert band[probability] == (found["low_ns"], found["high_ns"])
+        assert list(band) == sorted(band) and len(band) > 15
+
+
+def test_too_few_trials_have_no_interval_and_the_page_says_how_many_would_do(tmp_path: Path) -> None:
+    shape = Shape(adapters=("shm", "udp"), payloads_bytes=(64,), trials=3, messages=60)
+    made = build_report(open_campaign(write_campaign(tmp_path, shape)))
+    assert made.trials_needed == 6
+    assert not any(row.intervals for row in made.rows)
+    assert not any(curve.band_probabilities for curve in made.curves)
+
+
+def test_a_campaign_too_large_for_bands_says_so(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "ESTIMATED_MESSAGES_MAX", 1_000)
+    made = build_report(open_campaign(directory))
+    assert not any(curve.band_probabilities for curve in made.curves)
+    assert any("Bands and intervals are left out" in note for note in made.thinned)
+
+
+@pytest.mark.parametrize(
+    ("count", "ends"),
+    [(1, None), (5, None), (6, (0.0, 5.0)), (8, (0.0, 7.0)), (9, (1.0, 7.0)), (20, (5.0, 14.0))],
+)
+def test_the_median_of_trials_lies_between_known_order_statistics(
+    count: int, ends: tuple[float, float] | None
+) -> None:
+    """Against the table of the sign test's limits (two-sided 5 %): 6: 1st and 6th, 9: 2nd and 8th, 20: 6th
+    and 15th.
+    """
+    assert median_interval([float(value) for value in range(count)][::-1]) == ends
+
+
+def test_no_median_interval_where_a_trial_lacks_the_figure() -> None:
+    assert median_interval([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, None]) is None
+
+
+def test_the_control_is_shown_over_time_with_the_load(report: Report, directory: Path) -> None:
+    stored = pl.read_parquet(directory / "control" / "cells.parquet").sort("trial")
+    control = report.control
+    assert control is not None and control.cell == stored["cell"][0]
+    assert [each.block for each in control.trials] == list(range(SHAPE.control_blocks))
+    assert [each.latency_p50_ns for each in control.trials] == stored["latency_p50_ns"].to_list()
+    assert [each.time_s for each in control.trials] == sorted(each.time_s for each in control.trials)
+    assert control.trials[1].remarks == ["others: 12 % of all CPUs' time"]
+    assert len(control.load) == report.counts.trials
+    assert control.load[0].stolen_share == pytest.approx(0.02)
+    assert control.load[0].busy_share == pytest.approx(0.4)
+
+
+def test_the_machine_floor_is_that_of_its_file(report: Report, directory: Path) -> None:
+    stored = json.loads((directory / "floor.json").read_text())
+    assert report.machine_floor is not None
+    assert report.machine_floor.model_dump() == stored
+
+
+@pytest.mark.parametrize("text", ["no json", '{"cores": [{"cpu": 0}]}', "[1]", '{"cores": 3}'])
+def test_a_damaged_floor_is_said_and_stops_nothing(tmp_path: Path, text: str) -> None:
+    shape = Shape(adapters=("shm",), payloads_bytes=(64,), trials=1, messages=50)
+    directory = write_campaign(tmp_path, shape)
+    (directory / "floor.json").write_text(text)
+    made = build_report(open_campaign(directory))
+    assert made.machine_floor is None and any("floor.json could not be read" in note for note in made.thinned)
+
+
+def test_reasons_are_counted_by_trial_with_their_meaning(report: Report, directory: Path) -> None:
+    journal = [json.loads(line) for line in (directory / "journal.jsonl").read_text().splitlines()]
+    words = Counter(reason.partition(":")[0] for line in journal for reason in line["reasons"])
+    found = {each.word: each for each in report.reasons if each.kind == "failure"}
+    assert {word: each.trials for word, each in found.items()} == dict(words) and words
+    assert all(each.meaning for each in found.values())

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page that compares two campaigns: a verdict, a ratio with its interval for each cell, and what else differs.
+
+import type { ComparedCell, ComparedQuantity, ComparisonReport } from "./data";
+import { element, section, type Child } from "./dom";
+import { forest } from "./forest-chart";
+import { ABSENT, dateText, durationText, percentText } from "./format";
+
+const WORDS: Record<string, string> = {
+  faster: "faster",
+  slower: "slower",
+  mixed: "mixed",
+  "no-difference": "no difference shown",
+  "not-comparable": "can't be compared",
+};
+
+function word(verdict: string): string {
+  return WORDS[verdict] ?? verdict;
+}
+
+export function nameOf(cell: ComparedCell): string {
+  return cell.cell_a === cell.cell_b ? cell.cell_b : `${cell.cell_a} → ${cell.cell_b}`;
+}
+
+/** `+5.1 % (+3.2 … +7.0 %)`; an open end is ∞. */
+export function ratioOf(found: ComparedQuantity): string {
+  if (found.ratio === null) return ABSENT;
+  const low = found.low === null ? "−∞" : percentText(found.low);
+  const high = found.high === null ? "+∞" : percentText(found.high);
+  return `${percentText(found.ratio)} (${low} … ${high})`;
+}
+
+function headline(report: ComparisonReport, themeButton: HTMLElement): HTMLElement {
+  const counted = new Map<string, number>();
+  for (const each of report.cells) counted.set(each.verdict, (counted.get(each.verdict) ?? 0) + 1);
+  const verdicts = Object.keys(WORDS)
+    .filter((each) => counted.has(each))
+    .map((each) =>
+      element(
+        "div",
+        { class: `verdict ${each === "slower" ? "bad" : ""}`, "data-verdict": each },
+        element("dd", {}, String(counted.get(each) ?? 0)),
+        element("dt", {}, word(each)),
+      ),
+    );
+  const made = (name: string, directory: string, campaign: ComparisonReport["a"]): HTMLElement =>
+    element(
+      "p",
+      { class: "made" },
+      element("strong", {}, name),
+      ` ${[directory, campaign.name, dateText(campaign.created), campaign.machine, `lagometer ${campaign.lagometer_version}`].join(" · ")}`,
+    );
+  return element(
+    "header",
+    {},
+    element("div", { class: "top" }, element("p", { class: "overline" }, "lagometer comparison"), themeButton),
+    element("h1", {}, `B against A: ${word(report.verdict)}`),
+    made("A", report.directory_a, report.a),
+    made("B", report.directory_b, report.b),
+    element("dl", { class: "verdicts" }, ...verdicts),
+  );
+}
+
+function quantityCells(found: ComparedQuantity | undefined): HTMLElement[] {
+  if (found === undefined) return [1, 2, 3, 4].map(() => element("td", {}, ABSENT));
+  const seen = found.verdict === "no-difference" && found.detectable !== null ? `, could have seen ≥ ${(100 * found.detectable).toFixed(1)} %` : "";
+  const figure = { class: "number" };
+  return [
+    element("td", figure, durationText(found.a_ns)),
+    element("td", figure, durationText(found.b_ns)),
+    element("td", { ...figure, "data-ratio": String(found.ratio ?? ""), "data-low": String(found.low ?? ""), "data-high": String(found.high ?? "") }, ratioOf(found)),
+    element("td", { class: found.verdict, title: found.p === null ? "" : `p = ${found.p.toPrecision(2)}, corrected for all cells` }, found.why ?? `${word(found.verdict)}${seen}`),
+  ];
+}
+
+function table(report: ComparisonReport, cells: ComparedCell[]): HTMLElement {
+  const names = [...new Set(cells.flatMap((each) => each.quantities.map(({ quantity }) => quantity)))];
+  const heads = [
+    "cell",
+    "trials A, B",
+    "CPU / message A",
+    "CPU / message B",
+    ...names.flatMap((name) => [`${name} A`, `${name} B`, `${name} change`, "verdict"]),
+    "notes",
+  ];
+  const rows = cells.map((cell) =>
+    element(
+      "tr",
+      { "data-cell": cell.cell_b, class: cell.verdict === "not-comparable" ? "invalid" : "" },
+      element("th", { scope: "row" }, nameOf(cell)),
+      element("td", {}, `${String(cell.trials_a)}, ${String(cell.trials_b)}${cell.paired ? " in pairs" : ""}`),
+      element("td", { class: "number" }, durationText(cell.cpu_per_message_a_ns)),
+      element("td", { class: "number" }, durationText(cell.cpu_per_message_b_ns)),
+      ...names.flatMap((name) => quantityCells(cell.quantities.find(({ quantity }) => quantity === name))),
+      element("td", {}, [...(cell.why === null ? [] : [cell.why]), ...cell.notes].join("; ")),
+    ),
+  );
+  const head = element("thead", {}, element("tr", {}, ...heads.map((each) => element("th", { scope: "col" }, each))));
+  const caption = element("caption", { class: "unseen" }, `Comparison of ${String(report.cells.length)} cells`);
+  const frame = { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of the comparison" };
+  return element("div", frame, element("table", { id: "comparison" }, caption, head, element("tbody", {}, ...rows)));
+}
+
+function list(title: string, names: string[]): Child[] {
+  if (names.length === 0) return [];
+  const items = names.map((name) => element("li", {}, element("code", {}, name)));
+  return [element("h3", {}, title), element("ul", { class: "cells" }, ...items)];
+}
+
+function twoColumns(heads: string[], rows: (string | null)[][]): HTMLElement {
+  const body = rows.map((row) => element("tr", {}, ...row.map((text, place) => element(place === 0 ? "th" : "td", {}, text ?? ABSENT))));
+  const head = element("tr", {}, ...heads.map((each) => element("th", { scope: "col" }, each)));
+  const frame = { class: "scroll", tabindex: "0", role: "region", "aria-label": heads[0] ?? "" };
+  return element("div", frame, element("table", { class: "differences" }, element("thead", {}, head), element("tbody", {}, ...body)));
+}
+
+function differences(report: ComparisonReport): HTMLElement {
+  const settings = report.settings.map((each) => [`${each.adapter} ${each.object}: ${each.name}`, each.a, each.b, String(each.cells)]);
+  const others = report.differences.map((each) => [each.what, each.a, each.b]);
+  return section(
+    "differences",
+    "What else differs",
+    element("h3", {}, "Machine, versions and study"),
+    others.length === 0 ? element("p", { class: "quiet" }, "Nothing that is recorded.") : twoColumns(["what", "A", "B"], others),
+    element("h3", {}, "Effective settings"),
+    settings.length === 0 ? element("p", { class: "quiet" }, "All the same, or none described.") : twoColumns(["setting", "A", "B", "cells"], settings),
+    ...list("Only in A", report.only_a),
+    ...list("Only in B", report.only_b),
+  );
+}
+
+function control(report: ComparisonReport): HTMLElement | null {
+  const compared = report.control;
+  if (compared === null) return null;
+  const said = compared.quantities.map((each) => `${each.quantity}: ${each.why ?? `${word(each.verdict)} ${ratioOf(each)}`}`);
+  return element("p", { class: "lead" }, `The control, that is the machine itself: ${said.join("; ")}.`);
+}
+
+/** The cells that are not in the chart, by what is in the way. */
+function refused(report: ComparisonReport): HTMLElement[] {
+  const reasons = new Map<string, string[]>();
+  for (const cell of report.cells) {
+    if (cell.verdict !== "not-comparable") continue;
+    const why = cell.why ?? cell.quantities.find((each) => each.why !== null)?.why ?? "no reason was recorded";
+    reasons.set(why, [...(reasons.get(why) ?? []), nameOf(cell)]);
+  }
+  if (reasons.size === 0) return [];
+  const items = [...reasons].map(([why, cells]) =>
+    element("li", {}, why, element("ul", { class: "cells" }, ...cells.map((cell) => element("li", {}, element("code", {}, cell))))),
+  );
+  return [element("h3", {}, "Not comparable"), element("ul", { class: "reasons" }, ...items)];
+}
+
+/** Builds the page; returns what draws the chart again when the ground's colour changes. */
+export function comparisonPage(main: HTMLElement, report: ComparisonReport, themeButton: HTMLElement): () => void {
+  const place = element("div");
+  const note =
+    "Ratio B ÷ A of each quantile with its 95 % interval; right of the line B is slower. A filled marker: a difference is shown, by a permutation test over trials, corrected for all cells.";
+  const alarm = `The probability of even one false alarm among all cells is at most ${(100 * report.alpha).toPrecision(2)} %; each interval is for its ratio alone.`;
+  main.append(
+    headline(report, themeButton),
+    section("ratios", "B against A, cell by cell", control(report), place, element("p", { class: "note" }, `${note} ${alarm}`), ...refused(report)),
+    section("cells", "Figures", table(report, report.cells)),
+    differences(report),
+  );
+  const compared = report.cells.filter((each) => each.verdict !== "not-comparable");
+  return () => {
+    forest(place, compared);
+  };
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether the machine stayed the same: the control cell over the campaign, the load beneath, the long trials beside.
+
+import type uPlot from "uplot";
+import { clipped, drawChart, linearSplits, type Chart } from "./chart";
+import type { Control, ControlTrial, Load, LongTrial, Report } from "./data";
+import { element, numbers, section } from "./dom";
+import { ABSENT, countText, durationText, shareText, timeText } from "./format";
+import { drawMarker, theme } from "./palette";
+import type { View } from "./view";
+
+const TOLERANCE = 0.05;
+
+function median(values: number[]): number {
+  const ordered = [...values].sort((a, b) => a - b);
+  return ordered[Math.floor((ordered.length - 1) / 2)] ?? 0;
+}
+
+type Measured = ControlTrial & { latency_p50_ns: number };
+
+function measured(control: Control): Measured[] {
+  return control.trials.filter((each): each is Measured => each.valid && each.latency_p50_ns !== null);
+}
+
+/** The blocks' median, with 5 % on either side as a scale for the eye. */
+function drawTolerance(chart: uPlot, middle: number): void {
+  const colours = theme();
+  clipped(chart, (context, pixel) => {
+    const { left, width } = chart.bbox;
+    const y = (value: number): number => chart.valToPos(value, "y", true);
+    context.fillStyle = colours.floor;
+    context.fillRect(left, y(middle * (1 + TOLERANCE)), width, y(middle * (1 - TOLERANCE)) - y(middle * (1 + TOLERANCE)));
+    context.strokeStyle = colours.muted;
+    context.lineWidth = pixel;
+    context.setLineDash([5 * pixel, 4 * pixel]);
+    context.beginPath();
+    context.moveTo(left, y(middle));
+    context.lineTo(left + width, y(middle));
+    context.stroke();
+  });
+}
+
+function drawTrace(chart: uPlot, trials: Measured[]): void {
+  const colours = theme();
+  clipped(chart, (context, pixel) => {
+    context.strokeStyle = colours.accent;
+    context.lineWidth = 1.5 * pixel;
+    const place = (each: Measured): [number, number] => [
+      chart.valToPos(each.time_s, "x", true),
+      chart.valToPos(each.latency_p50_ns, "y", true),
+    ];
+    context.beginPath();
+    for (const each of trials) context.lineTo(...place(each));
+    context.stroke();
+    for (const each of trials) {
+      context.fillStyle = each.remarks.length > 0 ? colours.alarm : colours.accent;
+      drawMarker(context, each.remarks.length > 0 ? "triangle" : "circle", ...place(each), 4.2 * pixel);
+    }
+  });
+}
+
+function timeAxis(end: number): { scale: uPlot.Scale; splits: (chart: uPlot) => number[]; format: (value: number) => string; label: string } {
+  return {
+    scale: { time: false, range: [-end * 0.02, end * 1.02] },
+    splits: () => (end < 180 ? linearSplits(0, end) : linearSplits(0, end / 60).map((each) => each * 60)),
+    format: timeText,
+    label: "since the campaign's first trial",
+  };
+}
+
+function drawControl(control: Control, end: number, parent: HTMLElement): Chart | null {
+  const trials = measured(control);
+  if (trials.length === 0) return null;
+  const values = trials.map((each) => each.latency_p50_ns);
+  const middle = median(values);
+  const [low, high] = [Math.min(middle * 0.92, ...values), Math.max(middle * 1.08, ...values)];
+  const room = (high - low) * 0.06;
+  return drawChart(parent, {
+    description: `p50 of the control cell ${control.cell} before each of ${String(trials.length)} blocks: from ${durationText(Math.min(...values))} to ${durationText(Math.max(...values))}.`,
+    data: [trials.map((each) => each.time_s), values],
+    series: [{}, { paths: () => null, points: { show: false } }],
+    x: timeAxis(end),
+    y: { scale: { range: [low - room, high + room] }, label: "latency" },
+    tip: (place) => {
+      const each = trials[place];
+      if (each === undefined) return [];
+      return [
+        { text: `block ${String(each.block)}, ${timeText(each.time_s)}` },
+        { text: `p50 ${durationText(each.latency_p50_ns)}, p99 ${durationText(each.latency_p99_ns)}` },
+        { text: `CPU ${durationText(each.cpu_per_message_ns)} a message` },
+        ...each.remarks.map((text) => ({ text })),
+      ];
+    },
+    underlay: (chart) => {
+      drawTolerance(chart, middle);
+    },
+    overlay: (chart) => {
+      drawTrace(chart, trials);
+    },
+    height: 240,
+  });
+}
+
+/** A bar a trial: what of all CPUs' time was spent, and what a hypervisor took. */
+function drawLoad(load: Load[], end: number, parent: HTMLElement): Chart | null {
+  if (load.length === 0) return null;
+  const colours = theme();
+  const busiest = Math.max(...load.map((each) => each.busy_share ?? 0));
+  const stolen = Math.max(...load.map((each) => each.stolen_share ?? 0));
+  return drawChart(parent, {
+    description: `Load of all CPUs in ${String(load.length)} trials: at most ${shareText(busiest)} spent and ${shareText(stolen)} stolen by a hypervisor.`,
+    data: [load.map((each) => each.time_s), load.map((each) => each.busy_share)],
+    series: [{}, { paths: () => null, points: { show: false } }],
+    x: timeAxis(end),
+    y: { scale: { range: [0, 1] }, label: "share of all CPUs' time", format: (value) => `${String(Math.round(value * 100))} %` },
+    tip: (place) => {
+      const each = load[place];
+      if (each === undefined) return [];
+      return [{ text: timeText(each.time_s) }, { text: `spent ${shareText(each.busy_share)}` }, { text: `stolen ${shareText(each.stolen_share)}`, colour: colours.alarm }];
+    },
+    overlay: (chart) => {
+      clipped(chart, (context, pixel) => {
+        const bars: [string, (each: Load) => number | null][] = [
+          [colours.muted, (each) => each.busy_share],
+          [colours.alarm, (each) => each.stolen_share],
+        ];
+        const width = Math.max(1, Math.min(6, (0.6 * chart.bbox.width) / load.length / pixel)) * pixel;
+        for (const [colour, value] of bars) {
+          context.fillStyle = colour;
+          context.globalAlpha = colour === colours.alarm ? 1 : 0.55;
+          for (const each of load) {
+            const top = chart.valToPos(value(each) ?? 0, "y", true);
+            context.fillRect(chart.valToPos(each.time_s, "x", true) - width / 2, top, width, chart.valToPos(0, "y", true) - top);
+          }
+        }
+      });
+    },
+    height: 150,
+  });
+}
+
+function lead(control: Control): string {
+  const trials = measured(control);
+  const [first, last] = [trials[0], trials.at(-1)];
+  if (first === undefined || last === undefined) return "This campaign has no control cell; beneath is the machine's load.";
+  const values = trials.map((each) => each.latency_p50_ns);
+  const change = (100 * (last.latency_p50_ns - first.latency_p50_ns)) / first.latency_p50_ns;
+  const range = `${durationText(Math.min(...values))} to ${durationText(Math.max(...values))} over ${String(trials.length)} blocks`;
+  return `${control.cell}: p50 ${range}; the last block ${change < 0 ? "−" : "+"}${Math.abs(change).toFixed(1)} % against the first.`;
+}
+
+function tables(report: Report): HTMLElement[] {
+  const made: HTMLElement[] = [];
+  const trials = report.control?.trials ?? [];
+  const row = (each: ControlTrial): string[] => [
+    String(each.block),
+    timeText(each.time_s),
+    durationText(each.latency_p50_ns),
+    durationText(each.cpu_per_message_ns),
+    durationText(each.latency_p90_ns),
+    durationText(each.latency_p99_ns),
+    each.remarks.join("; ") || (each.valid ? ABSENT : "not valid"),
+  ];
+  if (trials.length > 0) made.push(numbers("The control", ["before block", "at", "p50", "CPU / message", "p90", "p99", "remarks"], trials.map(row)));
+  if (report.long_trials.length > 0) made.push(longTable(report.long_trials));
+  return made;
+}
+
+/** Whether short trials measure the same as a long one. */
+function longTable(trials: LongTrial[]): HTMLElement {
+  const rows = trials.map((each) => {
+    const [long, short] = [each.latency_p50_ns, each.short_latency_p50_ns];
+    const ratio = long === null || short === null || short === 0 ? ABSENT : `${(100 * (long / short - 1)).toFixed(1)} %`;
+    const tails = [each.latency_p99_ns, each.short_latency_p99_ns].map(durationText);
+    return [each.cell, countText(each.n), durationText(long), durationText(short), ratio, ...tails];
+  });
+  return numbers("Long trials beside short ones", ["cell", "n", "p50 long", "p50 short", "difference", "p99 long", "p99 short"], rows);
+}
+
+export function controlView(report: Report): View {
+  const body = element("div");
+  const root = section("control", "Did the machine stay the same?", body);
+  const { control } = report;
+  let charts: (Chart | null)[] = [];
+  return {
+    root,
+    update: () => {
+      for (const chart of charts) chart?.destroy();
+      charts = [];
+      body.replaceChildren();
+      if (control === null) {
+        body.append(element("p", { class: "quiet" }, "This campaign has neither a control cell nor a record of the machine's load."), ...tables(report));
+        return;
+      }
+      body.append(element("p", { class: "lead" }, lead(control)));
+      const end = Math.max(1, ...control.load.map((each) => each.time_s), ...control.trials.map((each) => each.time_s));
+      charts = [drawControl(control, end, body), drawLoad(control.load, end, body)];
+      const trace = control.trials.length > 0 ? "Markers: p50 of the control before each block; a red triangle: something disturbed that trial. Grey: 5 % about their median. " : "";
+      const load = control.load.length > 0 ? "Bars: share of all CPUs' time spent in a trial, its own workers included; red: given to others by a hypervisor." : "";
+      body.append(element("p", { class: "note" }, trace + load), ...tables(report));
+    },
+  };
+}
