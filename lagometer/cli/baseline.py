@@ -99,6 +99,7 @@ def compare_(
     strict: compare.Strict = False,
     alpha: compare.Alpha = 0.02,
     across_machines: compare.AcrossMachines = False,
+    report: compare.Page = None,
     json: JsonFlag = False,
 ) -> int:
     """Compare a campaign with a baseline, as `lagometer compare` does.
@@ -112,7 +113,7 @@ def compare_(
             f"there is no baseline '{name}'", where=str(baselines), mend=f"there is {known or 'none'}"
         )
     choice = compare.choice_of(select, None, fail_if, alpha, across_machines)
-    return compare.carry_out(path, directory, choice, strict=strict, as_json=json)
+    return compare.carry_out(path, directory, choice, strict=strict, page=report, as_json=json)
 
 
 def _path(baselines: Path, name: str) -> Path:

@@ -12,10 +12,11 @@ import typer
 
 from lagometer.cli import compare_conditions
 from lagometer.cli.common import JsonFlag, SelectGlobs, message_console, output_console, print_json
-from lagometer.errors import BadInput, NotComparable, Regression
+from lagometer.errors import BadInput, NotComparable, Regression, SetupMissing
 
 if TYPE_CHECKING:
     from lagometer.stats.comparable import Choice, Comparison
+    from lagometer.store.reader import Campaign
 
 ALPHA_MAX = 0.2
 
@@ -39,6 +40,10 @@ By = Annotated[
 AcrossMachines = Annotated[
     bool, typer.Option("--across-machines", help="Compare even if two machines measured.")
 ]
+Page = Annotated[
+    Path | None,
+    typer.Option("--report", metavar="FILE", help="Write the comparison as one HTML file, too."),
+]
 Alpha = Annotated[
     float,
     typer.Option("--alpha", metavar="P", help="Probability of any false alarm, over all cells together."),
@@ -56,6 +61,7 @@ def command(
     strict: Strict = False,
     alpha: Alpha = 0.02,
     across_machines: AcrossMachines = False,
+    report: Page = None,
     json: JsonFlag = False,
 ) -> int:
     """Compare two campaigns cell by cell: ratios of p50 and p99 with intervals, and a verdict.
@@ -70,7 +76,7 @@ def command(
     if b is None and by is None:
         raise BadInput("one campaign is given", where="B", mend="give another folder, or --by X:Y")
     choice = choice_of(select, by, fail_if, alpha, across_machines)
-    return carry_out(a, b if b is not None else a, choice, strict=strict, as_json=json)
+    return carry_out(a, b if b is not None else a, choice, strict=strict, page=report, as_json=json)
 
 
 def choice_of(
@@ -93,16 +99,21 @@ def choice_of(
     )
 
 
-def carry_out(a: Path, b: Path, choice: Choice, *, strict: bool, as_json: bool) -> int:
+def carry_out(
+    a: Path, b: Path, choice: Choice, *, strict: bool, as_json: bool, page: Path | None = None
+) -> int:
     """Compares, prints, and returns the exit code. Raises BadInput if a folder is no campaign."""
     from lagometer.stats.comparable import compare_campaigns
     from lagometer.store.errors import StoreError
     from lagometer.store.reader import open_campaign
 
     try:
-        comparison = compare_campaigns(open_campaign(a), open_campaign(b), choice)
+        campaigns = open_campaign(a), open_campaign(b)
+        comparison = compare_campaigns(*campaigns, choice)
     except StoreError as error:
         raise BadInput(str(error)) from error
+    if page is not None:
+        _write_page(comparison, *campaigns, page)
     conditions = compare_conditions.met(comparison, strict)
     undecided = compare_conditions.undecided(comparison)
     if as_json:
@@ -112,6 +123,20 @@ def carry_out(a: Path, b: Path, choice: Choice, *, strict: bool, as_json: bool) 
 
         render(comparison, output_console())
     return _exit_code(comparison, conditions, undecided, quiet=as_json)
+
+
+def _write_page(comparison: Comparison, a: Campaign, b: Campaign, page: Path) -> None:
+    """Writes the HTML file. Raises SetupMissing, CannotStore."""
+    from lagometer.report.comparison import write_comparison
+    from lagometer.report.page import BundleMissing
+    from lagometer.run.storing import storing
+
+    try:
+        with storing(page):
+            page.parent.mkdir(parents=True, exist_ok=True)
+            write_comparison(comparison, a, b, page)
+    except BundleMissing as error:
+        raise SetupMissing(str(error)) from error
 
 
 def as_dict(comparison: Comparison) -> dict[str, Any]:

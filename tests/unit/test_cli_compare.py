@@ -15,7 +15,8 @@ from rich.console import Console
 from study_adapters import write_adapters
 
 from lagometer.cli import baseline, compare, explain, plan, show_comparison
-from lagometer.errors import BadInput, NotComparable, Regression
+from lagometer.errors import BadInput, NotComparable, Regression, SetupMissing
+from lagometer.report import page
 from lagometer.stats.comparable import Choice, compare_campaigns
 from lagometer.store.reader import open_campaign
 
@@ -196,6 +197,20 @@ def test_the_terminal_has_a_verdict_in_a_line_and_a_chart(campaigns: dict[str, P
     assert "%" in line and "µs →" in line
     assert "p99 can't be compared: A: not enough samples" in captured.get()
     assert lines[-1].startswith("slower: 2 slower, 2 of 2 cells compared (any false alarm: at most 0.02")
+
+
+def test_the_comparison_is_a_page_on_demand(
+    campaigns: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundle = tmp_path / "bundle.html"
+    bundle.write_text(f'<script type="application/json">{page.PLACEHOLDER}</script>')
+    monkeypatch.setattr(page, "BUNDLE", bundle)
+    written = tmp_path / "new" / "comparison.html"
+    assert compare.command(campaigns["before"], campaigns["after"], report=written) == 0
+    assert '"verdict":"slower"' in written.read_text().replace('": "', '":"')
+    monkeypatch.setattr(page, "BUNDLE", tmp_path / "absent")
+    with pytest.raises(SetupMissing):
+        compare.command(campaigns["before"], campaigns["after"], report=written)
 
 
 def test_baselines_are_kept_listed_and_compared(
