@@ -4,10 +4,12 @@
 //
 // Standard input: one JSON line
 // {"network":"private|host","workers":[{"argv":[…],"environment":{…},"stdin":n,"stdout":n, "stderr":n,"records":n}],
-//  "leaves":{"directory":text,"shared_memory":[patterns]}}
+//  "companions":[{"argv":[…],"output":n}],"leaves":{"directory":text,"shared_memory":[patterns]}}
 // with inherited descriptors; end of file means: kill all and end. Standard output, JSON lines: isolated, started,
 // stopped (signal), exited (code | signal), finished (warnings); or failed. `leaves`, on the host's network: what of
-// /dev/shm is the trial's to remove.
+// /dev/shm is the trial's to remove. `companions`: generators of load beside the workers, started before them in
+// sessions of their own, ended after them and after a second line; companion-started (pid), companion-exited (code |
+// signal).
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
@@ -19,6 +21,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -39,6 +42,11 @@ struct WorkerCommand {
   int output = -1;
   int error = -1;
   int records = -1;
+};
+
+struct CompanionCommand {
+  std::vector<std::string> arguments;
+  int output = -1;
 };
 
 void say(const json& message) {
@@ -79,13 +87,48 @@ std::vector<WorkerCommand> parse_workers(const json& specification) {
   return workers;
 }
 
-/// In the child, after fork: never returns.
-[[noreturn]] void become(const WorkerCommand& worker, pid_t supervisor) {
+std::vector<CompanionCommand> parse_companions(const json& specification) {
+  std::vector<CompanionCommand> companions;
+  for (const json& item : specification.value("companions", json::array())) {
+    companions.push_back({item.at("argv").get<std::vector<std::string>>(), item.at("output").get<int>()});
+    if (companions.back().arguments.empty()) throw std::runtime_error("a companion without argv");
+  }
+  return companions;
+}
+
+/// In a child, after fork: what every process of a trial begins with.
+void detach(pid_t supervisor) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != supervisor) _exit(127);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+[[noreturn]] void execute(const std::vector<std::string>& command) {
+  std::vector<char*> arguments;
+  for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
+  arguments.push_back(nullptr);
+  execvp(arguments[0], arguments.data());
+  std::fprintf(stderr, "can't start %s: %s\n", arguments[0], std::strerror(errno));
+  _exit(127);
+}
+
+/// In the child, after fork: never returns.
+[[noreturn]] void become_companion(const CompanionCommand& companion, pid_t supervisor) {
+  detach(supervisor);
+  setsid();  // what it starts can be ended with it
+  const int input = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  const int output = fcntl(companion.output, F_DUPFD_CLOEXEC, 1000);
+  if (dup2(input, 0) < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0) _exit(127);
+  close_range(3, ~0U, 0);
+  std::signal(SIGPIPE, SIG_DFL);
+  execute(companion.arguments);
+}
+
+/// In the child, after fork: never returns.
+[[noreturn]] void become(const WorkerCommand& worker, pid_t supervisor) {
+  detach(supervisor);
   // Up and out of the way first, so that no source is overwritten before it was copied.
   const int input = fcntl(worker.input, F_DUPFD, 1000);
   const int output = fcntl(worker.output, F_DUPFD, 1000);
@@ -98,17 +141,19 @@ std::vector<WorkerCommand> parse_workers(const json& specification) {
   }
   close_range(records >= 0 ? 4 : 3, ~0U, 0);
   for (const auto& [name, value] : worker.environment) setenv(name.c_str(), value.c_str(), 1);
-  std::vector<char*> arguments;
-  for (const std::string& argument : worker.arguments) arguments.push_back(const_cast<char*>(argument.c_str()));
-  arguments.push_back(nullptr);
-  execvp(arguments[0], arguments.data());
-  std::fprintf(stderr, "can't start %s: %s\n", arguments[0], std::strerror(errno));
-  _exit(127);
+  execute(worker.arguments);
+}
+
+int64_t monotonic_ms() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return int64_t{time.tv_sec} * 1000 + time.tv_nsec / 1'000'000;
 }
 
 class Supervisor {
  public:
-  explicit Supervisor(std::vector<WorkerCommand> workers) : workers_(std::move(workers)) {}
+  Supervisor(std::vector<WorkerCommand> workers, std::vector<CompanionCommand> companions)
+      : workers_(std::move(workers)), companions_(std::move(companions)) {}
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
   ~Supervisor() { kill_all(); }
@@ -122,25 +167,63 @@ class Supervisor {
     const int signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
     start_all();
     reap();
-    while (running_ > 0) {
-      pollfd events[2] = {{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0},
-                          {.fd = signals, .events = POLLIN, .revents = 0}};
-      if (poll(events, 2, -1) < 0 && errno != EINTR)
-        throw std::runtime_error("poll: " + std::string(std::strerror(errno)));
-      if (events[1].revents != 0) {
-        signalfd_siginfo information;
-        while (read(signals, &information, sizeof information) > 0) {
-        }
-        reap();
-      }
-      if (events[0].revents != 0 && input_ended()) kill_all();
-    }
+    // The companions go on until the conductor has looked at them.
+    while (running_ > 0 || (!released_ && !companion_pids_.empty())) wait_once(signals, -1);
+    end_companions(signals);
     close(signals);
   }
 
  private:
+  static constexpr int64_t kCompanionGrace_ms = 2000;
+
+  /// Waits for an end or the conductor, at most so long; negative: for as long as it takes.
+  void wait_once(int signals, int timeout_ms) {
+    pollfd events[2] = {{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0},
+                        {.fd = signals, .events = POLLIN, .revents = 0}};
+    if (poll(events, 2, timeout_ms) < 0 && errno != EINTR)
+      throw std::runtime_error("poll: " + std::string(std::strerror(errno)));
+    if (events[1].revents != 0) {
+      signalfd_siginfo information;
+      while (read(signals, &information, sizeof information) > 0) {
+      }
+      reap();
+    }
+    if (events[0].revents == 0) return;
+    if (input_ended())
+      kill_all();
+    else
+      released_ = true;
+  }
+
+  /// Asks the companions to end, so that they tell what they did, and kills those that don't.
+  void end_companions(int signals) {
+    for (const auto& [pid, unused] : companion_pids_) kill(pid, SIGTERM);
+    const int64_t deadline_ms = monotonic_ms() + kCompanionGrace_ms;
+    while (!companion_pids_.empty() && monotonic_ms() < deadline_ms)
+      wait_once(signals, static_cast<int>(deadline_ms - monotonic_ms()));
+    kill_companions();
+  }
+
+  /// With all that they started: they lead sessions of their own.
+  void kill_companions() {
+    for (const auto& [pid, unused] : companion_pids_) kill(-pid, SIGKILL);
+    for (const auto& [pid, unused] : companion_pids_) waitpid(pid, nullptr, 0);
+    companion_pids_.clear();
+  }
+
+  void start_companions(pid_t self) {
+    for (size_t index = 0; index < companions_.size(); ++index) {
+      const pid_t pid = fork();
+      if (pid < 0) throw std::runtime_error("can't fork: " + std::string(std::strerror(errno)));
+      if (pid == 0) become_companion(companions_[index], self);
+      companion_pids_[pid] = index;
+      say({{"event", "companion-started"}, {"companion", index}, {"pid", pid}});
+    }
+  }
+
   void start_all() {
     const pid_t self = getpid();
+    start_companions(self);
     for (size_t index = 0; index < workers_.size(); ++index) {
       const pid_t pid = fork();
       if (pid < 0) throw std::runtime_error("can't fork: " + std::string(std::strerror(errno)));
@@ -156,26 +239,42 @@ class Supervisor {
         if (descriptor > 2) close(descriptor);
       }
     }
+    for (const CompanionCommand& companion : companions_) close(companion.output);
   }
 
   void reap() {
     int status = 0;
     for (pid_t pid = 0; (pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0;) {
+      if (note_companion(pid, status)) continue;
       const auto found = pids_.find(pid);
       if (found == pids_.end()) continue;  // an orphan of a worker
       if (WIFSTOPPED(status)) {
         say({{"event", "stopped"}, {"worker", found->second}, {"signal", WSTOPSIG(status)}});
         continue;
       }
-      json event = {{"event", "exited"}, {"worker", found->second}};
-      if (WIFSIGNALED(status))
-        event["signal"] = WTERMSIG(status);
-      else
-        event["code"] = WEXITSTATUS(status);
-      say(event);
+      say(with_end({{"event", "exited"}, {"worker", found->second}}, status));
       pids_.erase(found);
       --running_;
     }
+  }
+
+  static json with_end(json event, int status) {
+    if (WIFSIGNALED(status))
+      event["signal"] = WTERMSIG(status);
+    else
+      event["code"] = WEXITSTATUS(status);
+    return event;
+  }
+
+  /// Whether the process is a companion.
+  bool note_companion(pid_t pid, int status) {
+    const auto found = companion_pids_.find(pid);
+    if (found == companion_pids_.end()) return false;
+    if (WIFSTOPPED(status)) return true;
+    kill(-pid, SIGKILL);  // what it left behind
+    say(with_end({{"event", "companion-exited"}, {"companion", found->second}}, status));
+    companion_pids_.erase(found);
+    return true;
   }
 
   static bool input_ended() {
@@ -189,11 +288,15 @@ class Supervisor {
     for (const auto& [pid, unused] : pids_) waitpid(pid, nullptr, 0);
     pids_.clear();
     running_ = 0;
+    kill_companions();
   }
 
   std::vector<WorkerCommand> workers_;
+  std::vector<CompanionCommand> companions_;
+  std::map<pid_t, size_t> companion_pids_;
   std::map<pid_t, size_t> pids_;
   int running_ = 0;
+  bool released_ = false;
 };
 
 SharedMemory watched_memory(const json& specification, bool isolated) {
@@ -215,7 +318,7 @@ int supervise(const json& specification, const Isolation& isolation, bool isolat
        {"warnings", isolation.warnings}});
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   SharedMemory shared_memory = watched_memory(specification, isolated);
-  Supervisor(parse_workers(specification)).run();
+  Supervisor(parse_workers(specification), parse_companions(specification)).run();
   say({{"event", "finished"}, {"warnings", shared_memory.remove()}});
   return 0;
 }

@@ -31,6 +31,7 @@ FACTORS = (
     "cpus",
     "network",
     "domain",
+    "interference",
 )
 
 
@@ -68,6 +69,9 @@ def command(
     cpus: Annotated[str | None, _option("cpus", "CPUS", "any, spread, or numbers like 0,1.")] = None,
     network: Annotated[str | None, _option("network", "WHERE", "private, host.")] = None,
     domain: Annotated[str | None, _option("domain", "N", "The domain's number.")] = None,
+    interference: Annotated[
+        str | None, _option("interference", "LOAD", "Beside it: none, cpu-2, memory, cache, io, network.")
+    ] = None,
     duration: Annotated[str, _option("duration", "TIME", "Of the measure phase.")] = "2s",
     warmup: Annotated[str, _option("warmup", "TIME", "Before it.")] = "300ms",
     trials: Annotated[int, _option("trials", "N", "How often, each with fresh processes.")] = 1,

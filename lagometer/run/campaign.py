@@ -17,6 +17,7 @@ from lagometer.run.adaptive import Stopping
 from lagometer.run.conductor import Conductor
 from lagometer.run.events import EventLog
 from lagometer.run.floor import FloorError, floor_ns, write_floor
+from lagometer.run.interference import files_folder
 from lagometer.run.interruption import Interruption
 from lagometer.run.isolation import remove_stale_directories
 from lagometer.run.order import blocks, control_cell, long_trial_cells
@@ -113,6 +114,7 @@ class CampaignRun:
             )
         self._began_s = time.monotonic()
         remove_stale_directories()
+        remove_stale_directories(files_folder())
         events = EventLog()
         try:
             self._open()

@@ -19,6 +19,7 @@ from typing import Any
 
 from lagometer.run.conversation import Conversation
 from lagometer.run.events import EventLog
+from lagometer.run.interference import START_S_MAX, Done, Load
 from lagometer.run.interruption import Interruption
 from lagometer.run.launchers.base import Command, Launcher, LaunchError, Pipes
 from lagometer.run.messages import ProtocolError
@@ -31,6 +32,7 @@ GO_AHEAD_NS = 5_000_000  # time for `go` to reach every worker before the common
 CREATE_SLACK_NS = 3 * NS_PER_S  # to start processes and create endpoints, beside the discovery timeout
 GRACE_NS = 2 * NS_PER_S  # beyond the end of a phase that the worker ends by itself
 MORE_FAILURES_NS = 250_000_000  # the first failure is rarely the only one: its peers miss it at once
+LOOK_NS = 5_000_000  # how often it is looked whether the load beside the workers has begun
 READ_BYTES = 1 << 20
 
 
@@ -46,14 +48,23 @@ class Conductor:
         self._events = events
 
     def carry_out(
-        self, launcher: Launcher, commands: Sequence[Command], plans: Sequence[Plan], network: str
+        self,
+        launcher: Launcher,
+        commands: Sequence[Command],
+        plans: Sequence[Plan],
+        network: str,
+        load: Load | None = None,
     ) -> TrialOutcome:
-        """Returns what came of the trial; raises `Interrupted`. Nothing of it runs afterwards, either way."""
-        trial = _Trial(launcher, plans, self._interruption, self._events)
+        """Returns what came of the trial; raises `Interrupted`. Nothing of it runs afterwards, either way.
+
+        load: what the launcher starts beside the workers.
+        """
+        trial = _Trial(launcher, plans, self._interruption, self._events, load)
         try:
             with contextlib.suppress(TrialFailed):
                 trial.start(commands, network)
                 trial.match()
+                trial.await_load()
                 trial.go()
                 trial.measure()
                 trial.collect()
@@ -67,9 +78,17 @@ class _Trial:
     """The state of one trial; each public method is one step of it."""
 
     def __init__(
-        self, launcher: Launcher, plans: Sequence[Plan], interruption: Interruption, events: EventLog
+        self,
+        launcher: Launcher,
+        plans: Sequence[Plan],
+        interruption: Interruption,
+        events: EventLog,
+        load: Load | None,
     ) -> None:
         self._launcher = launcher
+        self._load = load
+        self._load_released = load is None
+        self._load_numbers: list[int] = []  # of the load's processes, in their own namespace
         self._plans = plans
         self._interruption = interruption
         self._events = events
@@ -122,10 +141,25 @@ class _Trial:
         deadline_ns = time.monotonic_ns() + self._phases.discovery_timeout_ns + GRACE_NS
         self._require(lambda: all(each.matched for each in self._conversations), deadline_ns, "matched")
 
+    def await_load(self) -> None:
+        """Waits until the load beside the workers is at work."""
+        if self._load is None:
+            return
+        deadline_ns = time.monotonic_ns() + round(START_S_MAX * NS_PER_S)
+        self._load.attach(self._launcher.process_id, self._load_numbers)
+        while not self._load.is_running():
+            if time.monotonic_ns() > deadline_ns:
+                said = "; ".join(map(self._said, range(len(self._load.commands))))
+                late = f"'{self._load.name}' was not at work after {START_S_MAX:.0f} s"
+                self._fail(f"interference-died: {late}: {said}")
+            self._wait(lambda: False, time.monotonic_ns() + LOOK_NS)
+        self._load.begin()
+
     def go(self) -> None:
         """Gives all workers the common start."""
         numbers = [self._process_numbers.get(index, 0) for index in range(len(self._plans))]
-        self._witness.begin(self._launcher.process_id, numbers, bool(self._isolation.get("network")))
+        private = bool(self._isolation.get("network")) and not (self._load and self._load.shares_network)
+        self._witness.begin(self._launcher.process_id, numbers, private)
         self._begin_ns = time.monotonic_ns() + GO_AHEAD_NS
         for index in range(len(self._plans)):
             self._send(index, json.dumps({"command": "go", "at_ns": self._begin_ns}).encode() + b"\n")
@@ -146,6 +180,9 @@ class _Trial:
     def collect(self) -> None:
         """Takes the records of all workers and sees them end."""
         self._evidence = self._witness.end()
+        if self._load is not None and (wrong := self._load.end()) is not None:
+            self._fail(f"interference-died: {wrong}")
+        self._release_load()
         self._enter("tear-down")
         for index, each in enumerate(self._conversations):
             # As long as bytes flow the worker is alive, however many they are.
@@ -161,6 +198,7 @@ class _Trial:
         """Notes the end; after a failure, hears what else the workers have to say first."""
         if self._reasons and not self._finished:
             self._gathering = True
+            self._release_load()
             self._wait(lambda: self._finished, time.monotonic_ns() + MORE_FAILURES_NS)
         self._evidence = self._evidence or self._witness.end()
         self._ended_ns = self._ended_ns or time.monotonic_ns()
@@ -183,6 +221,7 @@ class _Trial:
             phases_s=self._phase_seconds(),
             isolation=self._isolation,
             evidence=self._evidence,
+            load=self._load_done(),
             reasons=tuple(self._reasons),
             warnings=tuple(self._warnings),
         )
@@ -291,6 +330,10 @@ class _Trial:
                 self._warnings += [f"isolation: {warning}" for warning in notice.get("warnings", [])]
             elif event == "started":
                 self._process_numbers[int(notice["worker"])] = int(notice["pid"])
+            elif event == "companion-started":
+                self._load_numbers.append(int(notice["pid"]))
+            elif event == "companion-exited":
+                self._on_load_end(int(notice["companion"]), notice)
             elif event == "stopped":
                 self._on_stop(int(notice["worker"]), notice)
             elif event == "exited":
@@ -324,7 +367,27 @@ class _Trial:
         if each.failed is None and not (each.bye and notice.get("code") == 0):
             self._fail(f"worker-died: {each.name} {how} in phase {self._phase_of(each)}")
 
+    def _on_load_end(self, index: int, notice: Any) -> None:
+        """The supervisor ends the load once it is released; before that it has no reason to end."""
+        if self._load is not None and not self._load_released and not self._reasons:
+            how = f"{self._load.commands[index][0]} {_exit_text(notice)} in phase {self._phase_now()}"
+            self._fail(f"interference-died: {how}: {self._said(index)}")
+
     # --- small things ---
+
+    def _said(self, companion: int) -> str:
+        """Returns the last line that a generator of load wrote."""
+        lines = self._launcher.companion_output(companion).decode(errors="replace").strip().splitlines()
+        return lines[-1] if lines else "it said nothing"
+
+    def _release_load(self) -> None:
+        self._load_released = True
+        self._launcher.release_companions()
+
+    def _load_done(self) -> Done | None:
+        if self._load is None:
+            return None
+        return self._load.done([self._launcher.companion_output(i) for i in range(len(self._load.commands))])
 
     def _send(self, index: int, data: bytes) -> None:
         """Queues bytes for a worker's standard input and writes what fits."""

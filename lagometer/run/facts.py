@@ -73,6 +73,8 @@ def observed(cell: Cell, outcome: TrialOutcome) -> Observed | None:
         ),
         involuntary_switches=sum(said.context_switches.involuntary for _, said in done),
         matches=matches(cell, outcome),
+        interference_cpu_ns=outcome.load.cpu_ns if outcome.load is not None else None,
+        interference_achieved_per_s=outcome.load.achieved_per_s if outcome.load is not None else None,
     )
 
 

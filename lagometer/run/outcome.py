@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from lagometer.run import interference
 from lagometer.run.messages import Done, Ready
 from lagometer.run.witness import Evidence
 
@@ -45,5 +46,6 @@ class TrialOutcome:
     phases_s: Mapping[str, float]
     isolation: Mapping[str, Any] = field(default_factory=dict)
     evidence: Evidence | None = None  # None if it ended before the common start
+    load: interference.Done | None = None  # None without interference
     reasons: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -12,6 +12,7 @@ import polars as pl
 
 from lagometer.run.conductor import Conductor
 from lagometer.run.facts import trial_facts
+from lagometer.run.interference import load_of
 from lagometer.run.isolation import runtime_directory
 from lagometer.run.launchers.base import Command
 from lagometer.run.launchers.local import Leaves, LocalLauncher
@@ -64,11 +65,13 @@ class TrialRunner:
         """Carries out one trial by the study's phases and stores it. Raises `CannotStore`, `Interrupted`."""
         began_s = time.monotonic()
         network = cell.factors.network
-        with runtime_directory(network, next(self._numbers)) as directory:
+        number = next(self._numbers)
+        with runtime_directory(network, number) as directory, load_of(study, cell, number) as load:
             plans = worker_plans(study, cell, trial, self._adapters, runtime_directory=directory)
             commands = [self._command(plan) for plan in plans]
-            launcher = LocalLauncher(self._supervisor, self._leaves(plans, network, directory))
-            outcome = conductor.carry_out(launcher, commands, plans, network)
+            companions = load.commands if load is not None else ()
+            launcher = LocalLauncher(self._supervisor, self._leaves(plans, network, directory), companions)
+            outcome = conductor.carry_out(launcher, commands, plans, network, load)
         wanted = WarmUp(study.discard, study.warmup_max_ns)
         samples, rows = _estimates(cell, trial, outcome, wanted)
         store.store((cell.id, trial), outcome, samples, rows, began_s)

@@ -12,7 +12,7 @@ import contextlib
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -188,6 +188,7 @@ def journal_entry(key: Key, outcome: TrialOutcome, rows: pl.DataFrame, path: str
             }
             for name, said in done
         },
+        "interference": asdict(outcome.load) if outcome.load is not None else None,
         "evidence": outcome.evidence.as_json() if outcome.evidence is not None else None,
     }
 

@@ -110,5 +110,7 @@ def columns(observed: Observed | None, edge: str) -> Mapping[str, Any]:
     if observed is None:
         return {}
     found: dict[str, Any] = {f"kernel_{name}": value for name, value in observed.kernel.items()}
+    found["interference_cpu_ns"] = observed.interference_cpu_ns
+    found["interference_achieved_per_s"] = observed.interference_achieved_per_s
     found["transport"] = next((match.seen for match in observed.matches if match.edge == edge), None)
     return found

@@ -102,6 +102,7 @@ FACTOR_TYPES: dict[str, pl.DataType] = {
     "cpus": pl.String(),
     "network": pl.String(),
     "domain": pl.Int64(),
+    "interference": pl.String(),
 }
 
 FIGURES_SCHEMA: dict[str, pl.DataType] = {
@@ -132,6 +133,8 @@ FIGURES_SCHEMA: dict[str, pl.DataType] = {
     "noise": pl.List(pl.String()),
     "transport": pl.String(),
     **{f"kernel_{name}": pl.Int64() for name in KERNEL_COUNTERS},
+    "interference_cpu_ns": pl.Int64(),
+    "interference_achieved_per_s": pl.Float64(),
     "skipped": pl.Int64(),
     "shift_ns": pl.Int64(),
 }

@@ -104,3 +104,5 @@ class Observed:
     realtime_threads: tuple[RealtimeThread, ...] = ()
     involuntary_switches: int = 0  # of the workers in the measure phase
     matches: tuple[Match, ...] = ()
+    interference_cpu_ns: int | None = None  # of the load beside the workers, None if there was none
+    interference_achieved_per_s: float | None = None  # docs/METHODOLOGY.md, "Interference"

@@ -38,6 +38,7 @@ class Factors:
     cpus: str = "any"
     network: Literal["private", "host"] = "private"
     domain: int = 0
+    interference: str = "none"
 
     @property
     def publisher_adapter(self) -> str:

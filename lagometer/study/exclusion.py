@@ -13,6 +13,7 @@ from lagometer import units
 from lagometer.study.adapters import Adapter
 from lagometer.study.cell import Cell, Factors
 from lagometer.study.graph import Graph
+from lagometer.study.interference import missing_program
 
 # The sizes for which the type `fixed` exists; a fixed type is compiled into each adapter.
 FIXED_PAYLOADS_BYTES = (64, 1024, 65_536, 1_048_576)
@@ -46,6 +47,7 @@ def reasons(cell: Cell, template: Graph, measure_ns: int, around: Surroundings) 
     found += _payload(factors)
     found += _workload(cell, template, measure_ns)
     found += _processors(cell, around.cpus)
+    found += filter(None, [missing_program(factors.interference)])
     return list(dict.fromkeys(found))
 
 

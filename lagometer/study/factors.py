@@ -13,6 +13,7 @@ from dataclasses import field as dataclass_field
 
 from lagometer import units
 from lagometer.study.cell import Factors
+from lagometer.study.interference import LEVEL_MAX, PROGRAMS, parse_interference
 from lagometer.study.schedule import FORMS, canonical_schedule
 from lagometer.study.values import text_parser, word_parser
 from lagometer.units import UnitError
@@ -244,6 +245,15 @@ FACTORS: tuple[Factor, ...] = (
         "domain number",
         {"type": "integer", "minimum": 0, "maximum": DOMAIN_MAX},
         prefix="domain-",
+    ),
+    Factor(
+        "interference",
+        "interference",
+        parse_interference,
+        str,
+        f"load beside the workers: none, {', '.join(PROGRAMS)}, or -N for N times as much (to {LEVEL_MAX})",
+        {"type": "string", "pattern": f"^(none|({'|'.join(PROGRAMS)})(-[0-9]+)?)$"},
+        prefix="interference-",
     ),
 )
 FACTORS_BY_NAME: Mapping[str, Factor] = {factor.name: factor for factor in FACTORS}

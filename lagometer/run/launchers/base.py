@@ -48,8 +48,9 @@ class Launcher(Protocol):
     def notices(self) -> Sequence[Mapping[str, Any]]:
         """Returns what happened since the last call, without waiting.
 
-        Each notice is one of `isolated`, `started`, `stopped`, `exited`, `failed`, `finished` (key `event`),
-        with the keys that docs/PROTOCOL.md names. After `finished` no worker runs.
+        Each notice is one of `isolated`, `started`, `stopped`, `exited`, `failed`, `finished`,
+        `companion-started`, `companion-exited` (key `event`), with the keys that docs/PROTOCOL.md names.
+        After `finished` nothing of the trial runs.
         """
 
     def salvage(self, worker: int) -> bytes | memoryview | None:
@@ -57,6 +58,12 @@ class Launcher(Protocol):
 
         It ends all first, since a worker that still ran could change what was returned.
         """
+
+    def release_companions(self) -> None:
+        """Lets the companions (generators of load beside the workers) end when no worker runs any more."""
+
+    def companion_output(self, companion: int) -> bytes:
+        """Returns the last that a companion wrote."""
 
     def close(self) -> None:
         """Ends whatever still runs, waits until it is gone, closes every descriptor. May be called twice."""

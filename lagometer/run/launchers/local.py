@@ -29,6 +29,7 @@ STDOUT_PIPE_BYTES = 1 << 20  # records come this way: fewer wake-ups than with t
 DESCRIPTORS_PER_WORKER = 7
 TERMINATION_S = 3.0
 SUPERVISOR_TEXT_BYTES = 65536
+COMPANION_TEXT_BYTES = 65536
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,12 @@ class Leaves:
 class LocalLauncher:
     """The launcher for this machine; see `lagometer.run.launchers.base.Launcher`."""
 
-    def __init__(self, supervisor: Path, leaves: Leaves | None = None) -> None:
+    def __init__(
+        self, supervisor: Path, leaves: Leaves | None = None, companions: Sequence[Sequence[str]] = ()
+    ) -> None:
         self._supervisor_path = supervisor
+        self._companions = companions
+        self._outputs: list[int] = []
         self._leaves = leaves or Leaves()
         self._process: subprocess.Popen[bytes] | None = None
         self._pipes: list[Pipes] = []
@@ -67,13 +72,19 @@ class LocalLauncher:
         theirs: list[int] = []
         try:
             workers = [self._worker(each, theirs) for each in commands]
-            specification = {"network": network, "workers": workers, "leaves": asdict(self._leaves)}
+            companions = [self._companion(each) for each in self._companions]
+            specification = {
+                "network": network,
+                "workers": workers,
+                "companions": companions,
+                "leaves": asdict(self._leaves),
+            }
             self._process = subprocess.Popen(
                 [str(self._supervisor_path)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                pass_fds=[*theirs, *self._records],
+                pass_fds=[*theirs, *self._records, *self._outputs],
                 start_new_session=True,  # a Ctrl-C on the terminal is ours to handle, not the workers'
             )
         except OSError as error:
@@ -118,15 +129,30 @@ class LocalLauncher:
             return None
         return memoryview(mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ))
 
+    def release_companions(self) -> None:
+        """Sends the line on which the supervisor ends the companions once no worker runs."""
+        if self._process is not None and self._process.stdin is not None and self._companions:
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.write(b"\n")
+                self._process.stdin.flush()
+
+    def companion_output(self, companion: int) -> bytes:
+        """Returns the last that a companion wrote on its output and error output."""
+        if companion >= len(self._outputs):
+            return b""
+        descriptor = self._outputs[companion]
+        end = os.fstat(descriptor).st_size
+        return os.pread(descriptor, COMPANION_TEXT_BYTES, max(0, end - COMPANION_TEXT_BYTES))
+
     def close(self) -> None:
         """Closes the supervisor's standard input, on which it kills everything, and waits for its end."""
         self._end_all()
         for pipes in self._pipes:
             for descriptor in (pipes.stdin, pipes.stdout, pipes.stderr):
                 os.close(descriptor)
-        for descriptor in self._records:
+        for descriptor in (*self._records, *self._outputs):
             os.close(descriptor)
-        self._pipes, self._records = [], []
+        self._pipes, self._records, self._outputs = [], [], []
 
     def _end_all(self) -> None:
         process, self._process = self._process, None
@@ -154,6 +180,11 @@ class LocalLauncher:
             "stderr": stderr_child,
             "records": records,
         }
+
+    def _companion(self, arguments: Sequence[str]) -> dict[str, Any]:
+        """Makes the memory that takes what a companion writes."""
+        self._outputs.append(os.memfd_create("lagometer-companion", os.MFD_CLOEXEC))
+        return {"argv": list(arguments), "output": self._outputs[-1]}
 
     def _send_specification(self, line: bytes) -> None:
         """Writes the first line; the supervisor reads it whole before it does anything that could block."""

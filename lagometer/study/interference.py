@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The factor `interference`: what load runs beside the workers, and which program makes it."""
+
+from __future__ import annotations
+
+import shutil
+
+from lagometer.units import UnitError
+
+NONE = "none"
+# The kinds of load, and the program that makes each.
+PROGRAMS = {
+    "cpu": "stress-ng",
+    "memory": "stress-ng",
+    "cache": "stress-ng",
+    "io": "stress-ng",
+    "network": "iperf3",
+}
+LEVEL_MAX = 16  # io writes 64 MB a level
+
+
+def parse_interference(text: str) -> str:
+    """`none`, or a kind of load, with `-N` for N times as much; the canonical spelling. Raises UnitError."""
+    if text == NONE:
+        return text
+    kind, dash, number = text.partition("-")
+    if kind not in PROGRAMS:
+        raise UnitError(f"'{text}' is no interference; write one of none, {', '.join(PROGRAMS)}, or cpu-2")
+    if not dash:
+        return kind
+    if not (number.isascii() and number.isdigit() and 1 <= int(number) <= LEVEL_MAX):
+        raise UnitError(f"'{text}' has no level between 1 and {LEVEL_MAX}")
+    return kind if int(number) == 1 else f"{kind}-{int(number)}"
+
+
+def kind_and_level(text: str) -> tuple[str, int]:
+    """The parts of a canonical spelling other than `none`."""
+    kind, _, number = text.partition("-")
+    return kind, int(number or 1)
+
+
+def missing_program(text: str) -> str | None:
+    """Why this interference cannot be made here; None if it can."""
+    if text == NONE:
+        return None
+    program = PROGRAMS[kind_and_level(text)[0]]
+    if shutil.which(program) is None:
+        return f"interference '{text}' needs {program}, which is not installed (Debian package: {program})"
+    return None
