@@ -26,6 +26,7 @@ from lagometer.cli import (
     plan,
     report,
     run,
+    search,
     show,
 )
 from lagometer.cli.common import print_json
@@ -54,6 +55,7 @@ for name, module in (
     ("plan", plan),
     ("run", run),
     ("measure", measure),
+    ("search", search),
     ("show", show),
     ("report", report),
     ("compare", compare),

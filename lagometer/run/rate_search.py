@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The search for the highest rate that is sustained: bisection in the logarithm of the rate.
+
+It knows nothing of trials: it is given a function that tries a rate and says whether it was sustained.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+STEP = 4.0  # between rates while no bracket is known
+NEIGHBOURS = 2  # rates in a row that all trials must agree on at each end of the interval
+DIGITS = 4  # of rates: more would say more than a trial can tell
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Where and how finely to search.
+
+    low_hz: the first rate tried; floor_hz, ceiling_hz: the least and the greatest that may be tried;
+    precision: the bracket's width over its lower end; repeats: trials of a rate at the border, an odd number.
+    """
+
+    low_hz: float
+    floor_hz: float
+    ceiling_hz: float
+    precision: float
+    repeats: int
+
+
+@dataclass
+class Found:
+    """What a search found.
+
+    status: `found`; `at-least` (the greatest rate was sustained), `below` (the least was not).
+    sustained_hz, failed_hz: the bracket, ends by the majority of their trials. low_hz, high_hz: the interval
+    beyond which all repeated trials of two neighbouring rates agree. None: not tried, or none.
+    """
+
+    status: str = "found"
+    sustained_hz: float | None = None
+    failed_hz: float | None = None
+    low_hz: float | None = None
+    high_hz: float | None = None
+    tried: dict[float, list[bool]] = field(default_factory=dict)
+
+
+def rounded(rate_hz: float) -> float:
+    """The rate with a few digits, so that it has a short name."""
+    return round(rate_hz, DIGITS - 1 - math.floor(math.log10(rate_hz)))
+
+
+def search_rate(bounds: Bounds, attempt: Callable[[float], bool]) -> Found:
+    """Finds the highest sustained rate. `attempt`: carries out one trial at a rate; its errors pass."""
+    search = _Search(bounds, attempt)
+    search.carry_out()
+    return search.found
+
+
+class _Search:
+    def __init__(self, bounds: Bounds, attempt: Callable[[float], bool]) -> None:
+        self._bounds = bounds
+        self._attempt = attempt
+        self.found = Found()
+
+    def carry_out(self) -> None:
+        """Brackets, narrows the bracket, and widens it to the interval."""
+        found = self.found
+        self._climb()
+        while found.status == "found":
+            self._bisect()
+            assert found.sustained_hz is not None
+            if self._majority(found.sustained_hz):
+                break
+            found.failed_hz, found.sustained_hz = found.sustained_hz, None
+            self._descend(found.failed_hz)
+        self._widen()
+
+    def _climb(self) -> None:
+        """Steps up until a rate is not sustained; down from there if that was the first."""
+        bounds, found = self._bounds, self.found
+        rate_hz = rounded(bounds.low_hz)
+        # One success is enough on the way up: its rate is tried again when it has become the bracket's end.
+        while self._try(rate_hz) or self._majority(rate_hz):
+            found.sustained_hz = rate_hz
+            if rate_hz >= bounds.ceiling_hz:
+                found.status = "at-least"
+                return
+            rate_hz = rounded(min(rate_hz * STEP, bounds.ceiling_hz))
+        found.failed_hz = rate_hz
+        if found.sustained_hz is None:
+            self._descend(rate_hz)
+
+    def _descend(self, rate_hz: float) -> None:
+        """Steps down until a rate is sustained."""
+        bounds, found = self._bounds, self.found
+        while found.sustained_hz is None:
+            if rate_hz <= bounds.floor_hz:
+                found.status = "below"
+                return
+            rate_hz = max(rounded(rate_hz / STEP), bounds.floor_hz)
+            if self._majority(rate_hz):
+                found.sustained_hz = rate_hz
+            else:
+                found.failed_hz = rate_hz
+
+    def _bisect(self) -> None:
+        found = self.found
+        while True:
+            assert found.sustained_hz is not None and found.failed_hz is not None
+            middle_hz = rounded(math.sqrt(found.sustained_hz * found.failed_hz))
+            narrow = found.failed_hz <= found.sustained_hz * (1.0 + self._bounds.precision)
+            if narrow or not found.sustained_hz < middle_hz < found.failed_hz:
+                break
+            if self._majority(middle_hz):
+                found.sustained_hz = middle_hz
+            else:
+                found.failed_hz = middle_hz
+
+    def _widen(self) -> None:
+        """Tries the bracket's ends as often as the border asks, and goes outwards until all trials agree."""
+        found = self.found
+        if found.sustained_hz is not None:
+            found.low_hz = self._until_all(found.sustained_hz, True)
+        if found.failed_hz is not None:
+            found.high_hz = self._until_all(found.failed_hz, False)
+
+    def _until_all(self, rate_hz: float, wanted: bool) -> float | None:
+        """The second of two neighbouring rates at which all repeated trials said the same.
+
+        One could do so by chance where the border is soft. None: there are no two within the bounds.
+        """
+        agreed = 0
+        step = 1.0 + self._bounds.precision
+        while self._bounds.floor_hz <= rate_hz <= self._bounds.ceiling_hz:
+            if self._all(rate_hz, wanted):
+                agreed += 1
+            else:
+                agreed, step = 0, step**1.5  # a wide border in few steps
+            if agreed == NEIGHBOURS:
+                return rate_hz
+            rate_hz = rounded(rate_hz / step if wanted else rate_hz * step)
+        return None
+
+    def _try(self, rate_hz: float) -> bool:
+        answer = self._attempt(rate_hz)
+        self.found.tried.setdefault(rate_hz, []).append(answer)
+        return answer
+
+    def _majority(self, rate_hz: float) -> bool:
+        """Most of the repeated trials; ends as soon as the others can't change it."""
+        needed = self._bounds.repeats // 2 + 1
+        answers = self.found.tried.setdefault(rate_hz, [])
+        while max(answers.count(True), answers.count(False)) < needed:
+            self._try(rate_hz)
+        return answers.count(True) > answers.count(False)
+
+    def _all(self, rate_hz: float, wanted: bool) -> bool:
+        answers = self.found.tried.setdefault(rate_hz, [])
+        while len(answers) < self._bounds.repeats and (not answers or set(answers) == {wanted}):
+            self._try(rate_hz)
+        return set(answers) == {wanted}
