@@ -211,7 +211,7 @@ def _stacked(rows: list[Row]) -> Table:
     """For a narrow terminal: each cell's id on a line of its own, and fewer figures under it."""
     from rich.markup import escape
 
-    names = ("n", "lost", "p50", "p90", "p99", "max")
+    names = ("n", "lost", "p50", "CPU/msg", "p90", "p99", "max")
     grid = new_table()
     grid.show_header = False
     grid.add_column(overflow="fold")

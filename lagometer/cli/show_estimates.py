@@ -69,11 +69,17 @@ def render_estimates(campaign: Campaign, console: Console, edge: str | None, cel
         needed = max(row["needed_trials"] or 0 for row in chosen if row["quantity"] == QUANTITIES[0])
         console.print(f"\nintervals: not enough samples ({needed} trials of each cell would do for p50)")
         return
-    console.print("\n[bold]of all valid trials[/], with 95 % intervals")
-    print_wide(_table(chosen), console)
+    console.print("\n[bold]of all valid trials[/], with 95 % intervals; CPU/msg: median over trials")
+    print_wide(_table(chosen, _cpu_per_message(campaign)), console)
 
 
-def _table(rows: list[Row]) -> Any:
+def _cpu_per_message(campaign: Campaign) -> dict[str, float | None]:
+    """Of each cell the median of its valid trials, ns."""
+    rows = campaign.cells.filter("valid").group_by("cell").agg(pl.col("cpu_per_message_ns").median())
+    return dict(rows.iter_rows())
+
+
+def _table(rows: list[Row], cpu_per_message_ns: dict[str, float | None]) -> Any:
     from rich.markup import escape
 
     by_place: dict[tuple[str, str], dict[str, Row]] = {}
@@ -85,13 +91,15 @@ def _table(rows: list[Row]) -> Any:
     table.add_column("cell", overflow="fold")
     if edges:
         table.add_column("edge")
-    for heading in ("trials", "n", "p50", "±", "p50 lies in", "p99", "p99 lies in"):
+    for heading in ("trials", "n", "p50", "±", "p50 lies in", "CPU/msg", "p99", "p99 lies in"):
         table.add_column(heading, justify="right", no_wrap=True)
     if adaptive:
         table.add_column("ended by")
     for (cell, edge), found in by_place.items():
         median, tail = (found[quantity] for quantity in QUANTITIES)
-        figures = [str(median["trials"]), str(median["n"]), *_figures(median), *_figures(tail, plus=False)]
+        cost = duration(cpu_per_message_ns.get(cell))
+        counts = [str(median["trials"]), str(median["n"])]
+        figures = [*counts, *_figures(median), cost, *_figures(tail, plus=False)]
         ended = [median["stopped"] or "-"] * adaptive
         table.add_row(escape(cell), *([escape(edge)] * edges), *figures, *ended)
     return table

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lagometer.report import heads, limits, steadiness
-from lagometer.report.data import Counts, Report, Row
+from lagometer.report.data import Counts, Interval, Report, Row
 from lagometer.report.draw import draw
 from lagometer.report.floor import with_floor
 from lagometer.report.intervals import Estimated, Key, known, with_intervals
@@ -36,6 +36,11 @@ def build_report(campaign: Campaign) -> Report:
     floor, unread = steadiness.machine_floor(campaign)
     cells = heads.cells(factors, measured_rows, campaign.journal, drawn.payload_bytes)
     failures = heads.failures(campaign.directory, campaign.journal)
+    needed = _trials_needed(rows)
+    if needed is not None:  # said once for all, so that a large campaign's page stays small
+        rows = [
+            row.model_copy(update={"intervals": _with_ends(row)}) if row.intervals else row for row in rows
+        ]
     return Report(
         format=DATA_FORMAT,
         kind="campaign",
@@ -58,12 +63,16 @@ def build_report(campaign: Campaign) -> Report:
         control=steadiness.control(campaign),
         long_trials=steadiness.long_trials(campaign, rows),
         machine_floor=floor,
-        trials_needed=_trials_needed(rows),
+        trials_needed=needed,
         exclusions=heads.exclusions(campaign.manifest),
         settings=heads.settings(campaign.manifest),
         environment=heads.environment_facts(campaign.environment),
         thinned=[*thinned, *notes, *confidence.notes, *unread],
     )
+
+
+def _with_ends(row: Row) -> list[Interval]:
+    return [each for each in row.intervals if each.low_ns is not None]
 
 
 def _trials_needed(rows: Sequence[Row]) -> int | None:

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
-import type { Cell, Report, Row } from "../src/data";
-import { floorRatio, index, matches } from "../src/model";
-import { fromFragment, initialState, settle, toFragment } from "../src/state";
+import type { Cell, ComparedCell, Report, Row } from "../src/data";
+import { reachOf, ticksOf } from "../src/forest-chart";
+import { ends, floorRatio, index, matches } from "../src/model";
+import { fromFragment, initialState, settle, toFragment, withCell } from "../src/state";
 import { passes, sorted, visibleRows, type Column } from "../src/table";
 
 function cell(adapter: string, payload: number, reliability: string): Cell {
@@ -51,6 +52,15 @@ describe("the choice", () => {
     const state = settle(model, fromFragment("#edge=nowhere&payload=17&trial=-3&theme=pink", initial));
     expect([state.edge, state.payload, state.trial, state.theme]).toEqual(["end-to-end", 64, 0, "auto"]);
   });
+  it("takes a link to a cell for a choice of that cell's factors and payload", () => {
+    const initial = settle(model, initialState(model));
+    const fragment = "#cell=cyclonedds%2F64%2Freliable";
+    const state = withCell(model, fromFragment(fragment, initial), fragment);
+    expect([state.facets, state.payload, state.cell]).toEqual([{ reliability: "reliable" }, 64, "cyclonedds/64/reliable"]);
+    const chosen = `${fragment}&f.reliability=best_effort`;
+    expect(withCell(model, fromFragment(chosen, initial), chosen).facets).toEqual({ reliability: "best_effort" });
+    expect(withCell(model, initial, "#cell=nowhere")).toEqual(initial);
+  });
   it("takes a cell without a factor as matching any value of it", () => {
     expect(matches(cell("udp", 64, "reliable"), { rate_hz: "200 Hz" })).toBe(true);
   });
@@ -78,8 +88,32 @@ describe("the table", () => {
     const state = { ...settle(model, initialState(model)), failedOnly: true };
     expect(visibleRows(model, state).map((each) => each.cell)).toEqual([cells[1]?.id, cells[2]?.id]);
   });
+  it("gives an interval's ends only where there are both", () => {
+    const known = { low_ns: 1, high_ns: 2, needed_trials: null, needed_messages: null };
+    const wanting = { low_ns: null, high_ns: null, needed_trials: 9, needed_messages: 900 };
+    const some = { intervals: [{ figure: "a", ...known }, { figure: "b", ...wanting }] } as unknown as Row;
+    expect([ends(some, "a"), ends(some, "b"), ends(some, "c")]).toEqual([[1, 2], null, null]);
+  });
   it("gives no ratio where a figure is missing", () => {
     expect(floorRatio(rows[1] as Row)).toBeNull();
     expect(floorRatio(rows[0] as Row)).toBe(1);
+  });
+});
+
+describe("the chart of ratios", () => {
+  const compared = (low: number | null, high: number | null): ComparedCell => ({ quantities: [{ ratio: 1.05, low, high }] }) as unknown as ComparedCell;
+  it("reaches as far as the widest interval, but not without end", () => {
+    expect(Math.exp(reachOf([compared(0.8, 1.1)]))).toBeGreaterThan(1.25);
+    expect(reachOf([compared(0.001, null)])).toBe(Math.log(4));
+    expect(reachOf([])).toBeGreaterThan(0);
+  });
+  it("has ticks on both sides of no change, all within reach", () => {
+    for (const reach of [0.01, 0.1, 0.5, Math.log(4)]) {
+      const ticks = ticksOf(reach);
+      expect(ticks).toContain(1);
+      expect(Math.min(...ticks)).toBeGreaterThanOrEqual(Math.exp(-reach) - 1e-9);
+      expect(Math.max(...ticks)).toBeLessThanOrEqual(Math.exp(reach) + 1e-9);
+      expect(ticks.filter((each) => each > 1).length).toBeGreaterThan(0);
+    }
   });
 });

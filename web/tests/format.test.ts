@@ -1,6 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
-import { countText, dateText, durationText, percentileText, ratioText, roundDurationText, sizeText } from "../src/format";
+import {
+  countText,
+  dateText,
+  durationText,
+  intervalText,
+  percentileText,
+  percentText,
+  ratioText,
+  roundDurationText,
+  shareText,
+  sizeText,
+  timeText,
+} from "../src/format";
 
 const plain = (text: string): string => text.replaceAll("\u202f", " ");
 
@@ -28,6 +40,20 @@ describe("durations", () => {
   });
 });
 
+describe("intervals", () => {
+  it.each([
+    [37_900, 38_640, "37.9–38.6 µs"],
+    [940, 1_250, "0.940–1.25 µs"],
+    [5, 12, "5–12 ns"],
+    [200_000, 2_345_678, "0.200–2.35 ms"],
+  ])("%d to %d ns is %s", (low, high, text) => {
+    expect(plain(intervalText(low, high))).toBe(text);
+  });
+  it("writes ratios as changes, and no change without a sign", () => {
+    expect([1.051, 0.9, 1, 0.99999, 3].map((each) => plain(percentText(each)))).toEqual(["+5.1 %", "−10.0 %", "0.0 %", "0.0 %", "+200 %"]);
+  });
+});
+
 describe("other quantities", () => {
   it("keeps thousands apart", () => {
     expect(plain(countText(1_234_567))).toBe("1 234 567");
@@ -48,6 +74,10 @@ describe("other quantities", () => {
     expect(dateText("2025-01-02T03:04:05+00:00")).toBe("2 January 2025, 03:04 UTC");
     expect(dateText("2025-01-02T03:04:05+02:00")).toBe("2 January 2025, 03:04 (UTC+02:00)");
     expect(dateText("yesterday")).toBe("yesterday");
+  });
+  it("writes shares and times", () => {
+    expect([0.034, 0, null].map((each) => plain(shareText(each)))).toEqual(["3.4 %", "0 %", "–"]);
+    expect([12.5, 90, 600].map(timeText)).toEqual(["12.5 s", "90 s", "10 min"]);
   });
   it("writes ratios", () => {
     expect(plain(ratioText(6.393))).toBe("6.39 ×");
