@@ -6,8 +6,9 @@ comparison takes the next 12 valid trials of each cell (in the order of time), d
 which is A and which B, and compares the three cells as one family. No trial is in two comparisons and none is
 resampled: all are fresh. It passes with at most 10 false alarms in 200 comparisons (alpha is 2 %).
 
-*Power.* A first pilot picks, of three cells, the one whose median varies least. A second one (fresh: the
-first was picked for being low) measures its median and how it varies. From it follows, as `plan --detect 5%`
+*Power.* A first pilot picks, of six cells (three adapters, relays without work and with 200 µs of it), the
+one whose median varies least. A second one (fresh: the first was picked for being low) measures its median
+and how it varies. From it follows, as `plan --detect 5%`
 says it, how many trials a comparison needs. Then two cells are run in randomised blocks: the same one, and
 one whose relay spins for 5 % of that median before it publishes (`work: busy-…`, a factor like any other).
 Each comparison takes the next so many trials of both; again all are fresh. It passes if the +5 % is found in
@@ -18,7 +19,6 @@ took more than 40 minutes. One on which 20 took more than two hours fails.
 from __future__ import annotations
 
 import argparse
-import math
 import random
 import sys
 import tempfile
@@ -38,6 +38,7 @@ from lagometer.stats.detection import trials_to_detect
 from lagometer.stats.power import measured_variance
 from lagometer.store.reader import open_campaign
 from lagometer.study import discover_adapters, expand, study_from_mapping
+from lagometer.study.factors import parse_work_ns
 
 # Pinned: where threads may wander, a median mixes the ways in which they happened to lie.
 FACTORS = {"workload": "pipeline-3", "payload": "64B", "rate": "1kHz", "cpus": "spread"}
@@ -48,6 +49,7 @@ FOUND_MIN = 0.95
 FOUND_OF_LEAST, POWER_S = 20, 40 * 60
 POWER_S_MAX = 2 * 60 * 60
 ALARMS_MAX_OF_200 = 10
+WORKS = ("none", "busy-200us")
 PICK_TRIALS, PILOT_TRIALS = 10, 20
 AT_ONCE = 5  # comparisons from one campaign, whose samples are on the disk meanwhile
 CAMPAIGNS_MAX_FACTOR = 3  # of as many as were needed if all trials were valid
@@ -61,13 +63,14 @@ class Size:
     comparisons: int
     adapters: tuple[str, ...]
     found_of: int  # comparisons with the effect injected
-    pilot: int
+    pick: int  # trials of each cell in the first pilot
+    pilot: int  # and in the second
     effect: float
     trials_max: int | None = None  # of one comparison with the effect, whatever was predicted
 
 
-WHOLE = Size(200, ADAPTERS, 60, PILOT_TRIALS, EFFECT)
-SMOKE = Size(2, ("shm", "udp"), 1, 7, SMOKE_EFFECT, 8)
+WHOLE = Size(200, ADAPTERS, 60, PICK_TRIALS, PILOT_TRIALS, EFFECT)
+SMOKE = Size(2, ("shm", "udp"), 1, 3, 10, SMOKE_EFFECT, 8)
 
 
 def campaign_trials(matrix: Mapping[str, Any], trials: int, seed: int) -> dict[str, list[Numbers]]:
@@ -155,21 +158,25 @@ def _drawn(cell: str, trials: Sequence[Numbers], generator: random.Random) -> Pa
     return Pair(cell, cell, a, b)
 
 
-def steadiest(size: Size, seed: int) -> str:
-    """The adapter whose cell's median varies least from trial to trial."""
-    found = campaign_trials({"adapter": list(size.adapters)}, min(PICK_TRIALS, size.pilot), seed)
-    variances = [
-        measured_variance(trials, 500, size.effect) if len(trials) > 1 else math.inf
-        for trials in found.values()
-    ]
-    return size.adapters[variances.index(min(variances))]
+def steadiest(size: Size, seed: int) -> tuple[str, str]:
+    """The adapter and the work of the cell whose median varies least from trial to trial."""
+    matrix = {"adapter": list(size.adapters), "work": list(WORKS)}
+    variances = {
+        cell: measured_variance(trials, 500, size.effect)
+        for cell, trials in campaign_trials(matrix, size.pick, seed).items()
+        if len(trials) > 1
+    }
+    if not variances:
+        raise RuntimeError("no cell has two valid trials")
+    adapter, _, work, *_ = min(variances, key=lambda cell: variances[cell]).split("/")
+    return adapter, work
 
 
 def power(size: Size, seed: int) -> dict[str, Any]:
     """Injects the effect and looks how often it is found at the number of trials that is predicted."""
-    adapter = steadiest(size, seed + 3000)
+    adapter, work = steadiest(size, seed + 3000)
     with tempfile.TemporaryDirectory(prefix="lagometer-calibration-") as folder:
-        pilot = open_campaign(run({"adapter": adapter}, size.pilot, seed + 2000, Path(folder)))
+        pilot = open_campaign(run({"adapter": adapter, "work": work}, size.pilot, seed + 2000, Path(folder)))
         cell = str(pilot.manifest["cells"][0]["id"])
         latencies = cell_trials(pilot, cell)[2]
         if len(latencies) < TRIALS_MIN:
@@ -182,14 +189,14 @@ def power(size: Size, seed: int) -> dict[str, Any]:
     affordable = max(FOUND_OF_LEAST, int(POWER_S / (2 * trials * TRIAL_S)))
     count = min(size.found_of, affordable)
     print(
-        f"{adapter}: median {median_ns / 1000:.2f} µs, spin {spin_ns} ns (+{size.effect:.0%}); predicted: "
+        f"{cell}: median {median_ns / 1000:.2f} µs, spin {spin_ns} ns (+{size.effect:.0%}); predicted: "
         f"{predicted} trials of each, about {2 * trials * count * TRIAL_S / 60:.1f} min",
         flush=True,
     )
     if 2 * trials * count * TRIAL_S > POWER_S_MAX:
         spread = f"a trial's median spreads by {detection.cells[0].relative_sd or 0.0:.0%}"
         raise RuntimeError(f"power not judged: {spread} on this machine, which takes {trials} trials")
-    matrix = {"adapter": adapter, "work": ["none", f"busy-{spin_ns}ns"]}
+    matrix = {"adapter": adapter, "work": [work, f"busy-{parse_work_ns(work) + spin_ns}ns"]}
     found, ratios = 0, []
     for pairs in comparisons(matrix, trials, count, seed + 1000):
         before, after = pairs  # in the study's order: without the spin, and with it
@@ -200,7 +207,7 @@ def power(size: Size, seed: int) -> dict[str, Any]:
     return {
         "what": "power",
         "comparisons": count,
-        "adapter": adapter,
+        "cell": cell,
         "effect": size.effect,
         "median_ns": median_ns,
         "spin_ns": spin_ns,
@@ -227,6 +234,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         usual.comparisons if given.comparisons is None else given.comparisons,
         usual.adapters,
         usual.found_of if given.found_of is None else given.found_of,
+        usual.pick,
         usual.pilot,
         usual.effect,
         usual.trials_max,
