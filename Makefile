@@ -9,7 +9,7 @@ python := .venv/bin/python
 smoke := $(if $(SMOKE),--smoke)
 
 help: ## this table
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|' 2>/dev/null || sed -n 's/:.*## /	/p' Makefile
+	@sed -n 's/^\([a-z -]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|' 2>/dev/null || sed -n 's/:.*## /	/p' Makefile
 
 setup: ## distribution packages, .venv, engine, adapters, the report's page
 	@tools/setup
@@ -54,8 +54,8 @@ bench-analysis: ## a hundred million samples to a report, against pandas (SMOKE=
 	@tools/setup --test
 	@$(python) benchmarks/analysis.py $(smoke)
 
-asan ubsan tsan: ## the C++ tests under a sanitizer
-	@tools/setup --test
+asan ubsan tsan: ## C++ tests and short trials of each adapter under a sanitizer
+	@tools/setup --test --no-build
 	@tools/sanitize $@
 
 fresh: ## make bench and make test from a clean clone in a bare Debian root (SHORT=1: set-up and the tiny study)

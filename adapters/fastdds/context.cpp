@@ -14,12 +14,12 @@
 namespace lagometer::fastdds {
 namespace {
 
-namespace transports = eprosima::fastdds::rtps;
+namespace transport_types = eprosima::fastdds::rtps;
 
 constexpr const char* kLoopback = "127.0.0.1";
 
 void add_udp(const Settings& settings, dds::DomainParticipantQos& qos) {
-  auto udp = std::make_shared<transports::UDPv4TransportDescriptor>();
+  auto udp = std::make_shared<transport_types::UDPv4TransportDescriptor>();
   udp->sendBufferSize = settings.socket_buffer_bytes;  // 0: as the kernel has it, as the vendor does
   udp->receiveBufferSize = settings.socket_buffer_bytes;
   if (settings.max_message_bytes != 0) udp->maxMessageSize = settings.max_message_bytes;
@@ -35,7 +35,7 @@ void add_udp(const Settings& settings, dds::DomainParticipantQos& qos) {
 }
 
 void add_shm(const Settings& settings, dds::DomainParticipantQos& qos) {
-  auto shm = std::make_shared<transports::SharedMemTransportDescriptor>();
+  auto shm = std::make_shared<transport_types::SharedMemTransportDescriptor>();
   shm->segment_size(settings.shm_segment_bytes == 0 ? kShmSegmentBytesDefault : settings.shm_segment_bytes);
   shm->max_message_size(settings.max_message_bytes == 0 ? kUdpMessageBytesMax : settings.max_message_bytes);
   qos.transport().user_transports.push_back(shm);
