@@ -6,10 +6,11 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
+from lagometer.machine.tuning import Tuner
 from lagometer.run.conductor import Conductor
 from lagometer.run.facts import trial_facts
 from lagometer.run.interference import load_of
@@ -20,6 +21,7 @@ from lagometer.run.outcome import TrialOutcome
 from lagometer.run.plan import Plan
 from lagometer.run.plans import worker_plans
 from lagometer.run.trial_store import TrialStore
+from lagometer.run.tuned import tuned_for
 from lagometer.stats.edges import samples as samples_of
 from lagometer.stats.estimate import summarise
 from lagometer.stats.warmup import WarmUp, noted, without_warm_up
@@ -60,6 +62,7 @@ class TrialRunner:
         self._adapters = adapters
         self._worker, self._supervisor = worker_path(), supervisor_path()
         self._numbers = itertools.count()
+        self._tuner = Tuner()
 
     def run(self, conductor: Conductor, study: Study, cell: Cell, trial: int, store: TrialStore) -> Trial:
         """Carries out one trial by the study's phases and stores it. Raises `CannotStore`, `Interrupted`."""
@@ -71,9 +74,9 @@ class TrialRunner:
             commands = [self._command(plan) for plan in plans]
             companions = load.commands if load is not None else ()
             launcher = LocalLauncher(self._supervisor, self._leaves(plans, network, directory), companions)
-            outcome = conductor.carry_out(launcher, commands, plans, network, load)
-        wanted = WarmUp(study.discard, study.warmup_max_ns)
-        samples, rows = _estimates(cell, trial, outcome, wanted)
+            with tuned_for(cell, self._tuner) as tuned:
+                outcome = tuned.noted(conductor.carry_out(launcher, commands, plans, network, load))
+        samples, rows = _estimates(study, cell, trial, outcome)
         store.store((cell.id, trial), outcome, samples, rows, began_s)
         return Trial(outcome, samples, rows)
 
@@ -95,20 +98,20 @@ class TrialRunner:
 
 
 def _estimates(
-    cell: Cell, trial: int, outcome: TrialOutcome, wanted: WarmUp
+    study: Study, cell: Cell, trial: int, outcome: TrialOutcome
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Returns the samples of a trial and its rows of cells.parquet.
 
     Records that contradict themselves fail the trial; what a failed one left in memory is kept.
     """
     lanes, problems = _lanes(outcome)
-    facts = trial_facts(cell, trial, outcome, problems)
+    facts = replace(trial_facts(cell, trial, outcome, problems), deadline_ns=study.deadline_ns)
     try:
         samples = samples_of(lanes, facts)
     except RecordsError as error:
-        facts = trial_facts(cell, trial, outcome, (*problems, f"protocol-error: {error}"))
+        facts = replace(facts, reasons=(*facts.reasons, f"protocol-error: {error}"))
         samples = samples_of([], facts)
-    samples, steadiness = without_warm_up(samples, facts, wanted)
+    samples, steadiness = without_warm_up(samples, facts, WarmUp(study.discard, study.warmup_max_ns))
     return samples, noted(summarise(samples, facts), steadiness)
 
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from lagometer.stats.causes import columns
+from lagometer.stats.deadline import deadline_figures
 from lagometer.stats.noise import noise_of
 from lagometer.stats.punctuality import punctuality
 from lagometer.stats.validity import judge
@@ -82,12 +83,14 @@ def summarise(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
     # The source's rate is a matter of when it published, whichever window the message counts for.
     rates = _rates(samples, facts)
     punctual = punctuality(samples, facts)
+    deadlines = deadline_figures(samples, facts)
     rows: list[dict[str, object]] = []
     for name in [*dict.fromkeys(edge.name for edge in facts.edges), form.END_TO_END]:
         rows.append(_row(name, measured.filter(pl.col("edge") == name), facts))
         rows[-1]["rate_intended_hz"], rows[-1]["rate_achieved_hz"] = rates.get(name, (None, None))
         rows[-1].update(columns(facts.observed, name))
         rows[-1].update(punctual.get(name, {}))
+        rows[-1].update(deadlines[name])
     delivered = sum(_count(row["n"]) for row in rows[:-1])
     noise = noise_of(facts, delivered)
     schema = form.cells_schema(facts.factors)

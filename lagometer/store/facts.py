@@ -80,4 +80,5 @@ class TrialFacts:
     readers: tuple[ReaderFacts, ...] = ()
     reasons: tuple[str, ...] = ()  # found by the conductor, see docs/METHODOLOGY.md
     warnings: tuple[str, ...] = ()
+    deadline_ns: int | None = None  # from when a message was due until it is taken; None: the study has none
     observed: Observed | None = None  # None if it ended before its common start

@@ -103,6 +103,7 @@ FACTOR_TYPES: dict[str, pl.DataType] = {
     "network": pl.String(),
     "domain": pl.Int64(),
     "interference": pl.String(),
+    "tuning": pl.String(),
 }
 
 FIGURES_SCHEMA: dict[str, pl.DataType] = {
@@ -137,6 +138,12 @@ FIGURES_SCHEMA: dict[str, pl.DataType] = {
     "interference_achieved_per_s": pl.Float64(),
     "skipped": pl.Int64(),
     "shift_ns": pl.Int64(),
+    "data_age_max_ns": pl.Int64(),
+    "deadline_ns": pl.Int64(),
+    "deadline_missed": pl.Int64(),
+    "deadline_miss_share": pl.Float64(),
+    "deadline_run_max": pl.Int64(),
+    "deadline_met_of_10_min": pl.Int64(),
 }
 
 ESTIMATES_SCHEMA: dict[str, pl.DataType] = {

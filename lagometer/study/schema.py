@@ -43,7 +43,7 @@ class Study:
     has enough trials, None where each has exactly `trials`; trials_min, trials_max, cell_time_ns: its bounds;
     control: the factors of the cell that is carried out between blocks, None for no such cell; long_trial_ns:
     measure phase of one long trial per family of cells, 0 for none; recordings: of recorded schedules, by
-    name.
+    name; deadline_ns: from due to taken, None for none.
     """
 
     name: str
@@ -65,6 +65,7 @@ class Study:
     cell_time_ns: int | None = None
     control: Mapping[str, object] | None = None
     long_trial_ns: int = 0
+    deadline_ns: int | None = None
     machine_floor_ns: int | None = None  # how long it is measured; 0: not at all, None: by the campaign
     recordings: Mapping[str, Recording] = field(default_factory=dict)
     options: Mapping[str, Mapping[str, OptionValue]] = field(default_factory=dict)
@@ -107,6 +108,7 @@ class Study:
             "trials_max": self.trials_max,
             "cell_time_ns": self.cell_time_ns,
             "long_trial_ns": self.long_trial_ns,
+            "deadline_ns": self.deadline_ns,
             "machine_floor_ns": self.machine_floor_ns,
             "control": dict(self.control) if self.control is not None else None,
             "seed": self.seed,
@@ -280,6 +282,15 @@ TOP_LEVEL_KEYS: tuple[TopLevelKey, ...] = (
         "auto",
         "how long the CPUs' wake-up latency is measured first: a time, off, or auto (1 % of the campaign)",
         _TIME,
+    ),
+    TopLevelKey(
+        "deadline",
+        "deadline_ns",
+        _duration(1, HOUR_NS),
+        "",
+        "from when a message is due until it is taken: how often and how long in a row it was missed",
+        _TIME,
+        absent=None,
     ),
     TopLevelKey(
         "seed", "seed", _count(0, 2**63 - 1), "1", "of the random order of trials", _whole(0, 2**63 - 1)

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Deadlines met and missed, and how old data gets (docs/METHODOLOGY.md, "Deadlines and the age of data")."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from lagometer.stats.punctuality import skipped_before
+from lagometer.store import format as form
+from lagometer.store.facts import TrialFacts
+
+WINDOW = 10  # the k of (m, k): activations in a row
+_OWN = ~pl.col("outcome").is_in(["duplicate", "unmatched"])
+_DUE = pl.coalesce("intended_ns", "publish_ns")
+
+Mask = npt.NDArray[np.bool_]
+
+
+def deadline_figures(samples: pl.DataFrame, facts: TrialFacts) -> dict[str, dict[str, object]]:
+    """The columns of each edge, and of end-to-end, that tell of the deadline and of the data's age."""
+    names = [*dict.fromkeys(edge.name for edge in facts.edges), form.END_TO_END]
+    found: dict[str, dict[str, object]] = {}
+    for name in names:
+        mine = samples.filter((pl.col("edge") == name) & (pl.col("phase") == "measure"))
+        found[name] = {"data_age_max_ns": _data_age_max_ns(mine) if _one_way(name, facts) else None}
+        if facts.deadline_ns is not None:
+            found[name].update(_misses(mine, _skips(name, samples, facts), facts, facts.deadline_ns))
+    return found
+
+
+def _misses(
+    mine: pl.DataFrame, skips: pl.DataFrame, facts: TrialFacts, deadline_ns: int
+) -> dict[str, object]:
+    told = (
+        mine.filter(_OWN)
+        .with_columns(
+            due_ns=_DUE,
+            met=((pl.col("outcome") == "delivered") & (pl.col("taken_ns") - _DUE <= deadline_ns)).fill_null(
+                value=False
+            ),
+        )
+        # Whether what was still under way at the drain's end would have met a later deadline is not known.
+        .filter((pl.col("outcome") != "censored") | (pl.col("due_ns") + deadline_ns <= facts.drain_end_ns))
+    )
+    activations = (
+        told.group_by("due_ns", "sequence")
+        .agg(pl.col("met").all())
+        .join(skips, on="sequence", how="left")
+        .sort("due_ns", "sequence")
+    )
+    skipped = activations["skipped"].fill_null(0).to_numpy()
+    # A message that was never sent is a miss before the one that follows it.
+    met = np.zeros(int((skipped + 1).sum()), dtype=np.bool_)
+    met[np.cumsum(skipped + 1) - 1] = activations["met"].to_numpy()
+    missed = int((~told["met"]).sum()) + int(skipped.sum())
+    count = told.height + int(skipped.sum())
+    return {
+        "deadline_ns": deadline_ns,
+        "deadline_missed": missed,
+        "deadline_miss_share": missed / count if count else None,
+        "deadline_run_max": longest_run(~met),
+        "deadline_met_of_10_min": fewest_met(met, WINDOW),
+    }
+
+
+def _skips(name: str, samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
+    """How many messages were skipped before each; end-to-end those of its source, if it has but one."""
+    none = pl.DataFrame(schema={"sequence": pl.UInt64(), "skipped": pl.Int64()})
+    streams = {edge.stream for edge in facts.edges if edge.name == name}
+    if name == form.END_TO_END:
+        streams = set(facts.source_streams) if len(facts.source_streams) == 1 else set()
+    if not any(writer.stream in streams and writer.skipped for writer in facts.writers):
+        return none
+    first = next((edge.name for edge in facts.edges if edge.stream in streams), None)
+    return skipped_before(samples, first) if first is not None else none
+
+
+def longest_run(missed: Mask) -> int:
+    """The most misses in a row."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([0], missed.astype(np.int8), [0]))))
+    return int((edges[1::2] - edges[::2]).max()) if len(edges) else 0
+
+
+def fewest_met(met: Mask, window: int) -> int | None:
+    """The fewest deadlines met in any `window` activations in a row; None with fewer activations."""
+    if len(met) < window:
+        return None
+    sums = np.concatenate(([0], np.cumsum(met, dtype=np.int64)))
+    return int((sums[window:] - sums[:-window]).min())
+
+
+def _one_way(name: str, facts: TrialFacts) -> bool:
+    """From one publisher to one subscriber: only there is it plain which data replaces which."""
+    if name != form.END_TO_END:
+        return True
+    last = [edge for edge in facts.edges if edge.receiver_node in facts.sink_nodes]
+    return len(facts.source_streams) == 1 and len(last) == 1
+
+
+def _data_age_max_ns(mine: pl.DataFrame) -> int | None:
+    """From a message's publishing until newer data is taken, the longest; None with fewer than two."""
+    taken = mine.filter((pl.col("outcome") == "delivered") & pl.col("publish_ns").is_not_null()).sort(
+        "taken_ns"
+    )
+    if taken.height < 2:
+        return None
+    # What was overtaken replaces nothing.
+    fresh = taken.filter(pl.col("publish_ns") >= pl.col("publish_ns").cum_max())
+    ages = fresh.select(pl.col("taken_ns").shift(-1) - pl.col("publish_ns")).to_series()
+    age_ns = ages.max()
+    return age_ns if isinstance(age_ns, int) else None

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Deadlines and the age of data, counted by hand on small trials."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from lagometer.stats.deadline import deadline_figures, fewest_met, longest_run
+from lagometer.stats.edges import samples
+from lagometer.stats.estimate import summarise
+from lagometer.store import format as form
+from lagometer.study import study_from_mapping
+from tests.fixtures.small_trial import DRAIN_END_NS, MEASURE_BEGIN_NS, MEASURE_END_NS, SmallTrial, pipeline
+
+
+def source_and_sink(response_ns: Mapping[int, int | None], count: int = 40) -> SmallTrial:
+    """A message each 20 µs, due 100 ns before it is sent and taken 1 µs after; `response_ns`: of others."""
+    trial = SmallTrial()
+    edge = trial.edge(0, "source", "sink")
+    for number in range(count):
+        due_ns = MEASURE_BEGIN_NS + 20_000 * number
+        wait_ns = response_ns.get(number, 1_000)
+        trial.send(0, number, due_ns + 100, intended_ns=due_ns)
+        if wait_ns is not None:
+            trial.take(edge, number, due_ns + wait_ns)
+    return trial
+
+
+def figures(
+    trial: SmallTrial, deadline_ns: int | None = 2_000, skipped: int = 0, edge: str = "source→sink"
+) -> dict[str, object]:
+    facts = trial.facts({0}, {"sink"}, deadline_ns=deadline_ns)
+    facts = replace(facts, writers=tuple(replace(each, skipped=skipped) for each in facts.writers))
+    return deadline_figures(samples(trial.lanes(), facts), facts)[edge]
+
+
+def test_met_deadlines() -> None:
+    assert figures(source_and_sink({})) == {
+        "data_age_max_ns": 20_900,
+        "deadline_ns": 2_000,
+        "deadline_missed": 0,
+        "deadline_miss_share": 0.0,
+        "deadline_run_max": 0,
+        "deadline_met_of_10_min": 10,
+    }
+
+
+def test_late_and_lost_messages_are_misses_and_counted_in_a_row() -> None:
+    found = figures(source_and_sink({3: 2_001, 4: None, 5: None, 6: 2_000, 12: 5_000, 20: None}))
+    assert found["deadline_missed"] == 5
+    assert found["deadline_miss_share"] == 5 / 40
+    assert found["deadline_run_max"] == 3
+    assert found["deadline_met_of_10_min"] == 6  # 3 to 12
+    # Number 3 is replaced by number 6 alone, two periods later than by the next.
+    assert found["data_age_max_ns"] == 3 * 20_000 + 2_000 - 100
+
+
+def test_the_response_counts_and_not_the_latency() -> None:
+    trial = SmallTrial()
+    edge = trial.edge(0, "source", "sink")
+    trial.send(0, 0, MEASURE_BEGIN_NS + 5_000, intended_ns=MEASURE_BEGIN_NS)
+    trial.take(edge, 0, MEASURE_BEGIN_NS + 5_500)
+    assert figures(trial)["deadline_missed"] == 1
+
+
+def test_what_was_under_way_at_the_end_missed_if_its_time_was_over() -> None:
+    trial = source_and_sink({39: None})
+    due_ns = MEASURE_BEGIN_NS + 20_000 * 39
+    assert figures(trial, DRAIN_END_NS - due_ns)["deadline_missed"] == 1
+    untold = figures(trial, DRAIN_END_NS - due_ns + 1)
+    assert (untold["deadline_missed"], untold["deadline_miss_share"]) == (0, 0.0)
+    assert due_ns < MEASURE_END_NS
+
+
+def test_skipped_messages_are_misses() -> None:
+    trial = SmallTrial()
+    edge = trial.edge(0, "source", "sink")
+    for number in [*range(5), *range(8, 20)]:
+        due_ns = MEASURE_BEGIN_NS + 20_000 * number
+        trial.send(0, number, due_ns + 100, intended_ns=due_ns)
+        trial.take(edge, number, due_ns + 1_000)
+    for name in ("source→sink", form.END_TO_END):
+        found = figures(trial, skipped=3, edge=name)
+        assert (found["deadline_missed"], found["deadline_miss_share"]) == (3, 3 / 20)
+        assert (found["deadline_run_max"], found["deadline_met_of_10_min"]) == (3, 7)
+
+
+def test_end_to_end_is_from_the_root_to_the_sink() -> None:
+    trial, _, _ = pipeline(lost=(7,))
+    found = figures(trial, deadline_ns=9_200, edge=form.END_TO_END)
+    # Message i takes 9,100 + i; the later half is late, one of the earlier is lost.
+    assert found["deadline_missed"] == 1
+    assert figures(trial, deadline_ns=9_120, edge=form.END_TO_END)["deadline_missed"] == 30
+    assert found["data_age_max_ns"] == 40_000 + 9_000 + 8
+
+
+def test_an_overtaken_message_replaces_nothing() -> None:
+    trial = SmallTrial()
+    edge = trial.edge(0, "source", "sink")
+    for number in range(3):
+        trial.send(0, number, MEASURE_BEGIN_NS + 1_000 * number)
+    for number, taken_ns in ((0, 3_000), (2, 4_000), (1, 9_000)):
+        trial.take(edge, number, MEASURE_BEGIN_NS + taken_ns)
+    assert figures(trial)["data_age_max_ns"] == 4_000
+
+
+def test_without_a_deadline_only_the_age_is_told() -> None:
+    trial = source_and_sink({})
+    assert set(figures(trial, deadline_ns=None)) == {"data_age_max_ns"}
+    facts = trial.facts({0}, {"sink"})
+    rows = summarise(samples(trial.lanes(), facts), facts)
+    assert rows["data_age_max_ns"].to_list() == [20_900, 20_900]
+    assert rows["deadline_missed"].to_list() == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("met", "run", "fewest"),
+    [("", 0, None), ("1", 0, None), ("000", 3, 0), ("1101001", 2, 1), ("0111110", 1, 2)],
+)
+def test_runs_and_windows(met: str, run: int, fewest: int | None) -> None:
+    mask = np.array([sign == "1" for sign in met], dtype=np.bool_)
+    assert longest_run(~mask) == run
+    assert fewest_met(mask, 3) == fewest
+
+
+def test_a_study_names_its_deadline() -> None:
+    matrix = {"adapter": "shm", "workload": "pipeline-2"}
+    study = study_from_mapping({"name": "s", "deadline": "10ms", "matrix": matrix}, "test")
+    assert study.deadline_ns == study.as_json()["deadline_ns"] == 10_000_000
+    assert study_from_mapping({"name": "s", "matrix": matrix}, "test").deadline_ns is None
