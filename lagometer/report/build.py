@@ -50,6 +50,7 @@ def build_report(campaign: Campaign) -> Report:
             trials=len(campaign.journal),
             trials_valid=len(campaign.journal) - len(failures),
             trials_failed=len(failures),
+            trials_noisy=len({(row.cell, row.trial) for row in measured_rows if row.trials_noisy}),
             excluded=len(campaign.excluded),
             messages=sum(row.n for row in measured_rows if row.edge != END_TO_END),
         ),

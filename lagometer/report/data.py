@@ -34,13 +34,14 @@ class Campaign(Model):
 
 class Counts(Model):
     """Sizes of the campaign. `messages` counts deliveries on all edges but `end-to-end`, measure phase,
-    all trials.
+    all trials. `trials_noisy` are valid ones that something disturbed.
     """
 
     cells: int
     trials: int
     trials_valid: int
     trials_failed: int
+    trials_noisy: int
     excluded: int
     messages: int
 
@@ -88,7 +89,8 @@ class Row(Model):
     every other figure is the median of the trials' figures, and null unless each valid trial has it.
     `intervals` are of rows over trials alone. `floor_latency_p50_ns` is the smallest p50 among the bare
     transports with the same placement, dispatch, payload and touch; `floor_cell` says which. `stopped` is
-    what ended the cell of an adaptive campaign: precision, time or trials.
+    what ended the cell of an adaptive campaign: precision, time or trials. `trials_noisy` counts the valid
+    trials that something beside them disturbed, `noise` says what.
     """
 
     cell: str
@@ -130,6 +132,7 @@ class Row(Model):
     floor_cell: str | None
     floor_latency_p50_ns: float | None
     noise: list[str]
+    trials_noisy: int
     transport: str | None
     intervals: list[Interval]
     stopped: str | None

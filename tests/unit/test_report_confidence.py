@@ -157,3 +157,12 @@ def test_reasons_are_counted_by_trial_with_their_meaning(report: Report, directo
     found = {each.word: each for each in report.reasons if each.kind == "failure"}
     assert {word: each.trials for word, each in found.items()} == dict(words) and words
     assert all(each.meaning for each in found.values())
+
+
+def test_disturbed_trials_are_counted(report: Report) -> None:
+    rows = {cell: row for (cell, edge), row in summaries(report).items() if edge == "end-to-end"}
+    assert {row.trials_noisy for cell, row in rows.items() if cell.startswith("cyclonedds/")} == {1}
+    assert {row.trials_noisy for cell, row in rows.items() if not cell.startswith("cyclonedds/")} == {0}
+    assert report.counts.trials_noisy == 1
+    [noise] = [each for each in report.reasons if each.kind == "noise"]
+    assert (noise.word, noise.trials) == ("others", 1) and noise.meaning

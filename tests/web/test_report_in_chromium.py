@@ -151,7 +151,9 @@ def test_rows_over_trials_have_the_estimates_with_their_intervals(
                 low, unit_and_high = shown["text"].replace("\u202f", " ").split("–")
                 assert in_ns(unit_and_high) == pytest.approx(estimate["high_ns"], rel=0.006)
                 unit = unit_and_high.rsplit(" ", 1)[1]
-                assert in_ns(f"{low} {unit}") == pytest.approx(estimate["low_ns"], rel=0.006)
+                assert in_ns(low if " " in low else f"{low} {unit}") == pytest.approx(
+                    estimate["low_ns"], rel=0.006
+                )
                 with_interval += 1
             else:
                 assert row["values"].get(column) == of_cell[column].median()
@@ -193,6 +195,17 @@ def test_filters_and_the_fragment_keeps_it(seen: dict[str, Any]) -> None:
         assert "cyclonedds/" in row["cell"] and "/64KB/" in row["cell"] and "fastdds" not in row["cell"]
     assert "filter=" in seen["fragment"] and "sort=" in seen["fragment"]
     assert seen["reloaded"] == seen["filtered"]
+
+
+def test_disturbed_trials_are_said(seen: dict[str, Any]) -> None:
+    assert "disturbed" in seen["head"]
+    disturbed = {row["cell"] for row in seen["summary"] if "disturbed" in row["texts"]["valid"]}
+    assert disturbed == {row["cell"] for row in seen["summary"] if row["cell"].startswith("cyclonedds/")}
+    assert all(
+        row["texts"]["valid"] == "valid1 of 6 disturbed"
+        for row in seen["summary"]
+        if row["cell"] in disturbed
+    )
 
 
 def test_failed_trials_show_with_reasons(seen: dict[str, Any]) -> None:

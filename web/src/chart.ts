@@ -29,7 +29,7 @@ const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sa
 /** Powers of ten of a logarithmic scale, with 2 and 5 between where there are few. */
 export function logSplits(min: number, max: number): number[] {
   const decades = Math.log10(max / min);
-  const steps = decades < 1.2 ? [1, 2, 3, 5, 7] : decades < 2.5 ? [1, 2, 5] : decades < 4 ? [1, 3] : [1];
+  const steps = decades < 0.7 ? [1, 1.5, 2, 3, 4, 5, 6, 8] : decades < 1.2 ? [1, 2, 3, 5, 7] : decades < 2.5 ? [1, 2, 5] : decades < 4 ? [1, 3] : [1];
   const splits: number[] = [];
   for (let power = Math.floor(Math.log10(min)); power <= Math.ceil(Math.log10(max)); power++) {
     for (const step of steps) {

@@ -19,13 +19,14 @@ export interface Campaign {
 
 /**
  * Sizes of the campaign. `messages` counts deliveries on all edges but `end-to-end`, measure phase,
- * all trials.
+ * all trials. `trials_noisy` are valid ones that something disturbed.
  */
 export interface Counts {
   cells: number;
   trials: number;
   trials_valid: number;
   trials_failed: number;
+  trials_noisy: number;
   excluded: number;
   messages: number;
 }
@@ -74,7 +75,8 @@ export interface Interval {
  * every other figure is the median of the trials' figures, and null unless each valid trial has it.
  * `intervals` are of rows over trials alone. `floor_latency_p50_ns` is the smallest p50 among the bare
  * transports with the same placement, dispatch, payload and touch; `floor_cell` says which. `stopped` is
- * what ended the cell of an adaptive campaign: precision, time or trials.
+ * what ended the cell of an adaptive campaign: precision, time or trials. `trials_noisy` counts the valid
+ * trials that something beside them disturbed, `noise` says what.
  */
 export interface Row {
   cell: string;
@@ -116,6 +118,7 @@ export interface Row {
   floor_cell: string | null;
   floor_latency_p50_ns: number | null;
   noise: string[];
+  trials_noisy: number;
   transport: string | null;
   intervals: Interval[];
   stopped: string | null;

@@ -32,6 +32,7 @@ export function headLine(report: Report, themeButton: HTMLElement): HTMLElement 
       { class: "verdicts" },
       verdict(countText(counts.trials_valid), counts.trials_valid === 1 ? "trial valid" : "trials valid"),
       verdict(countText(counts.trials_failed), "failed", counts.trials_failed > 0 ? "bad" : ""),
+      ...(counts.trials_noisy > 0 ? [verdict(countText(counts.trials_noisy), "disturbed", "bad")] : []),
       verdict(countText(counts.excluded), "excluded"),
       verdict(countText(counts.cells), counts.cells === 1 ? "cell" : "cells"),
       verdict(countText(counts.messages), "messages"),
@@ -239,6 +240,10 @@ const METHOD: [string, string][] = [
   [
     "Valid",
     "is judged from causes (rate missed, endpoints missing, a worker that died …), never from the latency. Failed trials are kept, counted and listed, and are left out of curves and medians.",
+  ],
+  [
+    "Disturbed",
+    "are valid trials during which something else took the machine: other processes, a hypervisor, a quota, heat. It is judged from causes too; their figures stay in, and tell more about the machine than about the middleware.",
   ],
   [
     "Intervals",

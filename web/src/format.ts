@@ -36,9 +36,12 @@ export function durationText(valueNs: number | null): string {
   return `${digits}${THIN_SPACE}${unit}`;
 }
 
-/** Both ends of an interval in one unit: `37.9–38.6 µs`. */
+/** Both ends of an interval, in one unit unless they are far apart: `37.9–38.6 µs`. */
 export function intervalText(lowNs: number, highNs: number): string {
   const { unit } = duration(Math.max(Math.abs(lowNs), Math.abs(highNs)));
+  if (unit !== "ns" && lowNs !== 0 && Math.abs(lowNs) < Math.abs(highNs) / 20 && duration(lowNs).unit !== unit) {
+    return `${durationText(lowNs)}–${durationText(highNs)}`;
+  }
   const factor = { s: 1e9, ms: 1e6, "µs": 1e3 }[unit] ?? 1;
   const end = (value: number): string => (unit === "ns" ? value.toFixed(0) : threeDigits(value / factor));
   return `${end(lowNs)}–${end(highNs)}${THIN_SPACE}${unit}`;

@@ -139,6 +139,11 @@ function cellOf(row: Row, column: Column, context: Context): HTMLElement {
     attributes["class"] = "failed";
     attributes["title"] = row.reasons.join("; ");
   }
+  if (column.id === "valid" && row.trials_noisy > 0) {
+    attributes["title"] = row.noise.join("; ");
+    const said = row.trial === null && row.trials > 1 ? `${String(row.trials_noisy)} of ${String(row.trials)} disturbed` : "disturbed";
+    return element("td", attributes, column.show(row), element("span", { class: "interval wanting" }, said));
+  }
   if (!column.numeric) return element("td", attributes, column.show(row));
   attributes["class"] = "number";
   if (typeof value === "number" && column.id.endsWith("_ns")) {

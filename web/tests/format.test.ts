@@ -45,6 +45,7 @@ describe("intervals", () => {
     [37_900, 38_640, "37.9–38.6 µs"],
     [940, 1_250, "0.940–1.25 µs"],
     [5, 12, "5–12 ns"],
+    [12_000, 3_200_000, "12.0 µs–3.20 ms"],
     [200_000, 2_345_678, "0.200–2.35 ms"],
   ])("%d to %d ns is %s", (low, high, text) => {
     expect(plain(intervalText(low, high))).toBe(text);
