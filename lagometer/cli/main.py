@@ -28,6 +28,7 @@ from lagometer.cli import (
     run,
     search,
     show,
+    tune_host,
 )
 from lagometer.cli.common import print_json
 from lagometer.errors import BadInput, CannotStore, Internal, Interrupted, LagometerError
@@ -66,6 +67,7 @@ for name, module in (
 ):
     app.command(name)(module.command)
 app.add_typer(baseline.app, name="baseline")
+app.add_typer(tune_host.app, name="tune-host")
 
 
 def _print_version(wanted: bool) -> None:

@@ -32,6 +32,7 @@ FACTORS = (
     "network",
     "domain",
     "interference",
+    "tuning",
 )
 
 
@@ -71,6 +72,9 @@ def command(
     domain: Annotated[str | None, _option("domain", "N", "The domain's number.")] = None,
     interference: Annotated[
         str | None, _option("interference", "LOAD", "Beside it: none, cpu-2, memory, cache, io, network.")
+    ] = None,
+    tuning: Annotated[
+        str | None, _option("tuning", "HOW", "Of the machine meanwhile: none, latency (needs root).")
     ] = None,
     duration: Annotated[str, _option("duration", "TIME", "Of the measure phase.")] = "2s",
     warmup: Annotated[str, _option("warmup", "TIME", "Before it.")] = "300ms",

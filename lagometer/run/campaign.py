@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import lagometer
-from lagometer.errors import CannotStore, Interrupted, NothingRunnable
+from lagometer.errors import CannotStore, Interrupted, NothingRunnable, SetupMissing
+from lagometer.machine.tuning import Tuner, TuningError
 from lagometer.run.adaptive import Stopping
 from lagometer.run.conductor import Conductor
 from lagometer.run.events import EventLog
@@ -115,6 +116,7 @@ class CampaignRun:
         self._began_s = time.monotonic()
         remove_stale_directories()
         remove_stale_directories(files_folder())
+        self._put_machine_back()
         events = EventLog()
         try:
             self._open()
@@ -136,6 +138,15 @@ class CampaignRun:
             raise
         self._finish()
         self._write_estimates()
+
+    def _put_machine_back(self) -> None:
+        """Undoes what the tuning of a killed lagometer left."""
+        try:
+            restored = Tuner().recover()
+        except TuningError as error:
+            raise SetupMissing(str(error), mend="lagometer tune-host revert, as root") from error
+        if restored:
+            self.tally.warnings.append(f"{len(restored)} settings of a tuning that was killed were put back")
 
     def _measure_floor(self, interruption: Interruption) -> None:
         """Writes floor.json; a campaign without it is as good, so that it can't be measured is a warning."""

@@ -35,6 +35,7 @@ REASONS = {
     "endpoints-missing": "a reader did not get a probe from every publisher that it expects",
     "worker-died": "a worker ended before it had handed over its records",
     "worker-hung": "a worker stopped answering",
+    "tuning-failed": "the machine could not be tuned as the cell asks, or was tuned already",
     "interference-died": "the load that was asked for beside the workers did not run all the time",
     "scheduling-refused": "the scheduling asked for was not granted, or would have starved the machine",
     "protocol-error": "a worker said something that the protocol does not know",

@@ -39,6 +39,7 @@ class Factors:
     network: Literal["private", "host"] = "private"
     domain: int = 0
     interference: str = "none"
+    tuning: Literal["none", "latency"] = "none"
 
     @property
     def publisher_adapter(self) -> str:

@@ -6,6 +6,7 @@ A reason is never an error: the cell is listed as excluded, with every reason th
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -48,6 +49,8 @@ def reasons(cell: Cell, template: Graph, measure_ns: int, around: Surroundings) 
     found += _workload(cell, template, measure_ns)
     found += _processors(cell, around.cpus)
     found += filter(None, [missing_program(factors.interference)])
+    if factors.tuning != "none" and os.geteuid() != 0:
+        found.append("tuning needs root")
     return list(dict.fromkeys(found))
 
 

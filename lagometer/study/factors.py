@@ -255,6 +255,15 @@ FACTORS: tuple[Factor, ...] = (
         {"type": "string", "pattern": f"^(none|({'|'.join(PROGRAMS)})(-[0-9]+)?)$"},
         prefix="interference-",
     ),
+    Factor(
+        "tuning",
+        "tuning",
+        word_parser(("none", "latency")),
+        str,
+        "the machine as it is, or set up for low latency meanwhile (as tune-host apply does; needs root)",
+        {"enum": ["none", "latency"]},
+        prefix="tuning-",
+    ),
 )
 FACTORS_BY_NAME: Mapping[str, Factor] = {factor.name: factor for factor in FACTORS}
 

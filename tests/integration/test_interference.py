@@ -43,8 +43,8 @@ def test_load_runs_beside_the_workers_and_is_counted(tmp_path: Path, interferenc
     assert json.loads(output)["valid"] == 1, (output, errors)
     rows = pl.read_parquet(out / "cells.parquet")
     assert rows["interference"].unique().to_list() == [interference]
-    assert rows["interference_cpu_ns"].min() > 0
-    assert rows["interference_achieved_per_s"].min() > 0
+    assert (rows["interference_cpu_ns"] > 0).all()
+    assert (rows["interference_achieved_per_s"] > 0).all()
     (entry,) = journal(out)
     assert entry["interference"]["name"] == interference
     assert leftovers() == []

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lagometer tune-host`: sets this machine up for low latency, and puts it back."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import typer
+
+from lagometer.cli.common import JsonFlag, output_console, print_json
+from lagometer.errors import SetupMissing
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lagometer.machine.tuning import Change, Tuning
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="Set this machine up for low latency, and put it back.",
+    epilog="Example: sudo lagometer tune-host apply",
+)
+
+
+@app.command("apply")
+def apply(json: JsonFlag = False) -> None:
+    """Set governor, idle states, buffers and interrupts for low latency, until `revert` or a restart.
+
+    What was is written to /run/lagometer first. What this machine doesn't allow is named. Needs root.
+
+    Example: sudo lagometer tune-host apply
+    """
+    from lagometer.machine.tuning import Tuner, TuningError
+
+    try:
+        tuning = Tuner().apply(lasting=True)
+    except TuningError as error:
+        raise SetupMissing(str(error), where="tune-host apply") from error
+    _tell(tuning, json)
+
+
+@app.command("revert")
+def revert(json: JsonFlag = False) -> None:
+    """Put back what `apply` changed; what something else has set since is left.
+
+    Example: sudo lagometer tune-host revert
+    """
+    from lagometer.machine.tuning import Tuner, TuningError
+
+    try:
+        changes = Tuner().revert()
+    except TuningError as error:
+        raise SetupMissing(str(error), where="tune-host revert") from error
+    if json:
+        print_json({"changes": [asdict(each) for each in changes]})
+        return
+    _list(changes)
+    output_console().print(f"{len(changes)} settings put back" if changes else "there is nothing to put back")
+
+
+@app.command("status")
+def status(json: JsonFlag = False) -> None:
+    """Say whether this machine is tuned, and how; nothing is changed.
+
+    Example: lagometer tune-host status
+    """
+    from lagometer.machine.tuning import Tuner, TuningError
+
+    try:
+        tuning = Tuner().status()
+    except TuningError as error:
+        raise SetupMissing(str(error), where="tune-host status") from error
+    if tuning is None:
+        if json:
+            print_json({"in_force": False, "changes": []})
+        else:
+            output_console().print("not tuned")
+        return
+    _tell(tuning, json)
+
+
+def _tell(tuning: Tuning, as_json: bool) -> None:
+    if as_json:
+        print_json({"in_force": tuning.in_force, "effective": tuning.effective, **tuning.as_json()})
+        return
+    _list(tuning.changes)
+    console = output_console()
+    if tuning.holder is not None:
+        idle = f"not held shallow: {tuning.holder.said}" if tuning.holder.said else "held shallow"
+        console.print(f"idle states: {idle}", markup=False)
+    if not tuning.in_force:
+        console.print("its holder is dead: the next `lagometer run` or `tune-host revert` puts it back")
+
+
+def _list(changes: Sequence[Change]) -> None:
+    console = output_console()
+    for each in changes:
+        values = " → ".join(dict.fromkeys(filter(None, (each.before, each.after))))
+        if each.verdict == "restored":
+            values = f"{each.before}"
+        why = f" ({each.why})" if each.why else ""
+        text = each.why if each.verdict == "absent" else f"{values}{why}"
+        console.print(f"{each.verdict:8}  {each.name}: {text}", markup=False, soft_wrap=True)

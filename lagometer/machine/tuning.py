@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tunes the machine for low latency and puts it back.
+
+What was is written to a state file, synced, before anything is changed. A tuning is in force as long as its
+holder lives; what is left of one whose holder is dead is put back by whoever comes next.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from lagometer.machine.holder import Holder, end_holder, start_holder
+from lagometer.machine.settings import DMA_LATENCY, Wanted, read, wanted
+
+STATE_FOLDER = Path("/run/lagometer")
+STATE = "tuning.json"
+
+
+class TuningError(Exception):
+    """The machine can't be tuned, or not be put back: says what and why."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One setting. before, after: what its file held; verdict: `changed`, `already` (as it should be),
+    `refused` (why says by what), `absent`; after reverting `restored` or `left` (someone else has set it)."""
+
+    name: str
+    path: str
+    before: str | None
+    after: str | None
+    verdict: str
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """A tuning that is written down. complete: every change was tried; lasting: until `revert`, else it ends
+    with the process that made it."""
+
+    changes: tuple[Change, ...]
+    holder: Holder | None
+    boot: str
+    complete: bool
+    lasting: bool
+
+    @property
+    def in_force(self) -> bool:
+        """Whether its holder lives."""
+        return self.holder is not None and self.holder.is_alive()
+
+    @property
+    def effective(self) -> bool:
+        """Whether anything is now as it should be for low latency and was not without the tuning."""
+        held = self.holder is not None and not self.holder.said
+        return held or any(change.verdict == "changed" for change in self.changes)
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns it in the form of the state file."""
+        holder = self.holder.as_json() if self.holder is not None else None
+        return {**asdict(self), "holder": holder, "changes": [asdict(each) for each in self.changes]}
+
+    @classmethod
+    def of_json(cls, value: Mapping[str, Any]) -> Tuning:
+        """Returns what `as_json` made."""
+        holder = Holder.of_json(value["holder"]) if value["holder"] is not None else None
+        changes = tuple(Change(**each) for each in value["changes"])
+        return cls(changes, holder, str(value["boot"]), bool(value["complete"]), bool(value["lasting"]))
+
+
+class Tuner:
+    """Tunes the machine whose files lie below `root`; what was is kept in `folder`."""
+
+    def __init__(self, root: Path = Path("/"), folder: Path = STATE_FOLDER) -> None:
+        self._root = root
+        self._folder = folder
+
+    def status(self) -> Tuning | None:
+        """The tuning that is written down; None if there is none. Raises `TuningError`."""
+        path = self._folder / STATE
+        try:
+            return Tuning.of_json(json.loads(path.read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise TuningError(f"{path} can't be read ({error}); set back by hand, then remove it") from error
+
+    def apply(self, *, lasting: bool) -> Tuning:
+        """Tunes the machine; what is left of an earlier tuning is put back first.
+
+        Raises `TuningError` if one is in force, or if nothing can be written down.
+        """
+        with self._locked():
+            self._recover()
+            if self.status() is not None:
+                raise TuningError("the machine is tuned already (`lagometer tune-host revert` puts it back)")
+            planned = [self._planned(each) for each in wanted(self._root)]
+            tuning = Tuning(tuple(planned), None, _boot(), complete=False, lasting=lasting)
+            self._write(tuning)
+
+            def note(holder: Holder) -> None:
+                nonlocal tuning
+                tuning = replace(tuning, holder=holder)
+                self._write(tuning)
+
+            try:
+                start_holder(self._root / DMA_LATENCY, note, with_parent=not lasting)
+                tuning = replace(tuning, changes=tuple(map(self._change, planned)), complete=True)
+                self._write(tuning)
+            except BaseException as error:
+                self._put_back(tuning)
+                if isinstance(error, OSError):
+                    raise TuningError(str(error)) from error
+                raise
+            return tuning
+
+    def revert(self) -> list[Change]:
+        """Puts everything back; returns what became of each setting, nothing if there was no tuning.
+
+        Raises `TuningError`.
+        """
+        with self._locked():
+            tuning = self.status()
+            return self._put_back(tuning) if tuning is not None else []
+
+    def recover(self) -> list[Change]:
+        """Puts back what a tuning left whose holder is dead (kill -9, say). Raises `TuningError`."""
+        if not (self._folder / STATE).exists():
+            return []
+        with self._locked():
+            return self._recover()
+
+    def _recover(self) -> list[Change]:
+        tuning = self.status()
+        return self._put_back(tuning) if tuning is not None and not tuning.in_force else []
+
+    def _planned(self, each: Wanted) -> Change:
+        """A change as it is written down before it is made: `after` is what is to be written."""
+        now = None if each.obstacle else read(self._root, each.path)
+        if now is None:
+            return Change(each.name, each.path, None, None, "absent", each.obstacle or "it can't be read")
+        return Change(each.name, each.path, now, each.value, "already" if now == each.value else "changed")
+
+    def _change(self, planned: Change) -> Change:
+        if planned.verdict != "changed":
+            return planned
+        assert planned.after is not None
+        refusal = self._set(planned.path, planned.after)
+        after = read(self._root, planned.path)
+        if refusal:
+            return replace(planned, after=after, verdict="refused", why=refusal)
+        if after == planned.before:
+            return replace(
+                planned, after=after, verdict="refused", why="the kernel took it and kept the old value"
+            )
+        return replace(planned, after=after)
+
+    def _set(self, path: str, value: str) -> str:
+        """Writes one setting; returns why not, empty if it was taken."""
+        try:
+            descriptor = os.open(self._root / path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
+            try:
+                os.write(descriptor, value.encode())
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            return error.strerror or str(error)
+        return ""
+
+    def _put_back(self, tuning: Tuning) -> list[Change]:
+        """Puts back what is still as the tuning left it, ends the holder, forgets the tuning."""
+        changes = []
+        if tuning.boot == _boot():  # else a restart has put everything back
+            changes = [
+                self._restore(each, tuning.complete) for each in tuning.changes if each.verdict == "changed"
+            ]
+        if tuning.holder is not None:
+            end_holder(tuning.holder)
+        failed = [each for each in changes if each.verdict == "refused"]
+        if failed:
+            self._write(replace(tuning, changes=tuple(replace(each, verdict="changed") for each in failed)))
+            raise TuningError(
+                "could not be put back: "
+                + "; ".join(f"{each.name} to {each.before}: {each.why}" for each in failed)
+            )
+        with contextlib.suppress(FileNotFoundError):
+            (self._folder / STATE).unlink()
+        return changes
+
+    def _restore(self, change: Change, complete: bool) -> Change:
+        """Without `complete` it is not known whether the change was made, nor how the kernel spells it."""
+        now = read(self._root, change.path)
+        if now == change.before:
+            return replace(change, verdict="restored")
+        if complete and now != change.after:
+            return replace(change, verdict="left", why=f"something else has set it to {now}")
+        refusal = self._set(change.path, change.before or "")
+        return replace(change, verdict="refused" if refusal else "restored", why=refusal)
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Keeps other lagometers from tuning meanwhile."""
+        try:
+            self._folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+            descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            raise TuningError(f"{self._folder}: {error.strerror}; tuning needs root") from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _write(self, tuning: Tuning) -> None:
+        """Writes the state file, whole or not at all, and syncs it. Raises `TuningError`."""
+        path = self._folder / STATE
+        beside = path.with_name(f".{STATE}.partial")
+        try:
+            with beside.open("w", encoding="utf-8") as stream:
+                json.dump(tuning.as_json(), stream, indent=2)
+                stream.flush()
+                os.fsync(stream.fileno())
+            beside.replace(path)
+        except OSError as error:
+            raise TuningError(f"{path}: {error.strerror}; tuning needs root") from error
+
+
+def _boot() -> str:
+    """Tells one start of the machine from the next."""
+    return read(Path("/"), "proc/sys/kernel/random/boot_id") or ""

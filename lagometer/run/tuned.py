@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The factor `tuning`: the machine is tuned for one trial and put back after it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from lagometer.errors import SetupMissing
+from lagometer.machine.tuning import Tuner, Tuning, TuningError
+from lagometer.run.outcome import TrialOutcome
+from lagometer.study import Cell
+
+NONE, LATENCY = "none", "latency"
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What came of it: why the trial fails, and what could not be set."""
+
+    reasons: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def noted(self, outcome: TrialOutcome) -> TrialOutcome:
+        """The outcome of the trial with that."""
+        reasons, warnings = (*outcome.reasons, *self.reasons), (*outcome.warnings, *self.warnings)
+        return replace(outcome, reasons=reasons, warnings=warnings)
+
+
+@contextlib.contextmanager
+def tuned_for(cell: Cell, tuner: Tuner) -> Iterator[Tuned]:
+    """Tunes the machine while the trial runs, if its cell asks for that.
+
+    A cell that says how the machine is to be tuned fails on a machine that its user has tuned for good.
+    """
+    if "tuning" not in cell.named:
+        yield Tuned()
+        return
+    if cell.factors.tuning == NONE:
+        yield _failed("the machine is tuned: `lagometer tune-host revert`") if _in_force(tuner) else Tuned()
+        return
+    try:
+        tuning = tuner.apply(lasting=False)
+    except TuningError as error:
+        yield _failed(str(error))
+        return
+    try:
+        yield Tuned(warnings=_warnings(tuning)) if tuning.effective else _failed(*_warnings(tuning))
+    finally:
+        _revert(tuner)
+
+
+def _revert(tuner: Tuner) -> None:
+    try:
+        tuner.revert()
+    except TuningError as error:
+        raise SetupMissing(str(error), where="tuning", mend="lagometer tune-host revert") from error
+
+
+def _in_force(tuner: Tuner) -> bool:
+    with contextlib.suppress(TuningError):
+        tuning = tuner.status()
+        return tuning is not None and tuning.in_force
+    return True
+
+
+def _failed(*why: str) -> Tuned:
+    return Tuned(reasons=tuple(f"tuning-failed: {each}" for each in why))
+
+
+def _warnings(tuning: Tuning) -> tuple[str, ...]:
+    """What could not be set, in one sentence; interrupts are only counted, since there are many."""
+    undone = [each for each in tuning.changes if each.verdict in ("refused", "absent")]
+    interrupts = sum(each.name.startswith("interrupt ") for each in undone)
+    named = [f"{each.name} ({each.why})" for each in undone if not each.name.startswith("interrupt ")]
+    if tuning.holder is not None and tuning.holder.said:
+        named.append(f"idle states ({tuning.holder.said})")
+    named += [f"{interrupts} interrupts"] if interrupts else []
+    return (f"tuning: not set: {', '.join(named)}",) if named else ()
