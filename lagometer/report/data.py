@@ -278,21 +278,24 @@ class LongTrial(Model):
 
 
 class CoreFloor(Model):
-    """Wake-up latency of one CPU: how late a timer's thread runs there, with nothing else to do."""
+    """Wake-up latency of one CPU: how late a timer's thread runs there, with nothing else to do. A quantile
+    with fewer than 10 wake-ups beyond it is null.
+    """
 
     cpu: int
     n: int
-    p50_ns: float
-    p99_ns: float
-    p999_ns: float
+    p50_ns: float | None
+    p99_ns: float | None
+    p999_ns: float | None
     max_ns: float
 
 
 class MachineFloor(Model):
     """The wake-up latency that the machine has without any middleware, and the time that a hypervisor took
-    meanwhile.
+    meanwhile. `policy`: of the threads that were woken, `fifo` or `other`.
     """
 
+    policy: str | None
     cores: list[CoreFloor]
     duration_s: float
     steal_share: float | None

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -12,12 +13,11 @@ import polars as pl
 from pydantic import ValidationError
 
 from lagometer.report import limits
+from lagometer.report.curves import BEYOND_MIN
 from lagometer.report.data import Control, ControlTrial, CoreFloor, Load, LongTrial, MachineFloor, Row
 from lagometer.report.rows import trial_row
-from lagometer.store.format import END_TO_END
+from lagometer.store.format import END_TO_END, FLOOR
 from lagometer.store.reader import Campaign
-
-FLOOR = "floor.json"
 
 Json = Mapping[str, Any]
 
@@ -117,11 +117,22 @@ def machine_floor(campaign: Campaign) -> tuple[MachineFloor | None, list[str]]:
         return None, []
     try:
         read = json.loads(path.read_text(encoding="utf-8"))
-        cores = [
-            CoreFloor.model_validate({name: each[name] for name in CoreFloor.model_fields})
-            for each in read["cores"]
-        ]
-        floor = MachineFloor(cores=cores, duration_s=read["duration_s"], steal_share=read.get("steal_share"))
+        cores = [_core(each) for each in read["cores"]]
+        floor = MachineFloor(
+            policy=read.get("policy"),
+            cores=cores,
+            duration_s=read["duration_s"],
+            steal_share=read.get("steal_share"),
+        )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, ValidationError) as error:
         return None, [f"The machine's floor is not shown: {path.name} could not be read ({error})."]
     return (floor if cores else None), []
+
+
+def _core(read: Json) -> CoreFloor:
+    """One CPU, without the quantiles that so few wake-ups do not support."""
+    known = {name: read[name] for name in CoreFloor.model_fields}
+    for name, share in (("p50_ns", 0.5), ("p99_ns", 0.99), ("p999_ns", 0.999)):
+        if known["n"] - math.ceil(share * known["n"] - 1e-9) < BEYOND_MIN:
+            known[name] = None
+    return CoreFloor.model_validate(known)

@@ -142,6 +142,18 @@ def test_the_machine_floor_is_that_of_its_file(report: Report, directory: Path) 
     assert report.machine_floor.model_dump() == stored
 
 
+def test_a_short_floor_has_no_tail(tmp_path: Path) -> None:
+    shape = Shape(adapters=("shm",), payloads_bytes=(64,), trials=1, messages=50, machine_floor=True)
+    path = write_campaign(tmp_path, shape) / "floor.json"
+    read = json.loads(path.read_text())
+    read["cores"][1]["n"] = 1_000
+    path.write_text(json.dumps(read))
+    floor = build_report(open_campaign(tmp_path)).machine_floor
+    assert floor is not None
+    assert floor.cores[0].p999_ns == read["cores"][0]["p999_ns"]
+    assert (floor.cores[1].p999_ns, floor.cores[1].p99_ns) == (None, read["cores"][1]["p99_ns"])
+
+
 @pytest.mark.parametrize("text", ["no json", '{"cores": [{"cpu": 0}]}', "[1]", '{"cores": 3}'])
 def test_a_damaged_floor_is_said_and_stops_nothing(tmp_path: Path, text: str) -> None:
     shape = Shape(adapters=("shm",), payloads_bytes=(64,), trials=1, messages=50)

@@ -270,22 +270,24 @@ export interface LongTrial {
 }
 
 /**
- * Wake-up latency of one CPU: how late a timer's thread runs there, with nothing else to do.
+ * Wake-up latency of one CPU: how late a timer's thread runs there, with nothing else to do. A quantile
+ * with fewer than 10 wake-ups beyond it is null.
  */
 export interface CoreFloor {
   cpu: number;
   n: number;
-  p50_ns: number;
-  p99_ns: number;
-  p999_ns: number;
+  p50_ns: number | null;
+  p99_ns: number | null;
+  p999_ns: number | null;
   max_ns: number;
 }
 
 /**
  * The wake-up latency that the machine has without any middleware, and the time that a hypervisor took
- * meanwhile.
+ * meanwhile. `policy`: of the threads that were woken, `fifo` or `other`.
  */
 export interface MachineFloor {
+  policy: string | null;
   cores: CoreFloor[];
   duration_s: number;
   steal_share: number | null;

@@ -201,7 +201,8 @@ function floorTable(floor: MachineFloor | null): HTMLElement[] {
   );
   const heads = ["CPU", "wake-ups", "p50", "p99", "p99.9", "max"].map((head) => element("th", { scope: "col", class: head === "CPU" ? "" : "number" }, head));
   const table = element("table", { id: "machine-floor" }, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
-  const said = `How late a thread that waits for a timer is woken, measured for ${String(Number(floor.duration_s.toPrecision(3)))} s on each CPU before the first trial; time stolen by a hypervisor: ${shareText(floor.steal_share)}.`;
+  const who = floor.policy === "fifo" ? "real-time thread (SCHED_FIFO)" : "thread";
+  const said = `How late a ${who} that waits for a timer is woken, measured for ${String(Number(floor.duration_s.toPrecision(3)))} s on each CPU before the first trial. Time stolen by a hypervisor: ${shareText(floor.steal_share)}.`;
   return [element("h3", {}, "Wake-up latency"), element("p", { class: "quiet" }, said), element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Wake-up latency" }, table)];
 }
 

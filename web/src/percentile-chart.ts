@@ -84,6 +84,8 @@ function drawMachineFloor(chart: uPlot, floor: MachineFloor): void {
   const colours = theme();
   clipped(chart, (context, pixel) => {
     const rows = floorRows(floor);
+    const last = rows.at(-1);
+    if (last === undefined) return;
     const point = (probability: number, value: number): [number, number] => [
       chart.valToPos(nines(probability), "x", true),
       chart.valToPos(value, "y", true),
@@ -103,7 +105,7 @@ function drawMachineFloor(chart: uPlot, floor: MachineFloor): void {
     context.textBaseline = "bottom";
     context.textAlign = "right";
     const end = chart.bbox.left + chart.bbox.width;
-    const [x, y] = point(0.999, rows[0]?.worst ?? 0);
+    const [x, y] = point(last.probability, last.worst);
     context.fillText("the machine's wake-up", Math.min(x, end) - 4 * pixel, y - 5 * pixel);
   });
 }
@@ -111,9 +113,10 @@ function drawMachineFloor(chart: uPlot, floor: MachineFloor): void {
 /** Best and worst CPU at the quantiles that the floor's measurement tells. */
 export function floorRows(floor: MachineFloor): { probability: number; best: number; worst: number }[] {
   const names = [[0.5, "p50_ns"] as const, [0.99, "p99_ns"] as const, [0.999, "p999_ns"] as const];
-  return names.map(([probability, name]) => {
-    const values = floor.cores.map((core) => core[name]);
-    return { probability, best: Math.min(...values), worst: Math.max(...values) };
+  return names.flatMap(([probability, name]) => {
+    const values = floor.cores.map((core) => core[name]).filter((each) => each !== null);
+    if (values.length < floor.cores.length) return []; // too few wake-ups on some CPU
+    return [{ probability, best: Math.min(...values), worst: Math.max(...values) }];
   });
 }
 
