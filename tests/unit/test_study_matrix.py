@@ -215,6 +215,8 @@ WORDS = {
     "cpus": ["any", "spread", "0", "0,1"],
     "network": ["private", "host"],
     "domain": [0, 7],
+    "interference": ["none", "cpu", "io-2", "network"],
+    "tuning": ["none", "latency"],
 }
 
 
