@@ -173,6 +173,7 @@ def test_cpu_per_message_stands_beside_every_latency(seen: dict[str, Any], cells
             assert (interval["low"], interval["high"]) == pytest.approx((own.min(), own.max()))
     for text in (seen["tip"], seen["lead"]):
         assert "CPU" in text
+    assert "with its 95 % interval" in seen["lead"]
     assert len(seen["cost"]) == len(seen["payloadTable"])
     columns = ("payloadTable", 5), ("percentiles", 4), ("cost", 3), ("control", 3)
     for name, column in columns:

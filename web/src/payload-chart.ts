@@ -247,7 +247,9 @@ function lead(context: Context): string {
     const row = line.rows[0];
     if (row?.latency_p50_ns == null || context.state.hidden.includes(line.adapter)) return [];
     const ratio = floorRatio(row);
+    const both = endsOf(row, "latency_p50_ns");
     const beside = [
+      ...(both === null ? [] : [intervalText(...both)]),
       ...(ratio === null ? [] : [`${ratioText(ratio)} the floor`]),
       ...(row.cpu_per_message_ns === null ? [] : [`CPU ${durationText(row.cpu_per_message_ns)} a message`]),
     ];
@@ -255,7 +257,8 @@ function lead(context: Context): string {
   });
   const size = payloads[0] === undefined ? ABSENT : sizeText(payloads[0]);
   const ground = floor === undefined ? "" : ` The floor, ${floor.adapter}, takes ${durationText(floor.latencyNs)}.`;
-  return said.length === 0 ? "" : `Median latency at ${size}: ${said.join("; ")}.${ground}`;
+  const known = all.some((line) => line.rows[0] != null && endsOf(line.rows[0], "latency_p50_ns") !== null);
+  return said.length === 0 ? "" : `Median latency at ${size}${known ? ", with its 95 % interval" : ""}: ${said.join("; ")}.${ground}`;
 }
 
 export function payloadView(): View {
