@@ -14,7 +14,9 @@ from lagometer.cli.common import JsonFlag, print_json, result_told_by_exit_code
 FACTORS = (
     "workload",
     "work",
+    "work_spread",
     "payload",
+    "content",
     "type",
     "rate",
     "schedule",
@@ -55,6 +57,12 @@ def command(
     ] = None,
     late: Annotated[str | None, _option("late", "POLICY", "Of late messages: burst, skip, shift.")] = None,
     work: Annotated[str | None, _option("work", "WORK", "Of each relay: none, busy-1ms.")] = None,
+    work_spread: Annotated[
+        str | None, _option("work-spread", "HOW", "Of that time: none, normal-200us, lognormal-0.5.")
+    ] = None,
+    content: Annotated[
+        str | None, _option("content", "BYTES", "Of payloads: any, zeros, random, recorded-FILE.")
+    ] = None,
     type_: Annotated[str | None, _option("type", "TYPE", "bytes, fixed.")] = None,
     reliability: Annotated[str | None, _option("reliability", "QOS", "best_effort, reliable.")] = None,
     history: Annotated[str | None, _option("history", "QOS", "keep_last, keep_all.")] = None,

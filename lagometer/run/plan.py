@@ -121,11 +121,46 @@ class Writer(Endpoint):
     subscribers: Annotated[int, Field(ge=0, le=2**16)]
 
 
+Seed = Annotated[int, Field(ge=0, le=2**64 - 1)]
+
+
+class NormalWork(PlanModel):
+    """Busy times from a normal distribution around the rule's, truncated at 0."""
+
+    kind: Literal["normal"]
+    spread_ns: Nanoseconds
+    seed: Seed
+
+
+class LognormalWork(PlanModel):
+    """Busy times from a lognormal distribution, its median the rule's."""
+
+    kind: Literal["lognormal"]
+    sigma: Annotated[float, Field(ge=0, le=10)]
+    seed: Seed
+
+
+AnyWork = Annotated[NormalWork | LognormalWork, Field(discriminator="kind")]
+
+
 class Rule(PlanModel):
     """When a node acts. `readers` and `writers` are indices into the node's lists."""
 
+    # `work` absent: always `work_ns`
+
     readers: list[Unsigned32]
     work_ns: Nanoseconds
+    work: AnyWork | None = None
+
+    @model_serializer(mode="wrap")
+    def _leave_out_defaults(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written: dict[str, Any] = serialise(self)
+        if self.work is None:
+            written.pop("work", None)
+        if written.get("schedule") == PERIODIC.model_dump():
+            del written["schedule"]
+        return written
+
     writers: list[Unsigned32]
 
 
@@ -188,13 +223,6 @@ class TimerRule(Rule):
     offset_ns: Nanoseconds
     schedule: AnySchedule = PERIODIC
 
-    @model_serializer(mode="wrap")
-    def _leave_out_default(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        written: dict[str, Any] = serialise(self)
-        if self.schedule == PERIODIC:
-            del written["schedule"]
-        return written
-
 
 class MessageRule(Rule):
     """Acts on each message of the readers (`any`), or when each of them has a new one (`all`)."""
@@ -232,6 +260,31 @@ class Node(PlanModel):
     rules: list[AnyRule]
 
 
+class PlainContent(PlanModel):
+    """Nothing written (`any`), or zeros."""
+
+    kind: Literal["any", "zeros"]
+
+
+class RandomContent(PlanModel):
+    """Bytes that don't compress."""
+
+    kind: Literal["random"]
+    seed: Seed
+
+
+class RecordedContent(PlanModel):
+    """A file's bytes, over and over; the worker refuses a file with another checksum."""
+
+    kind: Literal["recorded"]
+    path: Text
+    crc32: Unsigned32
+
+
+AnyContent = Annotated[PlainContent | RandomContent | RecordedContent, Field(discriminator="kind")]
+ANY_CONTENT = PlainContent(kind="any")
+
+
 class Plan(PlanModel):
     """Everything that one worker is to do in one trial."""
 
@@ -244,9 +297,17 @@ class Plan(PlanModel):
     scheduling: Scheduling
     runtime_directory: Text
     touch: Literal["header", "write", "read", "write+read"]
+    content: AnyContent = ANY_CONTENT
     adapters: Annotated[list[Adapter], Field(min_length=1)]
     contexts: Annotated[list[Context], Field(min_length=1)]
     nodes: Annotated[list[Node], Field(min_length=1)]
+
+    @model_serializer(mode="wrap")
+    def _leave_out_default(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written: dict[str, Any] = serialise(self)
+        if self.content == ANY_CONTENT:
+            del written["content"]
+        return written
 
     def line(self) -> bytes:
         """Returns the plan as the one line that a worker reads first."""

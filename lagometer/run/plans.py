@@ -14,15 +14,20 @@ from lagometer.run.plan import (
     BurstSchedule,
     ClosedLoopRule,
     Context,
+    LognormalWork,
     MessageRule,
     Node,
+    NormalWork,
     PeriodicSchedule,
     Phases,
+    PlainContent,
     Plan,
     PoissonSchedule,
     Qos,
     RampSchedule,
+    RandomContent,
     Reader,
+    RecordedContent,
     RecordedSchedule,
     Scheduling,
     TimerRule,
@@ -34,6 +39,7 @@ from lagometer.study.adapters import available_cpus
 from lagometer.study.cell import Cell
 from lagometer.study.graph import Graph, Rule
 from lagometer.study.matrix import resolved_options
+from lagometer.study.schedule import RECORDED
 from lagometer.study.schema import Study
 
 PRIVATE_RUNTIME_DIRECTORY = "/dev/shm/lagometer"  # on the trial's own tmpfs, so the name need not be unique
@@ -133,6 +139,7 @@ class _Layout:
             ),
             runtime_directory=runtime_directory,
             touch=factors.touch,
+            content=self._content(),
             adapters=[self._adapter(adapter) for adapter in used],
             contexts=[
                 Context(adapter=place, domain=factors.domain, name=name) for place, _ in enumerate(used)
@@ -243,6 +250,7 @@ class _Layout:
                 schedule=self._schedule(rule),
                 readers=readers,
                 work_ns=rule.work_ns,
+                work=self._work(rule),
                 writers=writers,
             )
         if rule.trigger == "closed_loop":
@@ -252,11 +260,17 @@ class _Layout:
                 messages_max=0,
                 readers=readers,
                 work_ns=rule.work_ns,
+                work=self._work(rule),
                 writers=writers,
             )
         echo = self._graph.answers(rule)
         return MessageRule(
-            trigger=rule.trigger, echo=echo, readers=readers, work_ns=rule.work_ns, writers=writers
+            trigger=rule.trigger,
+            echo=echo,
+            readers=readers,
+            work_ns=rule.work_ns,
+            work=self._work(rule),
+            writers=writers,
         )
 
     def _schedule(self, rule: Rule) -> AnySchedule:
@@ -280,6 +294,24 @@ class _Layout:
                 kind="recorded", late=late, intervals_ns=list(schedule.recording.intervals_ns)
             )
         return PeriodicSchedule(kind="periodic", late=late)
+
+    def _work(self, rule: Rule) -> NormalWork | LognormalWork | None:
+        spread = rule.spread
+        if spread is None:
+            return None
+        seed = self._seed("work", rule)
+        if spread.kind == "normal":
+            return NormalWork(kind="normal", spread_ns=spread.spread_ns, seed=seed)
+        return LognormalWork(kind="lognormal", sigma=spread.sigma, seed=seed)
+
+    def _content(self) -> PlainContent | RandomContent | RecordedContent:
+        content = self._cell.factors.content
+        if content == "random":
+            return RandomContent(kind="random", seed=self._study.seed)
+        if content.startswith(RECORDED):
+            file = self._study.contents[content.removeprefix(RECORDED)]
+            return RecordedContent(kind="recorded", path=str(file.path), crc32=file.crc32)
+        return PlainContent(kind="zeros" if content == "zeros" else "any")
 
     def _seed(self, purpose: str, rule: Rule) -> int:
         """Returns a seed of the rule's own: the same in every cell of the study, another in every trial.

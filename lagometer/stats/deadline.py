@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from lagometer.stats.punctuality import skipped_before
+from lagometer.stats.punctuality import skipped_before, skipped_last
 from lagometer.store import format as form
 from lagometer.store.facts import TrialFacts
 
@@ -26,13 +26,15 @@ def deadline_figures(samples: pl.DataFrame, facts: TrialFacts) -> dict[str, dict
         mine = samples.filter((pl.col("edge") == name) & (pl.col("phase") == "measure"))
         found[name] = {"data_age_max_ns": _data_age_max_ns(mine) if _one_way(name, facts) else None}
         if facts.deadline_ns is not None:
-            found[name].update(_misses(mine, _skips(name, samples, facts), facts, facts.deadline_ns))
+            skips, last = _skips(name, samples, facts)
+            found[name].update(_misses(mine, skips, last, facts, facts.deadline_ns))
     return found
 
 
 def _misses(
-    mine: pl.DataFrame, skips: pl.DataFrame, facts: TrialFacts, deadline_ns: int
+    mine: pl.DataFrame, skips: pl.DataFrame, last: int, facts: TrialFacts, deadline_ns: int
 ) -> dict[str, object]:
+    """`skips`: how many messages were dropped before each; `last`: after all of them."""
     told = (
         mine.filter(_OWN)
         .with_columns(
@@ -52,10 +54,11 @@ def _misses(
     )
     skipped = activations["skipped"].fill_null(0).to_numpy()
     # A message that was never sent is a miss before the one that follows it.
-    met = np.zeros(int((skipped + 1).sum()), dtype=np.bool_)
+    met = np.zeros(int((skipped + 1).sum()) + last, dtype=np.bool_)
     met[np.cumsum(skipped + 1) - 1] = activations["met"].to_numpy()
-    missed = int((~told["met"]).sum()) + int(skipped.sum())
-    count = told.height + int(skipped.sum())
+    dropped = int(skipped.sum()) + last
+    missed = int((~told["met"]).sum()) + dropped
+    count = told.height + dropped
     return {
         "deadline_ns": deadline_ns,
         "deadline_missed": missed,
@@ -65,16 +68,17 @@ def _misses(
     }
 
 
-def _skips(name: str, samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
-    """How many messages were skipped before each; end-to-end those of its source, if it has but one."""
+def _skips(name: str, samples: pl.DataFrame, facts: TrialFacts) -> tuple[pl.DataFrame, int]:
+    """How many messages were skipped before each, and last; end-to-end those of its source, if it has one."""
     none = pl.DataFrame(schema={"sequence": pl.UInt64(), "skipped": pl.Int64()})
     streams = {edge.stream for edge in facts.edges if edge.name == name}
     if name == form.END_TO_END:
         streams = set(facts.source_streams) if len(facts.source_streams) == 1 else set()
-    if not any(writer.stream in streams and writer.skipped for writer in facts.writers):
-        return none
+    skipped = sum(writer.skipped for writer in facts.writers if writer.stream in streams)
     first = next((edge.name for edge in facts.edges if edge.stream in streams), None)
-    return skipped_before(samples, first) if first is not None else none
+    if not skipped or first is None:
+        return none, 0
+    return skipped_before(samples, first), skipped_last(samples, first, skipped)
 
 
 def longest_run(missed: Mask) -> int:

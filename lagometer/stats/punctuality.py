@@ -25,7 +25,10 @@ def punctuality(samples: pl.DataFrame, facts: TrialFacts) -> dict[str, dict[str,
         writer = writers.get(edge.stream)
         if writer is None or facts.closed_loop:
             continue
-        skipped = int(skipped_before(samples, edge.name)["skipped"].sum()) if writer.skipped else 0
+        skipped = 0
+        if writer.skipped:
+            skipped = int(skipped_before(samples, edge.name)["skipped"].sum())
+            skipped += skipped_last(samples, edge.name, writer.skipped)
         found[edge.name] = {"skipped": skipped, "shift_ns": writer.shift_ns}
         if edge.stream in facts.source_streams:
             sources[edge.stream] = found[edge.name]
@@ -40,9 +43,17 @@ def punctuality(samples: pl.DataFrame, facts: TrialFacts) -> dict[str, dict[str,
 def skipped_before(samples: pl.DataFrame, edge: str) -> pl.DataFrame:
     """`sequence` of each message of the measure phase on an edge, and `skipped`: how many its source dropped
     just before it."""
-    sent = samples.filter(
-        (pl.col("edge") == edge) & ~pl.col("outcome").is_in(["duplicate", "unmatched"])
-    ).sort("sequence")
+    return _gaps(samples, edge).filter(pl.col("phase") == "measure").drop("phase")
+
+
+def skipped_last(samples: pl.DataFrame, edge: str, skipped: int) -> int:
+    """How many were dropped after the last message that was sent, of all that its source dropped: sources end
+    with the measure phase, so they were due in it."""
+    return max(0, skipped - int(_gaps(samples, edge)["skipped"].sum()))
+
+
+def _gaps(samples: pl.DataFrame, edge: str) -> pl.DataFrame:
+    own = ~pl.col("outcome").is_in(["duplicate", "unmatched"])
+    sent = samples.filter((pl.col("edge") == edge) & own).sort("sequence")
     number = pl.col("sequence").cast(pl.Int64())
-    gaps = sent.select("sequence", "phase", (number - number.shift(1, fill_value=-1) - 1).alias("skipped"))
-    return gaps.filter(pl.col("phase") == "measure").drop("phase")
+    return sent.select("sequence", "phase", (number - number.shift(1, fill_value=-1) - 1).alias("skipped"))

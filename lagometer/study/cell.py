@@ -15,13 +15,16 @@ class Factors:
 
     docs/WORKLOADS.md says what each means. adapter: a name, or `publisher+subscriber`; rate_hz: of the timers
     that follow the study's rate; schedule: of the same timers, in its canonical spelling; work_ns: busy time
-    of each relay; cpus: `any`, `spread` or numbers like `0,1`.
+    of each relay; work_spread, content: in their canonical spelling; cpus: `any`, `spread` or numbers like
+    `0,1`.
     """
 
     adapter: str
     workload: str
     work_ns: int = 0
+    work_spread: str = "none"
     payload_bytes: int = 64
+    content: str = "any"
     type: Literal["bytes", "fixed"] = "bytes"
     rate_hz: float = 100.0
     schedule: str = "periodic"

@@ -105,6 +105,8 @@ def _workload(cell: Cell, template: Graph, measure_ns: int) -> Iterator[str]:
         yield f"{name} has no rate: {why}"
     if cell.factors.work_ns and not template.follows_work:
         yield f"{name} has no relay to do the work"
+    if cell.factors.work_spread != "none" and not (cell.factors.work_ns and template.follows_work):
+        yield f"there is no work that {cell.factors.work_spread} could spread"
     yield from _schedule(cell, template)
     slowest_ns = max(((rule.period_ns or 0) * rule.schedule.messages for rule in cell.graph.rules), default=0)
     if slowest_ns > measure_ns:

@@ -14,6 +14,7 @@ from dataclasses import field as dataclass_field
 from lagometer import units
 from lagometer.study.cell import Factors
 from lagometer.study.interference import LEVEL_MAX, PROGRAMS, parse_interference
+from lagometer.study.load_shape import canonical_content, canonical_spread
 from lagometer.study.schedule import FORMS, canonical_schedule
 from lagometer.study.values import text_parser, word_parser
 from lagometer.units import UnitError
@@ -152,11 +153,29 @@ FACTORS: tuple[Factor, ...] = (
         {"type": "string", "pattern": "^(none|busy-.+)$"},
     ),
     Factor(
+        "work_spread",
+        "work_spread",
+        canonical_spread,
+        str,
+        "what that busy time is drawn from: none (constant), normal-DEVIATION, lognormal-SIGMA",
+        {"type": "string", "pattern": "^(none|normal-.+|lognormal-.+)$"},
+        prefix="work-",
+    ),
+    Factor(
         "payload",
         "payload_bytes",
         _payload,
         lambda value: units.format_bytes(_integer(value)),
         "all bytes of the message's data, the 16-byte envelope included (KB = 1024 B)",
+    ),
+    Factor(
+        "content",
+        "content",
+        canonical_content,
+        str,
+        "what payloads are filled with: any (nothing is written), zeros, random, recorded-FILE",
+        {"type": "string", "pattern": "^(any|zeros|random|recorded-.+)$"},
+        prefix="content-",
     ),
     _words("type", "the payload type: bytes (any length) or fixed (64B, 1KB, 64KB or 1MB)", "bytes", "fixed"),
     Factor(

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from lagometer.study.load_shape import WorkSpread
 from lagometer.study.schedule import PERIODIC, Schedule
 
 Trigger = Literal["timer", "any", "all", "closed_loop"]
@@ -41,7 +42,8 @@ class Rule:
     on one of `reads`), `all` (when each of `reads` has a new one), `closed_loop` (at the start and after each
     message). reads, writes: topics. A rule that writes nothing is a sink. work_ns: busy time per firing; None
     follows the study's factor `work`, which holds for relays alone. period_ns: of a timer; None follows the
-    study's factor `rate`. offset_ns: of a timer's first firing. schedule: of a timer that follows the rate.
+    study's factor `rate`. offset_ns: of a timer's first firing. schedule: of a timer that follows the rate;
+    spread: of a relay's work that follows the study, None for a constant.
     """
 
     node: str
@@ -52,6 +54,7 @@ class Rule:
     period_ns: int | None = None
     offset_ns: int = 0
     schedule: Schedule = PERIODIC
+    spread: WorkSpread | None = None
 
     @property
     def is_relay(self) -> bool:
@@ -168,17 +171,25 @@ class Graph:
             index for index, name in enumerate(self.node_names) if name in loops or name not in publishers
         )
 
-    def resolved(self, period_ns: int, work_ns: int, schedule: Schedule = PERIODIC) -> Graph:
+    def resolved(
+        self,
+        period_ns: int,
+        work_ns: int,
+        schedule: Schedule = PERIODIC,
+        spread: WorkSpread | None = None,
+    ) -> Graph:
         """The same graph with rate and work filled in: no rule's work and no timer's period is None."""
-        return replace(self, rules=tuple(_resolve(rule, period_ns, work_ns, schedule) for rule in self.rules))
+        rules = (_resolve(rule, period_ns, work_ns, schedule, spread) for rule in self.rules)
+        return replace(self, rules=tuple(rules))
 
     def _pairs(self) -> Iterator[tuple[Stream, str]]:
         return ((stream, subscriber) for stream in self.streams for subscriber in stream.subscribers)
 
 
-def _resolve(rule: Rule, period_ns: int, work_ns: int, schedule: Schedule) -> Rule:
+def _resolve(rule: Rule, period_ns: int, work_ns: int, schedule: Schedule, spread: WorkSpread | None) -> Rule:
     if rule.work_ns is None:
-        rule = replace(rule, work_ns=work_ns if rule.is_relay else 0)
+        works = rule.is_relay and work_ns > 0
+        rule = replace(rule, work_ns=work_ns if works else 0, spread=spread if works else None)
     if rule.trigger == "timer" and rule.period_ns is None:
         if schedule.recording is not None:
             period_ns = round(schedule.recording.mean_ns)

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from lagometer.study.document import Entries, Scalar, Tree, read_document, tree_of
 from lagometer.study.factors import FACTORS, FACTORS_BY_NAME, Factor
 from lagometer.study.graph import Graph
+from lagometer.study.load_shape import ContentFile, load_content
 from lagometer.study.schedule import RECORDED, Recording, load_recording
 from lagometer.study.schema import (
     ADAPTIVE_TRIALS_MIN,
@@ -39,6 +40,8 @@ from lagometer.study.values import (
 from lagometer.study.workload import find_workload
 from lagometer.units import UnitError
 
+File = TypeVar("File", Recording, ContentFile)
+
 
 def load_study(path: Path) -> Study:
     """Reads a study's file. Raises BadInput that names every problem: file, line, key, nearest valid word."""
@@ -65,6 +68,7 @@ class _Loader:
         self._lines: dict[str, int | None] = {}
         self._graphs: dict[str, Graph] = {}
         self._recordings: dict[str, Recording] = {}
+        self._contents: dict[str, ContentFile] = {}
 
     def study(self, path: Path | None, text: str) -> Study:
         given = self._known_keys()
@@ -84,6 +88,7 @@ class _Loader:
             control=control,
             graphs=self._graphs,
             recordings=self._recordings,
+            contents=self._contents,
             options=options,
             exclude=exclude,
             source=self._source,
@@ -245,7 +250,9 @@ class _Loader:
             elif factor.name == "workload" and not is_null(scalar):
                 result = self._workload(scalar.text, key, scalar.line, boolean_hint(scalar))
             elif factor.name == "schedule" and scalar.text.startswith(RECORDED):
-                result = self._recorded(scalar.text, key, scalar.line)
+                result = self._from_file(scalar, key, load_recording, self._recordings)
+            elif factor.name == "content" and scalar.text.startswith(RECORDED):
+                result = self._from_file(scalar, key, load_content, self._contents)
             else:
                 result = parsed(scalar, key, factor.parse, self._problems)
             if result is None:
@@ -267,17 +274,20 @@ class _Loader:
         self._graphs.setdefault(graph.name, graph)
         return graph.name
 
-    def _recorded(self, text: str, key: str, line: int | None) -> str | None:
+    def _from_file(
+        self, value: Scalar, key: str, load: Callable[[str, Path], File], known: dict[str, File]
+    ) -> str | None:
+        """Reads the file of `recorded-FILE` and gives the text that stands for it in ids."""
         try:
-            recording = load_recording(text, self._folder)
+            file = load(value.text, self._folder)
         except UnitError as error:
-            self._problems.add(str(error), line, key)
+            self._problems.add(str(error), value.line, key)
             return None
-        if self._recordings.setdefault(recording.name, recording) != recording:
+        if known.setdefault(file.name, file) != file:
             self._problems.add(
-                f"two recordings have the name '{recording.name}'", line, key, "rename a file: cells bear it"
+                f"two recordings have the name '{file.name}'", value.line, key, "rename one: cells bear it"
             )
-        return RECORDED + recording.name
+        return RECORDED + file.name
 
     def _check_size(self, matrix: Mapping[str, tuple[object, ...]]) -> None:
         cells = math.prod(len(values) for values in matrix.values())

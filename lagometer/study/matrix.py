@@ -15,6 +15,7 @@ from lagometer.study.cell import Cell, Excluded, Expansion, Factors
 from lagometer.study.exclusion import Surroundings, reasons
 from lagometer.study.factors import FACTORS_BY_NAME, Factor
 from lagometer.study.graph import Graph
+from lagometer.study.load_shape import spread_of
 from lagometer.study.schedule import RECORDED, schedule_of
 from lagometer.study.schema import Study
 from lagometer.study.sidecar import OptionValue
@@ -97,16 +98,18 @@ def cell_id(values: Mapping[str, object]) -> str:
 
 def _combinations(study: Study) -> Iterator[Cell]:
     factors: list[Factor] = [FACTORS_BY_NAME[name] for name in study.matrix]
-    graphs: dict[tuple[str, float, int, str], Graph] = {}
+    graphs: dict[tuple[str, float, int, str, str], Graph] = {}
     for values in itertools.product(*study.matrix.values()):
         fields: dict[str, Any] = {factor.field: value for factor, value in zip(factors, values, strict=True)}
         point = Factors(**fields)
-        key = (point.workload, point.rate_hz, point.work_ns, point.schedule)
+        key = (point.workload, point.rate_hz, point.work_ns, point.schedule, point.work_spread)
         if key not in graphs:
             recording = study.recordings.get(point.schedule.removeprefix(RECORDED))
             schedule = schedule_of(point.schedule, recording)
             period_ns = round(1e9 / point.rate_hz)
-            graphs[key] = study.graphs[point.workload].resolved(period_ns, point.work_ns, schedule)
+            graphs[key] = study.graphs[point.workload].resolved(
+                period_ns, point.work_ns, schedule, spread_of(point.work_spread)
+            )
         yield Cell(
             id=cell_id(dict(zip(study.matrix, values, strict=True))),
             factors=point,

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from lagometer import units
 from lagometer.study.graph import Graph
+from lagometer.study.load_shape import ContentFile
 from lagometer.study.schedule import Recording
 from lagometer.study.sidecar import OptionValue
 from lagometer.study.values import name_parser, text_parser
@@ -43,7 +44,8 @@ class Study:
     has enough trials, None where each has exactly `trials`; trials_min, trials_max, cell_time_ns: its bounds;
     control: the factors of the cell that is carried out between blocks, None for no such cell; long_trial_ns:
     measure phase of one long trial per family of cells, 0 for none; recordings: of recorded schedules, by
-    name; deadline_ns: from due to taken, None for none.
+    name; contents: files that payloads are filled from, by name; deadline_ns: from due to taken, or
+    None.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Study:
     deadline_ns: int | None = None
     machine_floor_ns: int | None = None  # how long it is measured; 0: not at all, None: by the campaign
     recordings: Mapping[str, Recording] = field(default_factory=dict)
+    contents: Mapping[str, ContentFile] = field(default_factory=dict)
     options: Mapping[str, Mapping[str, OptionValue]] = field(default_factory=dict)
     exclude: tuple[str, ...] = ()
     source: str = "study"
@@ -117,6 +120,7 @@ class Study:
             "options": {name: dict(given) for name, given in self.options.items()},
             "exclude": list(self.exclude),
             "recordings": {name: each.as_json() for name, each in self.recordings.items()},
+            "contents": {name: each.as_json() for name, each in self.contents.items()},
             "matrix": {name: list(values) for name, values in self.matrix.items()},
         }
 
@@ -327,7 +331,7 @@ NESTED_KEYS: Mapping[str, str] = {
 def key_defaults() -> dict[str, object]:
     """What each key of a resolved study is where a study is silent; so reads one of an older lagometer."""
     keys = {key.field: key.parse(key.default) if key.default else key.absent for key in TOP_LEVEL_KEYS}
-    return {**keys, "recordings": {}}
+    return {**keys, "recordings": {}, "contents": {}}
 
 
 KEY_NAMES: tuple[str, ...] = (*(key.name for key in TOP_LEVEL_KEYS), *NESTED_KEYS)

@@ -89,6 +89,12 @@ def test_skipped_messages_are_misses() -> None:
         assert (found["deadline_run_max"], found["deadline_met_of_10_min"]) == (3, 7)
 
 
+def test_what_was_skipped_last_is_a_miss_too() -> None:
+    found = figures(source_and_sink({}), skipped=4)
+    assert (found["deadline_missed"], found["deadline_run_max"]) == (4, 4)
+    assert (found["deadline_miss_share"], found["deadline_met_of_10_min"]) == (4 / 44, 6)
+
+
 def test_end_to_end_is_from_the_root_to_the_sink() -> None:
     trial, _, _ = pipeline(lost=(7,))
     found = figures(trial, deadline_ns=9_200, edge=form.END_TO_END)

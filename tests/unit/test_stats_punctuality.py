@@ -44,6 +44,11 @@ def test_skipped_messages_are_counted_by_the_gaps_of_the_measure_phase() -> None
     assert "skipped: source→sink, 2 messages" in rows["warnings"][0].to_list()
 
 
+def test_what_was_skipped_last_is_counted_by_the_workers_word() -> None:
+    trial = skipping([*range(200)])
+    assert summary(trial, facts_of(trial, due=202, skipped=2))["skipped"].to_list() == [2, 2]
+
+
 def test_what_was_skipped_is_missing_from_the_rate() -> None:
     trial = skipping([*range(0, 200, 2)])
     rows = summary(trial, facts_of(trial, due=200, skipped=100))
