@@ -49,6 +49,7 @@ Output::Sent Output::fill_and_commit(const Envelope& envelope, uint64_t bytes) n
   }
   if (sent.status != LAGOMETER_OK) return sent;
   state.origin = message.origin;
+  if (content_ != nullptr) content_->fill(message, envelope.sequence);
   if (touch_write_) {
     touch_write(message.regions[0].data, message.regions[0].size, kCacheLineBytes, envelope.sequence);
     for (uint32_t region = 1; region < message.region_count; ++region) {

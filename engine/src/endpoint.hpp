@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "content.hpp"
 #include "envelope.hpp"
 #include "lagometer/adapter.h"
 #include "plan.hpp"
@@ -41,6 +42,8 @@ class Output {
       : plan_(plan), table_(table), touch_write_(touch.write), failure_(failure) {}
 
   void attach(lagometer_writer* writer) noexcept { writer_ = writer; }
+  /// What payloads are filled with; it must outlive this. Without it they hold what the middleware's buffer held.
+  void fill_from(const Content& content) noexcept { content_ = &content; }
   /// Once, after attach() and before the first message: the lane holds this writer's state too.
   void record_into(const SentLane& sent, const CauseLane& causes) noexcept;
 
@@ -81,6 +84,7 @@ class Output {
   WriterPlan plan_;
   const lagometer_adapter_table& table_;
   bool touch_write_;
+  const Content* content_ = nullptr;
   FailureFlag& failure_;
   lagometer_writer* writer_ = nullptr;
   SentLane sent_;

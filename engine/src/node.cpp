@@ -25,7 +25,11 @@ void Node::prepare(lagometer_waitset* waitset, const lagometer_adapter_table* wa
   waitset_ = waitset;
   waitset_table_ = waitset_table;
   for (const RulePlan& plan : plan_.rules) {
-    Rule rule{.plan = plan, .causes = {}, .fresh = {}, .schedule = Schedule(plan.schedule, plan.period_ns)};
+    Rule rule{.plan = plan,
+              .causes = {},
+              .fresh = {},
+              .schedule = Schedule(plan.schedule, plan.period_ns),
+              .work = Work(plan.work, plan.work_ns)};
     rule.causes.resize(plan.readers.size());
     rule.fresh.resize(plan.readers.size(), false);
     scheduled_ = scheduled_ || plan.trigger == Trigger::timer || plan.trigger == Trigger::closed_loop;
@@ -128,17 +132,17 @@ void Node::apply(Rule& rule, size_t position, const Cause& cause, int64_t& handl
     case Trigger::all:
       if (std::find(rule.fresh.begin(), rule.fresh.end(), false) != rule.fresh.end()) return;
       std::fill(rule.fresh.begin(), rule.fresh.end(), false);
-      busy_for(rule.plan.work_ns);
+      busy_for(rule.work.next_ns());
       handled_ns = now_ns();
       return publish_all(rule, rule.causes, std::nullopt);
     case Trigger::any:
-      busy_for(rule.plan.work_ns);
+      busy_for(rule.work.next_ns());
       handled_ns = now_ns();
       return publish_all(rule, {&cause, 1}, rule.plan.echo ? std::optional(cause.sequence) : std::nullopt);
     case Trigger::closed_loop:
       if (!rule.awaiting || cause.sequence != outputs[rule.plan.writers.front()].last_sequence()) return;
       rule.awaiting = false;
-      busy_for(rule.plan.work_ns);
+      busy_for(rule.work.next_ns());
       handled_ns = now_ns();
       return fire_closed_loop(rule, false);
   }
@@ -181,7 +185,7 @@ void Node::fire_timer(Rule& rule, int64_t time_ns) noexcept {
 }
 
 void Node::send_scheduled(Rule& rule) noexcept {
-  busy_for(rule.plan.work_ns);
+  busy_for(rule.work.next_ns());
   // A timer's message is caused by the newest message of each reader it lists; without one it is a root.
   Cause causes[64];
   size_t count = 0;
@@ -195,8 +199,9 @@ void Node::send_scheduled(Rule& rule) noexcept {
 }
 
 void Node::skip_late(Rule& rule, int64_t time_ns) noexcept {
+  const int64_t stop_ns = stage_.source_stop_ns.load(std::memory_order_relaxed);
   uint64_t count = 0;
-  for (; time_ns - rule.next_due_ns >= rule.schedule.spacing_ns(); ++count) advance(rule);
+  for (; time_ns - rule.next_due_ns >= rule.schedule.spacing_ns() && rule.next_due_ns < stop_ns; ++count) advance(rule);
   rule.skipped += count;
   for (const uint32_t writer : rule.plan.writers) outputs[writer].skip(count);
 }

@@ -62,6 +62,7 @@ class Node {
     std::vector<Cause> causes;  // parallel to plan.readers: the newest message of each
     std::vector<bool> fresh;    // parallel to plan.readers
     Schedule schedule;
+    Work work;
     int64_t intended_ns = 0;  // timer: of the next message, by the original schedule
     int64_t shift_ns = 0;     // timer: by how much the schedule has moved
     int64_t next_due_ns = 0;  // when to send next

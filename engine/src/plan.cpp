@@ -77,6 +77,13 @@ class Object {
     }
     refuse(path, "is " + value.dump() + ", outside " + std::to_string(low) + " … " + std::to_string(high));
   }
+  double number(const char* key, double low, double high) {
+    const Json& value = at(key);
+    if (!value.is_number()) refuse(path_of(key), std::string("must be a number, not ") + value.type_name());
+    const auto result = value.get<double>();
+    if (result >= low && result <= high) return result;
+    refuse(path_of(key), "is " + value.dump() + ", outside " + std::to_string(low) + " … " + std::to_string(high));
+  }
   size_t word(const char* key, std::initializer_list<const char*> words) {
     const std::string value = text(key);
     std::string all;
@@ -182,6 +189,31 @@ SchedulePlan parse_schedule(const Json& value, const std::string& path) {
   return schedule;
 }
 
+WorkPlan parse_work(const Json& value, const std::string& path) {
+  Object object(value, path);
+  WorkPlan work;
+  work.kind = object.word("kind", {"normal", "lognormal"}) == 0 ? WorkKind::normal : WorkKind::lognormal;
+  if (work.kind == WorkKind::normal) work.spread_ns = object.integer<int64_t>("spread_ns", 0, kHour_ns);
+  if (work.kind == WorkKind::lognormal) work.sigma = object.number("sigma", 0.0, 10.0);
+  work.seed = object.integer<uint64_t>("seed", 0, std::numeric_limits<uint64_t>::max());
+  object.finish();
+  return work;
+}
+
+ContentPlan parse_content(const Json& value, const std::string& path) {
+  Object object(value, path);
+  ContentPlan content;
+  content.kind = static_cast<ContentKind>(object.word("kind", {"any", "zeros", "random", "recorded"}));
+  if (content.kind == ContentKind::random)
+    content.seed = object.integer<uint64_t>("seed", 0, std::numeric_limits<uint64_t>::max());
+  if (content.kind == ContentKind::recorded) {
+    content.path = object.filled_text("path");
+    content.crc32 = object.integer<uint32_t>("crc32", 0, std::numeric_limits<uint32_t>::max());
+  }
+  object.finish();
+  return content;
+}
+
 RulePlan parse_rule(const Json& value, const std::string& path, const NodePlan& node) {
   Object object(value, path);
   RulePlan rule;
@@ -189,6 +221,7 @@ RulePlan parse_rule(const Json& value, const std::string& path, const NodePlan& 
   rule.readers = indices(object, "readers", node.readers.size());
   rule.writers = indices(object, "writers", node.writers.size());
   rule.work_ns = object.integer<int64_t>("work_ns", 0, kHour_ns);
+  if (object.has("work")) rule.work = parse_work(object.at("work"), object.path_of("work"));
   if (rule.trigger == Trigger::timer) {
     rule.period_ns = object.integer<int64_t>("period_ns", kPeriodMin_ns, kHour_ns);
     rule.offset_ns = object.integer<int64_t>("offset_ns", 0, kHour_ns);
@@ -345,6 +378,7 @@ Plan parse_plan(std::string_view text) {
   plan.runtime_directory = object.filled_text("runtime_directory");
   const size_t touch = object.word("touch", {"header", "write", "read", "write+read"});
   plan.touch = {.write = touch == 1 || touch == 3, .read = touch == 2 || touch == 3};
+  if (object.has("content")) plan.content = parse_content(object.at("content"), "content");
   parse_parts(object, plan);
   object.finish();
   return plan;

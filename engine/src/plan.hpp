@@ -10,7 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "content.hpp"
 #include "schedule.hpp"
+#include "work.hpp"
 
 namespace lagometer::engine {
 
@@ -55,6 +57,7 @@ struct RulePlan {
   int64_t timeout_ns = 0;
   uint64_t messages_max = 0;
   int64_t work_ns = 0;
+  WorkPlan work;
   bool echo = false;
   std::vector<uint32_t> readers;
   std::vector<uint32_t> writers;
@@ -112,6 +115,7 @@ struct Plan {
   SchedulingPlan scheduling;
   std::string runtime_directory;
   TouchPlan touch;
+  ContentPlan content;
   std::vector<AdapterPlan> adapters;
   std::vector<ContextPlan> contexts;
   std::vector<NodePlan> nodes;

@@ -62,7 +62,7 @@ const char* origin_name(uint32_t origin) {
 
 }  // namespace
 
-Session::Session(const Plan& plan, int records_descriptor) : plan_(plan) {
+Session::Session(const Plan& plan, int records_descriptor) : plan_(plan), content_(plan.content) {
   try {
     std::error_code problem;
     std::filesystem::create_directories(plan_.runtime_directory, problem);
@@ -160,6 +160,7 @@ void Session::create_node(const NodePlan& plan) {
     check("writer_create", [&] { return table.writer_create(parent, &config, &handle); });
     deleters_.emplace_back([&table, handle] { table.writer_destroy(handle); });
     output.attach(handle);
+    if (plan_.content.kind != ContentKind::any) output.fill_from(content_);
   }
   for (const ReaderPlan& reader : plan.readers) {
     const lagometer_adapter_table& table = adapter_of(reader.context).table();

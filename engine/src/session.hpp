@@ -72,6 +72,7 @@ class Session {
   lagometer_node* node_in(uint32_t context, const std::string& name);
 
   Plan plan_;
+  Content content_;
   Stage stage_;
   FailureFlag failure_;
   std::deque<Adapter> adapters_;

@@ -333,7 +333,9 @@ TEST(LatePolicy, SkipDropsWhatIsPastAndLeavesItsNumbersOut) {
   ASSERT_FALSE(sent.empty());
   EXPECT_GT(recorded.writers[0]["skipped"], 0);
   const uint64_t skipped = recorded.writers[0]["skipped"];
-  EXPECT_EQ(sent.back().sequence + 1, sent.size() + skipped);
+  // What is skipped last has no successor whose number could tell, and nothing is due after the sources' end.
+  EXPECT_LE(sent.back().sequence + 1, sent.size() + skipped);
+  EXPECT_LE(sent.size() + skipped, kTimerMessages);
   for (size_t at = 1; at < sent.size(); ++at) EXPECT_GT(sent[at].sequence, sent[at - 1].sequence);
 }
 

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What payloads are filled with, since some middlewares compress, and zeros are not what a robot sends.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lagometer/adapter.h"
+
+namespace lagometer::engine {
+
+enum class ContentKind { any, zeros, random, recorded };
+
+struct ContentPlan {
+  ContentKind kind = ContentKind::any;
+  uint64_t seed = 0;   ///< random
+  std::string path;    ///< recorded: a file
+  uint32_t crc32 = 0;  ///< recorded: of the file
+};
+
+/// Bytes to fill payloads from, made once before anything is sent.
+class Content {
+ public:
+  static constexpr uint64_t kFileBytesMax = uint64_t{64} << 20;
+
+  /// Throws std::runtime_error if the file can't be read or is not the one that the plan means.
+  explicit Content(const ContentPlan& plan);
+
+  /// Fills the whole message, before its envelope and marks are written. `sequence` says where in the bytes it begins.
+  void fill(lagometer_message& message, uint64_t sequence) const noexcept;
+
+ private:
+  std::vector<uint8_t> bytes_;  // empty: what the buffer holds stays
+};
+
+}  // namespace lagometer::engine

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long a node works on a message: always the same, or drawn from a distribution.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "random.hpp"
+
+namespace lagometer::engine {
+
+enum class WorkKind { constant, normal, lognormal };
+
+struct WorkPlan {
+  WorkKind kind = WorkKind::constant;
+  int64_t spread_ns = 0;  ///< normal: standard deviation
+  double sigma = 0.0;     ///< lognormal: standard deviation of the logarithm
+  uint64_t seed = 0;
+};
+
+/// Draws times of work. Neither allocates nor locks.
+class Work {
+ public:
+  static constexpr double kMost_ns = 3.6e12;
+
+  /// `work_ns`: the constant, the normal distribution's mean, the lognormal one's median.
+  Work(const WorkPlan& plan, int64_t work_ns) noexcept : plan_(plan), work_ns_(work_ns), random_(plan.seed) {}
+
+  int64_t next_ns() noexcept {
+    const auto centre = static_cast<double>(work_ns_);
+    switch (plan_.kind) {
+      case WorkKind::constant:
+        break;
+      case WorkKind::normal:
+        for (;;) {  // truncated: what would be negative is drawn again, on average at most once
+          const double drawn = centre + static_cast<double>(plan_.spread_ns) * random_.normal();
+          if (drawn >= 0.0) return std::llround(std::min(drawn, kMost_ns));
+        }
+      case WorkKind::lognormal:
+        return std::llround(std::min(centre * std::exp(plan_.sigma * random_.normal()), kMost_ns));
+    }
+    return work_ns_;
+  }
+
+ private:
+  WorkPlan plan_;
+  int64_t work_ns_;
+  Random random_;
+};
+
+}  // namespace lagometer::engine
