@@ -208,5 +208,26 @@ TEST(Plan, RefusesSchedulesThatNeverAdvance) {
   EXPECT_EQ(refusal(plan.dump()), "nodes[0].rules[0].schedule.messages: is not a key of a plan");
 }
 
+TEST(Plan, ReadsWorkAndContent) {
+  json plan = valid_plan();
+  json& work = plan["nodes"][0]["rules"][0]["work"];
+  work = {{"kind", "normal"}, {"spread_ns", 7}, {"seed", 3}};
+  plan["content"] = {{"kind", "recorded"}, {"path", "/file"}, {"crc32", 4294967295U}};
+  Plan parsed = parse_plan(plan.dump());
+  EXPECT_EQ(parsed.nodes[0].rules[0].work.kind, WorkKind::normal);
+  EXPECT_EQ(parsed.nodes[0].rules[0].work.spread_ns, 7);
+  EXPECT_EQ(parsed.nodes[0].rules[0].work.seed, 3U);
+  EXPECT_EQ(parsed.content.kind, ContentKind::recorded);
+  EXPECT_EQ(parsed.content.path, "/file");
+  EXPECT_EQ(parsed.content.crc32, 4294967295U);
+  work = {{"kind", "lognormal"}, {"sigma", 0.5}, {"seed", 3}};
+  plan["content"] = {{"kind", "zeros"}};
+  parsed = parse_plan(plan.dump());
+  EXPECT_EQ(parsed.nodes[0].rules[0].work.sigma, 0.5);
+  EXPECT_EQ(parsed.content.kind, ContentKind::zeros);
+  work["sigma"] = "wide";
+  EXPECT_EQ(refusal(plan.dump()), "nodes[0].rules[0].work.sigma: must be a number, not string");
+}
+
 }  // namespace
 }  // namespace lagometer::engine
