@@ -36,6 +36,28 @@ def test_measuring_keeps_within_its_bounds(guard_build: Path, adapter: str) -> N
     assert said.names[-1] == "bye"
 
 
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        {"kind": "poisson", "seed": 1, "late": "shift"},
+        {"kind": "burst", "messages": 3, "late": "skip"},
+        {"kind": "ramp", "end_period_ns": MILLISECOND_NS, "begin_ns": 0, "duration_ns": 100 * MILLISECOND_NS},
+        {"kind": "recorded", "intervals_ns": [MILLISECOND_NS, 3 * MILLISECOND_NS]},
+    ],
+    ids=lambda schedule: schedule["kind"],
+)
+def test_load_is_made_within_the_same_bounds(guard_build: Path, schedule: dict[str, object]) -> None:
+    need("netns")
+    nodes = json.loads(json.dumps(pipeline("waitset", period_ns=2 * MILLISECOND_NS)))
+    nodes[0]["rules"][0]["schedule"] = schedule
+    nodes[1]["rules"][0] |= {"work_ns": 100_000, "work": {"kind": "lognormal", "sigma": 0.5, "seed": 1}}
+    content = {"content": {"kind": "random", "seed": 1}}
+    given = {**plan(adapter_library("null", guard_build), "/dev/shm/lagometer", nodes), **content}
+    (said,) = run_private(guard_build, [given])
+    assert said.code == 0, said.errors[-2000:] or said.events[-1]
+    assert said.names[-1] == "bye"
+
+
 @pytest.mark.parametrize("fault", CALLED)
 @pytest.mark.parametrize("adapter", ADAPTERS)
 def test_a_fault_in_the_stamping_path_aborts(guard_build: Path, adapter: str, fault: str) -> None:
