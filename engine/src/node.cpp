@@ -2,6 +2,7 @@
 #include "node.hpp"
 
 #include <algorithm>
+#include <mutex>
 #include <utility>
 
 #include "clock.hpp"
@@ -149,6 +150,11 @@ void Node::apply(Rule& rule, size_t position, const Cause& cause, int64_t& handl
 }
 
 void Node::publish_all(const Rule& rule, std::span<const Cause> causes, std::optional<uint64_t> echo) noexcept {
+  // A peer that started already may be heard while this worker's main thread still sends probes by the same writers.
+  std::unique_lock<SpinLock> against_probes;
+  if (stage_.start_ns.load(std::memory_order_acquire) == 0 && !stage_.probing.mine()) [[unlikely]] {
+    against_probes = std::unique_lock(stage_.probing);
+  }
   for (const uint32_t writer : rule.plan.writers) outputs[writer].publish(0, causes, echo);
 }
 

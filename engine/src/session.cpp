@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <mutex>
 
 namespace lagometer::engine {
 
@@ -246,6 +247,7 @@ void Session::send_probes() {
       // Some adapters look for new readers here: it is no hot path, unlike commit.
       lagometer_matched matched{.size = sizeof matched, .abi_version = LAGOMETER_ABI_VERSION, .count = 0, .exact = 0};
       check("writer_matched", [&] { return output.table().writer_matched(output.handle(), &matched); });
+      const std::lock_guard lock(stage_.probing);
       output.send_probe();
     }
   }

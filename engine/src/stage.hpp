@@ -16,11 +16,37 @@ namespace lagometer::engine {
 
 constexpr int64_t kNever_ns = std::numeric_limits<int64_t>::max();
 
+/// Serialises the callbacks of one node. It yields, since a spinning FIFO thread would keep the holder off its CPU for
+/// ever.
+class SpinLock {
+ public:
+  void lock() noexcept {
+    const void* nobody = nullptr;
+    for (int spins = 0; !owner_.compare_exchange_weak(nobody, self(), std::memory_order_acquire); ++spins) {
+      nobody = nullptr;
+      if (spins > 100) sched_yield();
+    }
+  }
+  void unlock() noexcept { owner_.store(nullptr, std::memory_order_release); }
+  /// This thread holds it already: a middleware delivered within a process, from inside the node's own publish.
+  [[nodiscard]] bool mine() const noexcept { return owner_.load(std::memory_order_relaxed) == self(); }
+
+ private:
+  /// An address that no other thread has.
+  static const void* self() noexcept {
+    static thread_local constinit char here = 0;
+    return &here;
+  }
+
+  std::atomic<const void*> owner_{nullptr};
+};
+
 /// Written by the main thread, read by all. `start_ns` is 0 until the conductor said go.
 struct Stage {
   std::atomic<int64_t> start_ns{0};
   std::atomic<int64_t> source_stop_ns{kNever_ns};
   std::atomic<bool> stopped{false};
+  mutable SpinLock probing;  // held by the main thread while it sends a probe, before the start
 
   [[nodiscard]] bool running() const noexcept {
     return start_ns.load(std::memory_order_acquire) != 0 && !stopped.load(std::memory_order_relaxed);
@@ -50,31 +76,6 @@ class Parker {
   std::atomic<uint32_t> word_{0};
   static_assert(std::atomic<uint32_t>::is_always_lock_free && sizeof(std::atomic<uint32_t>) == 4);
   uint32_t taken_ = 0;  // the sleeper's own
-};
-
-/// Serialises the callbacks of one node. It yields, since a spinning FIFO thread would keep the holder off its CPU for
-/// ever.
-class SpinLock {
- public:
-  void lock() noexcept {
-    const void* nobody = nullptr;
-    for (int spins = 0; !owner_.compare_exchange_weak(nobody, self(), std::memory_order_acquire); ++spins) {
-      nobody = nullptr;
-      if (spins > 100) sched_yield();
-    }
-  }
-  void unlock() noexcept { owner_.store(nullptr, std::memory_order_release); }
-  /// This thread holds it already: a middleware delivered within a process, from inside the node's own publish.
-  [[nodiscard]] bool mine() const noexcept { return owner_.load(std::memory_order_relaxed) == self(); }
-
- private:
-  /// An address that no other thread has.
-  static const void* self() noexcept {
-    static thread_local constinit char here = 0;
-    return &here;
-  }
-
-  std::atomic<const void*> owner_{nullptr};
 };
 
 }  // namespace lagometer::engine
