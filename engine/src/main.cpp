@@ -298,7 +298,7 @@ constexpr const char* kHelp =
     "       lagometer-worker --probe LIBRARY  ask an adapter what it is\n"
     "       lagometer-worker --wake-up MS PRIORITY  measure how late each CPU wakes a thread\n"
     "       lagometer-worker --version\n"
-    "A plan to try: lagometer plan studies/tiny.yaml --worker 'null/*' 0 | lagometer-worker\n";
+    "A plan to try: lagometer plan STUDY --worker CELL 0 | lagometer-worker (lagometer plan STUDY lists cells)\n";
 
 int run(int count, char** arguments) {
   const std::string_view first = count > 1 ? arguments[1] : "";
