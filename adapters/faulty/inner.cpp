@@ -5,6 +5,8 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <map>
+#include <mutex>
 #include <sstream>
 #include <vector>
 
@@ -58,11 +60,8 @@ std::string find_library(const std::string& over) {
   throw Error(LAGOMETER_INVALID, "faulty: no adapter '" + over + "' to stand on: looked for " + looked);
 }
 
-}  // namespace
-
-const lagometer_adapter_table& open_inner(const std::string& over, const std::string& library) {
-  if (over == "faulty") throw Error(LAGOMETER_INVALID, "faulty: can't stand on itself; name another adapter in 'over'");
-  const std::string file = library.empty() ? find_library(over) : library;
+// Once per library: entering it writes where its own threads read.
+const lagometer_adapter_table& enter(const std::string& file) {
   void* const handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) throw Error(LAGOMETER_FAILED, std::string("faulty: can't open the adapter: ") + dlerror());
   using Entry = const lagometer_adapter_table* (*)(const lagometer_host*);
@@ -72,6 +71,19 @@ const lagometer_adapter_table& open_inner(const std::string& over, const std::st
     throw Error(LAGOMETER_FAILED, "faulty: " + file + " is no adapter of ABI version " +
                                       std::to_string(LAGOMETER_ABI_VERSION) + ", or an older one");
   }
+  return *table;
+}
+
+}  // namespace
+
+const lagometer_adapter_table& open_inner(const std::string& over, const std::string& library) {
+  if (over == "faulty") throw Error(LAGOMETER_INVALID, "faulty: can't stand on itself; name another adapter in 'over'");
+  const std::string file = library.empty() ? find_library(over) : library;
+  static std::mutex mutex;
+  static std::map<std::string, const lagometer_adapter_table*> opened;
+  const std::lock_guard lock(mutex);
+  const lagometer_adapter_table*& table = opened[file];
+  if (table == nullptr) table = &enter(file);
   return *table;
 }
 
