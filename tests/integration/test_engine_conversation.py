@@ -182,7 +182,7 @@ def test_a_worker_without_room_for_its_records_says_how_much_it_wanted(
     if limit:
         need("prlimit")
         if os.environ.get("LAGOMETER_ADDRESS_SPACE") == "unlimited":
-            pytest.skip("skipped: an address space that can be limited (a sanitizer's shadow memory fills it)")
+            pytest.skip("skipped: an address space that can be limited (shadow memory fills it)")
     result = subprocess.run(
         [*limit, str(build / "engine" / "lagometer-worker")],
         input=json.dumps(plan(adapter_library("null", build), tmp_path, nodes)).encode() + b"\n",
