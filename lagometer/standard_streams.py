@@ -7,6 +7,7 @@ Results and exit codes are the same.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Callable
@@ -59,7 +60,18 @@ class Unfailing:
         try:
             action(self._stream)
         except (OSError, ValueError):  # a closed pipe or terminal, a full disk, a closed file
-            self._stream = None
+            stream, self._stream = self._stream, None
+            # What it still holds is written at the process's end, and would make that an error.
+            with contextlib.suppress(OSError, ValueError):
+                abandon(stream)
+
+
+def flush_or_abandon(stream: TextIO) -> None:
+    """Passes on what the stream holds, or drops it where nobody takes it."""
+    try:
+        stream.flush()
+    except OSError:
+        abandon(stream)
 
 
 def abandon(stream: TextIO) -> None:

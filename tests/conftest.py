@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import needs
 import pytest
+
+# Our commands write as a user's do: buffered, so that what can't be written in the end is noticed.
+os.environ.pop("PYTHONUNBUFFERED", None)
 
 
 def _program_folder(folder: Path) -> Path:

@@ -32,7 +32,7 @@ from lagometer.cli import (
 )
 from lagometer.cli.common import print_json
 from lagometer.errors import BadInput, CannotStore, Internal, Interrupted, LagometerError
-from lagometer.standard_streams import abandon, ensure_standard_streams
+from lagometer.standard_streams import abandon, ensure_standard_streams, flush_or_abandon
 
 PROGRAM = "lagometer"
 EXIT_CODES = (
@@ -110,6 +110,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if os.environ.get("LAGOMETER_DEBUG"):
             raise
         code = _report(_internal(error), given)
+    # What is still held for a reader that has gone would make the exit code 120.
+    for stream in (sys.stdout, sys.stderr):
+        flush_or_abandon(stream)
     sys.exit(code)
 
 

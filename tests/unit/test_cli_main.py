@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -146,8 +147,8 @@ def test_adapters_says_why_not(folder: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "code"),
     [
-        (f"plan {TINY}", 0),
-        (f"plan {TINY} --json", 0),
+        (f"plan {shlex.quote(TINY)}", 0),
+        (f"plan {shlex.quote(TINY)} --json", 0),
         ("--help", 0),
         ("plan absent.yaml", 2),
     ],
@@ -161,7 +162,7 @@ def test_streams_that_are_closed_or_unread_are_no_error(folder: Path, command: s
         (unread, ">&9"),
         (unread, "2>&9"),
     ):
-        line = f"{before}exec {sys.executable} -m lagometer.cli.main {command} {streams}"
+        line = f"{before}exec {shlex.quote(sys.executable)} -m lagometer.cli.main {command} {streams}"
         result = subprocess.run(
             ["bash", "-c", line],
             capture_output=True,
