@@ -111,6 +111,18 @@ def plan(library: Path | str, directory: Path | str, nodes: list[Mapping], **pha
     }
 
 
+def apart(library: Path | str, directory: Path | str, nodes: list[Mapping], **phases: int) -> list[Mapping]:
+    """A plan for each node, whose workers wait for a common `go`. `phases` as of `plan`."""
+    plans = []
+    for index, each in enumerate(nodes):
+        one = plan(library, directory, [each], **phases)
+        one["standalone"] = False
+        one["worker"] = {"index": index, "name": each["name"]}
+        one["contexts"][0]["name"] = each["name"]
+        plans.append(one)
+    return plans
+
+
 def pipeline(dispatch: str, *, period_ns: int = 5 * MILLISECOND_NS, **endpoint: Any) -> list[Mapping]:
     """source → relay → sink; stream n is written on topic tn."""
     return [

@@ -21,6 +21,7 @@ from lagometer.store.records import Lane, decode
 
 Mapping = dict[str, Any]
 TIMEOUT_S = 60.0
+AHEAD_NS = 20_000_000  # of the common start when it is told
 
 
 @dataclass
@@ -193,6 +194,20 @@ class Machine:
                 return notice
         raise AssertionError(f"the supervisor never said {event}: {self.notices}")
 
+    def match(self, plans: list[Mapping]) -> None:
+        """Hands each worker its plan, and waits until all are matched."""
+        for worker, plan in zip(self.workers, plans, strict=True):
+            worker.send(plan)
+        for worker in self.workers:
+            worker.wait_for("matched")
+
+    def go(self, *numbers: int) -> int:
+        """Lets these workers (all if none is named) start together; says when, on CLOCK_MONOTONIC."""
+        at_ns = time.monotonic_ns() + AHEAD_NS
+        for number in numbers or range(len(self.workers)):
+            self.workers[number].send({"command": "go", "at_ns": at_ns})
+        return at_ns
+
     def finish(self) -> list[Said]:
         """Waits for all workers, and gives what each said and its exit code (negative: a signal)."""
         said = [worker.end() for worker in self.workers]
@@ -251,4 +266,12 @@ def run_private(build: Path, plans: list[Mapping], **more: Any) -> list[Said]:
     with machine(build, len(plans), **more) as private:
         for worker, plan in zip(private.workers, plans, strict=True):
             worker.send(plan)
+        return private.finish()
+
+
+def run_together(build: Path, plans: list[Mapping], **more: Any) -> list[Said]:
+    """Carries out plans, one a worker, in one private machine: a common start once all are matched."""
+    with machine(build, len(plans), **more) as private:
+        private.match(plans)
+        private.go()
         return private.finish()
