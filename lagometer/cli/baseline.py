@@ -7,16 +7,13 @@ import re
 import shutil
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from lagometer.cli import compare
-from lagometer.cli.common import JsonFlag, SelectGlobs, output_console, print_json
+from lagometer.cli.common import JsonFlag, SelectGlobs, opened, output_console, print_json
 from lagometer.errors import BadInput
-
-if TYPE_CHECKING:
-    from lagometer.store.reader import Campaign
 
 DEFAULT_BASELINES = Path(".lagometer/baselines")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -50,7 +47,7 @@ def save(
     """
     from lagometer.run.storing import storing
 
-    campaign = _campaign(directory)
+    campaign = opened(directory)
     target = _path(baselines, name)
     if campaign.manifest.get("state") != "finished":
         raise BadInput("this campaign is not finished", where=str(directory), mend="run --resume first")
@@ -123,7 +120,7 @@ def _path(baselines: Path, name: str) -> Path:
 
 
 def _row(manifest: Path) -> dict[str, object]:
-    campaign = _campaign(manifest.parent)
+    campaign = opened(manifest.parent)
     return {
         "name": manifest.parent.name,
         "study": campaign.name,
@@ -133,13 +130,3 @@ def _row(manifest: Path) -> dict[str, object]:
         "commit": campaign.environment.get("commit"),
         "cells": len(campaign.manifest.get("cells", [])),
     }
-
-
-def _campaign(directory: Path) -> Campaign:
-    from lagometer.store.errors import StoreError
-    from lagometer.store.reader import open_campaign
-
-    try:
-        return open_campaign(directory)
-    except StoreError as error:
-        raise BadInput(str(error)) from error

@@ -6,7 +6,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,6 +19,8 @@ from lagometer.standard_streams import abandon
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from lagometer.store.reader import Campaign
 
 DEFAULT_FOLDER = Path("out")  # a campaign goes to the folder of its study's name in it
 
@@ -33,6 +37,47 @@ SkipGlobs = Annotated[
     list[str] | None,
     typer.Option("--skip", metavar="GLOB", help="Leave out cells whose id matches. May be repeated."),
 ]
+
+NewFolder = Annotated[
+    Path, typer.Option("--out", metavar="DIR", help="Where the campaign goes; not there yet.")
+]
+
+
+@contextlib.contextmanager
+def new_campaign(out: Path) -> Iterator[Path]:
+    """Gives a folder's place beside `out`; what is made there becomes `out` when the block ends well.
+
+    Raises BadInput if `out` is there already, or for what is no campaign; CannotStore.
+    """
+    from lagometer.errors import BadInput
+    from lagometer.run.storing import storing
+    from lagometer.store.errors import StoreError
+
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise BadInput(f"{out} is there already", where="--out", mend="name a new folder")
+    with storing(out):
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as beside:
+            made = Path(beside) / "campaign"
+            try:
+                yield made
+            except StoreError as error:
+                raise BadInput(str(error)) from error
+            if out.exists():
+                out.rmdir()
+            shutil.move(made, out)
+
+
+def opened(directory: Path) -> Campaign:
+    """The campaign in a folder. Raises BadInput if there is none that can be read."""
+    from lagometer.errors import BadInput
+    from lagometer.store.errors import StoreError
+    from lagometer.store.reader import open_campaign
+
+    try:
+        return open_campaign(directory)
+    except StoreError as error:
+        raise BadInput(str(error)) from error
 
 
 def print_json(value: object) -> None:

@@ -3,21 +3,17 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from lagometer.cli.common import JsonFlag, print_json
+from lagometer.cli.common import JsonFlag, NewFolder, new_campaign, print_json
 
 
 def command(
     directories: Annotated[list[Path], typer.Argument(metavar="DIR…", help="The folders of the campaigns.")],
-    out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Where the merged campaign goes; not there yet.")
-    ],
+    out: NewFolder,
     json: JsonFlag = False,
 ) -> None:
     """Join campaigns of one study into a new folder; the sources stay as they are.
@@ -27,26 +23,12 @@ def command(
 
     Example: lagometer merge out/robot-a out/robot-b --out out/both
     """
-    from lagometer.errors import BadInput
-    from lagometer.run.storing import storing
-    from lagometer.store.errors import StoreError
     from lagometer.store.merge import merge
     from lagometer.store.reader import open_campaign
     from lagometer.study.schema import key_defaults
 
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise BadInput(f"{out} is there already", where="--out", mend="name a new folder")
-    with storing(out):
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as beside:
-            try:
-                campaigns = [open_campaign(each) for each in directories]
-                merged = merge(campaigns, Path(beside) / "campaign", key_defaults())
-            except StoreError as error:
-                raise BadInput(str(error)) from error
-            if out.exists():
-                out.rmdir()
-            shutil.move(Path(beside) / "campaign", out)
+    with new_campaign(out) as made:
+        merged = merge([open_campaign(each) for each in directories], made, key_defaults())
     if json:
         print_json(
             {"dir": str(out), "trials": merged.trials, "twice": merged.twice, "machines": merged.machines}

@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
 from needs import adapter_library, need
-from plan_parts import MILLISECOND_NS, Mapping, any_message, node, plan, reader, timer, writer
-from worker_support import machine
+from plan_parts import MILLISECOND_NS, Mapping, any_message, apart, node, reader, timer, writer
+from worker_support import run_together
 
 from lagometer.store.records import KIND_RECEIVED, KIND_SENT
 
@@ -29,18 +28,8 @@ def test_a_reader_that_stalls_gets_whole_frames(build: Path, adapter: str, relia
     source = node("source", 0, [], [writer("t", 0, **endpoint)], [timer(20 * MILLISECOND_NS)], "waitset")
     sink = node("sink", 1, [reader("t", [0], **endpoint)], [], [any_message(work_ns=STALL_NS)], "waitset")
     phases = {"warmup_ns": 0, "measure_ns": 4_000 * MILLISECOND_NS, "drain_ns": 7_000 * MILLISECOND_NS}
-    plans = [plan(adapter_library(adapter, build), DIRECTORY, [each], **phases) for each in (source, sink)]
-    plans[1]["worker"]["index"] = 1
-    with machine(build, 2) as private:
-        for worker, each in zip(private.workers, plans, strict=True):
-            each["standalone"] = False
-            worker.send(each)
-        for worker in private.workers:
-            worker.wait_for("matched")
-        at_ns = time.monotonic_ns() + 10 * MILLISECOND_NS
-        for worker in private.workers:
-            worker.send({"command": "go", "at_ns": at_ns})
-        send, listen = private.finish()
+    plans = apart(adapter_library(adapter, build), DIRECTORY, [source, sink], **phases)
+    send, listen = run_together(build, plans)
     sent, received = send.lane(KIND_SENT, 0, 0), listen.lane(KIND_RECEIVED, 1, 0)
     accepted = sent[sent["status"] == 0]["sequence"].tolist()
     assert (sent["status"] == 1).any(), "the reader never made the writer wait for longer than it may"

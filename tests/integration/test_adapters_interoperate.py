@@ -3,20 +3,20 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import polars as pl
 import pytest
 from campaign_support import run_cells
 from needs import MIDDLEWARE, adapter_library, need
-from plan_parts import MILLISECOND_NS, Mapping, any_message, node, plan, reader, timer, writer
-from worker_support import machine, run_private
+from plan_parts import MILLISECOND_NS, Mapping, any_message, apart, node, plan, reader, timer, writer
+from worker_support import machine, run_private, run_together
 
 from lagometer.store.records import KIND_RECEIVED, KIND_SENT
 
 DIRECTORY = "/dev/shm/lagometer"
 KEEP_ALL: Mapping = {"reliability": "reliable", "history": "keep_all"}
+DEPTH = 8
 EARLY = 20  # messages that are sent before the late joiner is there
 
 
@@ -111,35 +111,37 @@ def test_two_domains_do_not_hear_each_other(build: Path, adapter: str) -> None:
     assert len(said.lane(KIND_RECEIVED, 2, 0)) == 0
 
 
+def burst(build: Path, adapter: str, qos: Mapping, work_ns: int) -> tuple[list[int], list[int]]:
+    """300 messages in 30 ms for a reader that works on each: the sequences that were accepted, and taken."""
+    source = node("source", 0, [], [writer("t", 0, qos=qos)], [timer(MILLISECOND_NS // 10)], "waitset")
+    sink = node("sink", 1, [reader("t", [0], qos=qos)], [], [any_message(work_ns=work_ns)], "waitset")
+    phases = {"warmup_ns": 0, "measure_ns": 30 * MILLISECOND_NS, "drain_ns": 2_000 * MILLISECOND_NS}
+    plans = apart(adapter_library(adapter, build), DIRECTORY, [source, sink], **phases)
+    send, listen = run_together(build, plans)
+    sent, received = send.lane(KIND_SENT, 0, 0), listen.lane(KIND_RECEIVED, 1, 0)
+    return sent[sent["status"] == 0]["sequence"].tolist(), received["sequence"].tolist()
+
+
 @pytest.mark.parametrize("adapter", ["shm", *MIDDLEWARE])
 def test_keep_all_loses_nothing_to_a_slow_reader(build: Path, adapter: str) -> None:
     need("netns")
     need(adapter)
-    # 300 messages in 30 ms for a reader that needs 300 ms.
-    source = node("source", 0, [], [writer("t", 0, qos=KEEP_ALL)], [timer(MILLISECOND_NS // 10)], "waitset")
-    sink = node("sink", 1, [reader("t", [0], qos=KEEP_ALL)], [], [any_message()], "waitset")
-    sink["rules"][0]["work_ns"] = MILLISECOND_NS
-    phases = {
-        "warmup_ns": 0,
-        "measure_ns": 30 * MILLISECOND_NS,
-        "drain_ns": 2_000 * MILLISECOND_NS,
-    }
-    plans = [plan(adapter_library(adapter, build), DIRECTORY, [each], **phases) for each in (source, sink)]
-    plans[1]["worker"]["index"] = 1
-    with machine(build, 2) as private:
-        for worker, each in zip(private.workers, plans, strict=True):
-            each["standalone"] = False
-            worker.send(each)
-        for worker in private.workers:
-            worker.wait_for("matched")
-        at_ns = time.monotonic_ns() + 10 * MILLISECOND_NS
-        for worker in private.workers:
-            worker.send({"command": "go", "at_ns": at_ns})
-        send, listen = private.finish()
-    sent, received = send.lane(KIND_SENT, 0, 0), listen.lane(KIND_RECEIVED, 1, 0)
-    accepted = sent[sent["status"] == 0]["sequence"]
+    accepted, received = burst(build, adapter, KEEP_ALL, MILLISECOND_NS)
     assert len(accepted) > 0
-    assert received["sequence"].tolist() == accepted.tolist()
+    assert received == accepted
+
+
+@pytest.mark.parametrize("adapter", ["shm", *MIDDLEWARE])
+def test_keep_last_gives_a_slow_reader_the_newest(build: Path, adapter: str) -> None:
+    """The reader works for longer than the burst lasts: of what comes meanwhile it finds the newest eight."""
+    need("netns")
+    need(adapter)
+    qos = {"reliability": "reliable", "history": "keep_last", "depth": DEPTH}
+    accepted, received = burst(build, adapter, qos, 50 * MILLISECOND_NS)
+    assert len(accepted) == 300
+    assert received == sorted(set(received)) and set(received) < set(accepted)
+    assert received[-DEPTH:] == accepted[-DEPTH:]
+    assert len(received) < len(accepted) // 2
 
 
 @pytest.mark.parametrize("adapter", MIDDLEWARE)

@@ -7,12 +7,22 @@ import json
 import os
 import re
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 from needs import adapter_library, need
-from plan_parts import MILLISECOND_NS, Mapping, any_message, node, pipeline, plan, reader, timer, writer
+from plan_parts import (
+    MILLISECOND_NS,
+    Mapping,
+    any_message,
+    apart,
+    node,
+    pipeline,
+    plan,
+    reader,
+    timer,
+    writer,
+)
 from worker_support import machine, run_worker
 
 from lagometer.store.records import KIND_RECEIVED, KIND_SENT
@@ -62,30 +72,18 @@ def test_a_worker_without_standard_error_keeps_noise_out_too(build: Path, tmp_pa
     assert b"noise" not in closed.stdout
 
 
-def parts(build: Path, dispatch: str = "waitset") -> list[Mapping]:
+def parts(build: Path) -> list[Mapping]:
     """The nodes of a pipeline over shared memory, each in a plan of its own."""
-    plans = []
-    for index, each in enumerate(pipeline(dispatch)):
-        one = plan(adapter_library("shm", build), "/dev/shm/lagometer", [each])
-        one["standalone"] = False
-        one["worker"] = {"index": index, "name": each["name"]}
-        one["contexts"][0]["name"] = each["name"]
-        plans.append(one)
-    return plans
+    return apart(adapter_library("shm", build), "/dev/shm/lagometer", pipeline("waitset"))
 
 
 def test_all_workers_start_at_a_common_instant(build: Path) -> None:
     need("netns")
     plans = parts(build)
     with machine(build, len(plans)) as private:
-        for worker, each in zip(private.workers, plans, strict=True):
-            worker.send(each)
-        for worker in private.workers:
-            worker.wait_for("matched")
+        private.match(plans)
         assert all("done" not in worker.said.names for worker in private.workers)
-        at_ns = time.monotonic_ns() + 20 * MILLISECOND_NS
-        for worker in private.workers:
-            worker.send({"command": "go", "at_ns": at_ns})
+        at_ns = private.go()
         said = private.finish()
     for each in said:
         assert each.code == 0
@@ -141,10 +139,9 @@ def test_a_worker_that_is_stopped_while_it_measures_hands_over_its_records(build
     source = parts(build)[0]
     source["phases"]["measure_ns"] = 60_000 * MILLISECOND_NS
     with machine(build, 1) as private:
+        private.match([source])
+        private.go()
         worker = private.workers[0]
-        worker.send(source)
-        worker.wait_for("matched")
-        worker.send({"command": "go", "at_ns": time.monotonic_ns()})
         worker.wait_for_records(KIND_SENT, 3)
         worker.send({"command": "stop"})
         (said,) = private.finish()
