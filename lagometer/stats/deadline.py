@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from lagometer.stats.data_age import chain_age_max_ns, edge_age_max_ns
 from lagometer.stats.punctuality import skipped_before, skipped_last
 from lagometer.store import format as form
 from lagometer.store.facts import TrialFacts
@@ -24,7 +25,8 @@ def deadline_figures(samples: pl.DataFrame, facts: TrialFacts) -> dict[str, dict
     found: dict[str, dict[str, object]] = {}
     for name in names:
         mine = samples.filter((pl.col("edge") == name) & (pl.col("phase") == "measure"))
-        found[name] = {"data_age_max_ns": _data_age_max_ns(mine) if _one_way(name, facts) else None}
+        age_ns = chain_age_max_ns(samples, facts) if name == form.END_TO_END else edge_age_max_ns(mine, name)
+        found[name] = {"data_age_max_ns": age_ns}
         if facts.deadline_ns is not None:
             skips, last = _skips(name, samples, facts)
             found[name].update(_misses(mine, skips, last, facts, facts.deadline_ns))
@@ -93,25 +95,3 @@ def fewest_met(met: Mask, window: int) -> int | None:
         return None
     sums = np.concatenate(([0], np.cumsum(met, dtype=np.int64)))
     return int((sums[window:] - sums[:-window]).min())
-
-
-def _one_way(name: str, facts: TrialFacts) -> bool:
-    """From one publisher to one subscriber: only there is it plain which data replaces which."""
-    if name != form.END_TO_END:
-        return True
-    last = [edge for edge in facts.edges if edge.receiver_node in facts.sink_nodes]
-    return len(facts.source_streams) == 1 and len(last) == 1
-
-
-def _data_age_max_ns(mine: pl.DataFrame) -> int | None:
-    """From a message's publishing until newer data is taken, the longest; None with fewer than two."""
-    taken = mine.filter((pl.col("outcome") == "delivered") & pl.col("publish_ns").is_not_null()).sort(
-        "taken_ns"
-    )
-    if taken.height < 2:
-        return None
-    # What was overtaken replaces nothing.
-    fresh = taken.filter(pl.col("publish_ns") >= pl.col("publish_ns").cum_max())
-    ages = fresh.select(pl.col("taken_ns").shift(-1) - pl.col("publish_ns")).to_series()
-    age_ns = ages.max()
-    return age_ns if isinstance(age_ns, int) else None

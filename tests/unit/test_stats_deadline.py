@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -14,7 +15,14 @@ from lagometer.stats.edges import samples
 from lagometer.stats.estimate import summarise
 from lagometer.store import format as form
 from lagometer.study import study_from_mapping
-from tests.fixtures.small_trial import DRAIN_END_NS, MEASURE_BEGIN_NS, MEASURE_END_NS, SmallTrial, pipeline
+from tests.fixtures.small_trial import (
+    DRAIN_END_NS,
+    MEASURE_BEGIN_NS,
+    MEASURE_END_NS,
+    SmallTrial,
+    fused,
+    pipeline,
+)
 
 
 def source_and_sink(response_ns: Mapping[int, int | None], count: int = 40) -> SmallTrial:
@@ -112,6 +120,89 @@ def test_an_overtaken_message_replaces_nothing() -> None:
     for number, taken_ns in ((0, 3_000), (2, 4_000), (1, 9_000)):
         trial.take(edge, number, MEASURE_BEGIN_NS + taken_ns)
     assert figures(trial)["data_age_max_ns"] == 4_000
+
+
+def age_end_to_end(trial: SmallTrial, sources: set[int], sinks: set[str]) -> object:
+    facts = trial.facts(sources, sinks)
+    return deadline_figures(samples(trial.lanes(), facts), facts)[form.END_TO_END]["data_age_max_ns"]
+
+
+def test_of_several_sources_the_oldest_data_counts() -> None:
+    """Two sources, one sink: each source's data is replaced by its own alone."""
+    trial = SmallTrial()
+    edges = [trial.edge(stream, f"source-{stream}", "sink", reader=stream) for stream in (0, 1)]
+    for number, at_ns in enumerate((0, 1_000, 2_000, 3_000)):
+        trial.send(0, number, MEASURE_BEGIN_NS + at_ns)
+        trial.take(edges[0], number, MEASURE_BEGIN_NS + at_ns + 100)
+    for number, at_ns in enumerate((0, 2_500)):
+        trial.send(1, number, MEASURE_BEGIN_NS + at_ns)
+        trial.take(edges[1], number, MEASURE_BEGIN_NS + at_ns + 200)
+    assert age_end_to_end(trial, {0, 1}, {"sink"}) == 2_700  # of source-1; source-0's is 1,100
+
+
+def test_an_input_that_is_fused_but_never_the_first_cause_has_an_age() -> None:
+    """The fusion uses every second lidar message: 1, 2 µs later 3."""
+    trial = fused()
+    assert age_end_to_end(trial, {0, 1}, {"sink"}) == 2_000 + 1_500 - 1_000
+    # The camera's data is replaced 2,300 ns after its publishing; if the lidar's never were, that is all.
+    trial.cause_rows[2][-1]["sequence"] = 1
+    assert age_end_to_end(trial, {0, 1}, {"sink"}) == 2_000 + 1_500 - 1_200
+
+
+def test_each_sink_is_for_itself() -> None:
+    trial = SmallTrial()
+    near, far = trial.edge(0, "source", "near"), trial.edge(0, "source", "far")
+    for number in range(3):
+        trial.send(0, number, MEASURE_BEGIN_NS + 1_000 * number)
+        trial.take(near, number, MEASURE_BEGIN_NS + 1_000 * number + 100)
+    for number in (0, 2):
+        trial.take(far, number, MEASURE_BEGIN_NS + 1_000 * number + 300)
+    assert age_end_to_end(trial, {0}, {"near", "far"}) == 2_300
+
+
+def test_of_two_ways_from_one_source_the_newest_counts() -> None:
+    """A fusion takes the source's message k by one way and k - 1 by the other: it knows k."""
+    trial = SmallTrial()
+    edges = [trial.edge(0, "source", name) for name in ("quick", "slow")]
+    into = [trial.edge(stream, name, "fusion", stream) for stream, name in ((1, "quick"), (2, "slow"))]
+    result = trial.edge(3, "fusion", "sink")
+    for number in range(3):
+        at_ns = MEASURE_BEGIN_NS + 10_000 * number
+        trial.send(0, number, at_ns)
+        for stream, edge, onward, wait_ns in ((1, edges[0], into[0], 100), (2, edges[1], into[1], 9_000)):
+            trial.take(edge, number, at_ns + wait_ns)
+            trial.send(stream, number, at_ns + wait_ns, causes=((0, number),))
+            trial.take(onward, number, at_ns + wait_ns + 100)
+        if number:
+            trial.send(3, number - 1, at_ns + 300, causes=((2, number - 1), (1, number)))
+            trial.take(result, number - 1, at_ns + 400)
+    assert age_end_to_end(trial, {0}, {"sink"}) == 10_400
+
+
+def test_data_that_nothing_replaced_has_no_age() -> None:
+    trial = SmallTrial()
+    for stream in (0, 1):
+        edge = trial.edge(stream, f"source-{stream}", "sink", reader=stream)
+        trial.send(stream, 0, MEASURE_BEGIN_NS)
+        trial.take(edge, 0, MEASURE_BEGIN_NS + 100)
+    assert age_end_to_end(trial, {0, 1}, {"sink"}) is None
+
+
+def test_ways_of_many_edges_lead_to_their_sources() -> None:
+    """A chain of relays between two sources and the sink; the age is the same as without them."""
+    trial = SmallTrial()
+    for source in (0, 1):
+        names = [f"source-{source}", *(f"relay-{source}-{place}" for place in range(4)), "sink"]
+        for place, (sender, receiver) in enumerate(itertools.pairwise(names)):
+            edge = trial.edge(
+                10 * place + source, sender, receiver, reader=source if receiver == "sink" else 0
+            )
+            for number in range(3):
+                at_ns = MEASURE_BEGIN_NS + (1 + source) * 5_000 * number + 200 * place
+                cause = ((10 * (place - 1) + source, number),) if place else ()
+                trial.send(edge.stream, number, at_ns, causes=cause)
+                trial.take(edge, number, at_ns + 100)
+    assert age_end_to_end(trial, {0, 1}, {"sink"}) == 10_000 + 4 * 200 + 100
 
 
 def test_without_a_deadline_only_the_age_is_told() -> None:
