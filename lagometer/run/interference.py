@@ -31,10 +31,11 @@ IPERF_PORT = 5201
 FILE_BYTES = "64M"  # of each I/O generator
 _STRESSORS: Mapping[str, tuple[str, ...]] = {
     "cpu": ("--cpu", "{level}", "--cpu-method", "int64"),
-    "memory": ("--stream", "{level}", "--stream-l3-size", "8M"),  # 96 MB: small rounds, so that it ends soon
+    "memory": ("--stream", "{level}", "--stream-l3-size", "{stream_kib}K"),
     "cache": ("--cache", "{level}", "--cache-no-affinity"),
     "io": ("--hdd", "{level}", "--hdd-bytes", FILE_BYTES, "--hdd-opts", "fsync"),
 }
+STREAM_KIB_MIN = 8 << 10
 _METRICS = re.compile(rb"^stress-ng: metrc: \[\d+\] \S+ +\d+ +[\d.]+ +[\d.]+ +[\d.]+ +([\d.]+)", re.MULTILINE)
 
 
@@ -161,9 +162,19 @@ def files_folder() -> Path:
 
 
 def _stress(kind: str, level: int, seconds: int, folder: Path) -> tuple[str, ...]:
-    what = [word.format(level=level) for word in _STRESSORS[kind]]
+    what = [word.format(level=level, stream_kib=stream_kib()) for word in _STRESSORS[kind]]
     bounds = ("--temp-path", str(folder), "--timeout", f"{seconds}s", "--oomable", "--metrics-brief")
     return ("stress-ng", *what, *bounds)
+
+
+def stream_kib(caches: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> int:
+    """The size of cache that `--stream` is told, in KiB.
+
+    It makes three arrays, each four times as large: a quarter of the largest cache makes them three times
+    that together, so that copying misses it. More would make rounds long, and a round is always finished.
+    """
+    found = [re.fullmatch(r"(\d+)K", path.read_text().strip()) for path in caches.glob("index*/size")]
+    return max([STREAM_KIB_MIN, *(int(each[1]) // 4 for each in found if each is not None)])
 
 
 def _iperf(level: int, port: int, seconds: int) -> Iterator[tuple[str, ...]]:

@@ -34,7 +34,7 @@ def leftovers() -> list[str]:
     return [path.name for path in files_folder().glob("lagometer-*-*")]
 
 
-@pytest.mark.parametrize("interference", ["cpu-2", "io", "network"])
+@pytest.mark.parametrize("interference", ["cpu-2", "memory", "cache", "io", "network"])
 def test_load_runs_beside_the_workers_and_is_counted(tmp_path: Path, interference: str) -> None:
     need("netns")
     tool("iperf3" if interference == "network" else "stress-ng")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lagometer.run.interference import Load, load_of
+from lagometer.run.interference import Load, load_of, stream_kib
 from lagometer.study import discover_adapters, expand, study_from_mapping
 from lagometer.study.interference import kind_and_level, missing_program, parse_interference
 from lagometer.units import UnitError
@@ -59,6 +59,19 @@ def test_generators_are_bounded_and_leave_no_file(monkeypatch: pytest.MonkeyPatc
     assert folder is not None and not folder.exists()
     _, (server, client) = commands("network-3")
     assert "127.0.0.1" in server and "-c 127.0.0.1" in client[-1] and "-b 3G" in client[-1]
+
+
+def test_the_arrays_of_the_memory_generator_exceed_the_largest_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert stream_kib(tmp_path) == 8 << 10
+    for index, size in enumerate(("48K", "1024K", "262144K")):
+        (tmp_path / f"index{index}").mkdir()
+        (tmp_path / f"index{index}" / "size").write_text(size + "\n")
+    assert 12 * stream_kib(tmp_path) == 3 * 262_144
+    monkeypatch.setattr("lagometer.study.exclusion.missing_program", lambda _: None)
+    _, (stress,) = commands("memory-2")
+    assert stress[1:5] == ("--stream", "2", "--stream-l3-size", f"{stream_kib()}K")
 
 
 def test_what_was_achieved_is_read_from_the_program() -> None:
