@@ -51,7 +51,7 @@ def command(
         typer.Option(
             "--detect",
             metavar="PERCENT",
-            help="How many trials show a change of a median by so much, e.g. 5%; from the earlier campaign.",
+            help="How many trials show a change of p50, and of p99, by e.g. 5%; from the earlier campaign.",
         ),
     ] = None,
     json: JsonFlag = False,
@@ -114,19 +114,23 @@ def _print_detection(detection: Detection) -> None:
     if detection.trials is None:
         console.print(f"to find a change by {effect}: no cell has two valid trials to tell from")
         return
-    console.print(
-        f"[bold]to find a change of a median by {effect}[/] with {power} probability: {detection.trials} "
-        "trials of each cell, before and after",
-        soft_wrap=True,
-    )
-    for cell in detection.cells:
-        told = "not known" if cell.trials is None else f"{cell.trials} trials"
-        spread = f"a trial's median spreads by {100 * cell.relative_sd:.2g} %, " if cell.relative_sd else ""
+    for what, count in (("a median", detection.trials), ("a p99", detection.trials_p99)):
         console.print(
-            f"  {escape(cell.cell)}: {told} ({spread}from {cell.trials_found} trials)",
-            style="dim",
+            f"[bold]to find a change of {what} by {effect}[/] with {power} probability: {count} "
+            "trials of each cell, before and after",
             soft_wrap=True,
         )
+    for cell in detection.cells:
+        parts = [
+            f"{name} {count} trials" + (f" (one trial's spreads by {100 * spread:.2g} %)" if spread else "")
+            for name, count, spread in (
+                ("p50", cell.trials, cell.relative_sd),
+                ("p99", cell.trials_p99, cell.relative_sd_p99),
+            )
+            if count is not None
+        ]
+        told = f"{', '.join(parts) or 'not known'}, from {cell.trials_found} trials"
+        console.print(f"  {escape(cell.cell)}: {told}", style="dim", soft_wrap=True)
 
 
 def _print_json(

@@ -17,7 +17,8 @@ from study_adapters import write_adapters
 from lagometer.cli import baseline, compare, explain, plan, show_comparison
 from lagometer.errors import BadInput, NotComparable, Regression, SetupMissing
 from lagometer.report import page
-from lagometer.stats.comparable import Choice, compare_campaigns
+from lagometer.stats.comparable import Choice, cell_trials, compare_campaigns
+from lagometer.stats.confidence import Pool
 from lagometer.store.reader import open_campaign
 
 ROOT = Path(__file__).parents[2]
@@ -289,8 +290,16 @@ def test_plan_says_how_many_trials_show_a_change(
     twenty = told(capsys)["detect"]
     assert five["trials"] == max(cell["trials"] for cell in five["cells"]) > twenty["trials"] >= 6
     assert [cell["trials_found"] for cell in five["cells"]] == [9, 8]
+    assert five["trials_p99"] == max(cell["trials_p99"] for cell in five["cells"]) > five["trials"]
+    assert five["trials_p99"] > twenty["trials_p99"]
+    # As many as a tail needs messages for, where that is more than the change takes.
+    for cell in twenty["cells"]:
+        samples = cell_trials(open_campaign(campaigns["before"]), cell["cell"])[2]
+        assert cell["trials_p99"] >= (Pool(samples).estimate(990).needed_trials or 0)
     plan.command(study, out=campaigns["before"], detect="5%")
-    assert f"{five['trials']} trials of each cell" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert f"{five['trials']} trials of each cell" in said
+    assert f"{five['trials_p99']} trials of each cell" in said
     for out, text in ((campaigns["before"], "five"), (tmp_path / "absent", "5%")):
         with pytest.raises(BadInput):
             plan.command(study, out=out, detect=text)

@@ -58,6 +58,20 @@ def test_the_predicted_number_finds_the_effect() -> None:
     assert found >= 0.95 * runs
 
 
+def test_the_predicted_number_finds_the_effect_in_the_tail() -> None:
+    generator = np.random.default_rng(18)
+    effect, alpha, found, runs = 0.25, 0.02, 0, 40
+    for _ in range(runs):
+        variance = measured_variance(trials(generator, 20, messages=1_000), 990, effect)
+        count = trials_needed(variance, effect, alpha)
+        sides = Sides(
+            trials(generator, count, messages=1_000),
+            trials(generator, count, messages=1_000, scale=1.0 + effect),
+        )
+        found += RatioTest(sides, 990, alpha).p_value() <= alpha
+    assert found >= 0.9 * runs
+
+
 def test_a_variance_takes_two_trials() -> None:
     with pytest.raises(ValueError):
         measured_variance(trials(np.random.default_rng(1), 1), 500, 0.05)
