@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lagometer.cli.common import JsonFlag, output_console, print_json
+from lagometer.cli.common import JsonFlag, opened, output_console, print_json
 from lagometer.cli.show_figures import FIGURES, duration, figures, new_table, print_wide
 
 __all__ = ["as_json", "command", "duration", "figures", "render"]
@@ -46,7 +46,7 @@ def command(
 
     Example: lagometer show out/tiny --cell 'cyclonedds/*' --edge '*'
     """
-    campaign = _open(directory)
+    campaign = opened(directory)
     if json:
         print_json(as_json(campaign, edge, cell))
     else:
@@ -55,7 +55,7 @@ def command(
 
 def render(directory: Path, console: Console, edge: str | None = None, cell: str | None = None) -> None:
     """Prints the table of a campaign. Raises BadInput if the folder is none."""
-    _render(_open(directory), console, edge, cell)
+    _render(opened(directory), console, edge, cell)
 
 
 def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None) -> Row:
@@ -63,6 +63,7 @@ def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None
     from lagometer.cli.show_estimates import beside_rows
 
     rows = _chosen(campaign, edge, cell)
+    estimates, why_none = _estimates(campaign, edge, cell)
     verdicts = {(row["cell"], row["trial"]): bool(row["valid"]) for row in rows}
     return {
         "dir": str(campaign.directory),
@@ -72,32 +73,22 @@ def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None
         "failed": len(verdicts) - sum(verdicts.values()),
         "rows": rows,
         "excluded": _excluded(campaign, cell),
-        "estimates": _estimates(campaign, edge, cell),
+        "estimates": estimates,
+        "no_estimates": why_none,
         "control": beside_rows(campaign.control),
         "long_trials": beside_rows(campaign.long_trials),
     }
 
 
-def _estimates(campaign: Campaign, edge: str | None, cell: str | None) -> list[Row]:
-    """Without samples there are no intervals; the rows are there all the same."""
+def _estimates(campaign: Campaign, edge: str | None, cell: str | None) -> tuple[list[Row], str | None]:
+    """Without samples there are no intervals, and the second says why; the rows are there all the same."""
     from lagometer.cli.show_estimates import estimate_rows
     from lagometer.store.errors import CampaignError
 
     try:
-        return estimate_rows(campaign, edge, cell)
-    except CampaignError:
-        return []
-
-
-def _open(directory: Path) -> Campaign:
-    from lagometer.errors import BadInput
-    from lagometer.store.errors import StoreError
-    from lagometer.store.reader import open_campaign
-
-    try:
-        return open_campaign(directory)
-    except StoreError as error:
-        raise BadInput(str(error)) from error
+        return estimate_rows(campaign, edge, cell), None
+    except CampaignError as error:
+        return [], str(error)
 
 
 def _chosen(campaign: Campaign, edge: str | None, cell: str | None) -> list[Row]:

@@ -22,11 +22,11 @@ QUANTITIES = ("latency_p50", "latency_p99")
 def estimate_rows(campaign: Campaign, edge: str | None, cell: str | None) -> list[Row]:
     """The rows of estimates.parquet for the cells and edges chosen; none where no cell has trials enough.
 
-    Raises CampaignError if they have to be made from samples that can't be read.
+    Raises CampaignError if they have to be made from samples that can't be read, or were never there.
     """
     from lagometer.stats.campaign_estimates import campaign_estimates
 
-    if most_valid_trials(campaign) < 2:
+    if campaign.imported_from is None and most_valid_trials(campaign) < 2:
         return []
     rows = [
         row

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from lagometer.report import heads, limits, steadiness
 from lagometer.report.data import Counts, Interval, Report, Row
+from lagometer.report.disturbed import without_noise
 from lagometer.report.draw import draw
 from lagometer.report.floor import with_floor
 from lagometer.report.intervals import Estimated, Key, known, with_intervals
@@ -36,7 +37,7 @@ def build_report(campaign: Campaign) -> Report:
     floor, unread = steadiness.machine_floor(campaign)
     cells = heads.cells(factors, measured_rows, campaign.journal, drawn.payload_bytes)
     failures = heads.failures(campaign.directory, campaign.journal)
-    needed = _trials_needed(rows)
+    needed = _trials_needed(rows) if confidence.absent is None else None
     if needed is not None:  # said once for all, so that a large campaign's page stays small
         rows = [
             row.model_copy(update={"intervals": _with_ends(row)}) if row.intervals else row for row in rows
@@ -61,10 +62,12 @@ def build_report(campaign: Campaign) -> Report:
         series=drawn.series,
         failures=failures,
         reasons=heads.reason_counts(campaign.journal, measured_rows),
+        without_noise=without_noise(campaign, measured_rows, confidence),
         control=steadiness.control(campaign),
         long_trials=steadiness.long_trials(campaign, rows),
         machine_floor=floor,
         trials_needed=needed,
+        intervals_absent=confidence.absent,
         exclusions=heads.exclusions(campaign.manifest),
         settings=heads.settings(campaign.manifest),
         environment=heads.environment_facts(campaign.environment),

@@ -234,6 +234,27 @@ class ReasonCount(Model):
     trials: int
 
 
+class WithoutNoise(Model):
+    """One figure of a cell end to end, of all valid trials and of those alone that nothing disturbed.
+
+    `of`: `messages`, the quantile of all messages with its 95 % interval; or `trials`, the median of the
+    trials' figures, where the quiet trials are too few for the former. Both sides are of the same kind. Cells
+    without disturbed trials, or without quiet ones, are not listed.
+    """
+
+    cell: str
+    figure: str
+    of: str
+    trials: int
+    trials_noisy: int
+    all_ns: float | None
+    all_low_ns: float | None
+    all_high_ns: float | None
+    quiet_ns: float | None
+    quiet_low_ns: float | None
+    quiet_high_ns: float | None
+
+
 class ControlTrial(Model):
     """The control cell before one block: its figures end to end. `time_s` counts from the first trial."""
 
@@ -344,7 +365,7 @@ class Fact(Model):
 
 class Report(Model):
     """Everything that the page shows. `trials_needed`: how many trials of each cell would do for intervals,
-    where no cell has one.
+    where no cell has one. `intervals_absent`: why there are none, where more trials would not help.
     """
 
     format: int
@@ -358,10 +379,12 @@ class Report(Model):
     series: list[Series]
     failures: list[Failure]
     reasons: list[ReasonCount]
+    without_noise: list[WithoutNoise]
     control: Control | None
     long_trials: list[LongTrial]
     machine_floor: MachineFloor | None
     trials_needed: int | None
+    intervals_absent: str | None
     exclusions: list[Exclusion]
     settings: list[Settings]
     environment: list[Fact]

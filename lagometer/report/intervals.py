@@ -38,11 +38,13 @@ class Known:
     """What is known of a campaign's confidence.
 
     alphas: of cells with trials enough for a band; empty where bands would cost too much. notes: for people.
+    absent: why there are no estimates, where that is not for want of trials.
     """
 
     estimates: dict[Key, Estimated] = field(default_factory=dict)
     alphas: dict[str, float] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    absent: str | None = None
 
 
 def known(campaign: Campaign) -> Known:
@@ -55,13 +57,16 @@ def known(campaign: Campaign) -> Known:
     if enough and not affordable:
         what, why = ("Bands of curves", "") if stored else ("Bands and intervals", f", without {ESTIMATES}")
         found.notes.append(f"{what} are left out: {messages:,} messages are too many for them here{why}.")
+        if not stored:
+            found.absent = f"there is no {ESTIMATES}, and {messages:,} messages are too many to make it here"
     try:
-        if stored or (enough and affordable):
-            found.estimates = _by_edge(campaign_estimates(campaign))
+        if stored or (enough and affordable) or campaign.imported_from is not None:
+            found.estimates = by_edge(campaign_estimates(campaign))
         if enough and affordable:
             stops = stops_of_cells(progress_of_cells(campaign))
             found.alphas = {cell: stops[cell].alpha if cell in stops else ALPHA for cell in enough}
     except CampaignError as error:
+        found.absent = None if found.estimates else str(error)
         found.notes.append(f"There are no intervals: {error}")
     return found
 
@@ -72,7 +77,8 @@ def cells_with_trials(cells: pl.DataFrame) -> set[str]:
     return set(valid.filter(pl.col("trial") >= TRIALS_MIN)["cell"])
 
 
-def _by_edge(estimates: pl.DataFrame) -> dict[Key, Estimated]:
+def by_edge(estimates: pl.DataFrame) -> dict[Key, Estimated]:
+    """A table of estimates, by cell and edge."""
     found: dict[Key, Estimated] = {}
     for (cell, edge), rows in estimates.group_by("cell", "edge", maintain_order=True):
         figures: dict[str, float] = {}

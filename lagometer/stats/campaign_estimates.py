@@ -8,9 +8,10 @@ from pathlib import Path
 
 import polars as pl
 
-from lagometer.stats.confidence import Stop, estimates
+from lagometer.stats.confidence import TRIALS_MIN, Stop, estimates
 from lagometer.stats.stopping import Bounds, CellProgress, chain_latencies
 from lagometer.store import format as form
+from lagometer.store.errors import CampaignError
 from lagometer.store.reader import Campaign
 
 COLUMNS = ("edge", "phase", "outcome", "intended_ns", "publish_ns", "taken_ns")
@@ -57,8 +58,36 @@ def make_estimates(campaign: Campaign, progress: Mapping[str, CellProgress] | No
     return made.with_columns(stopped=stopped)
 
 
+def estimates_without_noise(campaign: Campaign, alphas: Mapping[str, float]) -> pl.DataFrame:
+    """The same table end to end, from quiet trials alone: of cells with disturbed and enough quiet trials.
+
+    alphas: of the cells to look at, what their intervals may miss. Raises CampaignError.
+    """
+    valid = campaign.cells.filter(
+        pl.col("valid")
+        & (pl.col("n") > 0)
+        & (pl.col("edge") == form.END_TO_END)
+        & pl.col("cell").is_in(list(alphas))
+    )
+    noisy = pl.col("noise").list.len().fill_null(0) > 0
+    enough = (~noisy).sum().over("cell") >= TRIALS_MIN
+    chosen = valid.filter(~noisy & noisy.any().over("cell") & enough)
+    return estimates(
+        chosen,
+        lambda cell, trial: campaign.samples(cell, trial, COLUMNS),
+        {cell: Stop(OPEN, alpha) for cell, alpha in alphas.items()},
+    )
+
+
 def campaign_estimates(campaign: Campaign) -> pl.DataFrame:
-    """The table of a campaign, read if every valid trial is in it, else made. Raises CampaignError."""
+    """The table of a campaign, read if every valid trial is in it, else made. Raises CampaignError.
+
+    So it does for an imported campaign: aggregates have no intervals, however many there are.
+    """
+    if campaign.imported_from is not None:
+        raise CampaignError(
+            f"the figures were imported from {campaign.imported_from}, whose logs have no samples"
+        )
     path = campaign.directory / form.ESTIMATES
     stored = _stored(path)
     if stored is not None and _trials(stored, "trials") == _valid_trials(campaign):

@@ -53,6 +53,14 @@ class Campaign:
         return str(self.manifest.get("name", self.directory.name))
 
     @property
+    def imported_from(self) -> str | None:
+        """The tool whose aggregates these are; None for what lagometer measured, which has samples."""
+        if "imported_from" not in self.cells.columns or self.cells.is_empty():
+            return None
+        tools = self.cells["imported_from"]
+        return " and ".join(tools.unique().sort()) if tools.null_count() == 0 else None
+
+    @property
     def excluded(self) -> list[dict[str, str]]:
         """Combinations that can't exist: `cell` and `reason` of each."""
         return [item for item in self.manifest.get("excluded", []) if isinstance(item, dict)]
@@ -73,12 +81,18 @@ class Campaign:
         """
         path = self.samples_path(cell, trial)
         if not path.is_file():
-            raise CampaignError(
-                f"{path}: no samples of this trial; it failed before its records were handed over"
-            )
+            raise CampaignError(f"{path}: no samples of this trial; {self._why_absent(cell, trial)}")
         if columns is None:
             return _parquet(path, SAMPLES_REQUIRED)
         return _samples_columns(path, columns)
+
+    def _why_absent(self, cell: str, trial: int) -> str:
+        """Why there is no file of samples."""
+        if self.imported_from is not None:
+            return f"its figures were imported from {self.imported_from}, whose logs have none"
+        if self.cells.filter((pl.col("cell") == cell) & (pl.col("trial") == trial) & pl.col("valid")).height:
+            return "it is valid, so the file was removed, or left behind when the folder was copied"
+        return "it failed before its records were handed over"
 
 
 def open_campaign(directory: Path | str) -> Campaign:

@@ -29,6 +29,7 @@ from lagometer.exchange.performance_test_import import WARNING, import_logs
 from lagometer.exchange.tables import write_csv, write_json_lines
 from lagometer.report.build import build_report
 from lagometer.store import format as form
+from lagometer.store.errors import CampaignError
 from lagometer.store.reader import Campaign, open_campaign
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -270,3 +271,24 @@ def test_the_command_imports(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         main(["show", str(out)])
     assert ended.value.code == 0
     assert "not measured by lagometer" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("trials", [1, 7])
+def test_it_is_said_why_an_imported_campaign_has_no_intervals(
+    trials: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not for want of trials, and none of them failed: the log has no samples."""
+    out = tmp_path / "imported"
+    import_logs([LOGS / "reliable.csv"] * trials, out)
+    for options in ([], ["--json"]):
+        with pytest.raises(SystemExit) as ended:
+            main(["show", str(out), *options])
+        assert ended.value.code == 0
+        said = capsys.readouterr().out
+        why = json.loads(said)["no_estimates"] if options else said
+        assert "imported from performance_test" in why and "no samples" in why
+        assert "would do" not in said and "failed before" not in said
+    assert json.loads(said)["estimates"] == []
+    with pytest.raises(CampaignError, match="imported from performance_test"):
+        cell = open_campaign(out).cells["cell"][0]
+        open_campaign(out).samples(cell, 0)

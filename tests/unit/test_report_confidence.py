@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 import pytest
 
+from lagometer.exchange.performance_test_import import import_logs
 from lagometer.report import limits
 from lagometer.report.build import build_report
 from lagometer.report.data import Report, Row
@@ -178,3 +181,71 @@ def test_disturbed_trials_are_counted(report: Report) -> None:
     assert report.counts.trials_noisy == 1
     [noise] = [each for each in report.reasons if each.kind == "noise"]
     assert (noise.word, noise.trials) == ("others", 1) and noise.meaning
+
+
+def test_figures_stand_with_and_without_the_disturbed_trials(report: Report, directory: Path) -> None:
+    """Seven trials of which one is disturbed: the six others are enough for an estimate of the median."""
+    campaign = open_campaign(directory)
+    calm = replace(campaign, cells=campaign.cells.filter(pl.col("noise").list.len() == 0))
+    found = {(each.cell, each.figure): each for each in report.without_noise}
+    cells = {cell for cell, _ in found}
+    assert cells == {row.cell for row in report.rows if row.trial is None and row.trials_noisy} and cells
+    expected = {
+        (row["cell"], f"{row['quantity']}_ns"): row
+        for row in make_estimates(calm).filter(pl.col("edge") == "end-to-end").iter_rows(named=True)
+    }
+    rows = {cell: row for (cell, edge), row in summaries(report).items() if edge == "end-to-end"}
+    for cell in cells:
+        median = found[cell, "latency_p50_ns"]
+        alone = expected[cell, "latency_p50_ns"]
+        assert (median.of, median.trials, median.trials_noisy) == ("messages", 7, 1)
+        assert (median.quiet_ns, median.quiet_low_ns, median.quiet_high_ns) == (
+            alone["estimate_ns"],
+            alone["low_ns"],
+            alone["high_ns"],
+        )
+        assert median.all_ns == rows[cell].latency_p50_ns != median.quiet_ns
+        assert {each.figure for each in rows[cell].intervals if each.low_ns == median.all_low_ns} >= {
+            "latency_p50_ns"
+        }
+
+
+def test_too_few_quiet_trials_are_compared_by_their_medians(tmp_path: Path) -> None:
+    shape = Shape(adapters=("cyclonedds",), payloads_bytes=(64,), trials=6, messages=600)
+    directory = write_campaign(tmp_path, shape)
+    trials = open_campaign(directory).cells.filter((pl.col("edge") == "end-to-end") & pl.col("valid"))
+    for cell in build_report(open_campaign(directory)).without_noise:
+        of_cell = trials.filter(pl.col("cell") == cell.cell)
+        quiet = of_cell.filter(pl.col("noise").list.len() == 0)
+        assert (cell.of, cell.trials - cell.trials_noisy) == ("trials", quiet.height)
+        assert cell.all_ns == of_cell[cell.figure].median() or of_cell[cell.figure].null_count()
+        assert cell.quiet_ns == quiet[cell.figure].median() or quiet[cell.figure].null_count()
+        assert cell.all_low_ns is cell.quiet_high_ns is None
+
+
+def test_nothing_is_compared_where_no_trial_or_every_trial_is_disturbed(tmp_path: Path) -> None:
+    shape = Shape(adapters=("cyclonedds",), payloads_bytes=(64,), trials=3, messages=60)
+    directory = write_campaign(tmp_path, shape)
+    for noise in ([], ["others: 12 % of all CPUs' time"]):
+        cells = pl.read_parquet(directory / "cells.parquet")
+        always = pl.Series("noise", [noise] * cells.height, dtype=pl.List(pl.String))
+        cells.with_columns(always).write_parquet(directory / "cells.parquet")
+        assert build_report(open_campaign(directory)).without_noise == []
+
+
+def test_an_imported_campaign_wants_no_more_trials(tmp_path: Path) -> None:
+    """Aggregates of another tool have no samples: more of them would not give an interval."""
+    [log, *_] = sorted((ROOT / "tests" / "golden" / "performance-test").glob("*"))
+    for count in (1, 7):
+        import_logs([log] * count, tmp_path / str(count))
+        made = build_report(open_campaign(tmp_path / str(count)))
+        assert made.trials_needed is None
+        assert made.intervals_absent is not None and "performance_test" in made.intervals_absent
+        assert not any(each.figure.startswith("latency") for row in made.rows for each in row.intervals)
+
+
+def test_samples_that_are_gone_are_named_and_no_trials_asked_for(directory: Path, tmp_path: Path) -> None:
+    shutil.copytree(directory, tmp_path / "copy", ignore=shutil.ignore_patterns("samples"))
+    made = build_report(open_campaign(tmp_path / "copy"))
+    assert made.trials_needed is None
+    assert made.intervals_absent is not None and "was removed" in made.intervals_absent

@@ -118,6 +118,14 @@ async function useIt() {
   seen.percentiles = await tableOf(page, "#percentiles .numbers tbody tr");
   seen.cost = await tableOf(page, "#cost .numbers tbody tr");
   seen.machineFloor = await tableOf(page, "#machine-floor tbody tr");
+  seen.withoutNoise = await page.$$eval("#without-noise tbody tr", (rows) =>
+    rows.map((row) => ({
+      cell: row.dataset.cell,
+      figure: row.dataset.figure,
+      values: [...row.querySelectorAll("td[data-value]")].map((cell) => Number(cell.dataset.value)),
+      texts: [...row.children].map((cell) => cell.textContent),
+    })),
+  );
   seen.reasons = await page.$$eval("[data-reason]", (rows) =>
     rows.map((row) => [row.dataset.reason, ...[...row.querySelectorAll("td")].map((cell) => cell.textContent)]),
   );

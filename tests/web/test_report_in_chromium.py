@@ -209,6 +209,22 @@ def test_disturbed_trials_are_said(seen: dict[str, Any]) -> None:
     )
 
 
+def test_figures_stand_with_and_without_the_disturbed_trials(
+    seen: dict[str, Any], cells: pl.DataFrame
+) -> None:
+    """Five of six trials are quiet: too few for an interval, so both sides are medians over trials."""
+    valid = cells.filter(pl.col("valid") & (pl.col("edge") == "end-to-end"))
+    disturbed = {row["cell"] for row in seen["summary"] if "disturbed" in row["texts"]["valid"]}
+    assert {row["cell"] for row in seen["withoutNoise"]} == disturbed and disturbed
+    for row in seen["withoutNoise"]:
+        of_cell = valid.filter(pl.col("cell") == row["cell"])
+        quiet = of_cell.filter(pl.col("noise").list.len() == 0)
+        if of_cell[row["figure"]].null_count() == 0:
+            assert row["values"] == [of_cell[row["figure"]].median(), quiet[row["figure"]].median()]
+            assert [in_ns(text) for text in row["texts"][3:5]] == pytest.approx(row["values"], rel=0.006)
+        assert row["texts"][1] == "1 of 6" and row["texts"][-1] == "median of trials"
+
+
 def test_failed_trials_show_with_reasons(seen: dict[str, Any]) -> None:
     assert seen["failed"] and all(row["texts"]["valid"] == "failed" for row in seen["failed"])
     for text in ("worker-died", "signal 11", "rate-missed", "null hands over within one process"):

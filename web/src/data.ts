@@ -224,6 +224,27 @@ export interface ReasonCount {
 }
 
 /**
+ * One figure of a cell end to end, of all valid trials and of those alone that nothing disturbed.
+ *
+ * `of`: `messages`, the quantile of all messages with its 95 % interval; or `trials`, the median of the
+ * trials' figures, where the quiet trials are too few for the former. Both sides are of the same kind. Cells
+ * without disturbed trials, or without quiet ones, are not listed.
+ */
+export interface WithoutNoise {
+  cell: string;
+  figure: string;
+  of: string;
+  trials: number;
+  trials_noisy: number;
+  all_ns: number | null;
+  all_low_ns: number | null;
+  all_high_ns: number | null;
+  quiet_ns: number | null;
+  quiet_low_ns: number | null;
+  quiet_high_ns: number | null;
+}
+
+/**
  * The control cell before one block: its figures end to end. `time_s` counts from the first trial.
  */
 export interface ControlTrial {
@@ -341,7 +362,7 @@ export interface Fact {
 
 /**
  * Everything that the page shows. `trials_needed`: how many trials of each cell would do for intervals,
- * where no cell has one.
+ * where no cell has one. `intervals_absent`: why there are none, where more trials would not help.
  */
 export interface Report {
   format: number;
@@ -355,10 +376,12 @@ export interface Report {
   series: Series[];
   failures: Failure[];
   reasons: ReasonCount[];
+  without_noise: WithoutNoise[];
   control: Control | null;
   long_trials: LongTrial[];
   machine_floor: MachineFloor | null;
   trials_needed: number | null;
+  intervals_absent: string | null;
   exclusions: Exclusion[];
   settings: Settings[];
   environment: Fact[];

@@ -3,7 +3,8 @@
 
 import type { Fact, MachineFloor, Report, Settings } from "./data";
 import { element, section, type Child } from "./dom";
-import { ABSENT, countText, dateText, durationText, factorLabel, shareText } from "./format";
+import { ABSENT, countText, dateText, durationText, factorLabel, intervalText, percentText, shareText } from "./format";
+import { END_TO_END } from "./model";
 
 function verdict(value: string, label: string, kind = ""): HTMLElement {
   return element("div", { class: `verdict ${kind}` }, element("dd", {}, value), element("dt", {}, label));
@@ -66,6 +67,39 @@ function reasonTables(report: Report): HTMLElement[] {
   });
 }
 
+/** What the disturbed trials make of each cell: its figures with them, as they are everywhere else, and without. */
+function noiseTable(report: Report): HTMLElement[] {
+  const always = report.rows.filter((row) => row.trial === null && row.edge === END_TO_END && row.trials > 0 && row.trials_noisy === row.trials).length;
+  const left = always === 0 ? "" : ` In ${String(always)} ${always === 1 ? "cell" : "cells"} every valid trial was disturbed.`;
+  const title = "With and without the disturbed trials";
+  if (report.without_noise.length === 0) {
+    return always === 0 ? [] : [element("h3", {}, title), element("p", { class: "quiet" }, `There is nothing to compare.${left}`)];
+  }
+  const figureNames: Record<string, string> = { latency_p50_ns: "p50", latency_p99_ns: "p99" };
+  const value = (nanoseconds: number | null, low: number | null, high: number | null): HTMLElement => {
+    const attributes = { class: "number", ...(nanoseconds === null ? {} : { "data-value": String(nanoseconds) }) };
+    const range = low === null || high === null ? null : element("span", { class: "interval" }, intervalText(low, high));
+    return element("td", attributes, durationText(nanoseconds), range);
+  };
+  const rows = report.without_noise.map((each) =>
+    element(
+      "tr",
+      { "data-cell": each.cell, "data-figure": each.figure },
+      element("th", { scope: "row" }, element("code", {}, each.cell)),
+      element("td", {}, `${String(each.trials_noisy)} of ${String(each.trials)}`),
+      element("td", {}, figureNames[each.figure] ?? each.figure),
+      value(each.all_ns, each.all_low_ns, each.all_high_ns),
+      value(each.quiet_ns, each.quiet_low_ns, each.quiet_high_ns),
+      element("td", { class: "number" }, each.all_ns === null || each.quiet_ns === null || each.all_ns === 0 ? ABSENT : percentText(each.quiet_ns / each.all_ns)),
+      element("td", {}, each.of === "messages" ? "all messages" : "median of trials"),
+    ),
+  );
+  const heads = ["cell", "disturbed", "figure", "all valid trials", "without", "change", "what it is"].map((head) => element("th", { scope: "col" }, head));
+  const table = element("table", { id: "without-noise" }, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
+  const said = `End to end. Figures everywhere else are of all valid trials. Where both sides have six trials, a figure is the quantile of all messages with its 95 % interval; else it is the median of the trials' figures.${left}`;
+  return [element("h3", {}, title), element("p", { class: "quiet" }, said), element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": title }, table)];
+}
+
 export function failuresSection(report: Report): HTMLElement {
   const failed = report.failures.map((each) =>
     element(
@@ -87,6 +121,7 @@ export function failuresSection(report: Report): HTMLElement {
     "failures",
     "Failed and excluded",
     ...reasonTables(report),
+    ...noiseTable(report),
     element("h3", {}, "Failed trials"),
     failed.length === 0 ? element("p", { class: "quiet" }, "None.") : element("ul", { class: "reasons" }, ...failed),
     element("h3", {}, "Excluded combinations"),

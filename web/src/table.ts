@@ -210,8 +210,11 @@ function fill(table: HTMLTableElement, count: HTMLElement, context: Context): vo
 function noteOf(model: Model, several: boolean): string {
   const absent = `${ABSENT} stands for a figure that does not exist: not observed, or a quantile with fewer than 10 messages beyond it.`;
   const needed = model.report.trials_needed;
+  const why = model.report.intervals_absent;
   const intervals =
-    needed !== null
+    why !== null
+      ? ` Quantiles have no intervals, and more trials would not help: ${why}.`
+      : needed !== null
       ? ` There are no intervals: not enough samples, ${String(needed)} trials of each cell would do.`
       : " Beneath a figure stands its 95 % interval. A quantile with one is that of all valid trials, each weighing the same; “needs … trials” means that the samples do not support one yet.";
   const over = several ? " Over several trials: counts are summed, max is the largest, every figure else is the median of the valid trials' figures." : "";

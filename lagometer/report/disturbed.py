@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures of cells with and without the trials that something disturbed: how much the disturbance matters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from lagometer.report.data import Interval, Row, WithoutNoise
+from lagometer.report.intervals import Estimated, Key, Known, by_edge
+from lagometer.report.rows import group_by_edge, over_trials
+from lagometer.stats.campaign_estimates import estimates_without_noise
+from lagometer.store.errors import CampaignError
+from lagometer.store.format import END_TO_END
+from lagometer.store.reader import Campaign
+
+FIGURES = ("latency_p50_ns", "latency_p99_ns")
+
+
+def without_noise(campaign: Campaign, trial_rows: Sequence[Row], known: Known) -> list[WithoutNoise]:
+    """Of each cell with trials of both kinds, p50 and p99 end to end with and without the disturbed ones."""
+    quiet_estimates = _quiet_estimates(campaign, known)
+    found: list[WithoutNoise] = []
+    for key, group in group_by_edge(trial_rows).items():
+        good = [row for row in group if row.valid]
+        quiet = [row for row in good if not row.trials_noisy]
+        if key[1] == END_TO_END and 0 < len(quiet) < len(good):
+            found += _of_cell(key, good, quiet, known.estimates, quiet_estimates)
+    return found
+
+
+def _quiet_estimates(campaign: Campaign, known: Known) -> Mapping[Key, Estimated]:
+    """Empty where the samples are too many for it, or can't be read; `known` has said so."""
+    try:
+        return by_edge(estimates_without_noise(campaign, known.alphas)) if known.alphas else {}
+    except CampaignError:
+        return {}
+
+
+def _of_cell(
+    key: Key,
+    good: Sequence[Row],
+    quiet: Sequence[Row],
+    all_estimates: Mapping[Key, Estimated],
+    quiet_estimates: Mapping[Key, Estimated],
+) -> Iterator[WithoutNoise]:
+    both = all_estimates.get(key), quiet_estimates.get(key)
+    summaries = over_trials(good), over_trials(quiet)
+    for figure in FIGURES:
+        # Like with like: estimates on both sides, else medians of the trials' figures on both.
+        ends = [_interval(each, figure) for each in both]
+        values = [each.figures.get(figure) if each is not None else None for each in both]
+        estimated = None not in values
+        if not estimated:
+            values = [getattr(each, figure) for each in summaries]
+        yield WithoutNoise(
+            cell=key[0],
+            figure=figure,
+            of="messages" if estimated else "trials",
+            trials=len(good),
+            trials_noisy=len(good) - len(quiet),
+            all_ns=values[0],
+            all_low_ns=ends[0].low_ns if estimated and ends[0] is not None else None,
+            all_high_ns=ends[0].high_ns if estimated and ends[0] is not None else None,
+            quiet_ns=values[1],
+            quiet_low_ns=ends[1].low_ns if estimated and ends[1] is not None else None,
+            quiet_high_ns=ends[1].high_ns if estimated and ends[1] is not None else None,
+        )
+
+
+def _interval(estimated: Estimated | None, figure: str) -> Interval | None:
+    if estimated is None:
+        return None
+    return next((each for each in estimated.intervals if each.figure == figure), None)
