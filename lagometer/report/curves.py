@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lagometer.report.data import Curve
+from lagometer.report.selection import order_statistics
 from lagometer.stats.confidence import OK, TRIALS_MIN, Pool
 
 BEYOND_MIN = 10
@@ -40,17 +41,14 @@ def supported_probabilities(count: int) -> npt.NDArray[np.float64]:
     return supported
 
 
-def quantiles(values: npt.NDArray[np.int64], probabilities: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """Order statistics of type 1 (inverse of the empirical distribution): never an interpolated value.
-
-    `values` are put into another order.
-    """
+def quantiles(
+    trials: Sequence[npt.NDArray[np.int64]], probabilities: npt.NDArray[np.float64]
+) -> npt.NDArray[np.int64]:
+    """Order statistics of type 1 (inverse of the empirical distribution): never an interpolated value."""
+    count = sum(len(each) for each in trials)
     # The subtraction undoes binary fractions: 0.99 * 1000 must be rank 990, not 991.
-    ranks = np.clip(np.ceil(probabilities * len(values) - 1e-9).astype(np.int64), 1, len(values))
-    # A hundred order statistics cost a third of the sort that would give all.
-    values.partition(np.unique(ranks) - 1)
-    found: npt.NDArray[np.int64] = values[ranks - 1]
-    return found
+    ranks = np.clip(np.ceil(probabilities * count - 1e-9).astype(np.int64), 1, count)
+    return order_statistics(trials, ranks)
 
 
 def curve(
@@ -61,18 +59,18 @@ def curve(
     """
     if not trials:
         return None
-    values = np.concatenate(trials)
-    if len(values) <= 2 * BEYOND_MIN:
+    count = sum(len(each) for each in trials)
+    if count <= 2 * BEYOND_MIN:
         return None
-    probabilities = supported_probabilities(len(values))
+    probabilities = supported_probabilities(count)
     band = _band(trials, alpha) if alpha is not None else []
     return Curve(
         cell=cell,
         edge=edge,
         trials=len(trials),
-        n=len(values),
-        probabilities=[float(each) for each in probabilities],
-        latency_ns=[int(each) for each in quantiles(values, probabilities)],
+        n=count,
+        probabilities=probabilities.tolist(),
+        latency_ns=quantiles(trials, probabilities).tolist(),
         band_probabilities=[probability for probability, _, _ in band],
         band_low_ns=[low for _, low, _ in band],
         band_high_ns=[high for _, _, high in band],

@@ -27,6 +27,7 @@ def with_floor(rows: Iterable[Row], factors: Mapping[str, Mapping[str, object]])
     `factors` are those of each cell id.
     """
     listed = list(rows)
+    keys = {cell: work_key(values) for cell, values in factors.items()}
     floors: dict[object, Row] = {}
     for row in listed:
         if (
@@ -35,11 +36,11 @@ def with_floor(rows: Iterable[Row], factors: Mapping[str, Mapping[str, object]])
             or factors[row.cell].get("adapter") not in BARE_TRANSPORTS
         ):
             continue
-        key = (work_key(factors[row.cell]), row.edge)
+        key = (keys[row.cell], row.edge)
         best = floors.get(key)
         if best is None or best.latency_p50_ns is None or row.latency_p50_ns < best.latency_p50_ns:
             floors[key] = row
-    return [_held_against(row, floors.get((work_key(factors[row.cell]), row.edge))) for row in listed]
+    return [_held_against(row, floors.get((keys[row.cell], row.edge))) for row in listed]
 
 
 def _held_against(row: Row, floor: Row | None) -> Row:

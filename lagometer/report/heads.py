@@ -103,12 +103,11 @@ def cells(
 
 def factor_values(factors: Mapping[str, Json]) -> list[Factor]:
     """The factors that occur, each with its values: numbers ascending, words in the order of the study."""
-    values: dict[str, list[Any]] = {}
+    found: dict[str, dict[Any, None]] = {}
     for each in factors.values():
         for name, value in each.items():
-            known = values.setdefault(name, [])
-            if value not in known:
-                known.append(value)
+            found.setdefault(name, {})[value] = None
+    values = {name: list(known) for name, known in found.items()}
     for known in values.values():
         if all(isinstance(value, (int, float)) for value in known):
             known.sort()

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy import ndimage
 
 from lagometer.report.data import Period
 
@@ -18,13 +17,15 @@ _SHARE_MIN = 0.03
 _MESSAGES_PER_PERIOD_MIN = 4
 
 
-def _background(power: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The level of noise around each line: the running median, so that drift and slow noise raise no alarm.
+def _background(power: npt.NDArray[np.float64], places: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """The level of noise around some lines: the running median, so that drift and slow noise raise no alarm.
 
-    The median of an exponential distribution is ln 2 of its mean, hence the division.
+    Beyond the ends lines are mirrored. The median of an exponential distribution is ln 2 of its mean, hence
+    the division.
     """
-    window = 2 * _NEIGHBOURS + 1
-    level: npt.NDArray[np.float64] = ndimage.median_filter(power, size=window, mode="mirror") / np.log(2)
+    mirrored = np.pad(power, _NEIGHBOURS, mode="reflect")
+    around = np.lib.stride_tricks.sliding_window_view(mirrored, 2 * _NEIGHBOURS + 1)
+    level: npt.NDArray[np.float64] = np.median(around[places], axis=1) / np.log(2)
     return level
 
 
@@ -50,18 +51,20 @@ def find_period(latency_ns: npt.NDArray[np.int64], spacing_ns: float) -> Period 
         return None
     power = np.abs(np.fft.rfft(values)) ** 2 / count
     lines = power[_REPETITIONS_MIN : count // _MESSAGES_PER_PERIOD_MIN + 1]
-    background = _background(lines)
-    ratio = lines / np.maximum(background, np.finfo(float).tiny)
+    large = np.flatnonzero(2 * lines / total >= _SHARE_MIN)  # few: the shares of all lines add up to 1
+    if len(large) == 0:
+        return None
+    ratio = lines[large] / np.maximum(_background(lines, large), np.finfo(float).tiny)
     p_values = np.minimum(1.0, len(lines) * np.exp(-np.minimum(ratio, 700)))
-    shares = 2 * lines / total
-    strong = np.flatnonzero((p_values < _P_VALUE_MAX) & (shares >= _SHARE_MIN))
+    strong = np.flatnonzero(p_values < _P_VALUE_MAX)
     if len(strong) == 0:
         return None
     # A train of spikes has harmonics as high as its first line: take the lowest of about the same power.
-    powers = lines[strong]
-    line = int(strong[np.flatnonzero(powers >= 0.3 * powers.max())[0]])
+    powers = lines[large[strong]]
+    found = strong[np.flatnonzero(powers >= 0.3 * powers.max())[0]]
+    line = int(large[found])
     return Period(
         period_ns=round(spacing_ns * count / (line + _REPETITIONS_MIN)),
-        p_value=max(float(p_values[line]), 1e-300),
-        share_of_variance=round(min(1.0, float(shares[line])), 4),
+        p_value=max(float(p_values[found]), 1e-300),
+        share_of_variance=round(min(1.0, float(2 * lines[line] / total)), 4),
     )

@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 import math
+from unittest import mock
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lagometer.report import selection
 from lagometer.report.curves import curve, quantiles, supported_probabilities
 from lagometer.report.period import find_period
+from lagometer.report.selection import order_statistics
 from lagometer.report.series import keep_extremes
 from lagometer.report.words import factor_text, plain_text
 
@@ -43,8 +46,29 @@ def test_supported_probabilities_have_ten_samples_beyond(count: int) -> None:
 @given(st.lists(st.integers(0, 10**9), min_size=21, max_size=500))
 def test_quantiles_are_measured_values(values: list[int]) -> None:
     array = np.array(values, dtype=np.int64)
-    found = quantiles(array, np.array([0.25, 0.5, 0.75]))
+    found = quantiles([array], np.array([0.25, 0.5, 0.75]))
     assert found.tolist() == np.quantile(array, [0.25, 0.5, 0.75], method="inverted_cdf").tolist()
+
+
+@given(
+    st.lists(
+        st.lists(st.one_of(st.integers(-20, 20), st.integers(-(10**12), 10**12)), max_size=300), min_size=1
+    ),
+    st.lists(st.floats(0.0, 1.0), min_size=1, max_size=20),
+)
+def test_order_statistics_are_those_of_the_sorted_numbers(
+    values: list[list[int]], shares: list[float]
+) -> None:
+    ordered = np.sort(np.array([each for part in values for each in part], dtype=np.int64))
+    if not len(ordered):
+        return
+    parts = [np.array(part, dtype=np.int64) for part in values]
+    ranks = np.array([1 + int(share * (len(ordered) - 1)) for share in shares])
+    before = [part.copy() for part in parts]
+    for partitioned in (0, 10**9):
+        with mock.patch.multiple(selection, PARTITIONED_MAX=partitioned, CHUNK=64, SAMPLE=16, BINS_BITS=4):
+            assert order_statistics(parts, ranks).tolist() == ordered[ranks - 1].tolist()
+    assert all(np.array_equal(part, old) for part, old in zip(parts, before, strict=True))
 
 
 def test_too_few_messages_make_no_curve() -> None:

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Order statistics of a great many latencies, in two passes over them and without sorting them all."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Numbers = npt.NDArray[np.int64]
+
+PARTITIONED_MAX = 1_000_000  # so many are put in order as far as needed
+CHUNK = 1 << 17  # numbers at a time, so that what is made of them stays in the cache
+SAMPLE = 1 << 16
+TAIL_SHARE = 0.001  # of the numbers, about, that share the last bin
+BINS_BITS = 16
+
+
+@dataclass(frozen=True)
+class _Bins:
+    """Bins of equal width from the smallest number on; the last holds whatever lies beyond."""
+
+    low: int
+    shift: int
+    last: int
+
+    def of(self, numbers: Numbers) -> Numbers:
+        """The bin of each number."""
+        places = numbers - self.low
+        places >>= self.shift
+        return np.minimum(places, self.last, out=places)
+
+
+def order_statistics(parts: Sequence[Numbers], ranks: npt.NDArray[np.int64]) -> Numbers:
+    """The numbers of these ranks among those of all parts together; rank 1 is the smallest.
+
+    First it is counted how many lie in which bin of values; then the few bins with a wanted rank are sorted.
+    """
+    if sum(len(part) for part in parts) <= PARTITIONED_MAX:
+        values = np.concatenate(parts)
+        values.partition(np.unique(ranks) - 1)
+        found: Numbers = values[ranks - 1]
+        return found
+    bins = _suitable_bins(parts)
+    counts = np.zeros(bins.last + 1, dtype=np.int64)
+    for chunk in _chunks(parts):
+        counts += np.bincount(bins.of(chunk), minlength=bins.last + 1)
+    ends = np.cumsum(counts)
+    bin_of_rank = np.searchsorted(ends, ranks)
+    wanted = np.zeros(bins.last + 1, dtype=np.bool_)
+    wanted[bin_of_rank] = True
+    kept = np.sort(np.concatenate([chunk[wanted[bins.of(chunk)]] for chunk in _chunks(parts)]))
+    left_out = ends - np.cumsum(np.where(wanted, counts, 0))  # numbers up to a bin's end that were not kept
+    chosen: Numbers = kept[ranks - left_out[bin_of_rank] - 1]
+    return chosen
+
+
+def _suitable_bins(parts: Sequence[Numbers]) -> _Bins:
+    """Narrow where most numbers lie: a single stall of a second must not widen the bins of all others."""
+    filled = [part for part in parts if len(part)]
+    low = min(int(part.min()) for part in filled)
+    step = max(1, sum(len(part) for part in filled) // SAMPLE)
+    sample = np.sort(np.concatenate([part[::step] for part in filled]))
+    width = int(sample[int((1.0 - TAIL_SHARE) * (len(sample) - 1))]) - low
+    shift = max(0, width.bit_length() - BINS_BITS)
+    return _Bins(low, shift, (width >> shift) + 1)
+
+
+def _chunks(parts: Sequence[Numbers]) -> Iterator[Numbers]:
+    for part in parts:
+        for begin, end in itertools.pairwise([*range(0, len(part), CHUNK), len(part)]):
+            yield part[begin:end]
