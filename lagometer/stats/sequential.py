@@ -81,11 +81,14 @@ def decide(trials: Sequence[Numbers], rule: Rule, limit: str | None = None) -> D
     trials: the latencies of each valid trial, in the order of time. limit: "time" if the cell can't go on for
     want of time. trials_max is seen to in here.
     """
-    pool = Pool(trials)
-    count = pool.trials
+    count = sum(len(each) > 0 for each in trials)
     following = _next_look(count, rule)
     decision = Decision(stop=False, next_look=following)
-    if following is None or count in looks_until(count, rule):
+    looked = following is None or count in looks_until(count, rule)
+    if not looked and limit is None:
+        return decision
+    pool = Pool(trials)  # sorts every message, so only where it is looked at
+    if looked:
         alpha = alpha_at(count, rule)
         found = pool.estimate(500, alpha)
         if found.half_width is not None and found.half_width <= rule.precision:
