@@ -4,12 +4,14 @@
 //
 // Standard input: one JSON line
 // {"network":"private|host","workers":[{"argv":[…],"environment":{…},"stdin":n,"stdout":n, "stderr":n,"records":n}],
-//  "companions":[{"argv":[…],"output":n}],"leaves":{"directory":text,"shared_memory":[patterns]}}
+//  "companions":[{"argv":[…],"environment":{…},"daemon":bool,"output":n}],"prepared":{"directory":text,
+//  "files":{name:text}},"leaves":{"directory":text,"shared_memory":[patterns]}}
 // with inherited descriptors; end of file means: kill all and end. Standard output, JSON lines: isolated, started,
 // stopped (signal), exited (code | signal), finished (warnings); or failed. `leaves`, on the host's network: what of
-// /dev/shm is the trial's to remove. `companions`: generators of load beside the workers, started before them in
-// sessions of their own, ended after them and after a second line; companion-started (pid), companion-exited (code |
-// signal).
+// /dev/shm is the trial's to remove. `companions`: what runs beside the workers, started before them in sessions of
+// their own, ended after them and after the line "end"; companion-started (pid), companion-exited (code | signal).
+// Where some are daemons, these alone are started at once, and all else after the line "start". `prepared`: what lies
+// in the trial's folder before anything is started.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
@@ -20,11 +22,15 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "namespaces.hpp"
@@ -46,7 +52,9 @@ struct WorkerCommand {
 
 struct CompanionCommand {
   std::vector<std::string> arguments;
+  std::map<std::string, std::string> environment;
   int output = -1;
+  bool daemon = false;
 };
 
 void say(const json& message) {
@@ -90,10 +98,46 @@ std::vector<WorkerCommand> parse_workers(const json& specification) {
 std::vector<CompanionCommand> parse_companions(const json& specification) {
   std::vector<CompanionCommand> companions;
   for (const json& item : specification.value("companions", json::array())) {
-    companions.push_back({item.at("argv").get<std::vector<std::string>>(), item.at("output").get<int>()});
+    companions.push_back({.arguments = item.at("argv").get<std::vector<std::string>>(),
+                          .environment = item.value("environment", std::map<std::string, std::string>()),
+                          .output = item.at("output").get<int>(),
+                          .daemon = item.value("daemon", false)});
     if (companions.back().arguments.empty()) throw std::runtime_error("a companion without argv");
   }
   return companions;
+}
+
+/// Makes the trial's folder and writes the files that daemons read.
+void prepare(const json& specification) {
+  const auto found = specification.find("prepared");
+  if (found == specification.end()) return;
+  const std::filesystem::path directory = found->at("directory").get<std::string>();
+  std::filesystem::create_directories(directory);
+  for (const auto& [name, text] : found->at("files").get<std::map<std::string, std::string>>()) {
+    const std::filesystem::path path = directory / name;
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream file(path);
+    file << text;
+    file.flush();
+    if (!file) throw std::runtime_error("can't write " + path.string() + ": " + std::strerror(errno));
+  }
+}
+
+/// The living children of this process, those included that were left to it.
+std::vector<pid_t> children() {
+  std::vector<pid_t> found;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry("/proc", error), end; entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::string line;
+    std::getline(std::ifstream(entry->path() / "stat"), line);
+    // "pid (name) state parent …", and the name may hold anything
+    const size_t behind = line.rfind(')');
+    if (behind == std::string::npos || behind + 4 >= line.size()) continue;
+    if (std::atoi(line.c_str() + behind + 4) == getpid()) found.push_back(std::atoi(name.c_str()));
+  }
+  return found;
 }
 
 /// In a child, after fork: what every process of a trial begins with.
@@ -124,6 +168,7 @@ void detach(pid_t supervisor) {
   if (dup2(input, 0) < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0) _exit(127);
   close_range(3, ~0U, 0);
   std::signal(SIGPIPE, SIG_DFL);
+  for (const auto& [name, value] : companion.environment) setenv(name.c_str(), value.c_str(), 1);
   execute(companion.arguments);
 }
 
@@ -166,11 +211,14 @@ class Supervisor {
     sigaddset(&child, SIGCHLD);
     sigprocmask(SIG_BLOCK, &child, nullptr);
     const int signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
-    start_all();
+    start_companions(true);
+    awaiting_start_ = !companion_pids_.empty();
+    if (!awaiting_start_) start_rest();
     reap();
     // The companions go on until the conductor has looked at them.
-    while (running_ > 0 || (!released_ && !companion_pids_.empty())) wait_once(signals, -1);
+    while (awaiting_start_ || running_ > 0 || (!released_ && !companion_pids_.empty())) wait_once(signals, -1);
     end_companions(signals);
+    end_what_daemons_left();
     close(signals);
   }
 
@@ -189,11 +237,22 @@ class Supervisor {
       }
       reap();
     }
-    if (events[0].revents == 0) return;
-    if (input_ended())
-      kill_all();
-    else
-      released_ = true;
+    if (events[0].revents != 0) hear();
+  }
+
+  /// What the conductor says: start, end, or nothing ever again.
+  void hear() {
+    char buffer[256];
+    const ssize_t count = read(STDIN_FILENO, buffer, sizeof buffer);
+    if (count < 0 && (errno == EINTR || errno == EAGAIN)) return;
+    if (count <= 0) return kill_all();
+    heard_.append(buffer, static_cast<size_t>(count));
+    for (size_t end = 0; (end = heard_.find('\n')) != std::string::npos; heard_.erase(0, end + 1)) {
+      const bool start = heard_.compare(0, end, "start") == 0;
+      if (!start) released_ = true;
+      if (start && awaiting_start_) start_rest();
+      awaiting_start_ = false;
+    }
   }
 
   /// Asks the companions to end, so that they tell what they did, and kills those that don't.
@@ -207,13 +266,29 @@ class Supervisor {
 
   /// With all that they started: they lead sessions of their own.
   void kill_companions() {
-    for (const auto& [pid, unused] : companion_pids_) kill(-pid, SIGKILL);
+    for (const auto& [pid, unused] : companion_pids_) {
+      kill(-pid, SIGKILL);
+      kill(pid, SIGKILL);  // it may not lead its session yet
+    }
     for (const auto& [pid, unused] : companion_pids_) waitpid(pid, nullptr, 0);
     companion_pids_.clear();
   }
 
-  void start_companions(pid_t self) {
+  /// A daemon's processes may have left its session. Whoever started them is gone, so they are this process's by now;
+  /// in namespaces of their own they would end with it, on the host's network nobody else ends them.
+  void end_what_daemons_left() {
+    if (!has_daemons_) return;
+    for (std::vector<pid_t> left = children(); !left.empty(); left = children()) {
+      for (const pid_t pid : left) kill(pid, SIGKILL);
+      for (const pid_t pid : left) waitpid(pid, nullptr, 0);
+    }
+  }
+
+  void start_companions(bool daemons) {
+    const pid_t self = getpid();
     for (size_t index = 0; index < companions_.size(); ++index) {
+      if (companions_[index].daemon != daemons) continue;
+      has_daemons_ = has_daemons_ || daemons;
       const pid_t pid = fork();
       if (pid < 0) throw std::runtime_error("can't fork: " + std::string(std::strerror(errno)));
       if (pid == 0) become_companion(companions_[index], self);
@@ -222,9 +297,10 @@ class Supervisor {
     }
   }
 
-  void start_all() {
+  /// The companions that are no daemons, and the workers.
+  void start_rest() {
     const pid_t self = getpid();
-    start_companions(self);
+    start_companions(false);
     for (size_t index = 0; index < workers_.size(); ++index) {
       const pid_t pid = fork();
       if (pid < 0) throw std::runtime_error("can't fork: " + std::string(std::strerror(errno)));
@@ -278,25 +354,24 @@ class Supervisor {
     return true;
   }
 
-  static bool input_ended() {
-    char buffer[256];
-    const ssize_t count = read(STDIN_FILENO, buffer, sizeof buffer);
-    return count == 0 || (count < 0 && errno != EINTR && errno != EAGAIN);
-  }
-
   void kill_all() {
     for (const auto& [pid, unused] : pids_) kill(pid, SIGKILL);
     for (const auto& [pid, unused] : pids_) waitpid(pid, nullptr, 0);
     pids_.clear();
     running_ = 0;
+    awaiting_start_ = false;
     kill_companions();
+    end_what_daemons_left();
   }
 
   std::vector<WorkerCommand> workers_;
   std::vector<CompanionCommand> companions_;
   std::map<pid_t, size_t> companion_pids_;
   std::map<pid_t, size_t> pids_;
+  std::string heard_;
   int running_ = 0;
+  bool has_daemons_ = false;
+  bool awaiting_start_ = false;
   bool released_ = false;
 };
 
@@ -319,6 +394,7 @@ int supervise(const json& specification, const Isolation& isolation, bool isolat
        {"warnings", isolation.warnings}});
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   SharedMemory shared_memory = watched_memory(specification, isolated);
+  prepare(specification);
   Supervisor(parse_workers(specification), parse_companions(specification)).run();
   say({{"event", "finished"}, {"warnings", shared_memory.remove()}});
   return 0;

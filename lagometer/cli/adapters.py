@@ -37,14 +37,16 @@ def command(
 
 def _row(adapter: Adapter) -> dict[str, object]:
     from lagometer.study.adapters import Probe, probe
+    from lagometer.study.daemons import missing_daemons
 
     answer = probe(adapter) if adapter.built else Probe(None, adapter.missing)
+    absent = "; ".join(missing_daemons(adapter, {}, "default"))
     return {
         "name": adapter.name,
         "title": adapter.sidecar.title,
         "built": adapter.built,
         "version": answer.version,
-        "reason": answer.error,
+        "reason": answer.error or absent or None,
         "library": str(adapter.library) if adapter.built else None,
     }
 

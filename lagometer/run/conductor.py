@@ -17,9 +17,10 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
+from lagometer.run.companions import Companions
 from lagometer.run.conversation import Conversation
 from lagometer.run.events import EventLog
-from lagometer.run.interference import START_S_MAX, Done, Load
+from lagometer.run.interference import START_S_MAX
 from lagometer.run.interruption import Interruption
 from lagometer.run.launchers.base import Command, Launcher, LaunchError, Pipes
 from lagometer.run.messages import ProtocolError
@@ -32,7 +33,10 @@ GO_AHEAD_NS = 5_000_000  # time for `go` to reach every worker before the common
 CREATE_SLACK_NS = 3 * NS_PER_S  # to start processes and create endpoints, beside the discovery timeout
 GRACE_NS = 2 * NS_PER_S  # beyond the end of a phase that the worker ends by itself
 MORE_FAILURES_NS = 250_000_000  # the first failure is rarely the only one: its peers miss it at once
-LOOK_NS = 5_000_000  # how often it is looked whether the load beside the workers has begun
+LOOK_NS = 5_000_000  # how often it is looked whether what runs beside the workers is at work
+# The daemons' CPU time is read so long before a border of the measure phase, so that the first message is not
+# disturbed; waiting is in whole milliseconds.
+LOOK_AHEAD_NS = 2_000_000
 READ_BYTES = 1 << 20
 
 
@@ -53,16 +57,17 @@ class Conductor:
         commands: Sequence[Command],
         plans: Sequence[Plan],
         network: str,
-        load: Load | None = None,
+        companions: Companions | None = None,
     ) -> TrialOutcome:
         """Returns what came of the trial; raises `Interrupted`. Nothing of it runs afterwards, either way.
 
-        load: what the launcher starts beside the workers.
+        companions: what the launcher starts beside the workers.
         """
-        trial = _Trial(launcher, plans, self._interruption, self._events, load)
+        trial = _Trial(launcher, plans, self._interruption, self._events, companions or Companions())
         try:
             with contextlib.suppress(TrialFailed):
                 trial.start(commands, network)
+                trial.await_daemons()
                 trial.match()
                 trial.await_load()
                 trial.go()
@@ -83,12 +88,10 @@ class _Trial:
         plans: Sequence[Plan],
         interruption: Interruption,
         events: EventLog,
-        load: Load | None,
+        companions: Companions,
     ) -> None:
         self._launcher = launcher
-        self._load = load
-        self._load_released = load is None
-        self._load_numbers: list[int] = []  # of the load's processes, in their own namespace
+        self._companions = companions
         self._plans = plans
         self._interruption = interruption
         self._events = events
@@ -106,7 +109,7 @@ class _Trial:
         self._witness = Witness()
         self._evidence: Evidence | None = None
         self._begin_ns = 0
-        self._started_ns = self._ended_ns = 0
+        self._started_ns = self._workers_started_ns = self._ended_ns = 0
         self._started = ""
         self._phase = "create"
         self._phase_began: dict[str, int] = {}
@@ -133,9 +136,18 @@ class _Trial:
             self._selector.register(pipes.stderr, selectors.EVENT_READ, _bound(self._on_stderr, index))
             self._send(index, lines[index])
 
+    def await_daemons(self) -> None:
+        """Waits until every daemon serves, then lets the workers start."""
+        while (awaited := self._companions.daemon_awaited(self._launcher)) is not None:
+            if time.monotonic_ns() > self._started_ns + awaited.timeout_ns:
+                self._fail(awaited.late)
+            self._wait(lambda: False, time.monotonic_ns() + LOOK_NS)
+        self._launcher.start_workers()
+        self._workers_started_ns = time.monotonic_ns()
+
     def match(self) -> None:
         """Waits until every reader of every worker has heard every stream that it expects."""
-        deadline_ns = self._started_ns + self._phases.discovery_timeout_ns + CREATE_SLACK_NS
+        deadline_ns = self._workers_started_ns + self._phases.discovery_timeout_ns + CREATE_SLACK_NS
         self._require(lambda: all(each.ready for each in self._conversations), deadline_ns, "ready")
         self._enter("discover")
         deadline_ns = time.monotonic_ns() + self._phases.discovery_timeout_ns + GRACE_NS
@@ -143,46 +155,57 @@ class _Trial:
 
     def await_load(self) -> None:
         """Waits until the load beside the workers is at work."""
-        if self._load is None:
+        load = self._companions.load
+        if load is None:
             return
         deadline_ns = time.monotonic_ns() + round(START_S_MAX * NS_PER_S)
-        self._load.attach(self._launcher.process_id, self._load_numbers)
-        while not self._load.is_running():
+        self._companions.attach_load(self._launcher)
+        while not load.is_running():
             if time.monotonic_ns() > deadline_ns:
-                said = "; ".join(map(self._said, range(len(self._load.commands))))
-                late = f"'{self._load.name}' was not at work after {START_S_MAX:.0f} s"
+                said = self._companions.load_words(self._launcher)
+                late = f"'{load.name}' was not at work after {START_S_MAX:.0f} s"
                 self._fail(f"interference-died: {late}: {said}")
             self._wait(lambda: False, time.monotonic_ns() + LOOK_NS)
-        self._load.begin()
+        load.begin()
 
     def go(self) -> None:
         """Gives all workers the common start."""
         numbers = [self._process_numbers.get(index, 0) for index in range(len(self._plans))]
-        private = bool(self._isolation.get("network")) and not (self._load and self._load.shares_network)
-        self._witness.begin(self._launcher.process_id, numbers, private)
+        load = self._companions.load
+        private = bool(self._isolation.get("network")) and not (load and load.shares_network)
+        daemons = self._companions.watch_daemons(self._launcher, numbers)
+        self._witness.begin(self._launcher.process_id, numbers, private, daemons)
         self._begin_ns = time.monotonic_ns() + GO_AHEAD_NS
         for index in range(len(self._plans)):
             self._send(index, json.dumps({"command": "go", "at_ns": self._begin_ns}).encode() + b"\n")
         self._enter("warm-up", self._begin_ns)
 
     def measure(self) -> None:
-        """Waits until all workers are done; does nothing else meanwhile, unless the event log is on."""
+        """Waits until all workers are done. Memory is looked at amid the drain, the daemons' CPU time at the
+        borders of the measure phase; nothing else is done meanwhile, unless the event log is on."""
         measure_ns = self._begin_ns + self._phases.warmup_ns
         drain_ns = measure_ns + self._phases.measure_ns
+        amid_drain_ns = drain_ns + self._phases.drain_ns // 2
+        looks: list[tuple[int, Callable[[], object]]] = [(amid_drain_ns, self._witness.look_at_memory)]
+        if (daemons := self._companions.daemons) is not None:
+            looks += [(measure_ns - LOOK_AHEAD_NS, daemons.begin), (drain_ns - LOOK_AHEAD_NS, daemons.end)]
+            looks += [(amid_drain_ns, daemons.look_at_memory)]
         if self._events.enabled:
-            self._wait(lambda: False, measure_ns)
-            self._enter("measure", measure_ns)
-            self._wait(lambda: False, drain_ns)
-            self._enter("drain", drain_ns)
+            looks += [(measure_ns, _bound(self._enter, "measure", measure_ns))]
+            looks += [(drain_ns, _bound(self._enter, "drain", drain_ns))]
+        for at_ns, look in sorted(looks, key=lambda each: each[0]):
+            self._wait(lambda: False, at_ns)
+            look()
         deadline_ns = self._drain_end_ns() + GRACE_NS
         self._require(lambda: all(each.done for each in self._conversations), deadline_ns, "done")
 
     def collect(self) -> None:
         """Takes the records of all workers and sees them end."""
         self._evidence = self._witness.end()
-        if self._load is not None and (wrong := self._load.end()) is not None:
+        load = self._companions.load
+        if load is not None and (wrong := load.end()) is not None:
             self._fail(f"interference-died: {wrong}")
-        self._release_load()
+        self._companions.release(self._launcher)
         self._enter("tear-down")
         for index, each in enumerate(self._conversations):
             # As long as bytes flow the worker is alive, however many they are.
@@ -198,7 +221,7 @@ class _Trial:
         """Notes the end; after a failure, hears what else the workers have to say first."""
         if self._reasons and not self._finished:
             self._gathering = True
-            self._release_load()
+            self._companions.release(self._launcher)
             self._wait(lambda: self._finished, time.monotonic_ns() + MORE_FAILURES_NS)
         self._evidence = self._evidence or self._witness.end()
         self._ended_ns = self._ended_ns or time.monotonic_ns()
@@ -221,7 +244,8 @@ class _Trial:
             phases_s=self._phase_seconds(),
             isolation=self._isolation,
             evidence=self._evidence,
-            load=self._load_done(),
+            load=self._companions.load_done(self._launcher),
+            daemons=self._companions.daemons_done(self._launcher, self._phases.measure_ns),
             reasons=tuple(self._reasons),
             warnings=tuple(self._warnings),
         )
@@ -331,9 +355,9 @@ class _Trial:
             elif event == "started":
                 self._process_numbers[int(notice["worker"])] = int(notice["pid"])
             elif event == "companion-started":
-                self._load_numbers.append(int(notice["pid"]))
+                self._companions.note_start(int(notice["companion"]), int(notice["pid"]))
             elif event == "companion-exited":
-                self._on_load_end(int(notice["companion"]), notice)
+                self._on_companion_end(int(notice["companion"]), notice)
             elif event == "stopped":
                 self._on_stop(int(notice["worker"]), notice)
             elif event == "exited":
@@ -367,27 +391,14 @@ class _Trial:
         if each.failed is None and not (each.bye and notice.get("code") == 0):
             self._fail(f"worker-died: {each.name} {how} in phase {self._phase_of(each)}")
 
-    def _on_load_end(self, index: int, notice: Any) -> None:
-        """The supervisor ends the load once it is released; before that it has no reason to end."""
-        if self._load is not None and not self._load_released and not self._reasons:
-            how = f"{self._load.commands[index][0]} {_exit_text(notice)} in phase {self._phase_now()}"
-            self._fail(f"interference-died: {how}: {self._said(index)}")
+    def _on_companion_end(self, place: int, notice: Any) -> None:
+        """The supervisor ends companions once they are released; before that none has a reason to end."""
+        how = f"{_exit_text(notice)} in phase {self._phase_now()}"
+        wrong = self._companions.note_end(place, how, self._launcher)
+        if wrong is not None and not self._reasons:
+            self._fail(wrong)
 
     # --- small things ---
-
-    def _said(self, companion: int) -> str:
-        """Returns the last line that a generator of load wrote."""
-        lines = self._launcher.companion_output(companion).decode(errors="replace").strip().splitlines()
-        return lines[-1] if lines else "it said nothing"
-
-    def _release_load(self) -> None:
-        self._load_released = True
-        self._launcher.release_companions()
-
-    def _load_done(self) -> Done | None:
-        if self._load is None:
-            return None
-        return self._load.done([self._launcher.companion_output(i) for i in range(len(self._load.commands))])
 
     def _send(self, index: int, data: bytes) -> None:
         """Queues bytes for a worker's standard input and writes what fits."""

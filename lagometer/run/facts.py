@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from lagometer.run.counters import realtime_limit
@@ -39,7 +40,7 @@ def trial_facts(cell: Cell, trial: int, outcome: TrialOutcome, reasons: tuple[st
         measure_begin_ns=outcome.measure_begin_ns,
         measure_end_ns=outcome.measure_end_ns,
         drain_end_ns=outcome.drain_end_ns,
-        cpu_ns=sum(each.cpu_ns for each in done),
+        cpu_ns=sum(each.cpu_ns for each in done) + sum(each.cpu_ns or 0 for each in outcome.daemons),
         overhead_s=outcome.overhead_s,
         started=outcome.started,
         writers=tuple(
@@ -58,6 +59,8 @@ def observed(cell: Cell, outcome: TrialOutcome) -> Observed | None:
     if evidence is None:
         return None
     done = [(worker.name, worker.done) for worker in outcome.workers if worker.done is not None]
+    daemon_cpu_ns = _sum([each.cpu_ns for each in outcome.daemons])
+    daemon_bytes = _sum([each.pss_bytes for each in outcome.daemons])
     return Observed(
         window_ns=evidence.window_ns,
         private=evidence.private,
@@ -75,7 +78,16 @@ def observed(cell: Cell, outcome: TrialOutcome) -> Observed | None:
         matches=matches(cell, outcome),
         interference_cpu_ns=outcome.load.cpu_ns if outcome.load is not None else None,
         interference_achieved_per_s=outcome.load.achieved_per_s if outcome.load is not None else None,
+        memory_pss_bytes=_sum([evidence.workers_bytes, daemon_bytes if outcome.daemons else 0]),
+        daemon_cpu_ns=daemon_cpu_ns if outcome.daemons else None,
+        daemon_pss_bytes=daemon_bytes if outcome.daemons else None,
     )
+
+
+def _sum(figures: Sequence[int | None]) -> int | None:
+    """Returns the sum; None if one is not known."""
+    known = [figure for figure in figures if figure is not None]
+    return sum(known) if len(known) == len(figures) else None
 
 
 def edge_specs(cell: Cell) -> tuple[EdgeSpec, ...]:

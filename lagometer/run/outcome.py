@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lagometer.run import interference
+from lagometer.run.daemons import Done as DaemonDone
 from lagometer.run.messages import Done, Ready
 from lagometer.run.witness import Evidence
 
@@ -47,5 +48,6 @@ class TrialOutcome:
     isolation: Mapping[str, Any] = field(default_factory=dict)
     evidence: Evidence | None = None  # None if it ended before the common start
     load: interference.Done | None = None  # None without interference
+    daemons: tuple[DaemonDone, ...] = ()
     reasons: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -37,6 +37,7 @@ from lagometer.run.plan import (
 from lagometer.study.adapters import Adapter as BuiltAdapter
 from lagometer.study.adapters import available_cpus
 from lagometer.study.cell import Cell
+from lagometer.study.daemons import daemons_in_use, filled_in, option_values
 from lagometer.study.graph import Graph, Rule
 from lagometer.study.matrix import resolved_options
 from lagometer.study.schedule import RECORDED
@@ -140,7 +141,7 @@ class _Layout:
             runtime_directory=runtime_directory,
             touch=factors.touch,
             content=self._content(),
-            adapters=[self._adapter(adapter) for adapter in used],
+            adapters=[self._adapter(adapter, runtime_directory) for adapter in used],
             contexts=[
                 Context(adapter=place, domain=factors.domain, name=name) for place, _ in enumerate(used)
             ],
@@ -156,7 +157,7 @@ class _Layout:
             used.append(factors.subscriber_adapter)
         return list(dict.fromkeys(used))
 
-    def _adapter(self, name: str) -> Adapter:
+    def _adapter(self, name: str, runtime_directory: str) -> Adapter:
         built = self._adapters[name]
         private = self._cell.factors.network == "private"
         participants = sum(len(self._adapters_used(nodes)) for nodes in self._cell.workers)
@@ -165,9 +166,20 @@ class _Layout:
             library=str(built.library),
             profile=self._cell.factors.profile,
             options={**self._options.get(name, {}), **built.fixed_options},
-            environment=dict(built.sidecar.environment),
+            environment=self._environment(built, runtime_directory),
             network={"loopback": True, "peers": participants} if private else {},
         )
+
+    def _environment(self, built: BuiltAdapter, runtime_directory: str) -> dict[str, str]:
+        """Returns the sidecar's variables, and those by which the workers find their daemons."""
+        found = dict(built.sidecar.environment)
+        options, profile = self._study.options, self._cell.factors.profile
+        values = option_values(built, options, profile)
+        for daemon in daemons_in_use(built, options, profile):
+            found |= {
+                name: filled_in(text, values, runtime_directory) for name, text in daemon.environment.items()
+            }
+        return found
 
     def _node(self, name: str, used: list[str]) -> Node:
         graph, factors = self._graph, self._cell.factors

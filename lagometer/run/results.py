@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shlex
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Any
 import polars as pl
 
 from lagometer.errors import BadInput
+from lagometer.run.daemons import Done as DaemonDone
 from lagometer.run.outcome import TrialOutcome
 from lagometer.run.storing import storing
 from lagometer.run.trial_store import TrialStore, adapters_in_use
@@ -114,6 +116,7 @@ class Results:
         settings = [
             _flat(each) for worker in outcome.workers if worker.ready for each in worker.ready.settings
         ]
+        settings += [_of_daemon(each) for each in outcome.daemons if settings]
         if settings and cell not in self.manifest["settings"]:
             self.manifest["settings"][cell] = [
                 each for place, each in enumerate(settings) if each not in settings[:place]
@@ -158,6 +161,13 @@ def same_study(before: object, now: Mapping[str, Any]) -> bool:
         before[name] == value if name in before else value in (defaults.get(name), None)
         for name, value in now.items()
     )
+
+
+def _of_daemon(daemon: DaemonDone) -> dict[str, Any]:
+    """Returns what a daemon was started with, in the same form."""
+    paste = [{"file": name, "text": text} for name, text in daemon.files.items()]
+    paste.append({"file": "command", "text": shlex.join(daemon.command)})
+    return {"adapter": daemon.name, "object": "daemon", "settings": {}, "paste": paste}
 
 
 def _flat(said: Mapping[str, Any]) -> dict[str, Any]:

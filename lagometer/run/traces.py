@@ -11,6 +11,9 @@ from typing import Any
 
 CONNECTED_TCP = "01"
 CONNECTED_UNIX = "03"
+LISTENING_TCP = "0A"
+STREAM_UNIX = ("0001", "0005")  # types whose server must listen beside having a name: stream, seqpacket
+LISTENING_UNIX = 0x10000  # a flag
 RECORDS = "lagometer-records"  # the worker's own memory; its peers have others
 READ_BYTES = 1 << 17
 Address = tuple[str, str]  # local and remote, as /proc writes them
@@ -101,6 +104,30 @@ def read_traces(pid: int, network: Network) -> Traces | None:
     kinds = [kind for kind, _ in held]
     connections = frozenset(ends for kind, ends in held if kind == "tcp")
     return Traces(memory, kinds.count("udp"), kinds.count("unix"), connections)
+
+
+def listens_on(pid: int, port: int, holders: Sequence[int]) -> bool:
+    """Whether one of the processes `holders` listens on a TCP port of the namespace that `pid` is in."""
+    inodes = set()
+    for table in ("tcp", "tcp6"):
+        with contextlib.suppress(OSError):
+            for fields in _rows(pid, table):
+                if fields[3] == LISTENING_TCP and int(fields[1].rpartition(":")[2], 16) == port:
+                    inodes.add(fields[9])
+    for holder in holders if inodes else ():
+        with contextlib.suppress(OSError):
+            if not inodes.isdisjoint(_sockets(holder)):
+                return True
+    return False
+
+
+def has_bound_socket(pid: int, path: str) -> bool:
+    """Whether a Unix-domain socket of this path takes messages in the namespace that `pid` is in."""
+    with contextlib.suppress(OSError):
+        for fields in _rows(pid, "unix"):
+            if fields[7:] == [path]:
+                return fields[4] not in STREAM_UNIX or bool(int(fields[3], 16) & LISTENING_UNIX)
+    return False
 
 
 def _memory(pid: int) -> dict[tuple[str, str], str]:

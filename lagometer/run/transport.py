@@ -13,7 +13,7 @@ from typing import Any
 
 from lagometer.run.outcome import TrialOutcome
 from lagometer.run.plans import topics_read
-from lagometer.run.traces import Traces
+from lagometer.run.traces import Address, Traces
 from lagometer.store.observed import Match
 from lagometer.study.cell import Cell
 from lagometer.study.graph import Edge
@@ -72,7 +72,7 @@ def matches(cell: Cell, outcome: TrialOutcome) -> tuple[Match, ...]:
         if ends[0] is None or ends[1] is None:
             found.append(Match(edge.name, claimed, (), ""))
             continue
-        possible, seen = _present(ends[0], ends[1], sender == receiver)
+        possible, seen = _present(ends[0], ends[1], sender == receiver, evidence.daemons)
         if traffic is not None and edge in counted:
             possible = traffic.narrowed(possible)
             seen += f"; {traffic.loopback_bytes} B over the loopback for {traffic.payload_bytes} B received"
@@ -80,16 +80,22 @@ def matches(cell: Cell, outcome: TrialOutcome) -> tuple[Match, ...]:
     return tuple(found)
 
 
-def _present(sender: Traces, receiver: Traces, same: bool) -> tuple[frozenset[str], str]:
-    """Returns what the two processes have in common, and the same in words."""
+def _present(
+    sender: Traces, receiver: Traces, same: bool, daemons: Sequence[Traces]
+) -> tuple[frozenset[str], str]:
+    """Returns what the two processes have in common, and the same in words.
+
+    Over TCP they may be joined by way of a daemon, such as a broker, that both are connected to.
+    """
     possible: set[str] = {"process"} if same else set()
     shared = [name for key, name in sender.memory.items() if key in receiver.memory]
     if shared:
         possible.add("shared-memory")
     if sender.unix_connections and receiver.unix_connections:
         possible.add("unix-socket")
-    joined = [end for end in sender.connections if (end[1], end[0]) in receiver.connections]
-    if joined:
+    joined = _joined(sender, receiver)
+    brokers = [each for each in daemons if _joined(sender, each) and _joined(each, receiver)]
+    if joined or brokers:
         possible.add("tcp")
     if sender.udp_sockets and receiver.udp_sockets:
         possible.add("udp")
@@ -99,7 +105,13 @@ def _present(sender: Traces, receiver: Traces, same: bool) -> tuple[frozenset[st
         f"{min(sender.udp_sockets, receiver.udp_sockets)} UDP sockets",
         f"{min(sender.unix_connections, receiver.unix_connections)} Unix-domain connections",
     ]
-    return frozenset(possible), "in one process" if same and not joined else ", ".join(words)
+    words += [f"{len(brokers)} daemons between"] if brokers else []
+    return frozenset(possible), "in one process" if same and not joined and not brokers else ", ".join(words)
+
+
+def _joined(one: Traces, other: Traces) -> list[Address]:
+    """Returns the ends in the one process of TCP connections to the other."""
+    return [end for end in one.connections if (end[1], end[0]) in other.connections]
 
 
 def _traffic(cell: Cell, outcome: TrialOutcome, edges: Sequence[Edge]) -> Traffic | None:

@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from lagometer.machine.tuning import Tuner
+from lagometer.run.companions import Companions
 from lagometer.run.conductor import Conductor
+from lagometer.run.daemons import daemons_of, prepared
 from lagometer.run.facts import trial_facts
 from lagometer.run.interference import load_of
 from lagometer.run.isolation import runtime_directory
@@ -69,13 +71,19 @@ class TrialRunner:
         began_s = time.monotonic()
         network = cell.factors.network
         number = next(self._numbers)
-        with runtime_directory(network, number) as directory, load_of(study, cell, number) as load:
+        with (
+            runtime_directory(network, number) as directory,
+            load_of(study, cell, number) as load,
+            daemons_of(study, cell, self._adapters, directory) as daemons,
+        ):
             plans = worker_plans(study, cell, trial, self._adapters, runtime_directory=directory)
             commands = [self._command(plan) for plan in plans]
-            companions = load.commands if load is not None else ()
-            launcher = LocalLauncher(self._supervisor, self._leaves(plans, network, directory), companions)
+            beside = Companions(load, daemons)
+            leaves = self._leaves(plans, network, directory)
+            before = prepared(daemons, directory)
+            launcher = LocalLauncher(self._supervisor, leaves, beside.commands, before)
             with tuned_for(cell, self._tuner) as tuned:
-                outcome = tuned.noted(conductor.carry_out(launcher, commands, plans, network, load))
+                outcome = tuned.noted(conductor.carry_out(launcher, commands, plans, network, beside))
         samples, rows = _estimates(study, cell, trial, outcome)
         store.store((cell.id, trial), outcome, samples, rows, began_s)
         return Trial(outcome, samples, rows)

@@ -189,6 +189,7 @@ def journal_entry(key: Key, outcome: TrialOutcome, rows: pl.DataFrame, path: str
             for name, said in done
         },
         "interference": asdict(outcome.load) if outcome.load is not None else None,
+        "daemons": [each.as_json() for each in outcome.daemons],
         "evidence": outcome.evidence.as_json() if outcome.evidence is not None else None,
     }
 
@@ -208,7 +209,8 @@ def adapters_in_use(outcome: TrialOutcome) -> list[dict[str, Any]]:
 
 
 def _log_text(outcome: TrialOutcome) -> str:
-    """Returns what the workers of a failed trial said on stderr, each under its name."""
+    """Returns what the workers of a failed trial said on stderr, and its daemons, each under its name."""
     parts = [f"reason: {reason}\n" for reason in outcome.reasons]
     parts += [f"--- {worker.name} ---\n{worker.stderr}\n" for worker in outcome.workers]
+    parts += [f"--- daemon {daemon.name} ---\n{daemon.output}\n" for daemon in outcome.daemons]
     return "".join(parts)

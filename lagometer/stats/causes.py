@@ -112,5 +112,8 @@ def columns(observed: Observed | None, edge: str) -> Mapping[str, Any]:
     found: dict[str, Any] = {f"kernel_{name}": value for name, value in observed.kernel.items()}
     found["interference_cpu_ns"] = observed.interference_cpu_ns
     found["interference_achieved_per_s"] = observed.interference_achieved_per_s
+    found["memory_pss_bytes"] = observed.memory_pss_bytes
+    found["daemon_cpu_ns"] = observed.daemon_cpu_ns
+    found["daemon_pss_bytes"] = observed.daemon_pss_bytes
     found["transport"] = next((match.seen for match in observed.matches if match.edge == edge), None)
     return found

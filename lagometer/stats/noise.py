@@ -44,7 +44,7 @@ def _others(facts: TrialFacts, load: MachineLoad) -> Iterator[str]:
     observed = facts.observed
     if observed is None or not load.capacity_ns or load.busy_ns is None or measure_ns <= 0:
         return
-    # The workers tell what they used in the measure phase alone; before and after it they do about the same.
+    # What workers and daemons used is known of the measure phase alone; beside it they do about the same.
     own_ns = facts.cpu_ns * observed.window_ns / measure_ns + (observed.interference_cpu_ns or 0)
     share = (load.busy_ns - own_ns) / load.capacity_ns
     if share > OTHERS_SHARE_MAX:

@@ -37,6 +37,8 @@ REASONS = {
     "worker-hung": "a worker stopped answering",
     "tuning-failed": "the machine could not be tuned as the cell asks, or was tuned already",
     "interference-died": "the load that was asked for beside the workers did not run all the time",
+    "daemon-died": "a daemon that the workers need ended while the trial ran",
+    "daemon-not-ready": "a daemon that the workers need did not serve in time",
     "scheduling-refused": "the scheduling asked for was not granted, or would have starved the machine",
     "protocol-error": "a worker said something that the protocol does not know",
     "adapter-missing": "a worker could not open the adapter",

@@ -73,7 +73,7 @@ class TrialFacts:
     measure_begin_ns: int
     measure_end_ns: int
     drain_end_ns: int
-    cpu_ns: int  # process CPU of all workers in the measure phase
+    cpu_ns: int  # process CPU of all workers and daemons in the measure phase
     overhead_s: float
     started: str  # ISO 8601
     writers: tuple[WriterFacts, ...] = ()

@@ -106,3 +106,6 @@ class Observed:
     matches: tuple[Match, ...] = ()
     interference_cpu_ns: int | None = None  # of the load beside the workers, None if there was none
     interference_achieved_per_s: float | None = None  # docs/METHODOLOGY.md, "Interference"
+    memory_pss_bytes: int | None = None  # of workers and daemons amid the drain, without the workers' records
+    daemon_cpu_ns: int | None = None  # of the daemons in the measure phase, None if there was none
+    daemon_pss_bytes: int | None = None  # their share of `memory_pss_bytes`

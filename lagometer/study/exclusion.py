@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lagometer import units
 from lagometer.study.adapters import Adapter
 from lagometer.study.cell import Cell, Factors
+from lagometer.study.daemons import missing_daemons
 from lagometer.study.graph import Graph
 from lagometer.study.interference import missing_program
+from lagometer.study.stacking import Options
 
 # The sizes for which the type `fixed` exists; a fixed type is compiled into each adapter.
 FIXED_PAYLOADS_BYTES = (64, 1024, 65_536, 1_048_576)
@@ -22,11 +24,12 @@ FIXED_PAYLOADS_BYTES = (64, 1024, 65_536, 1_048_576)
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What reasons depend on beside the cell: the adapters by name, and the CPUs that this process
-    may use."""
+    """What reasons depend on beside the cell: the adapters by name, the CPUs that this process may use, and
+    the study's options."""
 
     adapters: Mapping[str, Adapter]
     cpus: tuple[int, ...]
+    options: Options = field(default_factory=dict)
 
 
 def reasons(cell: Cell, template: Graph, measure_ns: int, around: Surroundings) -> list[str]:
@@ -43,6 +46,7 @@ def reasons(cell: Cell, template: Graph, measure_ns: int, around: Surroundings) 
             found.append(f"{name}: {adapter.missing}" if len(sides) > 1 else adapter.missing)
         found += _placement(name, adapter, cell)
         found += _abilities(name, adapter, factors)
+        found += missing_daemons(adapter, around.options, factors.profile)
     found += _dispatch(around.adapters[factors.subscriber_adapter], factors)
     found += _pair(factors, around.adapters)
     found += _payload(factors)

@@ -35,7 +35,7 @@ def expand(study: Study, adapters: Mapping[str, Adapter], cpus: tuple[int, ...] 
     """
     _check_adapters(study, adapters)
     resolved_options(study, adapters)
-    around = Surroundings(adapters, available_cpus() if cpus is None else cpus)
+    around = Surroundings(adapters, available_cpus() if cpus is None else cpus, study.options)
     patterns = [_pattern(glob) for glob in study.exclude]
     matched = [False] * len(patterns)
     cells: list[Cell] = []

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 OptionValue = bool | int | float | str | None
+PROFILE = "profile"  # may be asked for like an option
+OPTION_PLACEHOLDER = re.compile(r"\{option:([a-z0-9_]+)\}")
 
 
 class _Part(BaseModel):
@@ -75,6 +78,70 @@ class Option(_Part):
         return " ".join([words[self.type], *bounds])
 
 
+class Ready(_Part):
+    """How a daemon is seen to serve, from outside; exactly one of the first four is given.
+
+    tcp_port: it listens there; unix_socket: it has a Unix-domain socket of this path; file: that exists;
+    output: a regular expression found in what it wrote. timeout_s: a trial waits no longer, and fails.
+    """
+
+    tcp_port: int | None = Field(default=None, ge=1, le=65535)
+    unix_socket: str | None = None
+    file: str | None = None
+    output: str | None = None
+    timeout_s: float = Field(default=30.0, gt=0.0)
+
+    @model_validator(mode="after")
+    def _one_test(self) -> Ready:
+        tests = (self.tcp_port, self.unix_socket, self.file, self.output)
+        if sum(test is not None for test in tests) != 1:
+            raise ValueError("give exactly one of tcp_port, unix_socket, file, output")
+        if self.output is not None:
+            try:
+                re.compile(self.output)
+            except re.error as error:
+                raise ValueError(f"output is no regular expression: {error}") from error
+        return self
+
+
+class Daemon(_Part):
+    """A program that must run beside the workers, such as a broker (docs/ADAPTERS.md, "Daemons").
+
+    package: what to install if the command is not there; files: written into `{runtime}` before it starts,
+    content by name; environment: its own and the workers'; only_if: one of these sets of option values must
+    be in force, none: always; leaves: patterns of paths outside of `{runtime}` that it leaves behind.
+    """
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9_-]*$")
+    command: tuple[str, ...] = Field(min_length=1)
+    package: str
+    files: dict[str, str] = Field(default_factory=dict)
+    ready: Ready
+    environment: dict[str, str] = Field(default_factory=dict)
+    only_if: tuple[dict[str, tuple[OptionValue, ...]], ...] = ()
+    leaves: tuple[Annotated[str, Field(pattern=r"^/(.*/)?[A-Za-z0-9_.-]{3,}[^/]*$")], ...] = ()
+
+    @field_validator("only_if", mode="before")
+    @classmethod
+    def _one_set_or_several(cls, value: object) -> object:
+        return [value] if isinstance(value, dict) else value
+
+    @field_validator("files")
+    @classmethod
+    def _within_the_folder(cls, value: dict[str, str]) -> dict[str, str]:
+        for name in value:
+            if name.startswith("/") or not {"", ".", ".."}.isdisjoint(name.split("/")):
+                raise ValueError(f"'{name}' is not a name within the runtime folder")
+        return value
+
+    def options_named(self) -> set[str]:
+        """The options that conditions and placeholders ask for."""
+        texts = [*self.command, *self.files.values(), *self.environment.values()]
+        texts += [text for text in (self.ready.unix_socket, self.ready.file, self.ready.output) if text]
+        asked = {name for text in texts for name in OPTION_PLACEHOLDER.findall(text)}
+        return (asked | {name for values in self.only_if for name in values}) - {PROFILE}
+
+
 class Sidecar(_Part):
     """The whole file.
 
@@ -93,7 +160,7 @@ class Sidecar(_Part):
     dlopen_flags: tuple[str, ...] = ()
     environment: dict[str, str] = Field(default_factory=dict)
     preload: tuple[str, ...] = ()
-    daemons: tuple[str, ...] = ()
+    daemons: tuple[Daemon, ...] = ()
     shared_memory: tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{3,}[^/]*$")], ...] = ()
     abilities: Abilities
     limits: Limits = Limits()
@@ -101,3 +168,13 @@ class Sidecar(_Part):
     stacks_on: str | None = None
     options: dict[str, Option] = Field(default_factory=dict)
     packages: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _daemons_know_their_options(self) -> Sidecar:
+        for daemon in self.daemons:
+            unknown = sorted(daemon.options_named() - set(self.options))
+            if unknown:
+                raise ValueError(
+                    f"daemon {daemon.name} asks for the option '{unknown[0]}', which is not there"
+                )
+        return self

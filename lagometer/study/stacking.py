@@ -72,6 +72,7 @@ def _standing(adapter: Adapter, beneath: Adapter, options: Options) -> Adapter:
         sidecar=adapter.sidecar.model_copy(update=inherited),
         missing=adapter.missing or beneath.missing,
         fixed_options={"library": str(beneath.library), "inner": dict(options.get(beneath.name, {}))},
+        beneath=beneath,
     )
 
 

@@ -21,6 +21,23 @@ class Command:
 
 
 @dataclass(frozen=True)
+class Companion:
+    """A process beside the workers. daemon: it must serve before a worker starts."""
+
+    arguments: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    daemon: bool = False
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What lies in the trial's runtime directory before anything starts; files: content by name in it."""
+
+    directory: str
+    files: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Pipes:
     """The conductor's ends of one worker's pipes: non-blocking descriptors, owned by the launcher."""
 
@@ -39,8 +56,12 @@ class Launcher(Protocol):
     def start(self, commands: Sequence[Command], network: str) -> Sequence[Pipes]:
         """Starts all workers at once and returns their pipes in the same order.
 
-        `network` is `private` (namespaces of their own) or `host`. Raises `LaunchError`.
+        `network` is `private` (namespaces of their own) or `host`. Where there are daemons, they alone start,
+        and the workers with `start_workers`. Raises `LaunchError`.
         """
+
+    def start_workers(self) -> None:
+        """Starts the workers, and the companions that are no daemons, once the daemons serve."""
 
     def descriptors(self) -> Sequence[int]:
         """Returns the descriptors that become readable when `notices` has something to say."""
@@ -60,7 +81,7 @@ class Launcher(Protocol):
         """
 
     def release_companions(self) -> None:
-        """Lets the companions (generators of load beside the workers) end when no worker runs any more."""
+        """Lets the companions (daemons, generators of load) end when no worker runs any more."""
 
     def companion_output(self, companion: int) -> bytes:
         """Returns the last that a companion wrote."""

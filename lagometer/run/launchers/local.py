@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from lagometer.run.launchers.base import Command, LaunchError, Pipes
+from lagometer.run.launchers.base import Command, Companion, LaunchError, Pipes, Prepared
 from lagometer.standard_streams import ensure_standard_descriptors
 
 STDOUT_PIPE_BYTES = 1 << 20  # records come this way: fewer wake-ups than with the kernel's 64 KiB
@@ -47,9 +47,14 @@ class LocalLauncher:
     """The launcher for this machine; see `lagometer.run.launchers.base.Launcher`."""
 
     def __init__(
-        self, supervisor: Path, leaves: Leaves | None = None, companions: Sequence[Sequence[str]] = ()
+        self,
+        supervisor: Path,
+        leaves: Leaves | None = None,
+        companions: Sequence[Companion] = (),
+        prepared: Prepared | None = None,
     ) -> None:
         self._supervisor_path = supervisor
+        self._prepared = prepared
         self._companions = companions
         self._outputs: list[int] = []
         self._leaves = leaves or Leaves()
@@ -78,6 +83,7 @@ class LocalLauncher:
                 "workers": workers,
                 "companions": companions,
                 "leaves": asdict(self._leaves),
+                **({"prepared": asdict(self._prepared)} if self._prepared is not None else {}),
             }
             self._process = subprocess.Popen(
                 [str(self._supervisor_path)],
@@ -129,12 +135,15 @@ class LocalLauncher:
             return None
         return memoryview(mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ))
 
+    def start_workers(self) -> None:
+        """Sends the line on which the supervisor starts the workers, if it waits for one."""
+        if any(each.daemon for each in self._companions):
+            self._say(b"start\n")
+
     def release_companions(self) -> None:
         """Sends the line on which the supervisor ends the companions once no worker runs."""
-        if self._process is not None and self._process.stdin is not None and self._companions:
-            with contextlib.suppress(BrokenPipeError):
-                self._process.stdin.write(b"\n")
-                self._process.stdin.flush()
+        if self._companions:
+            self._say(b"end\n")
 
     def companion_output(self, companion: int) -> bytes:
         """Returns the last that a companion wrote on its output and error output."""
@@ -181,10 +190,21 @@ class LocalLauncher:
             "records": records,
         }
 
-    def _companion(self, arguments: Sequence[str]) -> dict[str, Any]:
+    def _companion(self, companion: Companion) -> dict[str, Any]:
         """Makes the memory that takes what a companion writes."""
         self._outputs.append(os.memfd_create("lagometer-companion", os.MFD_CLOEXEC))
-        return {"argv": list(arguments), "output": self._outputs[-1]}
+        return {
+            "argv": list(companion.arguments),
+            "environment": dict(companion.environment),
+            "daemon": companion.daemon,
+            "output": self._outputs[-1],
+        }
+
+    def _say(self, line: bytes) -> None:
+        if self._process is not None and self._process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.write(line)
+                self._process.stdin.flush()
 
     def _send_specification(self, line: bytes) -> None:
         """Writes the first line; the supervisor reads it whole before it does anything that could block."""

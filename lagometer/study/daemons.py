@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which daemons an adapter needs under a study's options, and whether they are installed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from lagometer.study.sidecar import PROFILE, Daemon, OptionValue
+
+if TYPE_CHECKING:
+    from lagometer.study.adapters import Adapter
+    from lagometer.study.stacking import Options
+
+# Where distributions put daemons; an ordinary user's PATH lacks them.
+SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
+_PLACEHOLDER = re.compile(r"\{(runtime|profile|option:[a-z0-9_]+)\}")
+
+
+def daemons_in_use(adapter: Adapter, options: Options, profile: str) -> tuple[Daemon, ...]:
+    """The daemons that this adapter needs, in the order in which they start. `options`: the study's."""
+    values = option_values(adapter, options, profile)
+    return tuple(daemon for daemon in adapter.sidecar.daemons if _is_wanted(daemon, values))
+
+
+def option_values(adapter: Adapter, options: Options, profile: str) -> dict[str, OptionValue]:
+    """Every option's value, given or default, and the profile; of the adapter beneath, if there is one."""
+    owner = adapter.beneath or adapter
+    defaults = {name: option.default for name, option in owner.sidecar.options.items()}
+    return {**defaults, **options.get(owner.name, {}), PROFILE: profile}
+
+
+def filled_in(text: str, values: Mapping[str, OptionValue], runtime: str) -> str:
+    """The text with `{runtime}`, `{profile}` and `{option:NAME}` replaced; other braces stay."""
+
+    def value_of(match: re.Match[str]) -> str:
+        name = match[1].removeprefix("option:")
+        value = runtime if match[1] == "runtime" else values[name]
+        return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
+
+    return _PLACEHOLDER.sub(value_of, text)
+
+
+def missing_daemons(adapter: Adapter, options: Options, profile: str) -> Iterator[str]:
+    """Why the adapter can't be measured here: one sentence for each daemon that is not installed."""
+    for daemon in daemons_in_use(adapter, options, profile):
+        if find_program(daemon.command[0]) is None:
+            yield (
+                f"{adapter.name} needs the daemon {daemon.command[0]}, which is not installed "
+                f"(package: {daemon.package})"
+            )
+
+
+def find_program(name: str) -> str | None:
+    """The program's path, looked for where daemons are installed, too."""
+    return shutil.which(name, path=os.pathsep.join((os.environ.get("PATH", os.defpath), *SYSTEM_FOLDERS)))
+
+
+def _is_wanted(daemon: Daemon, values: Mapping[str, OptionValue]) -> bool:
+    if not daemon.only_if:
+        return True
+    return any(
+        all(values[name] in wanted for name, wanted in condition.items()) for condition in daemon.only_if
+    )

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Daemons in sidecars: which a study's options ask for, their texts, and what is said where one lacks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+from study_adapters import ABILITIES, write_adapters
+
+from lagometer.errors import BadInput
+from lagometer.run.daemons import filled_daemons, wanted_daemons
+from lagometer.run.plans import worker_plans
+from lagometer.study import Adapter, discover_adapters, expand, study_from_mapping
+from lagometer.study.adapters import load_adapter
+from lagometer.study.daemons import daemons_in_use, filled_in, find_program, missing_daemons
+from lagometer.study.sidecar import Daemon, Ready
+
+BROKER: dict[str, Any] = {
+    "name": "broker",
+    "command": ["sh", "{runtime}/conf", "--loud={option:loud}"],
+    "package": "broker-package",
+    "files": {"conf": "port {option:port}\nbraces {stay}\n{profile}"},
+    "ready": {"tcp_port": 1883},
+    "environment": {"BROKER_CONF": "{runtime}/conf"},
+}
+OPTIONS: dict[str, Any] = {
+    "port": {"type": "integer", "default": 1883, "description": "where"},
+    "loud": {"type": "boolean", "default": True, "description": "whether"},
+    "with_broker": {"type": "boolean", "default": None, "description": "whether"},
+}
+
+
+def adapter(folder: Path, *daemons: dict[str, Any], name: str = "brokered", **keys: Any) -> Adapter:
+    """An adapter without a library that needs these daemons."""
+    directory = folder / name
+    directory.mkdir(parents=True)
+    sidecar = {
+        "name": name,
+        "title": name,
+        "abi_version": 1,
+        "library": f"liblagometer_{name}.so",
+        "scope": "host",
+        "abilities": ABILITIES,
+        "options": OPTIONS,
+        "daemons": list(daemons),
+        **keys,
+    }
+    (directory / "adapter.json").write_text(json.dumps(sidecar))
+    (directory / f"liblagometer_{name}.so").touch()
+    return load_adapter(directory)
+
+
+def test_texts_are_filled_in(tmp_path: Path) -> None:
+    (daemon,) = filled_daemons(adapter(tmp_path, BROKER), {"brokered": {"port": 7}}, "matched", "/run/x")
+    assert daemon.companion.arguments == (find_program("sh"), "/run/x/conf", "--loud=true")
+    assert daemon.companion.environment == {"BROKER_CONF": "/run/x/conf"}
+    assert daemon.companion.daemon
+    assert daemon.files == {"conf": "port 7\nbraces {stay}\nmatched"}
+    assert filled_in("{option:none}", {"none": None}, "") == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "profile", "wanted"),
+    [
+        ({}, "default", 0),
+        ({}, "matched", 1),
+        ({"with_broker": True}, "default", 1),
+        ({"with_broker": False}, "matched", 0),
+    ],
+)
+def test_options_and_profile_decide(
+    tmp_path: Path, given: dict[str, bool], profile: str, wanted: int
+) -> None:
+    conditions = [{"with_broker": [True]}, {"with_broker": [None], "profile": ["matched"]}]
+    one = adapter(tmp_path, {**BROKER, "only_if": conditions})
+    assert len(daemons_in_use(one, {"brokered": given}, profile)) == wanted
+
+
+def test_one_condition_needs_no_list() -> None:
+    assert Daemon.model_validate({**BROKER, "only_if": {"loud": [True]}}).only_if == ({"loud": (True,)},)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"ready": {}}, "exactly one"),
+        ({"ready": {"tcp_port": 1, "file": "/x"}}, "exactly one"),
+        ({"ready": {"output": "("}}, "no regular expression"),
+        ({"ready": {"tcp_port": 0}}, "tcp_port"),
+        ({"files": {"../x": ""}}, "not a name within"),
+        ({"files": {"/etc/x": ""}}, "not a name within"),
+        ({"command": []}, "command"),
+        ({"leaves": ["/tmp/*"]}, "leaves"),
+        ({"only_if": {"absent": [1]}}, "the option 'absent'"),
+        ({"command": ["sh", "{option:absent}"]}, "the option 'absent'"),
+        ({"surprise": 1}, "surprise"),
+    ],
+)
+def test_a_description_that_cannot_be_meant_is_refused(
+    tmp_path: Path, change: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(BadInput, match=r"adapter\.json") as refused:
+        adapter(tmp_path, {**BROKER, **change})
+    assert said in str(refused.value)
+
+
+def test_a_ready_test_has_a_limit() -> None:
+    assert Ready(tcp_port=1).timeout_s > 0
+    with pytest.raises(ValidationError):
+        Ready(tcp_port=1, timeout_s=0)
+
+
+def test_a_missing_program_excludes_the_cell_and_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adapter(tmp_path, {**BROKER, "command": ["no-such-broker"], "only_if": {"loud": [True]}})
+    monkeypatch.setenv("LAGOMETER_ADAPTER_PATH", str(tmp_path))
+    matrix = {"adapter": "brokered", "workload": "pingpong"}
+    for loud, excluded in ((True, 1), (False, 0)):
+        options = {"brokered": {"loud": loud}}
+        study = study_from_mapping({"name": "s", "matrix": matrix, "options": options}, "test")
+        expansion = expand(study, discover_adapters(study.options), (0, 1))
+        assert len(expansion.excluded) == excluded
+        for each in expansion.excluded:
+            assert "brokered needs the daemon no-such-broker, which is not installed" in each.reason
+            assert "package: broker-package" in each.reason
+
+
+def test_workers_get_the_environment_and_both_ends_share_a_daemon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adapter(tmp_path, BROKER, interoperates_with=["other"])
+    adapter(tmp_path, BROKER, name="other", interoperates_with=["brokered"])
+    monkeypatch.setenv("LAGOMETER_ADAPTER_PATH", str(tmp_path))
+    matrix = {"adapter": "brokered+other", "workload": "pingpong", "cpus": "0"}
+    study = study_from_mapping({"name": "s", "matrix": matrix}, "test")
+    adapters = discover_adapters(study.options)
+    (cell,) = expand(study, adapters, (0, 1)).cells
+    for plan in worker_plans(study, cell, 0, adapters):
+        assert {"BROKER_CONF": "/dev/shm/lagometer/conf"} in [each.environment for each in plan.adapters]
+    (daemon,) = wanted_daemons(study, cell, adapters, "/dev/shm/lagometer")
+    assert daemon.companion.arguments[:3] == ("taskset", "-c", "0")
+
+
+def test_who_stands_on_an_adapter_needs_its_daemons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    adapter(tmp_path, {**BROKER, "command": ["no-such-broker"], "only_if": {"loud": [True]}})
+    over = {"over": {"type": "string", "default": "brokered", "description": "on what"}}
+    adapter(tmp_path, name="upper", stacks_on="over", options=over)
+    monkeypatch.setenv("LAGOMETER_ADAPTER_PATH", str(tmp_path))
+    for loud, count in ((True, 1), (False, 0)):
+        options = {"brokered": {"loud": loud}}
+        upper = discover_adapters(options)["upper"]
+        assert len(list(missing_daemons(upper, options, "default"))) == count
+
+
+def test_adapters_without_daemons_need_nothing(tmp_path: Path) -> None:
+    for each in write_adapters(tmp_path).values():
+        assert daemons_in_use(each, {}, "default") == ()
