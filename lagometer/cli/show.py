@@ -115,6 +115,7 @@ def _excluded(campaign: Campaign, cell: str | None) -> list[dict[str, str]]:
 def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | None) -> None:
     from rich.markup import escape
 
+    from lagometer.cli.show_daemons import render_daemons
     from lagometer.cli.show_estimates import render_beside, render_estimates
     from lagometer.cli.show_noise import render_lost, render_noise
 
@@ -128,6 +129,7 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
         console.print("no finished trial")
     render_estimates(campaign, console, edge, cell)
     render_beside(campaign, console)
+    render_daemons(campaign, console, {row["cell"] for row in valid})
     render_lost(valid, console)
     render_noise(valid, console)
     _render_warnings(valid, console)

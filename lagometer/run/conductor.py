@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Carries out one trial: starts the workers, gives the common start, collects records, sees everything end.
 
-One thread waits on all descriptors, so no pipe fills up unread. Nothing is done here while a trial measures.
+One thread waits on all descriptors, so no pipe fills up unread. Nothing is done here while a trial measures,
+but that the CPU clocks of daemons are read at the borders of the phase.
 """
 
 from __future__ import annotations

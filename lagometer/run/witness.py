@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Watches a trial from outside: reads what the kernel knows just before the common start and after the end.
 
-Between the two nothing is read, so watching costs the trial nothing.
+Between the two only memory is read, amid the drain, so watching costs the measure phase nothing.
 """
 
 from __future__ import annotations

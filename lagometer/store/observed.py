@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What was seen of a trial from outside: the kernel's counters, its clocks, and what carried the messages.
 
-All of it spans the common start to the last worker's `done`: warm-up, measure and drain. Nothing is read in
-between, so that watching costs the trial nothing.
+It spans the common start to the last worker's `done`, warm-up, measure and drain, but for memory (amid the
+drain) and what daemons used (in the measure phase). Watching costs the measure phase nothing.
 """
 
 from __future__ import annotations

@@ -125,6 +125,8 @@ def test_the_memory_of_a_daemon_is_counted(build: Path, tmp_path: Path) -> None:
     held_bytes, all_bytes = rows["daemon_pss_bytes"][0], rows["memory_pss_bytes"][0]
     assert 64 << 20 < held_bytes < 128 << 20
     assert all_bytes > held_bytes
+    _, shown, errors = lagometer(tmp_path, "show", str(tmp_path / "out"))
+    assert f"{held_bytes / 2**20:.1f} MiB" in shown, (shown, errors)
 
 
 def test_without_daemons_the_memory_is_that_of_the_workers(build: Path, tmp_path: Path) -> None:

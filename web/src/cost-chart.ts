@@ -131,7 +131,7 @@ export function costView(): View {
         context.state.edge,
       );
       const note =
-        "Marker: p50 of latency over the CPU time of all workers per delivered message, both of them lower is better. A line joins an adapter's payloads from the smallest to the largest. Pale bar and cross stroke: 95 % intervals, where the trials support them.";
+        "Marker: p50 of latency over the CPU time of all workers and daemons per delivered message, both of them lower is better. A line joins an adapter's payloads from the smallest to the largest. Pale bar and cross stroke: 95 % intervals, where the trials support them.";
       body.append(element("p", { class: "note" }, note), table(all));
     },
   };

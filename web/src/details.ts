@@ -287,7 +287,7 @@ const METHOD: [string, string][] = [
   ],
   [
     "CPU per message",
-    "is the CPU time of all workers in the measure phase over the messages delivered. A receiver that polls is fast and pays for it here.",
+    "is the CPU time of all workers and daemons in the measure phase over the messages delivered. A receiver that polls is fast and pays for it here.",
   ],
 ];
 

@@ -62,7 +62,7 @@ export function columnsOf(model: Model, state: Pick<State, "eachTrial" | "allEdg
     figure("n", "n", "messages delivered in the measure phase", countText),
     figure("lost", "lost", "sent, never taken, though a later message was", countText),
     figure("latency_p50_ns", "p50", "latency, publish → taken: half of the messages are faster", durationText),
-    figure("cpu_per_message_ns", "CPU / message", "CPU time of all workers per delivered message: what the latency costs", durationText),
+    figure("cpu_per_message_ns", "CPU / message", "CPU time of all workers and daemons per delivered message: what the latency costs", durationText),
     figure("latency_p90_ns", "p90", "latency: 90 % are faster", durationText),
     figure("latency_p99_ns", "p99", "latency: 99 % are faster", durationText),
     figure("latency_p999_ns", "p99.9", "latency: 99.9 % are faster", durationText),
