@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a test may find absent on a machine: it is skipped, or fails if LAGOMETER_REQUIRE names the thing.
 
-LAGOMETER_REQUIRE is a comma list of: netns, mount, chromium, cyclonedds, fastdds.
+LAGOMETER_REQUIRE is a comma list of: netns, mount, chromium, and adapters of MIDDLEWARE.
 """
 
 from __future__ import annotations
@@ -14,10 +14,21 @@ from pathlib import Path
 
 import pytest
 
+from lagometer.study.adapters import load_adapter
+from lagometer.study.daemons import missing_daemons
+
 ROOT = Path(__file__).resolve().parents[1]
 FLOORS = ("null", "shm", "uds", "tcp", "udp")
-MIDDLEWARE = ("cyclonedds", "fastdds")
 STACKED = ("faulty",)  # stands on another adapter, shm unless told
+DDS = ("cyclonedds", "fastdds")  # which understand each other
+# Whatever else has a folder; most may be absent from a machine.
+MIDDLEWARE = tuple(
+    sorted(
+        path.parent.name
+        for path in (ROOT / "adapters").glob("*/adapter.json")
+        if path.parent.name not in (*FLOORS, *STACKED)
+    )
+)
 
 
 def require(name: str, available: bool, needs: str) -> None:
@@ -35,6 +46,8 @@ def need(name: str) -> None:
         require(name, _namespaces_can_be_made(), "the right to make network namespaces")
     elif name in MIDDLEWARE:
         require(name, adapter_library(name).exists(), f"the adapter {name}: {why_missing(name)}")
+        absent = list(missing_daemons(load_adapter(adapter_library(name).parent), {}, "default"))
+        require(name, not absent, "; ".join(absent))
     elif name in (*FLOORS, *STACKED):
         assert adapter_library(name).exists(), f"{adapter_library(name)} is missing: run make setup"
     else:
@@ -64,3 +77,9 @@ def why_missing(name: str) -> str:
 def _namespaces_can_be_made() -> bool:
     commands = (["unshare", "-n", "-m", "-i", "-p", "-f", "true"], ["unshare", "-Ur", "-n", "true"])
     return any(subprocess.run(command, capture_output=True).returncode == 0 for command in commands)
+
+
+def declares(name: str, build: Path, ability: str, value: str) -> bool:
+    """Whether an adapter's sidecar lists a value of an ability."""
+    offered = getattr(load_adapter(adapter_library(name, build).parent).sidecar.abilities, ability)
+    return offered is True or (offered is not False and value in offered)

@@ -11,17 +11,20 @@ import subprocess
 import threading
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from lagometer.run.daemons import Daemons, Wanted, filled_daemons
 from lagometer.store.errors import RecordsError
 from lagometer.store.records import Lane, decode
+from lagometer.study.adapters import load_adapter
 
 Mapping = dict[str, Any]
 TIMEOUT_S = 60.0
 AHEAD_NS = 20_000_000  # of the common start when it is told
+RUNTIME_DIRECTORY = "/dev/shm/lagometer"
 
 
 @dataclass
@@ -217,13 +220,64 @@ class Machine:
         return said
 
 
+def daemons_beside(
+    *libraries: Path, options: Mapping | None = None, profile: str = "default"
+) -> list[Wanted]:
+    """The daemons that these adapters need."""
+    found: list[Wanted] = []
+    for library in dict.fromkeys(libraries):
+        adapter = load_adapter(library.parent)
+        given = {adapter.name: options or {}}
+        found += filled_daemons(adapter, given, profile, RUNTIME_DIRECTORY)
+    return found
+
+
+def daemons_of_plans(plans: Sequence[Mapping]) -> list[Wanted]:
+    """The daemons that the adapters of these plans need, each once."""
+    found: list[Wanted] = []
+    for each in (adapter for plan in plans for adapter in plan["adapters"]):
+        wanted = daemons_beside(Path(each["library"]), options=each["options"], profile=each["profile"])
+        found += [daemon for daemon in wanted if daemon not in found]
+    return found
+
+
+def await_daemons(process: subprocess.Popen[bytes], wanted: Sequence[Wanted], outputs: Sequence[int]) -> None:
+    """Waits until the daemons of a supervisor serve, then has it start the workers."""
+    assert process.stdin is not None and process.stdout is not None
+    numbers: list[int] = []
+    while len(numbers) < len(wanted):
+        notice = json.loads(process.stdout.readline())
+        assert notice["event"] in ("isolated", "companion-started"), notice
+        numbers += [notice["pid"]] if "companion" in notice else []
+    daemons = Daemons(wanted)
+    deadline = time.monotonic() + TIMEOUT_S
+    while (
+        not daemons.attached
+        or daemons.waiting_for(lambda place: os.pread(outputs[place], 65_536, 0)) is not None
+    ):
+        written = [os.pread(each, 4096, 0) for each in outputs]
+        assert time.monotonic() < deadline and process.poll() is None, written
+        daemons.attach(process.pid, numbers)
+        time.sleep(0.005)
+    process.stdin.write(b"start\n")
+    process.stdin.flush()
+
+
 @contextlib.contextmanager
 def machine(
-    build: Path, count: int, *, environment: Mapping | None = None, wrap: tuple[str, ...] = ()
+    build: Path,
+    count: int,
+    *,
+    environment: Mapping | None = None,
+    wrap: tuple[str, ...] = (),
+    beside: Sequence[Wanted] = (),
 ) -> Iterator[Machine]:
-    """Workers in a private machine; each waits for its plan. `wrap`: a command before each worker."""
+    """Workers in a private machine; each waits for its plan. `wrap`: a command before each worker; `beside`:
+    daemons, which serve before the workers start."""
     workers = [Worker() for _ in range(count)]
+    outputs = [os.memfd_create("test-daemon") for _ in beside]
     inherited = [fd for w in workers for fd in (w.input_read, w.output_write, w.error_write, w.records)]
+    inherited += outputs
     process = subprocess.Popen(
         [str(build / "engine" / "lagometer-supervisor")],
         stdin=subprocess.PIPE,
@@ -244,10 +298,25 @@ def machine(
             }
             for worker in workers
         ],
+        "companions": [
+            {
+                "argv": list(each.companion.arguments),
+                "environment": dict(each.companion.environment),
+                "daemon": True,
+                "output": output,
+            }
+            for each, output in zip(beside, outputs, strict=True)
+        ],
+        "prepared": {
+            "directory": RUNTIME_DIRECTORY,
+            "files": {name: text for each in beside for name, text in each.files.items()},
+        },
     }
     try:
         process.stdin.write(line_of(specification))
         process.stdin.flush()
+        if beside:
+            await_daemons(process, beside, outputs)
         for worker in workers:
             worker.started()
         yield Machine(process, workers)
@@ -256,6 +325,8 @@ def machine(
         process.wait()
         for worker in workers:
             worker.close()
+        for output in outputs:
+            os.close(output)
         process.stdin.close()
         assert process.stdout is not None
         process.stdout.close()
@@ -263,7 +334,7 @@ def machine(
 
 def run_private(build: Path, plans: list[Mapping], **more: Any) -> list[Said]:
     """Carries out standalone plans, one a worker, in one private machine, to their ends."""
-    with machine(build, len(plans), **more) as private:
+    with machine(build, len(plans), beside=daemons_of_plans(plans), **more) as private:
         for worker, plan in zip(private.workers, plans, strict=True):
             worker.send(plan)
         return private.finish()
@@ -271,7 +342,7 @@ def run_private(build: Path, plans: list[Mapping], **more: Any) -> list[Said]:
 
 def run_together(build: Path, plans: list[Mapping], **more: Any) -> list[Said]:
     """Carries out plans, one a worker, in one private machine: a common start once all are matched."""
-    with machine(build, len(plans), **more) as private:
+    with machine(build, len(plans), beside=daemons_of_plans(plans), **more) as private:
         private.match(plans)
         private.go()
         return private.finish()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cyclone DDS and Fast DDS with each other, with late joiners, in domains apart, and in many processes."""
+"""Cyclone DDS and Fast DDS with each other; all middleware with late joiners, domains, many processes."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from pathlib import Path
 import polars as pl
 import pytest
 from campaign_support import run_cells
-from needs import MIDDLEWARE, adapter_library, need
+from needs import DDS, MIDDLEWARE, adapter_library, declares, need
 from plan_parts import MILLISECOND_NS, Mapping, any_message, apart, node, plan, reader, timer, writer
-from worker_support import machine, run_private, run_together
+from worker_support import daemons_beside, machine, run_private, run_together
 
 from lagometer.store.records import KIND_RECEIVED, KIND_SENT
 
 DIRECTORY = "/dev/shm/lagometer"
 KEEP_ALL: Mapping = {"reliability": "reliable", "history": "keep_all"}
+WITHOUT_DEPTH = ("mqtt",)  # keep-last is a queue of the broker's there, whatever the depth
 DEPTH = 8
 EARLY = 20  # messages that are sent before the late joiner is there
 
@@ -25,7 +26,7 @@ PAIRS = pytest.mark.parametrize("pair", ["cyclonedds+fastdds", "fastdds+cycloned
 
 def pair_rows(build: Path, folder: Path, pair: str, **factors: list[str]) -> pl.DataFrame:
     """The rows of both reliabilities; of what was sent reliably, all came, and nothing was damaged."""
-    for name in MIDDLEWARE:
+    for name in DDS:
         need(name)
     matrix = {"adapter": [pair], "reliability": ["best_effort", "reliable"], **factors}
     rows = run_cells(build, folder, matrix)
@@ -74,9 +75,11 @@ def one_way(build: Path, adapter: str, qos: Mapping) -> tuple[Mapping, Mapping]:
 def test_a_late_joiner_gets_what_durability_promises(build: Path, adapter: str, durability: str) -> None:
     need("netns")
     need(adapter)
+    if not declares(adapter, build, "durability", durability):
+        return
     qos = {"reliability": "reliable", "history": "keep_last", "depth": 4_000, "durability": durability}
     send, listen = one_way(build, adapter, qos)
-    with machine(build, 2) as private:
+    with machine(build, 2, beside=daemons_beside(adapter_library(adapter, build))) as private:
         first, late = private.workers
         first.send(send)
         first.wait_for("matched")
@@ -98,6 +101,8 @@ def test_a_late_joiner_gets_what_durability_promises(build: Path, adapter: str, 
 def test_two_domains_do_not_hear_each_other(build: Path, adapter: str) -> None:
     need("netns")
     need(adapter)
+    if not declares(adapter, build, "domains", "1"):
+        return
     nodes = [
         node("source", 0, [], [writer("t", 0)], [timer(5 * MILLISECOND_NS)], "waitset"),
         node("same", 1, [reader("t", [0])], [], [any_message()], "waitset"),
@@ -126,6 +131,8 @@ def burst(build: Path, adapter: str, qos: Mapping, work_ns: int) -> tuple[list[i
 def test_keep_all_loses_nothing_to_a_slow_reader(build: Path, adapter: str) -> None:
     need("netns")
     need(adapter)
+    if not declares(adapter, build, "history", "keep_all"):
+        return
     accepted, received = burst(build, adapter, KEEP_ALL, MILLISECOND_NS)
     assert len(accepted) > 0
     assert received == accepted
@@ -136,6 +143,8 @@ def test_keep_last_gives_a_slow_reader_the_newest(build: Path, adapter: str) -> 
     """The reader works for longer than the burst lasts: of what comes meanwhile it finds the newest eight."""
     need("netns")
     need(adapter)
+    if adapter in WITHOUT_DEPTH:
+        return
     qos = {"reliability": "reliable", "history": "keep_last", "depth": DEPTH}
     accepted, received = burst(build, adapter, qos, 50 * MILLISECOND_NS)
     assert len(accepted) == 300

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from campaign_support import lagometer, write_study
-from needs import FLOORS, MIDDLEWARE, adapter_library, need
+from needs import DDS, FLOORS, MIDDLEWARE, adapter_library, need
 from plan_parts import MILLISECOND_NS, Mapping, pipeline, plan
 from worker_support import Said, run_private
 
@@ -38,7 +38,7 @@ def test_an_unknown_option_is_refused(build: Path, adapter: str) -> None:
 def test_every_option_that_the_sidecar_names_is_taken(build: Path, adapter: str) -> None:
     need(adapter)
     sidecar = json.loads((adapter_library(adapter, build).parent / "adapter.json").read_text())
-    unset = {"socket_buffer_bytes": 1_048_576, "keep_all_messages": 64}
+    unset = {"socket_buffer_bytes": 1_048_576, "keep_all_messages": 64, "tcp_nodelay": True}
     options = {
         name: told["default"] if told["default"] is not None else unset[name]
         for name, told in sidecar["options"].items()
@@ -61,7 +61,7 @@ def test_the_heartbeat_period_of_fast_dds_is_shown_ready_to_paste(build: Path) -
 def test_an_early_heartbeat_saves_the_sample_that_fills_the_history(build: Path, tmp_path: Path) -> None:
     """Fast DDS to Cyclone DDS, in fragments: with the vendor's period a third of such trials lose one."""
     need("netns")
-    for name in MIDDLEWARE:
+    for name in DDS:
         need(name)
     matrix = {
         "adapter": ["fastdds+cyclonedds"],

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from needs import FLOORS, MIDDLEWARE, ROOT, adapter_library, need
-from worker_support import machine
+from worker_support import daemons_beside, machine
 
 SOURCE = Path(__file__).with_name("reopening.cpp")
 ROUNDS = 100
@@ -36,7 +36,9 @@ def test_nothing_is_left_of_a_hundred_openings(
     sidecar = json.loads((library.parent / "adapter.json").read_text())
     if dispatch not in sidecar["abilities"]["dispatch"]:
         return
-    with machine(build, 1, wrap=(str(reopening), str(library), str(ROUNDS), dispatch)) as private:
+    beside = daemons_beside(library)
+    command = (str(reopening), str(library), str(ROUNDS), dispatch)
+    with machine(build, 1, wrap=command, beside=beside) as private:
         (said,) = private.finish()
     assert said.code == 0, said.errors
     before, after = said.event("before"), said.event("after")

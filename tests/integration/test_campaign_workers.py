@@ -64,7 +64,9 @@ def test_a_worker_that_is_no_program_is_said(tmp_path: Path) -> None:
     assert code == 3, errors
     # All end at once; which of them is noticed first is the kernel's choice.
     reason = journal(out)[0]["reasons"][0]
-    assert re.match(r"worker-died: (source|relay-1|sink) exited with code 127 in phase create", reason), reason
+    assert re.match(r"worker-died: (source|relay-1|sink) exited with code 127 in phase create", reason), (
+        reason
+    )
     assert "not found" in next(out.glob("samples/**/0.log")).read_text()
     assert lagometer(tmp_path, *arguments, environment={"LAGOMETER_WORKER": str(tmp_path)})[0] in (3, 6)
     assert lagometer(tmp_path, *arguments, environment={"LAGOMETER_WORKER": "/nowhere"})[0] == 6

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import subprocess
 import sys
@@ -136,6 +137,44 @@ def test_sets_are_kept_apart(tmp_path: Path) -> None:
     both = packages("list", "build,test", env=env).stdout.split()
     assert "libgtest-dev" not in build
     assert both == [*build, *packages("list", "test", env=env).stdout.split()]
+
+
+@pytest.mark.parametrize("system", COLUMNS)
+def test_more_middleware_is_a_set_of_its_own(tmp_path: Path, system: str) -> None:
+    """What only few want is not in the way of everybody's first set-up, and none of it is required."""
+    env = environment(tmp_path, system)
+    rack = set(packages("list", "rack", env=env).stdout.split())
+    assert {"libmosquitto-dev", "mosquitto"} <= rack
+    assert not rack & set(packages("list", "build,test", env=env).stdout.split())
+    table = (ROOT / "tools" / "packages.table").read_text().splitlines()
+    needs = {line.split()[2] for line in table if line.startswith("package rack ")}
+    assert needs == {"optional"}
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "adapters").glob("*/adapter.json")), ids=lambda path: path.parent.name
+)
+def test_what_an_adapter_names_is_in_the_table(path: Path) -> None:
+    """A package of its sidecar at least (which may bring the others), and those of its daemons."""
+    sidecar = json.loads(path.read_text())
+    table = (ROOT / "tools" / "packages.table").read_text()
+    for names in sidecar.get("packages", {}).values():
+        assert [name for name in names if f" {name} " in table], names
+    for daemon in sidecar.get("daemons", []):
+        assert f" {daemon['package']} " in table
+
+
+def make_dry(*words: str) -> list[str]:
+    """The calls of tools/setup that make would carry out."""
+    command = ["make", "--dry-run", "--no-print-directory", "-C", str(ROOT), *words]
+    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    return [line.strip() for line in said.splitlines() if "tools/setup" in line]
+
+
+def test_all_adapters_are_asked_for_by_a_word() -> None:
+    assert make_dry("bench", "ADAPTERS=all") == ["tools/setup --rack"]
+    assert make_dry("bench") == ["tools/setup"]
+    assert make_dry("bench", "ADAPTERS=shm") == ["tools/setup"]
 
 
 def test_nothing_is_run_when_all_is_there(tmp_path: Path, programs: Path) -> None:

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a study asked for, in checked terms; the sidecar's options and what each profile makes of them.
+#pragma once
+
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "floor.hpp"
+
+namespace lagometer::mqtt {
+
+/// Where the daemon of the sidecar listens: not at 1883, where a broker of the distribution may run.
+inline constexpr const char* kBrokerHost = "127.0.0.1";
+inline constexpr int kBrokerPort = 18830;
+/// The longest that may be asked for, so that no ping is sent while a trial measures.
+inline constexpr int kKeepalive_s = 65535;
+
+inline constexpr floor::Abilities abilities{
+    .adapter = "mqtt", .transport = "tcp", .reliable = true, .keep_all = false, .payload_bytes_max = 268'369'916};
+
+struct Settings {
+  /// Throws lagometer::Error for an option or a profile that does not exist.
+  static Settings from(std::string_view profile, std::string_view options);
+  /// MQTT's quality of service for a reliability.
+  [[nodiscard]] int quality(bool reliable) const noexcept { return reliable ? reliable_qos : 0; }
+  /// What describe() gives for a context.
+  [[nodiscard]] nlohmann::json describe() const;
+
+  bool tcp_nodelay = false;
+  int reliable_qos = 1;
+  int max_inflight_messages = 20;
+  int max_queued_messages = 1000;  // the broker's
+  int socket_buffer_bytes = 0;     // 0: the kernel's
+};
+
+}  // namespace lagometer::mqtt
