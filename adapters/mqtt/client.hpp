@@ -78,7 +78,6 @@ class Client {
 
   Run run_;
   Settings settings_;
-  std::unique_ptr<mosquitto, Destroy> handle_;
   CallbackSlots<Receiver, 256> receivers_;
   std::atomic<bool> closing_{false};
   std::mutex subscribing_;             // one at a time, with the counts below
@@ -87,6 +86,8 @@ class Client {
   std::condition_variable answered_;
   std::optional<int> connected_;
   std::map<int, int> granted_;  // quality by message number of the request
+  // Last, so that its thread, if the constructor could not end, is gone before what it uses.
+  std::unique_ptr<mosquitto, Destroy> handle_;
 };
 
 }  // namespace lagometer::mqtt
