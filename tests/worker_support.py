@@ -226,6 +226,8 @@ def daemons_beside(
     """The daemons that these adapters need."""
     found: list[Wanted] = []
     for library in dict.fromkeys(libraries):
+        if not (library.parent / "adapter.json").exists():
+            continue
         adapter = load_adapter(library.parent)
         given = {adapter.name: options or {}}
         found += filled_daemons(adapter, given, profile, RUNTIME_DIRECTORY)
@@ -236,7 +238,8 @@ def daemons_of_plans(plans: Sequence[Mapping]) -> list[Wanted]:
     """The daemons that the adapters of these plans need, each once."""
     found: list[Wanted] = []
     for each in (adapter for plan in plans for adapter in plan["adapters"]):
-        wanted = daemons_beside(Path(each["library"]), options=each["options"], profile=each["profile"])
+        options, profile = each.get("options", {}), each.get("profile", "default")
+        wanted = daemons_beside(Path(each["library"]), options=options, profile=profile)
         found += [daemon for daemon in wanted if daemon not in found]
     return found
 
