@@ -244,8 +244,10 @@ def daemons_of_plans(plans: Sequence[Mapping]) -> list[Wanted]:
     return found
 
 
-def await_daemons(process: subprocess.Popen[bytes], wanted: Sequence[Wanted], outputs: Sequence[int]) -> None:
-    """Waits until the daemons of a supervisor serve, then has it start the workers."""
+def await_daemons(
+    process: subprocess.Popen[bytes], wanted: Sequence[Wanted], outputs: Sequence[int]
+) -> Sequence[int]:
+    """Waits until the daemons of a supervisor serve, then has it start the workers; gives their processes."""
     assert process.stdin is not None and process.stdout is not None
     numbers: list[int] = []
     while len(numbers) < len(wanted):
@@ -264,6 +266,15 @@ def await_daemons(process: subprocess.Popen[bytes], wanted: Sequence[Wanted], ou
         time.sleep(0.005)
     process.stdin.write(b"start\n")
     process.stdin.flush()
+    return daemons.processes
+
+
+def await_ends(pids: Sequence[int]) -> None:
+    """Waits until processes are gone: some daemons hold a lock of the host's, and the next one needs it."""
+    deadline = time.monotonic() + TIMEOUT_S
+    while any(Path(f"/proc/{pid}").exists() for pid in pids):
+        assert time.monotonic() < deadline, f"a daemon does not end: {pids}"
+        time.sleep(0.005)
 
 
 @contextlib.contextmanager
@@ -315,17 +326,19 @@ def machine(
             "files": {name: text for each in beside for name, text in each.files.items()},
         },
     }
+    daemons: Sequence[int] = ()
     try:
         process.stdin.write(line_of(specification))
         process.stdin.flush()
         if beside:
-            await_daemons(process, beside, outputs)
+            daemons = await_daemons(process, beside, outputs)
         for worker in workers:
             worker.started()
         yield Machine(process, workers)
     finally:
         process.kill()
         process.wait()
+        await_ends(daemons)
         for worker in workers:
             worker.close()
         for output in outputs:

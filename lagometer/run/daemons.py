@@ -24,6 +24,7 @@ from lagometer.run.processes import ancestor_among, cpu_time_ns, parents, propor
 from lagometer.run.traces import find_workers, has_bound_socket, listens_on
 from lagometer.study import Adapter, Cell, Study
 from lagometer.study.daemons import daemons_in_use, filled_in, find_program, option_values
+from lagometer.study.room import UNKNOWN_ROOM, room_for
 from lagometer.study.sidecar import Ready
 from lagometer.study.stacking import Options
 
@@ -233,18 +234,25 @@ def wanted_daemons(
     pinned: tuple[str, ...] = ()
     if factors.cpus not in ("any", "spread"):
         pinned = ("taskset", "-c", factors.cpus)
+    room = room_for(cell)
     found: list[Wanted] = []
     for name in dict.fromkeys((factors.publisher_adapter, factors.subscriber_adapter)):
-        each = filled_daemons(adapters[name], study.options, factors.profile, runtime, pinned)
+        each = filled_daemons(adapters[name], study.options, factors.profile, runtime, pinned, room)
         found += [daemon for daemon in each if daemon not in found]
     return tuple(found)
 
 
 def filled_daemons(
-    adapter: Adapter, options: Options, profile: str, runtime: str, before: tuple[str, ...] = ()
+    adapter: Adapter,
+    options: Options,
+    profile: str,
+    runtime: str,
+    before: tuple[str, ...] = (),
+    room: Mapping[str, int] = UNKNOWN_ROOM,
 ) -> tuple[Wanted, ...]:
-    """Returns the daemons of one adapter, their texts filled in; `before`: words before each command."""
-    values = option_values(adapter, options, profile)
+    """Returns the daemons of one adapter, their texts filled in; `before`: words before each command; `room`:
+    what its messages take."""
+    values = {**option_values(adapter, options, profile), **room}
 
     def filled(text: str) -> str:
         return filled_in(text, values, runtime)

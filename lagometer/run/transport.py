@@ -155,7 +155,8 @@ def _received(cell: Cell, outcome: TrialOutcome, edges: Sequence[Edge]) -> int:
 def _claimed(cell: Cell, outcome: TrialOutcome, sender: int, receiver: int, topic: str) -> str | None:
     """Returns what the adapters of both ends say that they use; None if one of them does not say.
 
-    The sender's preference comes first; an endpoint that says something knows better than its context.
+    The sender's preference comes first; an endpoint that says something knows better than its context. Two
+    adapters have the network in common, not each other's memory.
     """
     factors = cell.factors
     within = sender == receiver and factors.publisher_adapter == factors.subscriber_adapter
@@ -164,7 +165,8 @@ def _claimed(cell: Cell, outcome: TrialOutcome, sender: int, receiver: int, topi
     offered = _declared(outcome, sender, objects, factors.publisher_adapter, key)
     objects = (f"reader lagometer/{topic}", "context")
     accepted = _declared(outcome, receiver, objects, factors.subscriber_adapter, key)
-    return next((word for word in offered if word in accepted), None)
+    alike = factors.publisher_adapter == factors.subscriber_adapter
+    return next((word for word in offered if word in accepted and (alike or word in OVER_LOOPBACK)), None)
 
 
 def _declared(

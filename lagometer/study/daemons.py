@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from lagometer.study.room import MESSAGE_BYTES, MESSAGES
 from lagometer.study.sidecar import PROFILE, Daemon, OptionValue
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 # Where distributions put daemons; an ordinary user's PATH lacks them.
 SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
-_PLACEHOLDER = re.compile(r"\{(runtime|profile|option:[a-z0-9_]+)\}")
+_PLACEHOLDER = re.compile(rf"\{{(runtime|profile|{MESSAGES}|{MESSAGE_BYTES}|option:[a-z0-9_]+)\}}")
 
 
 def daemons_in_use(adapter: Adapter, options: Options, profile: str) -> tuple[Daemon, ...]:
@@ -34,7 +35,8 @@ def option_values(adapter: Adapter, options: Options, profile: str) -> dict[str,
 
 
 def filled_in(text: str, values: Mapping[str, OptionValue], runtime: str) -> str:
-    """The text with `{runtime}`, `{profile}` and `{option:NAME}` replaced; other braces stay."""
+    """The text with `{runtime}`, `{profile}`, `{option:NAME}` and those of the room replaced; other braces
+    stay."""
 
     def value_of(match: re.Match[str]) -> str:
         name = match[1].removeprefix("option:")

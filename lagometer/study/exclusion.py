@@ -16,6 +16,7 @@ from lagometer.study.cell import Cell, Factors
 from lagometer.study.daemons import missing_daemons
 from lagometer.study.graph import Graph
 from lagometer.study.interference import missing_program
+from lagometer.study.sidecar import Limits
 from lagometer.study.stacking import Options
 
 # The sizes for which the type `fixed` exists; a fixed type is compiled into each adapter.
@@ -78,10 +79,21 @@ def _abilities(name: str, adapter: Adapter, factors: Factors) -> Iterator[str]:
             yield _lacks(name, what, value, offered)
     if factors.domain and not can.domains:
         yield f"{name} has no domains"
-    limit = adapter.sidecar.limits
+    yield from _limits(name, adapter.sidecar.limits, factors)
+
+
+def _limits(name: str, limit: Limits, factors: Factors) -> Iterator[str]:
     if limit.payload_bytes_max is not None and factors.payload_bytes > limit.payload_bytes_max:
         reason = limit.payload_bytes_max_reason or "larger messages do not exist"
         yield f"{name} carries at most {limit.payload_bytes_max} B: {reason}"
+    keeps_all = factors.history == "keep_all"
+    if limit.depth_max is not None and not keeps_all and factors.depth > limit.depth_max:
+        yield f"{name} keeps at most {limit.depth_max} messages: {limit.depth_max_reason}"
+    durable = limit.transient_local_depth_max
+    kept_for_late = factors.durability == "transient_local"
+    if durable is not None and kept_for_late and (keeps_all or factors.depth > durable):
+        why = limit.transient_local_depth_max_reason
+        yield f"{name} keeps at most {durable} messages for late joiners: {why}"
 
 
 def _dispatch(adapter: Adapter, factors: Factors) -> Iterator[str]:

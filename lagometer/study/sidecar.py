@@ -36,10 +36,17 @@ class Abilities(_Part):
 
 
 class Limits(_Part):
-    """Hard limits; null: none known. The reason is printed when a cell is excluded for it."""
+    """Hard limits; null: none known. The reason is printed when a cell is excluded for it.
+
+    depth_max: of keep_last; transient_local_depth_max: what a publisher keeps for late joiners at most.
+    """
 
     payload_bytes_max: int | None = None
     payload_bytes_max_reason: str = ""
+    depth_max: int | None = None
+    depth_max_reason: str = ""
+    transient_local_depth_max: int | None = None
+    transient_local_depth_max_reason: str = ""
 
 
 class Option(_Part):

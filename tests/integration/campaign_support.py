@@ -179,10 +179,21 @@ def journal(directory: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (directory / "journal.jsonl").read_text().splitlines()]
 
 
-def run_cells(
-    build: Path, folder: Path, matrix: dict[str, Any], *, select: Sequence[str] = (), skip: Sequence[str] = ()
-) -> pl.DataFrame:
-    """The rows of cells.parquet of a campaign of very short trials, all of which must be valid.
+def run_cells(build: Path, folder: Path, matrix: dict[str, Any], **more: Any) -> pl.DataFrame:
+    """The rows of cells.parquet of such a campaign."""
+    return pl.read_parquet(run_campaign(build, folder, matrix, **more) / "cells.parquet")
+
+
+def run_campaign(
+    build: Path,
+    folder: Path,
+    matrix: dict[str, Any],
+    *,
+    select: Sequence[str] = (),
+    skip: Sequence[str] = (),
+    options: dict[str, Any] | None = None,
+) -> Path:
+    """The folder of a campaign of very short trials, all of which must be valid.
 
     A machine that stands still for longer than a trial lets no rate be kept: there is a second attempt.
     """
@@ -197,7 +208,8 @@ def run_cells(
     }
     for attempt in ("first", "second"):
         (folder / attempt).mkdir()
-        study, out = write_study(folder / attempt, matrix=matrix, **short), folder / attempt / "out"
+        study = write_study(folder / attempt, matrix=matrix, options=options or {}, **short)
+        out = folder / attempt / "out"
         run = ("run", str(study), "--out", str(out), "--json", "--no-report", *globs)
         _, output, errors = lagometer(folder, *run, seconds=300, environment=programs)
         tally = json.loads(output or "{}")
@@ -205,4 +217,4 @@ def run_cells(
         if tally["failed"] == 0:
             break
     assert tally["failed"] == 0, tally["failures"]
-    return pl.read_parquet(out / "cells.parquet")
+    return out

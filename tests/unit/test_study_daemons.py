@@ -160,3 +160,28 @@ def test_who_stands_on_an_adapter_needs_its_daemons(tmp_path: Path, monkeypatch:
 def test_adapters_without_daemons_need_nothing(tmp_path: Path) -> None:
     for each in write_adapters(tmp_path).values():
         assert daemons_in_use(each, {}, "default") == ()
+
+
+@pytest.mark.parametrize(
+    ("factors", "messages", "message_bytes"),
+    [
+        ({}, 2 * 48 + 2 * 8, 64 + 256),  # two readers with queues of 16, two writers
+        ({"payload": "1000B", "depth": 100}, 2 * 216 + 2 * 8, 1_024 + 256),
+        ({"durability": "transient_local"}, 2 * 48 + 2 * 24, 64 + 256),
+        ({"history": "keep_all"}, 2 * 528 + 2 * 8, 64 + 256),
+        ({"workload": "pipeline-2", "depth": 1}, 64, 64 + 256),
+        ({"payload": "16MB", "history": "keep_all"}, 64, (16 << 20) + 256),  # no more than 1 GiB holds
+    ],
+)
+def test_a_daemon_learns_how_much_room_the_cell_needs(
+    tmp_path: Path, factors: dict[str, Any], messages: int, message_bytes: int
+) -> None:
+    pools = {"pools": "{messages_in_flight} x {message_room_bytes}"}
+    one = adapter(tmp_path, {**BROKER, "files": pools})
+    matrix = {"adapter": "brokered", "workload": "pipeline-3", "payload": "64B", **factors}
+    study = study_from_mapping({"name": "s", "matrix": matrix}, "test")
+    (cell,) = expand(study, {"brokered": one}, (0, 1)).cells
+    (daemon,) = wanted_daemons(study, cell, {"brokered": one}, "/run/x")
+    assert daemon.files == {"pools": f"{messages} x {message_bytes}"}
+    (unknown,) = filled_daemons(one, {}, "default", "/run/x")
+    assert unknown.files == {"pools": "1024 x 65792"}

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How much memory a cell's messages take at most: for daemons that own it and set it aside beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lagometer.study.cell import Cell
+
+MESSAGES = "messages_in_flight"
+MESSAGE_BYTES = "message_room_bytes"
+HEADERS_BYTES = 256  # what a middleware may add to a payload
+ALIGNMENT_BYTES = 64
+ROOM_BYTES_MAX = 1 << 30  # for all messages in flight
+MESSAGES_MIN = 64
+KEEP_ALL_DEPTH = 256  # keep_all ends somewhere; this is how far a daemon has to go along
+UNKNOWN_ROOM: Mapping[str, int] = {MESSAGES: 1024, MESSAGE_BYTES: 65_536 + HEADERS_BYTES}
+
+
+def room_for(cell: Cell) -> Mapping[str, int]:
+    """Returns how many messages there may be at once, within 1 GiB, and the bytes of each with its headers.
+
+    A reader's queue may be full twice, before the middleware's own thread and behind it, beside a batch that
+    is taken; a writer fills one message and has some on the way, or what it keeps for late joiners.
+    """
+    factors, graph = cell.factors, cell.graph
+    depth = factors.depth if factors.history == "keep_last" else KEEP_ALL_DEPTH
+    readers = len({(rule.node, topic) for rule in graph.rules for topic in rule.reads})
+    kept = depth if factors.durability == "transient_local" else 0
+    messages = readers * (2 * depth + 16) + len(graph.streams) * (8 + kept)
+    message_bytes = -(-factors.payload_bytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES + HEADERS_BYTES
+    most = max(MESSAGES_MIN, ROOM_BYTES_MAX // message_bytes)
+    return {MESSAGES: min(max(messages, MESSAGES_MIN), most), MESSAGE_BYTES: message_bytes}
