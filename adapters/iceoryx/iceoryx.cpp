@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Eclipse iceoryx 2.0 through its C++ interface. What it offers is in adapter.json, what it can't in README.md.
+#include <iceoryx_versions.hpp>
+
+#include "context.hpp"
+#include "reader.hpp"
+#include "waitset.hpp"
+#include "writer.hpp"
+
+namespace lagometer::iceoryx {
+namespace {
+
+struct Traits {
+  using Context = iceoryx::Context;
+  using Node = iceoryx::Node;
+  using Type = iceoryx::Type;
+  using Writer = iceoryx::Writer;
+  using Reader = iceoryx::Reader;
+  using Waitset = iceoryx::Waitset;
+  static constexpr std::string_view name = abilities.adapter;
+
+  static std::string probe(std::string_view) {
+    return nlohmann::json{{"version", ICEORYX_LATEST_RELEASE_VERSION},
+                          {"abilities", {{"history", {"keep_last", "keep_all"}}}},
+                          {"limits", {{"payload_bytes_max", abilities.payload_bytes_max}}}}
+        .dump();
+  }
+  static std::string describe(uint32_t kind, const void* object) {
+    if (kind == LAGOMETER_OBJECT_CONTEXT) return floor::describe_context(abilities).dump();
+    if (kind == LAGOMETER_OBJECT_WRITER) return static_cast<const Writer*>(object)->describe().dump();
+    if (kind == LAGOMETER_OBJECT_READER) return static_cast<const Reader*>(object)->describe().dump();
+    return R"({"settings":{},"paste":[]})";
+  }
+  static const void* extension(uint32_t, void*, std::string_view) noexcept { return nullptr; }
+};
+
+}  // namespace
+}  // namespace lagometer::iceoryx
+
+LAGOMETER_EXPORT_ADAPTER(lagometer::iceoryx::Traits)

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reader.hpp"
+
+#include <iceoryx_posh/mepoo/chunk_header.hpp>
+
+namespace lagometer::iceoryx {
+
+Reader::Reader(Node& node, const lagometer_endpoint_config& config) : context_(node.context), endpoint_(config) {}
+
+Reader::~Reader() {
+  if (listening_) context_.listener().detachEvent(*subscriber_, iox::popo::SubscriberEvent::DATA_RECEIVED);
+}
+
+void Reader::enable() {
+  iox::popo::SubscriberOptions options = endpoint_.subscriber_options();
+  // RouDi connects at once what subscribes from the start, and the rest at its next look, up to 100 ms later. Where
+  // iceoryx's thread is to be told of the very first message, it has to listen before there can be one.
+  const bool listens = endpoint_.dispatch == LAGOMETER_DISPATCH_LISTENER;
+  options.subscribeOnCreate = !listens;
+  subscriber_ =
+      std::make_unique<iox::popo::UntypedSubscriber>(context_.service(endpoint_.type, endpoint_.topic), options);
+  if (listens) listen();
+}
+
+void Reader::listen() {
+  const auto attached = context_.listener().attachEvent(*subscriber_, iox::popo::SubscriberEvent::DATA_RECEIVED,
+                                                        iox::popo::createNotificationCallback(on_data, *this));
+  if (attached.has_error())
+    throw Error(LAGOMETER_NO_RESOURCE, "iceoryx: a listener serves at most " +
+                                           std::to_string(iox::popo::Listener::capacity()) +
+                                           " subscribers, and topic '" + endpoint_.topic + "' is one more");
+  listening_ = true;
+  subscriber_->subscribe();
+}
+
+void Reader::on_data(iox::popo::UntypedSubscriber* /*unused*/, Reader* self) noexcept {
+  self->endpoint_.on_data(self->endpoint_.user);
+}
+
+lagometer_status Reader::take(lagometer_sample* samples, uint32_t stride, uint32_t max, uint32_t& taken) {
+  taken = 0;
+  while (subscriber_ && taken < max) {
+    const auto chunk = subscriber_->take();
+    if (chunk.has_error()) {
+      if (chunk.get_error() == iox::popo::ChunkReceiveResult::NO_CHUNK_AVAILABLE || taken > 0) break;
+      throw Error(LAGOMETER_NO_RESOURCE, "iceoryx: topic '" + endpoint_.topic + "': more than " +
+                                             std::to_string(iox::MAX_CHUNKS_HELD_PER_SUBSCRIBER_SIMULTANEOUSLY) +
+                                             " messages are taken and not released");
+    }
+    const auto* const header = iox::mepoo::ChunkHeader::fromUserPayload(chunk.value());
+    lagometer_sample& sample = sample_at(samples, stride, taken++);
+    sample.flags = LAGOMETER_SAMPLE_LOANED;
+    sample.region_count = 1;
+    // Read-only for the engine; the type of a region has no const.
+    sample.regions[0] = {static_cast<uint8_t*>(const_cast<void*>(chunk.value())), header->userPayloadSize()};
+    sample.writer_id = static_cast<uint64_t>(header->originId());
+    sample.middleware_sequence = header->sequenceNumber() + 1;  // iceoryx counts from 0, which here means unknown
+    sample.source_time_ns = sample.reception_time_ns = 0;
+    sample.source_clock = sample.reception_clock = LAGOMETER_CLOCK_NONE;
+    sample.signalled_ns = 0;
+    sample.signalled_cpu = 0;
+    sample.reserved = 0;
+    sample.adapter_data = const_cast<void*>(chunk.value());
+  }
+  return LAGOMETER_OK;
+}
+
+void Reader::release(lagometer_sample* samples, uint32_t stride, uint32_t count) noexcept {
+  for (uint32_t number = 0; number < count; ++number)
+    subscriber_->release(sample_at(samples, stride, number).adapter_data);
+}
+
+nlohmann::json Reader::describe() const {
+  using nlohmann::json;
+  const iox::popo::SubscriberOptions options = endpoint_.subscriber_options();
+  json settings = json::object();
+  if (options.queueCapacity != queue_max)
+    settings["SubscriberOptions.queueCapacity"] = {{"value", options.queueCapacity}, {"default", queue_max}};
+  if (options.historyRequest != 0)
+    settings["SubscriberOptions.historyRequest"] = {{"value", options.historyRequest}, {"default", 0}};
+  if (endpoint_.keep_all)
+    settings["SubscriberOptions.queueFullPolicy"] = {{"value", "BLOCK_PRODUCER"}, {"default", "DISCARD_OLDEST_DATA"}};
+  return {{"settings", settings}, {"paste", json::array()}};
+}
+
+}  // namespace lagometer::iceoryx

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// A publisher of iceoryx: lends chunks of RouDi's pools, and hands them to the subscribers' queues.
+#pragma once
+
+#include <atomic>
+#include <iceoryx_posh/internal/popo/ports/publisher_port_user.hpp>
+#include <optional>
+
+#include "endpoint.hpp"
+
+namespace lagometer::iceoryx {
+
+class Writer {
+ public:
+  Writer(Node& node, const lagometer_endpoint_config& config);
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
+  ~Writer();
+  /// Offers the topic. Throws lagometer::Error if RouDi has no port left, or no pool for messages of this size.
+  void enable();
+
+  lagometer_status borrow(uint64_t bytes, lagometer_message& message);
+  lagometer_status commit(lagometer_message& message) noexcept;
+  void discard(lagometer_message& message) noexcept;
+  void matched(lagometer_matched& out) const noexcept;
+  void counters(lagometer_counters& out) const noexcept;
+  [[nodiscard]] nlohmann::json describe() const;
+
+ private:
+  using Distributor = iox::popo::PublisherPortData::ChunkDistributorData_t;
+
+  void require_pool() const;
+  [[nodiscard]] bool has_room() const noexcept;
+  [[nodiscard]] bool wait_for_room() const noexcept;
+
+  Context& context_;
+  Endpoint endpoint_;
+  iox::popo::PublisherPortData* data_ = nullptr;  // in shared memory, RouDi's
+  std::optional<iox::popo::PublisherPortUser> port_;
+  std::atomic<uint64_t> rejected_{0};
+};
+
+}  // namespace lagometer::iceoryx
