@@ -17,13 +17,13 @@ struct Traits {
   static constexpr std::string_view name = "cyclonedds";
 
   static std::string probe(std::string_view options) {
-    Settings::from("default", options);
+    Settings::from("default", options, 0);
     return nlohmann::json{
         {"version", DDS_VERSION}, {"abilities", nlohmann::json::object()}, {"limits", nlohmann::json::object()}}
         .dump();
   }
   static std::string describe(uint32_t kind, const void* object) {
-    if (kind == LAGOMETER_OBJECT_CONTEXT) return static_cast<const Context*>(object)->settings().describe().dump();
+    if (kind == LAGOMETER_OBJECT_CONTEXT) return static_cast<const Context*>(object)->describe().dump();
     if (kind == LAGOMETER_OBJECT_WRITER) return static_cast<const Writer*>(object)->describe().dump();
     if (kind == LAGOMETER_OBJECT_READER) return static_cast<const Reader*>(object)->describe().dump();
     return R"({"settings":{},"paste":[]})";

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <dds/ddsc/dds_loan_api.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -74,12 +76,20 @@ Entity Type::create_topic(dds_entity_t participant, const std::string& name) con
 Endpoint::Endpoint(Node& node, const lagometer_endpoint_config& config)
     : participant_(node.context.participant()),
       fixed_(reinterpret_cast<const Type*>(config.type)->fixed()),
+      shared_memory_(node.context.settings().shared_memory),
       max_bytes_(reinterpret_cast<const Type*>(config.type)->max_bytes()),
       topic_name_(view(config.topic)),
       topic_(reinterpret_cast<const Type*>(config.type)->create_topic(participant_, topic_name_)),
-      qos_(make_qos(*config.qos)) {}
+      qos_(make_qos(*config.qos)) {
+  const bool kept = (config.qos->present & LAGOMETER_QOS_DURABILITY) != 0;
+  if (shared_memory_ && kept && config.qos->durability == LAGOMETER_TRANSIENT_LOCAL)
+    throw Error(LAGOMETER_UNSUPPORTED,
+                "cyclonedds: with the option shared_memory a late joiner gets nothing of what was sent before, however "
+                "it was kept; ask for durability volatile, or leave out shared_memory (topic " +
+                    topic_name_ + ")");
+}
 
-nlohmann::json Endpoint::describe_entity(dds_entity_t entity, bool reliable_by_default) {
+nlohmann::json Endpoint::describe_entity(dds_entity_t entity, bool reliable_by_default) const {
   const std::unique_ptr<dds_qos_t, void (*)(dds_qos_t*)> qos(dds_create_qos(), dds_delete_qos);
   check(dds_get_qos(entity, qos.get()), "reading the quality of service back");
   nlohmann::json settings = nlohmann::json::object();
@@ -104,7 +114,15 @@ nlohmann::json Endpoint::describe_entity(dds_entity_t entity, bool reliable_by_d
   if (dds_qget_durability(qos.get(), &durability)) {
     put("durability", durability == DDS_DURABILITY_TRANSIENT_LOCAL ? "TRANSIENT_LOCAL" : "VOLATILE", "VOLATILE");
   }
-  return {{"settings", settings}, {"paste", nlohmann::json::array()}};
+  nlohmann::json result{{"settings", settings}, {"paste", nlohmann::json::array()}};
+  if (!shared_memory_) return result;
+  // Two endpoints use it if both have it, else the network, or the hand-over within a process.
+  result["transport"] = {{"within_process", {"process"}}, {"between_processes", {"udp"}}};
+  if (dds_is_shared_memory_available(entity)) {
+    result["transport"] = {{"within_process", {"shared-memory", "process"}},
+                           {"between_processes", {"shared-memory", "udp"}}};
+  }
+  return result;
 }
 
 Writer::Writer(Node& node, const lagometer_endpoint_config& config) : Endpoint(node, config), buffer_(max_bytes_) {}
@@ -112,26 +130,41 @@ Writer::Writer(Node& node, const lagometer_endpoint_config& config) : Endpoint(n
 void Writer::enable() {
   writer_ =
       Entity(dds_create_writer(participant_, topic_.get(), qos_.get(), nullptr), "making a writer on " + topic_name_);
+  lends_ = dds_is_loan_available(writer_.get());
 }
 
-lagometer_status Writer::borrow(uint64_t bytes, lagometer_message& message) noexcept {
-  if (bytes > max_bytes_ || (fixed_ && bytes != max_bytes_)) return LAGOMETER_INVALID;
-  message.origin = LAGOMETER_ORIGIN_COPIED;
+lagometer_status Writer::borrow(uint64_t bytes, lagometer_message& message) {
+  if (bytes > max_bytes_ || (fixed_ && bytes != max_bytes_))
+    throw Error(LAGOMETER_INVALID, "cyclonedds: a message of " + std::to_string(bytes) + " bytes does not fit topic " +
+                                       topic_name_ + " of " + std::to_string(max_bytes_) + " bytes");
+  message.origin = lends_ ? LAGOMETER_ORIGIN_LOANED : LAGOMETER_ORIGIN_COPIED;
   message.region_count = 1;
   message.regions[0] = {buffer_.data(), bytes};
+  if (!lends_) return LAGOMETER_OK;
+  void* sample = nullptr;
+  const dds_return_t status = dds_loan_sample(writer_.get(), &sample);
+  if (status == DDS_RETCODE_ERROR) return LAGOMETER_REJECTED;  // RouDi's pool has no chunk left
+  check(status, "borrowing a sample for " + topic_name_);
+  message.regions[0].data = static_cast<uint8_t*>(sample);
   return LAGOMETER_OK;
+}
+
+void Writer::discard(lagometer_message& message) noexcept {
+  void* sample = message.regions[0].data;
+  if (lends_) dds_return_loan(writer_.get(), &sample, 1);
 }
 
 lagometer_status Writer::commit(lagometer_message& message) {
   dds_return_t status;
   if (fixed_) {
-    status = dds_write(writer_.get(), buffer_.data());
+    status = dds_write(writer_.get(), message.regions[0].data);
   } else {
     const auto bytes = static_cast<uint32_t>(message.regions[0].size);
     const BytesSample sample = {.maximum = bytes, .length = bytes, .buffer = buffer_.data(), .release = false};
     status = dds_write(writer_.get(), &sample);
   }
   if (status == DDS_RETCODE_TIMEOUT) return LAGOMETER_REJECTED;
+  if (shared_memory_ && status == DDS_RETCODE_OUT_OF_RESOURCES) return LAGOMETER_REJECTED;  // as in borrow()
   check(status, "writing on " + topic_name_);
   return LAGOMETER_OK;
 }

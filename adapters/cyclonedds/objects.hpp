@@ -12,6 +12,7 @@
 
 #include "binding.hpp"
 #include "settings.hpp"
+#include "udp_sockets.hpp"
 
 namespace lagometer::cyclonedds {
 
@@ -39,9 +40,12 @@ class Context {
   void enable() {}
   [[nodiscard]] dds_entity_t participant() const noexcept { return participant_.get(); }
   [[nodiscard]] const Settings& settings() const noexcept { return settings_; }
+  /// The settings, and the buffers that the kernel gave where some were asked for.
+  [[nodiscard]] nlohmann::json describe() const;
 
  private:
   Settings settings_;
+  SocketBuffers buffers_;
   Entity domain_;  // outlives the participant: members are destroyed in the reverse order
   Entity participant_;
 };
@@ -79,10 +83,12 @@ class Endpoint {
   Endpoint(Node& node, const lagometer_endpoint_config& config);
 
  protected:
-  /// The quality of service in force, read back from the entity, where it differs from the default of the standard.
-  [[nodiscard]] static nlohmann::json describe_entity(dds_entity_t entity, bool reliable_by_default);
+  /// The quality of service in force, read back from the entity, where it differs from the default of the standard;
+  /// with the option shared_memory also what carries its messages.
+  [[nodiscard]] nlohmann::json describe_entity(dds_entity_t entity, bool reliable_by_default) const;
   dds_entity_t participant_;
   bool fixed_;
+  bool shared_memory_;  // wanted: whether this endpoint has it is up to its quality of service
   uint64_t max_bytes_;
   std::string topic_name_;
   Entity topic_;
@@ -93,9 +99,9 @@ class Writer : Endpoint {
  public:
   Writer(Node& node, const lagometer_endpoint_config& config);
   void enable();
-  lagometer_status borrow(uint64_t bytes, lagometer_message& message) noexcept;
+  lagometer_status borrow(uint64_t bytes, lagometer_message& message);
   lagometer_status commit(lagometer_message& message);
-  void discard(lagometer_message&) noexcept {}
+  void discard(lagometer_message& message) noexcept;
   void matched(lagometer_matched& out) const;
   void counters(lagometer_counters& out) const;
   [[nodiscard]] nlohmann::json describe() const { return describe_entity(writer_.get(), true); }
@@ -103,6 +109,7 @@ class Writer : Endpoint {
  private:
   std::vector<uint8_t> buffer_;
   Entity writer_;
+  bool lends_ = false;  // messages lie in shared memory while they are written
 };
 
 class Reader : Endpoint {

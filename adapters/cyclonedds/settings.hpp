@@ -11,20 +11,28 @@
 
 namespace lagometer::cyclonedds {
 
-/// One setting that differs from the vendor's default, or may.
+/// Settings that differ from the vendor's default, or may.
 struct Settings {
+  uint32_t domain = 0;
   std::optional<uint64_t> max_message_bytes;
   std::optional<uint64_t> fragment_bytes;
   std::optional<uint64_t> socket_receive_buffer_bytes;
+  std::optional<uint64_t> socket_send_buffer_bytes;
   std::optional<std::string> participant_index;
+  bool asynchronous_delivery = false;
+  bool shared_memory = false;
 
   /// From the profile ("default", "matched") and the options of the plan, which win. Throws lagometer::Error.
-  static Settings from(std::string_view profile, std::string_view options);
+  static Settings from(std::string_view profile, std::string_view options, uint32_t domain);
   [[nodiscard]] bool any() const;
   /// The configuration document, "" if nothing is set.
   [[nodiscard]] std::string xml() const;
-  /// {"settings": {key: {"value", "default"}}, "paste": [{"file", "text"}]}
+  /// {"settings": {key: {"value", "default"}}, "paste": [{"file", "text"}], "transport"}
   [[nodiscard]] nlohmann::json describe() const;
+
+ private:
+  void apply(const std::string& key, const nlohmann::json& value);
+  [[nodiscard]] std::string shared_memory_prefix() const;
 };
 
 }  // namespace lagometer::cyclonedds
