@@ -292,6 +292,7 @@ def machine(
     outputs = [os.memfd_create("test-daemon") for _ in beside]
     inherited = [fd for w in workers for fd in (w.input_read, w.output_write, w.error_write, w.records)]
     inherited += outputs
+    found = {name: value for each in beside for name, value in each.companion.environment.items()}
     process = subprocess.Popen(
         [str(build / "engine" / "lagometer-supervisor")],
         stdin=subprocess.PIPE,
@@ -304,7 +305,7 @@ def machine(
         "workers": [
             {
                 "argv": [*wrap, str(build / "engine" / "lagometer-worker")],
-                "environment": environment or {},
+                "environment": {**found, **(environment or {})},
                 "stdin": worker.input_read,
                 "stdout": worker.output_write,
                 "stderr": worker.error_write,

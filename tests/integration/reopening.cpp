@@ -2,7 +2,6 @@
 // Opens and closes everything that an adapter has, again and again, each time amid traffic, without the engine; then
 // says on standard output what the process held after the first rounds and at the end. No callback may come once its
 // reader is destroyed. Arguments: library, rounds, dispatch (listener | poll); more is ignored.
-#include <dlfcn.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -16,50 +15,13 @@
 #include <string_view>
 #include <thread>
 
-#include "lagometer/adapter.h"
+#include "bare_host.hpp"
 
 namespace {
 
 constexpr uint64_t kPayloadBytes = 64;
 constexpr int kSettled = 10;  // rounds after which there is whatever a library keeps until the process ends
 constexpr auto kLongest = std::chrono::seconds(20);
-
-[[noreturn]] void give_up(const std::string& why) {
-  std::fprintf(stderr, "%s\n", why.c_str());
-  std::exit(1);
-}
-
-lagometer_string text(std::string_view value) { return {value.data(), value.size()}; }
-
-lagometer_host make_host() {
-  lagometer_host host{};
-  host.size = sizeof host;
-  host.abi_version = LAGOMETER_ABI_VERSION;
-  host.log = [](void*, uint32_t, lagometer_string) noexcept {};
-  host.now_ns = [](void*) noexcept {
-    const auto now = std::chrono::steady_clock::now().time_since_epoch();
-    return int64_t{std::chrono::duration_cast<std::chrono::nanoseconds>(now).count()};
-  };
-  host.stamp = [](void*, void*, uint32_t, uint64_t, int64_t) noexcept {};
-  host.thread_begin = [](void*, uint32_t, lagometer_string) noexcept {};
-  host.thread_end = [](void*) noexcept {};
-  host.fail = [](void*, lagometer_string reason) noexcept {
-    std::fprintf(stderr, "%.*s\n", static_cast<int>(reason.size), reason.data);
-  };
-  return host;
-}
-
-void check(lagometer_status status, const char* call) {
-  if (status < 0) give_up(std::string(call) + " failed with " + std::to_string(status));
-}
-
-template <typename Config>
-Config make() {
-  Config config{};
-  config.size = sizeof config;
-  config.abi_version = LAGOMETER_ABI_VERSION;
-  return config;
-}
 
 struct Incoming {
   std::atomic<bool> destroyed{false};
@@ -190,12 +152,8 @@ void say(const char* when) {
 
 int main(int count, char** arguments) {
   if (count < 4) give_up("usage: reopening LIBRARY ROUNDS listener|poll");
-  void* const library = dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) give_up(dlerror());
-  const auto entry = reinterpret_cast<decltype(&lagometer_adapter)>(dlsym(library, "lagometer_adapter"));
-  if (entry == nullptr) give_up(dlerror());
   const lagometer_host host = make_host();
-  const lagometer_adapter_table& table = *entry(&host);
+  const lagometer_adapter_table& table = open_adapter(arguments[1], host);
   const std::string folder = "/dev/shm/reopening-" + std::to_string(getpid());
   std::filesystem::create_directories(folder);
   const bool listens = std::string_view(arguments[3]) == "listener";

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reader.hpp"
+
+#include <ros/message_event.h>
+#include <ros/subscribe_options.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "messages.hpp"
+
+namespace lagometer::ros1 {
+
+Reader::Waiting::Waiting(uint32_t depth)
+    : limit_(depth != 0 ? depth : std::numeric_limits<size_t>::max()), room_(std::min(limit_, kRoomMax)) {}
+
+bool Reader::Waiting::push(Arrived&& arrived) {
+  const bool full = count_ == limit_;
+  if (full) pop();
+  if (count_ == room_.size()) {
+    std::rotate(room_.begin(), room_.begin() + static_cast<std::ptrdiff_t>(oldest_), room_.end());
+    oldest_ = 0;
+    room_.resize(2 * count_);
+  }
+  room_[(oldest_ + count_) % room_.size()] = std::move(arrived);
+  ++count_;
+  return full;
+}
+
+Reader::Arrived Reader::Waiting::pop() noexcept {
+  Arrived result = std::move(room_[oldest_]);
+  oldest_ = (oldest_ + 1) % room_.size();
+  --count_;
+  return result;
+}
+
+Reader::Reader(Node& node, const lagometer_endpoint_config& config)
+    : node_(node),
+      endpoint_(node, config),
+      dispatch_(config.dispatch),
+      user_(config.user),
+      on_data_(config.on_data),
+      waiting_(endpoint_.quality.queue_size) {
+  if (dispatch_ > LAGOMETER_DISPATCH_LISTENER)
+    throw Error(LAGOMETER_INVALID, "ros1: unknown dispatch mode for topic " + endpoint_.topic);
+  if (dispatch_ == LAGOMETER_DISPATCH_LISTENER && on_data_ == nullptr)
+    throw Error(LAGOMETER_INVALID, "ros1: dispatch by listener without on_data for topic " + endpoint_.topic);
+}
+
+Reader::~Reader() {
+  // Waits for a callback under way, and there is none afterwards.
+  subscriber_.shutdown();
+  if (queue_) queue_->held.fetch_sub(static_cast<int64_t>(waiting_.count()), std::memory_order_relaxed);
+}
+
+void Reader::attach(std::shared_ptr<Queue> waited) {
+  if (dispatch_ != LAGOMETER_DISPATCH_WAITSET || queue_) {
+    throw Error(LAGOMETER_INVALID,
+                "ros1: a reader is attached to one waitset, before it is enabled, with dispatch by waitset");
+  }
+  queue_ = std::move(waited);
+}
+
+void Reader::enable() {
+  if (dispatch_ == LAGOMETER_DISPATCH_LISTENER) queue_ = node_.spun_queue();
+  if (dispatch_ == LAGOMETER_DISPATCH_POLL) queue_ = std::make_shared<Queue>();
+  if (!queue_) throw Error(LAGOMETER_INVALID, "ros1: dispatch by waitset without a waitset on " + endpoint_.topic);
+  if (!endpoint_.type.fixed) return subscribe<Bytes>();
+  if (endpoint_.type.max_bytes == 64) return subscribe<Fixed<64>>();
+  if (endpoint_.type.max_bytes == 1024) return subscribe<Fixed<1024>>();
+  if (endpoint_.type.max_bytes == 65536) return subscribe<Fixed<65536>>();
+  subscribe<Fixed<1048576>>();
+}
+
+template <typename Message>
+void Reader::subscribe() {
+  using Event = ros::MessageEvent<const Message>;
+  const boost::function<void(const Event&)> callback = [this](const Event& event) {
+    const auto& message = event.getConstMessage();
+    arrived({message, shown(*message), static_cast<int64_t>(event.getReceiptTime().toNSec())});
+  };
+  ros::SubscribeOptions options;
+  options.initByFullCallbackType<const Event&>(endpoint_.topic, endpoint_.quality.queue_size, callback);
+  options.callback_queue = queue_.get();
+  options.transport_hints = endpoint_.settings.hints(endpoint_.udp);
+  subscriber_ = endpoint_.ros_node.subscribe(options);
+  if (!subscriber_) throw Error(LAGOMETER_FAILED, "ros1: roscpp did not subscribe to topic " + endpoint_.topic);
+}
+
+void Reader::arrived(Arrived&& arrived) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!waiting_.push(std::move(arrived))) queue_->held.fetch_add(1, std::memory_order_relaxed);
+  }
+  if (dispatch_ == LAGOMETER_DISPATCH_LISTENER) on_data_(user_);
+}
+
+lagometer_status Reader::take(lagometer_sample* samples, uint32_t, uint32_t max, uint32_t& taken) {
+  taken = 0;
+  if (max == 0) return LAGOMETER_OK;
+  // One at a time, as callbacks are called: none is deserialised before its predecessor has been handled.
+  bool lent = lend(*samples);
+  // A listener's messages come by the spinner. All others wait in roscpp's queue, and are deserialised here; if the
+  // next one is for another reader of the waitset, it waits there, and so does the order of what follows.
+  if (!lent && dispatch_ != LAGOMETER_DISPATCH_LISTENER) {
+    queue_->callOne(ros::WallDuration());
+    lent = lend(*samples);
+  }
+  taken = lent ? 1 : 0;
+  return LAGOMETER_OK;
+}
+
+bool Reader::lend(lagometer_sample& sample) noexcept {
+  const std::scoped_lock lock(mutex_);
+  const auto place = std::find(in_use_.begin(), in_use_.end(), false);
+  if (waiting_.count() == 0 || place == in_use_.end()) return false;
+  *place = true;
+  Arrived& lent = lent_[static_cast<size_t>(place - in_use_.begin())];
+  lent = waiting_.pop();
+  queue_->held.fetch_sub(1, std::memory_order_relaxed);
+  show(lent, sample);
+  sample.adapter_data = &lent;
+  return true;
+}
+
+void Reader::show(const Arrived& arrived, lagometer_sample& sample) noexcept {
+  sample.flags = 0;
+  sample.region_count = 1;
+  sample.regions[0] = arrived.bytes;
+  sample.writer_id = 0;
+  sample.middleware_sequence = 0;
+  sample.source_clock = LAGOMETER_CLOCK_NONE;
+  sample.reception_time_ns = arrived.receipt_ns;
+  sample.reception_clock = LAGOMETER_CLOCK_WALL;
+  sample.signalled_ns = 0;
+}
+
+void Reader::release(lagometer_sample* samples, uint32_t stride, uint32_t count) noexcept {
+  for (uint32_t index = 0; index < count; ++index) {
+    auto* arrived = static_cast<Arrived*>(sample_at(samples, stride, index).adapter_data);
+    const Arrived freed = std::exchange(*arrived, {});  // freed after the lock: a megabyte takes its time
+    const std::scoped_lock lock(mutex_);
+    in_use_[static_cast<size_t>(arrived - lent_.data())] = false;
+  }
+}
+
+void Reader::matched(lagometer_matched& out) const {
+  out.count = subscriber_.getNumPublishers();
+  out.exact = 0;
+}
+
+nlohmann::json Reader::describe() const {
+  const std::string hints = endpoint_.settings.hints_code(endpoint_.udp);
+  nlohmann::json settings{{"queue_size", setting(endpoint_.quality.queue_size, nullptr)}};
+  nlohmann::json paste = nlohmann::json::array();
+  if (endpoint_.udp) settings["transport"] = setting("UDPROS", "TCPROS");
+  if (endpoint_.udp || endpoint_.settings.tcp_no_delay)
+    paste.push_back({{"file", "where the node subscribes, the last argument of subscribe()"}, {"text", hints}});
+  const nlohmann::json between = nlohmann::json::array({endpoint_.udp ? "udp" : "tcp"});
+  const nlohmann::json transport{{"within_process", {"process"}}, {"between_processes", between}};
+  return {{"settings", settings}, {"paste", paste}, {"transport", transport}};
+}
+
+}  // namespace lagometer::ros1

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// ROS 1 through roscpp. What it offers is in adapter.json, what it can't in README.md.
+#include <ros/common.h>
+
+#include "objects.hpp"
+#include "reader.hpp"
+#include "writer.hpp"
+
+namespace lagometer::ros1 {
+namespace {
+
+struct Traits {
+  using Context = ros1::Context;
+  using Node = ros1::Node;
+  using Type = ros1::Type;
+  using Writer = ros1::Writer;
+  using Reader = ros1::Reader;
+  using Waitset = ros1::Waitset;
+  static constexpr std::string_view name = "ros1";
+
+  static std::string probe(std::string_view options) {
+    Settings::from("default", options);
+    const std::string version = std::to_string(ROS_VERSION_MAJOR) + "." + std::to_string(ROS_VERSION_MINOR) + "." +
+                                std::to_string(ROS_VERSION_PATCH);
+    return nlohmann::json{
+        {"version", version}, {"abilities", nlohmann::json::object()}, {"limits", nlohmann::json::object()}}
+        .dump();
+  }
+  static std::string describe(uint32_t kind, const void* object) {
+    if (kind == LAGOMETER_OBJECT_CONTEXT) return static_cast<const Context*>(object)->settings().describe().dump();
+    if (kind == LAGOMETER_OBJECT_WRITER) return static_cast<const Writer*>(object)->describe().dump();
+    if (kind == LAGOMETER_OBJECT_READER) return static_cast<const Reader*>(object)->describe().dump();
+    return R"({"settings":{},"paste":[]})";
+  }
+  static const void* extension(uint32_t, void*, std::string_view) noexcept { return nullptr; }
+};
+
+}  // namespace
+}  // namespace lagometer::ros1
+
+LAGOMETER_EXPORT_ADAPTER(lagometer::ros1::Traits)
