@@ -1,22 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "context.hpp"
 
+#include <fastdds/rtps/attributes/ServerAttributes.h>
+#include <fastdds/rtps/transport/TCPv4TransportDescriptor.h>
 #include <fastdds/rtps/transport/UDPv4TransportDescriptor.h>
 #include <fastdds/rtps/transport/shared_mem/SharedMemTransportDescriptor.h>
 #include <fastrtps/utils/IPLocator.h>
 #include <algorithm>
 #include <cstdlib>
 #include <fastdds/dds/domain/DomainParticipantFactory.hpp>
-#include <fastdds/dds/log/Log.hpp>
 #include <memory>
-#include <mutex>
 
 namespace lagometer::fastdds {
 namespace {
 
 namespace transport_types = eprosima::fastdds::rtps;
 
-constexpr const char* kLoopback = "127.0.0.1";
+rtps::Locator_t loopback_locator(int32_t kind) {
+  rtps::Locator_t locator;
+  locator.kind = kind;
+  rtps::IPLocator::setIPv4(locator, kLoopback);
+  return locator;
+}
 
 void add_udp(const Settings& settings, dds::DomainParticipantQos& qos) {
   auto udp = std::make_shared<transport_types::UDPv4TransportDescriptor>();
@@ -26,10 +31,9 @@ void add_udp(const Settings& settings, dds::DomainParticipantQos& qos) {
   if (settings.loopback_only) {
     udp->interfaceWhiteList.emplace_back(kLoopback);
     udp->maxInitialPeersRange = std::max(kInitialPeersDefault, settings.peers + 1);
-    rtps::Locator_t peer;
-    peer.kind = LOCATOR_KIND_UDPv4;
-    rtps::IPLocator::setIPv4(peer, kLoopback);
-    qos.wire_protocol().builtin.initialPeersList.push_back(peer);
+    if (!settings.discovery_server) {
+      qos.wire_protocol().builtin.initialPeersList.push_back(loopback_locator(LOCATOR_KIND_UDPv4));
+    }
   }
   qos.transport().user_transports.push_back(udp);
 }
@@ -37,19 +41,50 @@ void add_udp(const Settings& settings, dds::DomainParticipantQos& qos) {
 void add_shm(const Settings& settings, dds::DomainParticipantQos& qos) {
   auto shm = std::make_shared<transport_types::SharedMemTransportDescriptor>();
   shm->segment_size(settings.shm_segment_bytes == 0 ? kShmSegmentBytesDefault : settings.shm_segment_bytes);
-  shm->max_message_size(settings.max_message_bytes == 0 ? kUdpMessageBytesMax : settings.max_message_bytes);
+  shm->max_message_size(settings.max_message_bytes == 0 ? kSocketMessageBytesMax : settings.max_message_bytes);
   qos.transport().user_transports.push_back(shm);
 }
 
+void add_tcp(const Settings& settings, const TcpPlace& place, dds::DomainParticipantQos& qos) {
+  auto tcp = std::make_shared<transport_types::TCPv4TransportDescriptor>();
+  tcp->sendBufferSize = settings.socket_buffer_bytes;  // 0: as the vendor does
+  tcp->receiveBufferSize = settings.socket_buffer_bytes;
+  if (settings.max_message_bytes != 0) tcp->maxMessageSize = settings.max_message_bytes;
+  tcp->enable_tcp_nodelay = settings.tcp_nodelay;
+  tcp->interfaceWhiteList.emplace_back(kLoopback);
+  tcp->add_listener_port(place.own().port);
+  qos.wire_protocol().participant_id = static_cast<int32_t>(place.participant());
+  for (const TcpEnd& end : place.peers()) {
+    rtps::Locator_t peer = loopback_locator(LOCATOR_KIND_TCPv4);
+    rtps::IPLocator::setPhysicalPort(peer, end.port);
+    rtps::IPLocator::setLogicalPort(peer, end.logical_port);
+    qos.wire_protocol().builtin.initialPeersList.push_back(peer);
+  }
+  qos.transport().user_transports.push_back(tcp);
+}
+
+void join_discovery_server(dds::DomainParticipantQos& qos) {
+  auto& discovery = qos.wire_protocol().builtin.discovery_config;
+  discovery.discoveryProtocol = rtps::DiscoveryProtocol_t::CLIENT;
+  transport_types::RemoteServerAttributes server;
+  server.ReadguidPrefix(transport_types::DEFAULT_ROS2_SERVER_GUIDPREFIX);
+  rtps::Locator_t locator = loopback_locator(LOCATOR_KIND_UDPv4);
+  locator.port = kDiscoveryServerPort;
+  server.metatrafficUnicastLocatorList.push_back(locator);
+  discovery.m_DiscoveryServers.push_back(server);
+}
+
 // Starts from the vendor's built-in values, so that an XML profile lying about in the environment changes nothing.
-dds::DomainParticipantQos participant_qos(const Settings& settings, std::string_view name) {
+dds::DomainParticipantQos participant_qos(const Settings& settings, const TcpPlace* place, std::string_view name) {
   dds::DomainParticipantQos qos;
   qos.name(std::string(name).c_str());
   auto& announcements = qos.wire_protocol().builtin.discovery_config.initial_announcements;
   announcements.count = kAnnouncements;
   announcements.period = {0, kAnnouncementPeriodNs};
+  if (settings.discovery_server) join_discovery_server(qos);
   if (settings.builtin_transports()) return qos;
   qos.transport().use_builtin_transports = false;
+  if (place != nullptr) add_tcp(settings, *place, qos);
   if (settings.uses_udp()) add_udp(settings, qos);
   if (settings.uses_shm()) add_shm(settings, qos);
   return qos;
@@ -64,27 +99,15 @@ void create_disabled(dds::DomainParticipantFactory& factory) {
   }
 }
 
-void refuse_discovery_server() {
-  const char* server = std::getenv("ROS_DISCOVERY_SERVER");
-  if (server != nullptr && *server != '\0') {
-    throw Error(LAGOMETER_INVALID,
-                "fastdds: the environment variable ROS_DISCOVERY_SERVER makes participants clients of a discovery "
-                "server: unset it");
+// The library looks at both of its own accord, the second one being a file that may set the first.
+void refuse_discovery_from_outside() {
+  for (const char* name : {"ROS_DISCOVERY_SERVER", "FASTDDS_ENVIRONMENT_FILE"}) {
+    const char* value = std::getenv(name);
+    refuse(value != nullptr && *value != '\0',
+           std::string("the environment variable ") + name +
+               " may make participants clients of a discovery server that the study does not name: unset it; the "
+               "option discovery: server asks for one");
   }
-}
-
-// The thread that the vendor's log makes at its first line would outlive the last participant.
-std::mutex live_mutex;
-uint32_t live_participants = 0;
-
-void count_participant() {
-  const std::lock_guard lock(live_mutex);
-  ++live_participants;
-}
-
-void uncount_participant() {
-  const std::lock_guard lock(live_mutex);
-  if (--live_participants == 0) dds::Log::KillThread();
 }
 
 }  // namespace
@@ -95,23 +118,23 @@ void log_failure(ReturnCode_t code, const char* call) noexcept {
                  std::string("fastdds: ") + call + " failed with return code " + std::to_string(code()));
 }
 
-Context::Context(const lagometer_context_config& config) : settings_(parse_settings(config)) {
-  refuse_discovery_server();
+Context::Context(const lagometer_context_config& config)
+    : settings_(parse_settings(config)), library_(settings_.intra_process) {
+  refuse_discovery_from_outside();
+  if (settings_.uses_tcp()) tcp_place_.emplace(view(config.runtime_directory), config.domain);
   auto& factory = *dds::DomainParticipantFactory::get_instance();
   create_disabled(factory);
-  participant_ = factory.create_participant(config.domain, participant_qos(settings_, view(config.name)), nullptr,
-                                            dds::StatusMask::none());
+  participant_ = factory.create_participant(config.domain, participant_qos(settings_, tcp_place(), view(config.name)),
+                                            nullptr, dds::StatusMask::none());
   if (participant_ == nullptr) {
     throw Error(LAGOMETER_FAILED, "fastdds: no participant could be made in domain " + std::to_string(config.domain) +
                                       ": see the lines of Fast DDS above");
   }
-  count_participant();
 }
 
 Context::~Context() {
   log_failure(participant_->delete_contained_entities(), "delete_contained_entities");
   log_failure(dds::DomainParticipantFactory::get_instance()->delete_participant(participant_), "delete_participant");
-  uncount_participant();
 }
 
 void Context::enable() {
@@ -120,6 +143,7 @@ void Context::enable() {
                 "fastdds: the participant could not start: see the lines of Fast DDS above; a domain holds some 120 "
                 "participants per host, numbered 0 to 232");
   }
+  if (tcp_place_) tcp_place_->require_listening();
 }
 
 std::string Context::register_type(const dds::TypeSupport& type) {

@@ -7,9 +7,12 @@
 #include <fastdds/dds/subscriber/Subscriber.hpp>
 #include <fastdds/dds/topic/Topic.hpp>
 #include <map>
+#include <optional>
 #include <string>
 
+#include "library.hpp"
 #include "settings.hpp"
+#include "tcp_place.hpp"
 #include "type.hpp"
 
 namespace lagometer::fastdds {
@@ -25,6 +28,8 @@ class Context {
 
   [[nodiscard]] dds::DomainParticipant& participant() const noexcept { return *participant_; }
   [[nodiscard]] const Settings& settings() const noexcept { return settings_; }
+  /// Where it listens and whom it connects to over TCP; null with another transport.
+  [[nodiscard]] const TcpPlace* tcp_place() const noexcept { return tcp_place_ ? &*tcp_place_ : nullptr; }
 
   /// Registers a type unless one of its name is there already; returns the name.
   std::string register_type(const dds::TypeSupport& type);
@@ -38,6 +43,8 @@ class Context {
     uint32_t users;
   };
   Settings settings_;
+  LibraryUse library_;
+  std::optional<TcpPlace> tcp_place_;
   dds::DomainParticipant* participant_ = nullptr;  // the factory's; given back in the destructor
   std::map<std::string, SharedTopic> topics_;
 };

@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "profile_xml.hpp"
 #include "reader.hpp"
@@ -23,6 +22,7 @@ using nlohmann::json;
 json difference(const json& value, const json& vendor) { return {{"value", value}, {"default", vendor}}; }
 
 const char* transport_names(const Settings& settings) {
+  if (settings.uses_tcp()) return "TCPv4";
   if (!settings.uses_shm()) return "UDPv4";
   return settings.uses_udp() ? "UDPv4+SHM" : "SHM";
 }
@@ -35,45 +35,81 @@ uint64_t kernel_limit(const char* file) {
   return stream ? value : 0;
 }
 
-json context_settings(const Settings& settings) {
+std::string addresses(const std::vector<TcpEnd>& ends) {
+  std::string text;
+  for (const TcpEnd& end : ends) text += (text.empty() ? "" : ", ") + (kLoopback + (":" + std::to_string(end.port)));
+  return text;
+}
+
+void note_tcp(const Settings& settings, const TcpPlace& place, json& out) {
+  out["participant_id"] = difference(place.participant(), "the next that is free");
+  out["tcp_listening_port"] = difference(place.own().port, "none");
+  out["interfaces"] = difference(kLoopback, "all");
+  if (!place.peers().empty()) out["initial_peers"] = difference(addresses(place.peers()), "none");
+  if (settings.tcp_nodelay) out["tcp_nodelay"] = difference(true, false);
+}
+
+// What holds with the vendor's built-in transports, too.
+json common_settings(const Settings& settings) {
   json out{{"initial_announcements", difference(kAnnouncements, kAnnouncementsDefault)},
            {"initial_announcement_period_ns", difference(kAnnouncementPeriodNs, kAnnouncementPeriodNsDefault)}};
+  if (settings.discovery_server) {
+    out["discovery_protocol"] = difference("CLIENT", "SIMPLE");
+    out["discovery_server"] = difference(kLoopback + (":" + std::to_string(kDiscoveryServerPort)), "none");
+  }
+  if (settings.intra_process != IntraProcess::kFull) {
+    out["intraprocess_delivery"] = difference(name_of(settings.intra_process), name_of(IntraProcess::kFull));
+  }
+  return out;
+}
+
+json context_settings(const Settings& settings, const TcpPlace* place) {
+  json out = common_settings(settings);
   if (settings.builtin_transports()) return out;
   if (std::string(transport_names(settings)) != "UDPv4+SHM") {
     out["transports"] = difference(transport_names(settings), "UDPv4+SHM");
   }
   if (settings.socket_buffer_bytes != 0) {
-    out["udp_send_buffer_bytes"] = difference(settings.socket_buffer_bytes, "as the kernel sets it");
-    out["udp_receive_buffer_bytes"] = difference(settings.socket_buffer_bytes, "as the kernel sets it");
+    const std::string socket = settings.uses_tcp() ? "tcp" : "udp";
+    out[socket + "_send_buffer_bytes"] = difference(settings.socket_buffer_bytes, "as the kernel sets it");
+    out[socket + "_receive_buffer_bytes"] = difference(settings.socket_buffer_bytes, "as the kernel sets it");
   }
-  if (settings.max_message_bytes != 0 && settings.max_message_bytes != kUdpMessageBytesMax) {
-    out["max_message_bytes"] = difference(settings.max_message_bytes, kUdpMessageBytesMax);
+  if (settings.max_message_bytes != 0 && settings.max_message_bytes != kSocketMessageBytesMax) {
+    out["max_message_bytes"] = difference(settings.max_message_bytes, kSocketMessageBytesMax);
   }
   if (settings.shm_segment_bytes != 0 && settings.shm_segment_bytes != kShmSegmentBytesDefault) {
     out["shm_segment_bytes"] = difference(settings.shm_segment_bytes, kShmSegmentBytesDefault);
   }
+  if (place != nullptr) note_tcp(settings, *place, out);
   if (settings.loopback_only) {
-    out["interfaces"] = difference("127.0.0.1", "all");
-    out["initial_peers"] = difference("127.0.0.1", "multicast 239.255.0.1");
+    out["interfaces"] = difference(kLoopback, "all");
     out["initial_peers_range"] = difference(std::max(kInitialPeersDefault, settings.peers + 1), kInitialPeersDefault);
+    if (!settings.discovery_server) out["initial_peers"] = difference(kLoopback, "multicast 239.255.0.1");
   }
   return out;
 }
 
-// In the order of the vendor's preference. Within a process it delivers directly, whatever the transports.
+// In the order of the vendor's preference. Within a process it delivers directly, whatever the transports, unless told
+// not to.
 json transports(const Settings& settings) {
   json between = json::array();
   if (settings.uses_shm()) between.push_back("shared-memory");
+  if (settings.uses_tcp()) between.push_back("tcp");
   if (settings.uses_udp()) between.push_back("udp");
-  return {{"within_process", {"process"}}, {"between_processes", between}};
+  const bool direct = settings.intra_process != IntraProcess::kOff;
+  return {{"within_process", direct ? json::array({"process"}) : between}, {"between_processes", between}};
 }
 
 json describe_context(const Context& context) {
   const Settings& settings = context.settings();
-  json out{{"settings", context_settings(settings)},
-           {"observed", json::object()},
-           {"transport", transports(settings)},
-           {"paste", {{{"file", "fastdds_participant.xml"}, {"text", participant_profile(settings)}}}}};
+  json out{
+      {"settings", context_settings(settings, context.tcp_place())},
+      {"observed", json::object()},
+      {"transport", transports(settings)},
+      {"paste", {{{"file", "fastdds_participant.xml"}, {"text", participant_profile(settings, context.tcp_place())}}}}};
+  if (settings.intra_process != IntraProcess::kFull) {
+    out["paste"].push_back({{"file", "fastdds_library.xml"}, {"text", library_settings(settings.intra_process)}});
+  }
   if (settings.socket_buffer_bytes != 0) {
     out["observed"]["kernel_send_buffer_bytes_max"] = kernel_limit("/proc/sys/net/core/wmem_max");
     out["observed"]["kernel_receive_buffer_bytes_max"] = kernel_limit("/proc/sys/net/core/rmem_max");
@@ -123,19 +159,13 @@ json endpoint_settings(const Qos& qos, const Qos& vendor) {
   return out;
 }
 
-// Where data sharing is "auto", only the segment tells whether it came about: the writer makes it, or does without.
-bool shares_data(const rtps::GUID_t& writer) {
-  std::ostringstream name;
-  name << "/dev/shm/fast_datasharing_" << writer.guidPrefix << "_" << writer.entityId;
-  std::error_code ignored;
-  return std::filesystem::exists(name.str(), ignored);
-}
-
 // As seen from outside (loopback counters), on the host's network and in a private one: with both transports there,
 // 2.9 sends RELIABLE through shared memory and BEST_EFFORT over UDP, unless the two share the data itself.
 json writer_transports(const Settings& settings, bool reliable, bool data_shared) {
   json result = transports(settings);
-  if (settings.uses_udp() && !reliable && !data_shared) result["between_processes"] = {"udp"};
+  if (!settings.uses_udp() || reliable || data_shared) return result;
+  result["between_processes"] = {"udp"};
+  if (settings.intra_process == IntraProcess::kOff) result["within_process"] = {"udp"};
   return result;
 }
 
@@ -151,11 +181,10 @@ json describe_writer(const Writer& writer) {
        duration(vendor.reliable_writer_qos().times.heartbeatPeriod));
   json paste = json::array();
   if (!settings.empty()) paste.push_back({{"file", "fastdds_data_writer.xml"}, {"text", writer_profile(qos)}});
-  const bool data_shared = shares_data(writer.vendor_writer().guid());
   const bool reliable = qos.reliability().kind == dds::RELIABLE_RELIABILITY_QOS;
   return {{"settings", settings},
-          {"observed", {{"data_sharing", data_shared}}},
-          {"transport", writer_transports(writer.settings(), reliable, data_shared)},
+          {"observed", {{"data_sharing", writer.shares_data()}}},
+          {"transport", writer_transports(writer.settings(), reliable, writer.shares_data())},
           {"paste", paste}};
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profile_xml.hpp"
 
+#include <fastdds/rtps/attributes/ServerAttributes.h>
+
 #include <algorithm>
 
 namespace lagometer::fastdds {
@@ -11,23 +13,37 @@ std::string element(const std::string& name, const std::string& content) {
 }
 std::string element(const std::string& name, uint64_t number) { return element(name, std::to_string(number)); }
 
+constexpr const char* kHead = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
+
 std::string document(const std::string& content) {
-  return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-         "<profiles xmlns=\"http://www.eprosima.com/XMLSchemas/fastRTPS_Profiles\">\n" +
-         content + "</profiles>\n";
+  return std::string(kHead) + "<profiles xmlns=\"http://www.eprosima.com/XMLSchemas/fastRTPS_Profiles\">\n" + content +
+         "</profiles>\n";
 }
 
-std::string udp_descriptor(const Settings& settings) {
-  std::string text = element("transport_id", "lagometer_udp") + element("type", "UDPv4");
+std::string socket_sizes(const Settings& settings) {
+  std::string text;
   if (settings.socket_buffer_bytes != 0) {
     text += element("sendBufferSize", settings.socket_buffer_bytes) +
             element("receiveBufferSize", settings.socket_buffer_bytes);
   }
   if (settings.max_message_bytes != 0) text += element("maxMessageSize", settings.max_message_bytes);
+  return text;
+}
+
+std::string udp_descriptor(const Settings& settings) {
+  std::string text = element("transport_id", "lagometer_udp") + element("type", "UDPv4") + socket_sizes(settings);
   if (settings.loopback_only) {
     text += element("maxInitialPeersRange", std::max(kInitialPeersDefault, settings.peers + 1));
-    text += element("interfaceWhiteList", element("address", "127.0.0.1"));
+    text += element("interfaceWhiteList", element("address", kLoopback));
   }
+  return "    " + element("transport_descriptor", text) + "\n";
+}
+
+std::string tcp_descriptor(const Settings& settings, const TcpPlace& place) {
+  std::string text = element("transport_id", "lagometer_tcp") + element("type", "TCPv4") + socket_sizes(settings) +
+                     element("interfaceWhiteList", element("address", kLoopback)) +
+                     element("listening_ports", element("port", place.own().port));
+  if (settings.tcp_nodelay) text += element("enable_tcp_nodelay", "true");
   return "    " + element("transport_descriptor", text) + "\n";
 }
 
@@ -42,13 +58,39 @@ std::string time(const eprosima::fastrtps::Duration_t& duration) {
   return element("sec", static_cast<uint64_t>(duration.seconds)) + element("nanosec", duration.nanosec);
 }
 
-std::string builtin(const Settings& settings) {
+std::string udp_locator(const std::string& port) {
+  return element("locator", element("udpv4", port + element("address", kLoopback)));
+}
+
+std::string initial_peers(const Settings& settings, const TcpPlace* place) {
+  std::string peers;
+  if (settings.loopback_only && !settings.discovery_server) peers = udp_locator("");
+  if (place != nullptr) {
+    for (const TcpEnd& end : place->peers()) {
+      peers +=
+          element("locator", element("tcpv4", element("physical_port", end.port) + element("port", end.logical_port) +
+                                                  element("address", kLoopback)));
+    }
+  }
+  return peers.empty() ? "" : element("initialPeersList", peers);
+}
+
+std::string discovery_server() {
+  const std::string address =
+      element("metatrafficUnicastLocatorList", udp_locator(element("port", kDiscoveryServerPort)));
+  return element("discoveryServersList", "<RemoteServer prefix=\"" +
+                                             std::string(eprosima::fastdds::rtps::DEFAULT_ROS2_SERVER_GUIDPREFIX) +
+                                             "\">" + address + "</RemoteServer>");
+}
+
+std::string builtin(const Settings& settings, const TcpPlace* place) {
   const std::string period = element("sec", 0) + element("nanosec", kAnnouncementPeriodNs);
   const std::string announcements = element("count", kAnnouncements) + element("period", period);
-  std::string text = element("discovery_config", element("initialAnnouncements", announcements));
-  if (settings.loopback_only) {
-    text += element("initialPeersList", element("locator", element("udpv4", element("address", "127.0.0.1"))));
+  std::string discovery = element("initialAnnouncements", announcements);
+  if (settings.discovery_server) {
+    discovery = element("discoveryProtocol", "CLIENT") + discovery + discovery_server();
   }
+  const std::string text = element("discovery_config", discovery) + initial_peers(settings, place);
   return "      " + element("builtin", text) + "\n";
 }
 
@@ -102,7 +144,7 @@ std::string endpoint(const std::string& kind, const std::string& topic, const st
 
 }  // namespace
 
-std::string participant_profile(const Settings& settings) {
+std::string participant_profile(const Settings& settings, const TcpPlace* place) {
   std::string descriptors;
   std::string ids;
   if (settings.uses_udp()) {
@@ -113,13 +155,25 @@ std::string participant_profile(const Settings& settings) {
     descriptors += shm_descriptor(settings);
     ids += element("transport_id", "lagometer_shm");
   }
+  std::string number;
+  if (place != nullptr) {
+    descriptors += tcp_descriptor(settings, *place);
+    ids += element("transport_id", "lagometer_tcp");
+    number = "      " + element("participantID", place->participant()) + "\n";
+  }
   const std::string participant =
       "  <participant profile_name=\"lagometer\" is_default_profile=\"true\">\n    <rtps>\n";
   const std::string end = "    </rtps>\n  </participant>\n";
-  if (settings.builtin_transports()) return document(participant + builtin(settings) + end);
-  return document("  <transport_descriptors>\n" + descriptors + "  </transport_descriptors>\n" + participant +
-                  builtin(settings) + "      " + element("userTransports", ids) + "\n      " +
+  if (settings.builtin_transports()) return document(participant + builtin(settings, place) + end);
+  return document("  <transport_descriptors>\n" + descriptors + "  </transport_descriptors>\n" + participant + number +
+                  builtin(settings, place) + "      " + element("userTransports", ids) + "\n      " +
                   element("useBuiltinTransports", "false") + "\n" + end);
+}
+
+std::string library_settings(IntraProcess intra_process) {
+  const std::string delivery = element("intraprocess_delivery", name_of(intra_process));
+  return std::string(kHead) + "<dds xmlns=\"http://www.eprosima.com/XMLSchemas/fastRTPS_Profiles\">\n  " +
+         element("library_settings", delivery) + "\n</dds>\n";
 }
 
 std::string writer_profile(const dds::DataWriterQos& qos) {

@@ -6,12 +6,17 @@
 #include <fastdds/dds/subscriber/qos/DataReaderQos.hpp>
 #include <string>
 
+#include "library.hpp"
 #include "settings.hpp"
+#include "tcp_place.hpp"
 #include "type.hpp"
 
 namespace lagometer::fastdds {
 
-std::string participant_profile(const Settings& settings);
+/// `place`: over TCP, else null.
+std::string participant_profile(const Settings& settings, const TcpPlace* place);
+/// What is set for the whole process, and not in a profile.
+std::string library_settings(IntraProcess intra_process);
 std::string writer_profile(const dds::DataWriterQos& qos);
 std::string reader_profile(const dds::DataReaderQos& qos);
 

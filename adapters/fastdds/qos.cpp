@@ -71,6 +71,7 @@ void apply_data_sharing(const Settings& settings, const Type& type, Qos& qos) {
       break;
     case Transport::kUdp:
     case Transport::kShm:
+    case Transport::kTcp:
       qos.data_sharing().off();
       break;
     case Transport::kDataSharing:
@@ -80,12 +81,22 @@ void apply_data_sharing(const Settings& settings, const Type& type, Qos& qos) {
   }
 }
 
+// The option is for the whole study; an endpoint's own deadline counts for more.
+template <typename Qos>
+void apply_options(const lagometer_qos* wanted, const Settings& settings, const Type& type, Qos& qos) {
+  apply_data_sharing(settings, type, qos);
+  const bool has_own = wanted != nullptr && (wanted->present & LAGOMETER_QOS_DEADLINE) != 0;
+  if (settings.deadline_ms != 0 && !has_own) {
+    qos.deadline().period = duration(settings.deadline_ms * kNanosecondsPerMillisecond, "option deadline_ms");
+  }
+}
+
 }  // namespace
 
 dds::DataWriterQos writer_qos(const lagometer_qos* wanted, const Settings& settings, const Type& type) {
   dds::DataWriterQos qos;
   if (wanted != nullptr) apply_policies(*wanted, qos);
-  apply_data_sharing(settings, type, qos);
+  apply_options(wanted, settings, type, qos);
   if (settings.heartbeat_period_ms != 0) {
     qos.reliable_writer_qos().times.heartbeatPeriod =
         duration(settings.heartbeat_period_ms * kNanosecondsPerMillisecond, "heartbeat period");
@@ -97,7 +108,7 @@ dds::DataWriterQos writer_qos(const lagometer_qos* wanted, const Settings& setti
 dds::DataReaderQos reader_qos(const lagometer_qos* wanted, const Settings& settings, const Type& type) {
   dds::DataReaderQos qos;
   if (wanted != nullptr) apply_policies(*wanted, qos);
-  apply_data_sharing(settings, type, qos);
+  apply_options(wanted, settings, type, qos);
   return qos;
 }
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 namespace lagometer::fastdds {
 namespace {
@@ -35,15 +36,30 @@ Transport transport(const json& value) {
   if (value == "default") return Transport::kStandard;
   if (value == "udp") return Transport::kUdp;
   if (value == "shm") return Transport::kShm;
+  if (value == "tcp") return Transport::kTcp;
   if (value == "data_sharing") return Transport::kDataSharing;
   throw Error(LAGOMETER_INVALID,
-              "fastdds: option transport must be default, udp, shm or data_sharing, not " + value.dump());
+              "fastdds: option transport must be default, udp, shm, tcp or data_sharing, not " + value.dump());
 }
 
-bool synchronous(const json& value) {
-  if (value == "sync") return true;
-  if (value == "async") return false;
-  throw Error(LAGOMETER_INVALID, "fastdds: option publish_mode must be sync or async, not " + value.dump());
+IntraProcess intra_process(const json& value) {
+  if (value == "full") return IntraProcess::kFull;
+  if (value == "user_data_only") return IntraProcess::kUserDataOnly;
+  if (value == "off") return IntraProcess::kOff;
+  throw Error(LAGOMETER_INVALID,
+              "fastdds: option intra_process must be full, user_data_only or off, not " + value.dump());
+}
+
+// Whether an option with two values has the second.
+bool second_of(const char* first, const char* second, const json& value, const std::string& key) {
+  refuse(value != first && value != second,
+         "option " + key + " must be " + first + " or " + second + ", not " + value.dump());
+  return value == second;
+}
+
+bool flag(const json& value, const std::string& key) {
+  refuse(!value.is_boolean(), "option " + key + " must be true or false, not " + value.dump());
+  return value.get<bool>();
 }
 
 Settings profile_settings(std::string_view profile) {
@@ -54,51 +70,79 @@ Settings profile_settings(std::string_view profile) {
   }
   settings.transport = Transport::kUdp;
   settings.socket_buffer_bytes = kMatchedSocketBufferBytes;
-  settings.max_message_bytes = kUdpMessageBytesMax;
+  settings.max_message_bytes = kSocketMessageBytesMax;
   return settings;
+}
+
+// Returns whether there is such an option.
+bool apply_number(const std::string& key, const json& value, Settings& settings) {
+  const std::pair<const char*, uint32_t Settings::*> numbers[] = {
+      {"socket_buffer_bytes", &Settings::socket_buffer_bytes},
+      {"max_message_size", &Settings::max_message_bytes},
+      {"shm_segment_bytes", &Settings::shm_segment_bytes},
+      {"heartbeat_period_ms", &Settings::heartbeat_period_ms},
+      {"deadline_ms", &Settings::deadline_ms},
+  };
+  for (const auto& [name, field] : numbers) {
+    if (key != name) continue;
+    settings.*field = number(value, key);
+    return true;
+  }
+  return false;
 }
 
 void apply_options(const json& options, Settings& settings) {
   // An option for the transport frees the profile's numbers that belong to another one.
   if (options.contains("transport")) {
     settings.transport = transport(options["transport"]);
-    if (!settings.uses_udp()) settings.socket_buffer_bytes = 0;
+    if (!settings.uses_sockets()) settings.socket_buffer_bytes = 0;
   }
   for (const auto& [key, value] : options.items()) {
-    if (key == "transport") continue;
+    if (key == "transport" || apply_number(key, value, settings)) continue;
     if (key == "publish_mode") {
-      settings.synchronous = synchronous(value);
-    } else if (key == "socket_buffer_bytes") {
-      settings.socket_buffer_bytes = number(value, key);
-    } else if (key == "max_message_size") {
-      settings.max_message_bytes = number(value, key);
-    } else if (key == "shm_segment_bytes") {
-      settings.shm_segment_bytes = number(value, key);
-    } else if (key == "heartbeat_period_ms") {
-      settings.heartbeat_period_ms = number(value, key);
+      settings.synchronous = !second_of("sync", "async", value, key);
+    } else if (key == "intra_process") {
+      settings.intra_process = intra_process(value);
+    } else if (key == "tcp_nodelay") {
+      settings.tcp_nodelay = flag(value, key);
+    } else if (key == "discovery") {
+      settings.discovery_server = second_of("simple", "server", value, key);
     } else {
-      throw Error(LAGOMETER_INVALID, "fastdds: unknown option \"" + key +
-                                         "\": use transport, publish_mode, socket_buffer_bytes, max_message_size, "
-                                         "shm_segment_bytes or heartbeat_period_ms");
+      throw Error(LAGOMETER_INVALID,
+                  "fastdds: unknown option \"" + key +
+                      "\": use transport, publish_mode, intra_process, discovery, deadline_ms, tcp_nodelay, "
+                      "socket_buffer_bytes, max_message_size, shm_segment_bytes or heartbeat_period_ms");
     }
   }
 }
 
 // Fast DDS would log these and go on without the transport: the trial would then measure another one.
-void check(const Settings& settings) {
-  const uint32_t message_bytes = settings.max_message_bytes == 0 ? kUdpMessageBytesMax : settings.max_message_bytes;
+void check_transport(const Settings& settings) {
+  const uint32_t message_bytes = settings.max_message_bytes == 0 ? kSocketMessageBytesMax : settings.max_message_bytes;
   const uint32_t segment_bytes = settings.shm_segment_bytes == 0 ? kShmSegmentBytesDefault : settings.shm_segment_bytes;
-  refuse(settings.socket_buffer_bytes != 0 && !settings.uses_udp(),
+  refuse(settings.socket_buffer_bytes != 0 && !settings.uses_sockets(),
          "option socket_buffer_bytes has no meaning with transport shm: leave it out");
   refuse(settings.shm_segment_bytes != 0 && !settings.uses_shm(),
-         "option shm_segment_bytes has no meaning with UDP alone: leave it out or choose transport shm");
+         "option shm_segment_bytes has no meaning with UDP or TCP alone: leave it out or choose transport shm");
+  refuse(settings.tcp_nodelay && !settings.uses_tcp(),
+         "option tcp_nodelay has no meaning without TCP: leave it out or choose transport tcp");
   refuse(message_bytes < 1024, "option max_message_size must be at least 1024");
-  refuse(settings.uses_udp() && message_bytes > kUdpMessageBytesMax,
-         "option max_message_size can be at most 65500 with UDP; transport shm allows more");
-  refuse(settings.uses_udp() && settings.socket_buffer_bytes != 0 && settings.socket_buffer_bytes < message_bytes,
+  refuse(settings.uses_sockets() && message_bytes > kSocketMessageBytesMax,
+         "option max_message_size can be at most 65500 with UDP and TCP; transport shm allows more");
+  refuse(settings.uses_sockets() && settings.socket_buffer_bytes != 0 && settings.socket_buffer_bytes < message_bytes,
          "option socket_buffer_bytes must be at least max_message_size, " + std::to_string(message_bytes));
   refuse(settings.uses_shm() && segment_bytes < message_bytes,
          "option shm_segment_bytes must be at least max_message_size, " + std::to_string(message_bytes));
+}
+
+// The vendor's server of 2.9 listens on UDP alone, and introduces clients of all domains to each other.
+void check_discovery(const Settings& settings, uint32_t domain) {
+  if (!settings.discovery_server) return;
+  refuse(!settings.uses_udp(),
+         "option discovery: server needs a transport with UDP, on which the vendor's server listens: choose transport "
+         "default, udp or data_sharing");
+  refuse(domain != 0, "option discovery: server works in domain 0 only, not in " + std::to_string(domain) +
+                          ": the vendor's server does not keep domains apart");
 }
 
 // Left alone, Fast DDS announces itself by multicast on every interface that is up. That is right where the only one is
@@ -141,7 +185,8 @@ Settings parse_settings(const lagometer_context_config& config) {
   }
   Settings settings = profile_settings(view(config.profile));
   apply_options(parse_object(config.options, "options"), settings);
-  check(settings);
+  check_transport(settings);
+  check_discovery(settings, config.domain);
   apply_network(parse_object(config.network, "network"), settings);
   return settings;
 }

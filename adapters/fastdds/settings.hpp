@@ -13,31 +13,50 @@ enum class Transport : uint8_t {
   kStandard,     // UDPv4 and shared memory, data sharing where both ends can: what the vendor ships
   kUdp,          // UDPv4 alone
   kShm,          // the shared memory transport alone
+  kTcp,          // TCPv4 alone
   kDataSharing,  // standard transports, data sharing demanded
+};
+
+/// What is handed over by function call between endpoints of one process.
+enum class IntraProcess : uint8_t {
+  kOff,           // nothing: they talk like endpoints of two processes
+  kUserDataOnly,  // messages, not discovery
+  kFull,          // all of it: the vendor's default
 };
 
 /// Options of a context. A number that is 0 stands for the vendor's default.
 struct Settings {
   Transport transport = Transport::kStandard;
-  bool synchronous = true;  // writers send on the caller's thread; the vendor's default
+  IntraProcess intra_process = IntraProcess::kFull;
+  bool synchronous = true;        // writers send on the caller's thread; the vendor's default
+  bool tcp_nodelay = false;       // small messages leave at once; the vendor's default is that they wait
+  bool discovery_server = false;  // participants are clients of a server instead of asking by multicast
   uint32_t socket_buffer_bytes = 0;
   uint32_t max_message_bytes = 0;
   uint32_t shm_segment_bytes = 0;
   uint32_t heartbeat_period_ms = 0;
+  uint32_t deadline_ms = 0;
   bool loopback_only = false;  // the machine has more than a loopback with multicast: stay on 127.0.0.1 by hand
   uint32_t peers = 0;          // participants to look for on 127.0.0.1, if loopback_only
 
   /// The vendor's built-in transports serve; nothing about them was chosen.
   [[nodiscard]] bool builtin_transports() const noexcept {
-    const bool standard = transport == Transport::kStandard || transport == Transport::kDataSharing;
-    return standard && socket_buffer_bytes == 0 && max_message_bytes == 0 && shm_segment_bytes == 0 && !loopback_only;
+    return uses_standard_transports() && socket_buffer_bytes == 0 && max_message_bytes == 0 && shm_segment_bytes == 0 &&
+           !loopback_only;
   }
-  [[nodiscard]] bool uses_udp() const noexcept { return transport != Transport::kShm; }
-  [[nodiscard]] bool uses_shm() const noexcept { return transport != Transport::kUdp; }
+  [[nodiscard]] bool uses_standard_transports() const noexcept {
+    return transport == Transport::kStandard || transport == Transport::kDataSharing;
+  }
+  [[nodiscard]] bool uses_udp() const noexcept { return transport == Transport::kUdp || uses_standard_transports(); }
+  [[nodiscard]] bool uses_shm() const noexcept { return transport == Transport::kShm || uses_standard_transports(); }
+  [[nodiscard]] bool uses_tcp() const noexcept { return transport == Transport::kTcp; }
+  [[nodiscard]] bool uses_sockets() const noexcept { return uses_udp() || uses_tcp(); }
 };
 
-/// The largest datagram that Fast DDS accepts for UDP, in bytes; also its default.
-inline constexpr uint32_t kUdpMessageBytesMax = 65500;
+/// The only address that sockets are bound to by hand.
+inline constexpr const char* kLoopback = "127.0.0.1";
+/// The largest message that Fast DDS accepts for UDP and TCP, in bytes; also its default.
+inline constexpr uint32_t kSocketMessageBytesMax = 65500;
 /// Room of the vendor's shared memory transport, in bytes.
 inline constexpr uint32_t kShmSegmentBytesDefault = 512 * 1024;
 /// Ports per address that the vendor tries for a peer that is named without a port.
@@ -51,6 +70,9 @@ inline constexpr uint32_t kAnnouncements = 25;
 inline constexpr uint32_t kAnnouncementsDefault = 5;
 inline constexpr uint32_t kAnnouncementPeriodNs = 20'000'000;
 inline constexpr uint32_t kAnnouncementPeriodNsDefault = 100'000'000;
+
+/// Where the vendor's tool `fastdds discovery -i 0 -p 11811` listens, by its defaults, on the loopback.
+inline constexpr uint16_t kDiscoveryServerPort = 11811;
 
 /// Throws Error(LAGOMETER_INVALID) with this message if something is wrong.
 inline void refuse(bool wrong, const std::string& message) {

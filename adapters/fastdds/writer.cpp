@@ -1,11 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "writer.hpp"
 
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
 #include <utility>
 
 #include "qos.hpp"
 
 namespace lagometer::fastdds {
+namespace {
+
+// Where data sharing is "auto", only the segment tells whether it came about: the writer makes it, or does without.
+bool has_shared_segment(const rtps::GUID_t& writer) {
+  std::ostringstream name;
+  name << "/dev/shm/fast_datasharing_" << writer.guidPrefix << "_" << writer.entityId;
+  std::error_code ignored;
+  return std::filesystem::exists(name.str(), ignored);
+}
+
+}  // namespace
 
 Writer::Writer(Node& node, const lagometer_endpoint_config& config)
     : node_(node),
@@ -18,12 +32,11 @@ Writer::Writer(Node& node, const lagometer_endpoint_config& config)
   const dds::DataWriterQos qos = writer_qos(config.qos, node.context().settings(), type);
   if (!fixed_) buffer_.resize(bytes_max_);
   dds::Topic& topic = node.context().acquire_topic(topic_, type.name());
-  dds::StatusMask mask = dds::StatusMask::none();
+  dds::StatusMask mask = dds::StatusMask::publication_matched();
   if (on_event_ != nullptr) {
-    mask << dds::StatusMask::publication_matched() << dds::StatusMask::offered_deadline_missed()
-         << dds::StatusMask::offered_incompatible_qos();
+    mask << dds::StatusMask::offered_deadline_missed() << dds::StatusMask::offered_incompatible_qos();
   }
-  writer_ = node.publisher().create_datawriter(&topic, qos, on_event_ == nullptr ? nullptr : this, mask);
+  writer_ = node.publisher().create_datawriter(&topic, qos, this, mask);
   if (writer_ == nullptr) {
     node.context().release_topic(topic_);
     throw Error(LAGOMETER_FAILED,
@@ -45,6 +58,7 @@ void Writer::enable() {
                     " could not start: see the lines of Fast DDS above; a long history of a large fixed type may not "
                     "fit into memory: lower the depth");
   }
+  shares_data_ = has_shared_segment(writer_->guid());
 }
 
 lagometer_status Writer::borrow(uint64_t bytes, lagometer_message& message) {
@@ -65,9 +79,20 @@ lagometer_status Writer::borrow(uint64_t bytes, lagometer_message& message) {
     rejected_.fetch_add(1, std::memory_order_relaxed);  // every payload of the writer's pool waits for its readers
     return LAGOMETER_REJECTED;
   }
-  message.origin = LAGOMETER_ORIGIN_LOANED;
+  message.origin = origin_of_loan();
   message.regions[0] = {static_cast<uint8_t*>(loan_), bytes};
   return LAGOMETER_OK;
+}
+
+// Lent in any case, but LOANED is what nobody copies again. Transports copy. A reader of this process that is delivered
+// to by function call takes over the payload itself, unless that is shared with other processes: then 2.9 copies it.
+uint32_t Writer::origin_of_loan() const noexcept {
+  const bool direct = settings().intra_process != IntraProcess::kOff;
+  const bool near = direct && near_readers_.load(std::memory_order_relaxed) > 0;
+  const bool far = !direct || far_readers_.load(std::memory_order_relaxed) > 0;
+  const bool foreign = foreign_readers_.load(std::memory_order_relaxed) > 0;
+  const bool uncopied = !foreign && (shares_data_ ? !near : near && !far);
+  return uncopied ? LAGOMETER_ORIGIN_LOANED : LAGOMETER_ORIGIN_NATIVE;
 }
 
 lagometer_status Writer::commit(lagometer_message& message) {
@@ -119,8 +144,14 @@ void Writer::counters(lagometer_counters& out) {
   }
 }
 
-void Writer::on_publication_matched(dds::DataWriter*, const dds::PublicationMatchedStatus& status) {
-  on_event_(user_, LAGOMETER_EVENT_MATCHED, static_cast<uint64_t>(status.current_count));
+void Writer::on_publication_matched(dds::DataWriter* writer, const dds::PublicationMatchedStatus& status) {
+  const rtps::GUID_t reader = rtps::iHandle2GUID(status.last_subscription_handle);
+  const rtps::GUID_t& own = writer->guid();
+  // The first two octets name the make.
+  const bool foreign = !std::equal(own.guidPrefix.value, own.guidPrefix.value + 2, reader.guidPrefix.value);
+  auto& readers = foreign ? foreign_readers_ : reader.is_on_same_process_as(own) ? near_readers_ : far_readers_;
+  readers.fetch_add(status.current_count_change, std::memory_order_relaxed);
+  if (on_event_ != nullptr) on_event_(user_, LAGOMETER_EVENT_MATCHED, static_cast<uint64_t>(status.current_count));
 }
 
 void Writer::on_offered_deadline_missed(dds::DataWriter*, const dds::OfferedDeadlineMissedStatus& status) {

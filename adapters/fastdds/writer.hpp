@@ -27,12 +27,15 @@ class Writer final : private dds::DataWriterListener {
 
   [[nodiscard]] const Settings& settings() const noexcept { return node_.context().settings(); }
   [[nodiscard]] const dds::DataWriter& vendor_writer() const noexcept { return *writer_; }
+  /// Whether its payloads lie in shared memory that readers map, too.
+  [[nodiscard]] bool shares_data() const noexcept { return shares_data_; }
 
  private:
   void on_publication_matched(dds::DataWriter* writer, const dds::PublicationMatchedStatus& status) override;
   void on_offered_deadline_missed(dds::DataWriter* writer, const dds::OfferedDeadlineMissedStatus& status) override;
   void on_offered_incompatible_qos(dds::DataWriter* writer, const dds::OfferedIncompatibleQosStatus& status) override;
   lagometer_status publish(void* sample);
+  [[nodiscard]] uint32_t origin_of_loan() const noexcept;
 
   Node& node_;
   std::string topic_;
@@ -40,8 +43,12 @@ class Writer final : private dds::DataWriterListener {
   uint64_t bytes_max_;
   void* user_;
   lagometer_event_function on_event_;
-  std::vector<uint8_t> buffer_;  // of type Bytes: what borrow() shows
-  void* loan_ = nullptr;         // of type Fixed: what borrow() shows, the middleware's
+  std::vector<uint8_t> buffer_;              // of type Bytes: what borrow() shows
+  void* loan_ = nullptr;                     // of type Fixed: what borrow() shows, the middleware's
+  bool shares_data_ = false;                 // known once it is enabled
+  std::atomic<int32_t> near_readers_{0};     // of this process
+  std::atomic<int32_t> far_readers_{0};      // of others
+  std::atomic<int32_t> foreign_readers_{0};  // of another make
   std::atomic<uint64_t> rejected_{0};
   dds::DataWriter* writer_ = nullptr;  // the publisher's
 };

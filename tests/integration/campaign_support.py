@@ -191,9 +191,11 @@ def run_campaign(
     *,
     select: Sequence[str] = (),
     skip: Sequence[str] = (),
-    options: dict[str, Any] | None = None,
+    **keys: Any,
 ) -> Path:
     """The folder of a campaign of very short trials, all of which must be valid.
+
+    keys: more of the study, such as `options`.
 
     A machine that stands still for longer than a trial lets no rate be kept: there is a second attempt.
     """
@@ -208,7 +210,7 @@ def run_campaign(
     }
     for attempt in ("first", "second"):
         (folder / attempt).mkdir()
-        study = write_study(folder / attempt, matrix=matrix, options=options or {}, **short)
+        study = write_study(folder / attempt, matrix=matrix, **short, **keys)
         out = folder / attempt / "out"
         run = ("run", str(study), "--out", str(out), "--json", "--no-report", *globs)
         _, output, errors = lagometer(folder, *run, seconds=300, environment=programs)

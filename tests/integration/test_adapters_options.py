@@ -38,7 +38,7 @@ def test_an_unknown_option_is_refused(build: Path, adapter: str) -> None:
 def test_every_option_that_the_sidecar_names_is_taken(build: Path, adapter: str) -> None:
     need(adapter)
     sidecar = json.loads((adapter_library(adapter, build).parent / "adapter.json").read_text())
-    unset = {"socket_buffer_bytes": 1_048_576, "socket_send_buffer": 1_048_576}
+    unset = {"socket_buffer_bytes": 1_048_576, "socket_send_buffer": 1_048_576, "deadline_ms": 1_000}
     unset |= {"keep_all_messages": 64, "tcp_nodelay": True}
     options = {
         name: told["default"] if told["default"] is not None else unset[name]
