@@ -15,7 +15,7 @@ import pytest
 from campaign_support import run_cells
 from needs import ROOT, adapter_library, need
 from plan_parts import MILLISECOND_NS, Mapping, any_message, node, pipeline, plan, reader, timer, writer
-from worker_support import TIMEOUT_S, Said, machine, run_private
+from worker_support import TIMEOUT_S, Said, daemons_beside, machine, run_private
 
 HERE = Path(__file__).parent
 DIRECTORY = "/dev/shm/lagometer"
@@ -159,6 +159,28 @@ def test_two_domains_over_tcp_do_not_hear_each_other(build: Path) -> None:
     assert received[2] == 0
 
 
+@pytest.mark.parametrize(
+    ("transport", "kind", "seen"),
+    [
+        ("default", "bytes", "shared-memory"),
+        ("udp", "bytes", "udp"),
+        ("data_sharing", "fixed", "shared-memory"),
+    ],
+)
+def test_clients_of_a_discovery_server_talk_directly(
+    build: Path, tmp_path: Path, transport: str, kind: str, seen: str
+) -> None:
+    need("fast-discovery-server")
+    matrix = {
+        "workload": ["pipeline-3"],
+        "type": [kind],
+        "reliability": ["reliable"],
+        "placement": ["process-per-node"],
+    }
+    options = {"transport": transport, "discovery": "server"}
+    assert transports_seen(build, tmp_path, options, matrix) == {seen}
+
+
 def source_and_sink(
     build: Path, options: Mapping, *, discovery_timeout_ns: int = 20_000 * MILLISECOND_NS, **more: Any
 ) -> list[Said]:
@@ -182,6 +204,19 @@ def source_and_sink(
         for worker in private.workers if found else private.workers[:1]:
             worker.send({"command": "go", "at_ns": at_ns} if found else {"command": "stop"})
         return private.finish()
+
+
+def test_with_the_server_clients_find_each_other(build: Path) -> None:
+    need("fast-discovery-server")
+    options = {"discovery": "server"}
+    beside = daemons_beside(adapter_library("fastdds", build), options=options)
+    _, said = source_and_sink(build, options, beside=beside)
+    assert said.event("done")["readers"][0]["received"] > 0
+
+
+def test_without_the_server_nobody_is_found(build: Path) -> None:
+    _, said = source_and_sink(build, {"discovery": "server"}, discovery_timeout_ns=2_000 * MILLISECOND_NS)
+    assert said.event("failed")["reason"] == "endpoints-missing"
 
 
 @pytest.mark.parametrize("nodelay", [False, True])
@@ -310,6 +345,9 @@ def test_missed_deadlines_are_counted(
         ({"transport": "tcp", "max_message_size": 65_501}, "at most 65500 with UDP and TCP"),
         ({"transport": "tcp", "socket_buffer_bytes": 65_499}, "must be at least max_message_size"),
         ({"transport": "shm", "socket_buffer_bytes": 1_048_576}, "no meaning with transport shm"),
+        ({"discovery": "server", "transport": "shm"}, "needs a transport with UDP"),
+        ({"discovery": "server", "transport": "tcp"}, "needs a transport with UDP"),
+        ({"discovery": "oracle"}, "must be simple or server"),
         ({"publish_mode": "later"}, "must be sync or async"),
         ({"intra_process": "some"}, "must be full, user_data_only or off"),
         ({"deadline_ms": 0}, "must be a whole number from 1"),
@@ -317,7 +355,15 @@ def test_missed_deadlines_are_counted(
     ids=json.dumps,
 )
 def test_what_can_not_be_is_refused(build: Path, options: Mapping, words: str) -> None:
+    if options.get("discovery") == "server":
+        need("fast-discovery-server")
     assert words in refusal(carried_out(build, options))
+
+
+def test_a_discovery_server_does_not_keep_domains_apart(build: Path) -> None:
+    need("fast-discovery-server")
+    said = carried_out(build, {"discovery": "server"}, domain=5)
+    assert "works in domain 0 only, not in 5" in refusal(said)
 
 
 def test_one_process_has_one_way_of_delivering_within_it(build: Path) -> None:
@@ -408,6 +454,17 @@ def test_the_second_over_tcp_names_the_first_as_its_peer(build: Path, profiles: 
     assert "initial_peers" not in effective(said[0], "context")["settings"]
     assert effective(said[1], "context")["settings"]["initial_peers"]["value"] == "127.0.0.1:5100"
     assert pasted(profiles, tmp_path, said[1])["participant"]["peers"] == ["127.0.0.1:5100/7410"]
+
+
+def test_a_discovery_server_is_shown_ready_to_paste(build: Path, profiles: Path, tmp_path: Path) -> None:
+    need("fast-discovery-server")
+    said = carried_out(build, {"discovery": "server"})
+    settings = effective(said, "context")["settings"]
+    assert settings["discovery_protocol"] == {"value": "CLIENT", "default": "SIMPLE"}
+    assert settings["discovery_server"]["value"] == "127.0.0.1:11811"
+    found = pasted(profiles, tmp_path, said)["participant"]
+    assert found["client"]
+    assert found["server"].startswith("44.53.00.5f.45.50.52.4f.53.49.4d.41 UDPv4:[127.0.0.1]:11811"), found
 
 
 @pytest.mark.parametrize(("intra_process", "number"), [("off", 0), ("user_data_only", 1), ("full", 2)])
