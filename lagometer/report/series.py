@@ -19,6 +19,15 @@ from lagometer.report.reading import CPU_UNKNOWN, EdgeRows
 
 Indices = npt.NDArray[np.int64]
 _LARGE = 200_000
+_OF_SLOW = (
+    "sequence",
+    "publish_ns",
+    "latency_ns",
+    "intended_ns",
+    "published_ns",
+    "cpu_publish",
+    "cpu_taken",
+)
 
 
 def slowest_places(values: npt.NDArray[np.int64]) -> Indices:
@@ -133,7 +142,8 @@ def edge_series(
         lost=len(lost),
         lost_time_us=((lost[:LOST_MARKS_MAX] - origin_ns) // 1000).tolist(),
         slowest=[
-            _slow_message(rows.row(place, named=True), origin_ns) for place in edge_rows.places(slowest)
+            _slow_message(row, origin_ns)
+            for row in rows.select(_OF_SLOW)[edge_rows.places(slowest)].iter_rows(named=True)
         ],
         migrations_sender=None if sender is None else sender.count,
         migrations_receiver=None if receiver is None else receiver.count,

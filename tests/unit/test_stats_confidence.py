@@ -260,3 +260,24 @@ def test_a_cell_without_a_valid_trial_has_rows_too() -> None:
     assert found["status"].unique().to_list() == [NOT_ENOUGH]
     assert found["needed_trials"].min() == 6
     assert found.height == 2 * 2 * 4
+
+
+@pytest.mark.parametrize("shift_ns", [0, 5_000_000_000, -200_000])
+def test_times_of_any_size_are_kept_whole(shift_ns: int) -> None:
+    """Most fit into four bytes; of one trial they are above, or below zero."""
+    cells, stored = campaign(7, 60)
+    stored = {
+        key: frame.with_columns(pl.col("taken_ns") + (shift_ns if key[1] == 3 else 0))
+        for key, frame in stored.items()
+    }
+    found = estimates(cells, lambda cell, trial: stored[cell, trial])
+    counted = (pl.col("edge") == "a→b") & (pl.col("phase") == "measure") & (pl.col("outcome") == "delivered")
+    latency = pl.col("taken_ns") - pl.col("publish_ns")
+    trials = [stored["udp/64B", n].filter(counted).select(latency).to_series().to_numpy() for n in range(7)]
+    exact = Pool(trials).estimate(900)
+    [row] = found.filter(
+        (pl.col("cell") == "udp/64B") & (pl.col("edge") == "a→b") & (pl.col("quantity") == "latency_p90")
+    ).iter_rows(named=True)
+    assert (row["status"], row["estimate_ns"]) == (exact.status, exact.estimate_ns)
+    assert (row["low_ns"], row["high_ns"]) == (exact.low_ns, exact.high_ns)
+    assert {trial.dtype for trial in trials} == {np.dtype(np.int64)}
