@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 from campaign_support import lagometer, write_study
@@ -12,6 +14,9 @@ from needs import need
 
 pytestmark = pytest.mark.usefixtures("namespaces")
 LIMIT_HZ = 200.0
+PRECISION = 0.2
+SEARCH_S = 600.0  # some thirty trials, on a machine at work
+ROUNDED = 0.999  # rates have four digits
 
 
 @pytest.fixture(scope="module")
@@ -19,33 +24,63 @@ def namespaces() -> None:
     need("netns")
 
 
-def test_the_limit_of_an_adapter_is_found(tmp_path: Path) -> None:
+def search(folder: Path, *options: str) -> tuple[dict[str, Any], list[str]]:
+    """One search of the only cell, in steps of a fifth: what it said of it, and its lines of progress."""
+    folder.mkdir()
     study = write_study(
-        tmp_path,
+        folder,
         options={"faulty": {"over": "shm", "limit_rate_hz": LIMIT_HZ}},
         matrix={"adapter": "faulty", "workload": "pipeline-2", "rate": "1Hz"},
     )
-    out = tmp_path / "out"
+    out = folder / "out"
     code, output, errors = lagometer(
-        tmp_path, "search", str(study), "--out", str(out), "--precision", "20%", "--high", "4kHz", "--json"
+        folder,
+        *("search", str(study), "--out", str(out), "--json"),
+        *("--precision", f"{100 * PRECISION:g}%", "--high", "4kHz", *options),
+        seconds=SEARCH_S,
     )
     assert code == 0, errors
     said = json.loads(output)
-    stored = json.loads((out / "search.json").read_text())
-    assert {**stored, "dir": str(out)} == said
+    assert {**json.loads((out / "search.json").read_text()), "dir": str(out)} == said
     (cell,) = said["cells"]
     assert cell["cell"] == "faulty/pipeline-2"
+    return cell, errors.splitlines()
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], list[str]]:
+    """A search that begins at 100 Hz."""
+    return search(tmp_path_factory.mktemp("search") / "first")
+
+
+def test_the_limit_of_an_adapter_is_found(first: tuple[dict[str, Any], list[str]]) -> None:
+    cell, progress = first
     assert cell["status"] in ("found", "below")  # a machine at work may sustain nothing
-    assert len(errors.splitlines()) == len(cell["trials"])
+    assert len(progress) == len(cell["trials"])
     # What a bucket of two messages and 300 ms let pass above the limit.
     above = [trial for trial in cell["trials"] if trial["rate_hz"] > 1.2 * LIMIT_HZ]
     assert above
     assert not any(trial["sustained"] for trial in above)
     if cell["status"] == "found":
-        assert cell["sustained_hz"] < cell["failed_hz"] <= 1.21 * cell["sustained_hz"]
+        assert cell["sustained_hz"] < cell["failed_hz"] <= (1.01 + PRECISION) * cell["sustained_hz"]
         assert cell["sustained_hz"] <= 1.2 * LIMIT_HZ
         assert cell["low_hz"] is None or cell["low_hz"] <= cell["sustained_hz"]
         assert cell["high_hz"] is None or cell["high_hz"] >= cell["failed_hz"]
+
+
+def test_two_searches_agree_within_what_they_print(
+    first: tuple[dict[str, Any], list[str]], tmp_path: Path
+) -> None:
+    """The second begins elsewhere, so it comes by other rates; each bracket lies in the other's interval."""
+    one, other = first[0], search(tmp_path / "other", "--low", "78Hz")[0]
+    tried = [{trial["rate_hz"] for trial in cell["trials"]} for cell in (one, other)]
+    assert tried[0] != tried[1]
+    for cell, beside in ((one, other), (other, one)):
+        if cell["status"] != "found":
+            continue  # a machine at work: its interval is open below, as it says
+        low_hz, high_hz = beside["low_hz"] or 0.0, beside["high_hz"] or math.inf
+        told = {name: (each["status"], each["trials"]) for name, each in (("one", one), ("other", other))}
+        assert low_hz * ROUNDED <= cell["sustained_hz"] < cell["failed_hz"] <= high_hz / ROUNDED, told
 
 
 @pytest.mark.parametrize(
