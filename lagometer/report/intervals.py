@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import polars as pl
 
@@ -79,11 +80,14 @@ def cells_with_trials(cells: pl.DataFrame) -> set[str]:
 
 def by_edge(estimates: pl.DataFrame) -> dict[Key, Estimated]:
     """A table of estimates, by cell and edge."""
+    of_edge: dict[Key, list[dict[str, Any]]] = {}
+    for row in estimates.iter_rows(named=True):
+        of_edge.setdefault((row["cell"], row["edge"]), []).append(row)
     found: dict[Key, Estimated] = {}
-    for (cell, edge), rows in estimates.group_by("cell", "edge", maintain_order=True):
+    for key, rows in of_edge.items():
         figures: dict[str, float] = {}
         intervals: list[Interval] = []
-        for row in rows.iter_rows(named=True):
+        for row in rows:
             name = f"{row['quantity']}_ns"
             if name not in Row.model_fields:
                 continue
@@ -99,7 +103,7 @@ def by_edge(estimates: pl.DataFrame) -> dict[Key, Estimated]:
                     needed_messages=row["needed_messages"],
                 )
             )
-        found[str(cell), str(edge)] = Estimated(figures, intervals, rows["stopped"][0])
+        found[key] = Estimated(figures, intervals, rows[0]["stopped"])
     return found
 
 

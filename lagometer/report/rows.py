@@ -95,6 +95,9 @@ def _combine(name: str, values: Sequence[float | None]) -> float | None:
 def over_trials(rows: Sequence[Row]) -> Row:
     """One cell's edge over its valid trials; without a valid trial the figures are null and `n` is 0."""
     good = [row for row in rows if row.valid]
+    if len(good) == len(rows) == 1:  # a campaign of thousands of cells with a trial each
+        sets = {name: sorted(set(getattr(good[0], name))) for name in ("reasons", "warnings", "noise")}
+        return good[0].model_copy(update={"trial": None, "transport": good[0].transport or None, **sets})
     figures = {name: _combine(name, [getattr(row, name) for row in good]) for name in (*_SUMMED, *_FIGURES)}
     return Row.model_validate(
         figures

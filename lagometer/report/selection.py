@@ -12,11 +12,12 @@ import numpy.typing as npt
 
 Numbers = npt.NDArray[np.int64]
 
-PARTITIONED_MAX = 1_000_000  # so many are put in order as far as needed
+PARTITIONED_MAX = 2_000  # so few are put in order as far as needed
 CHUNK = 1 << 17  # numbers at a time, so that what is made of them stays in the cache
-SAMPLE = 1 << 16
+SAMPLE = 2_048
 TAIL_SHARE = 0.001  # of the numbers, about, that share the last bin
-BINS_BITS = 16
+BINS_BITS_MAX = 16
+PER_BIN = 4  # numbers, about, where there are not more than fill all bins
 
 
 @dataclass(frozen=True)
@@ -61,11 +62,11 @@ def order_statistics(parts: Sequence[Numbers], ranks: npt.NDArray[np.int64]) -> 
 def _suitable_bins(parts: Sequence[Numbers]) -> _Bins:
     """Narrow where most numbers lie: a single stall of a second must not widen the bins of all others."""
     filled = [part for part in parts if len(part)]
-    low = min(int(part.min()) for part in filled)
-    step = max(1, sum(len(part) for part in filled) // SAMPLE)
+    low, count = min(int(part.min()) for part in filled), sum(len(part) for part in filled)
+    step = max(1, count // SAMPLE)
     sample = np.sort(np.concatenate([part[::step] for part in filled]))
     width = int(sample[int((1.0 - TAIL_SHARE) * (len(sample) - 1))]) - low
-    shift = max(0, width.bit_length() - BINS_BITS)
+    shift = max(0, width.bit_length() - min(BINS_BITS_MAX, (count // PER_BIN).bit_length()))
     return _Bins(low, shift, (width >> shift) + 1)
 
 

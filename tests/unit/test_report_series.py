@@ -65,8 +65,9 @@ def test_order_statistics_are_those_of_the_sorted_numbers(
     parts = [np.array(part, dtype=np.int64) for part in values]
     ranks = np.array([1 + int(share * (len(ordered) - 1)) for share in shares])
     before = [part.copy() for part in parts]
+    small = {"CHUNK": 64, "SAMPLE": 16, "BINS_BITS_MAX": 4}
     for partitioned in (0, 10**9):
-        with mock.patch.multiple(selection, PARTITIONED_MAX=partitioned, CHUNK=64, SAMPLE=16, BINS_BITS=4):
+        with mock.patch.multiple(selection, PARTITIONED_MAX=partitioned, **small):
             assert order_statistics(parts, ranks).tolist() == ordered[ranks - 1].tolist()
     assert all(np.array_equal(part, old) for part, old in zip(parts, before, strict=True))
 
