@@ -13,6 +13,7 @@ from worker_support import run_private
 from lagometer.store.records import KIND_RECEIVED
 
 DIFFERENCE_MAX = 200
+ATTEMPTS = 3
 
 
 def calls(build: Path, folder: Path, messages: int) -> dict[str, int]:
@@ -33,10 +34,19 @@ def calls(build: Path, folder: Path, messages: int) -> dict[str, int]:
 
 
 def test_the_count_does_not_grow_with_the_messages(build: Path, tmp_path: Path) -> None:
+    """Until the workers have found each other they ask anew, so a busy machine adds calls to either run; a
+    call for each message would add 90,000 every time."""
     need("netns")
     need("strace")
-    few, many = calls(build, tmp_path, 10_000), calls(build, tmp_path, 100_000)
-    assert sum(few.values()) > 200, f"strace saw next to nothing: {few}"
-    assert abs(sum(many.values()) - sum(few.values())) <= DIFFERENCE_MAX, {
-        name: (few.get(name, 0), many.get(name, 0)) for name in few | many if few.get(name) != many.get(name)
-    }
+    for _attempt in range(ATTEMPTS):
+        few, many = calls(build, tmp_path, 10_000), calls(build, tmp_path, 100_000)
+        assert sum(few.values()) > 200, f"strace saw next to nothing: {few}"
+        if abs(sum(many.values()) - sum(few.values())) <= DIFFERENCE_MAX:
+            return
+    raise AssertionError(
+        {
+            name: (few.get(name, 0), many.get(name, 0))
+            for name in few | many
+            if few.get(name) != many.get(name)
+        }
+    )
