@@ -19,50 +19,16 @@ constexpr auto kLongest = std::chrono::seconds(20);
 
 class Pair {
  public:
-  Pair(const lagometer_adapter_table& table, const std::string& folder, const char* options) : table_(table) {
-    auto context = make<lagometer_context_config>();
-    context.name = text("handover");
-    context.profile = text("default");
-    context.options = text(options);
-    context.runtime_directory = text(folder);
-    context.network = text("{}");
-    check(table.context_create(&context, &context_), "context_create");
-    check(table.context_enable(context_), "context_enable");
-    check(table.node_create(context_, text("node"), &node_), "node_create");
-    auto type = make<lagometer_type_config>();
-    type.name = text("bytes");
-    type.max_bytes = kPayloadBytes;
-    check(table.type_create(context_, &type, &type_), "type_create");
-    auto qos = make<lagometer_qos>();
-    qos.present = LAGOMETER_QOS_HISTORY;
-    qos.depth = 8;
-    auto endpoint = make<lagometer_endpoint_config>();
-    endpoint.type = type_;
-    endpoint.topic = text("handed");
-    endpoint.qos = &qos;
-    check(table.writer_create(node_, &endpoint, &writer_), "writer_create");
-    endpoint.dispatch = LAGOMETER_DISPATCH_POLL;
-    check(table.reader_create(node_, &endpoint, &reader_), "reader_create");
-    check(table.reader_enable(reader_), "reader_enable");
-    check(table.writer_enable(writer_), "writer_enable");
-  }
-  Pair(const Pair&) = delete;
-  Pair& operator=(const Pair&) = delete;
-  ~Pair() {
-    table_.reader_destroy(reader_);
-    table_.writer_destroy(writer_);
-    table_.type_destroy(type_);
-    table_.node_destroy(node_);
-    table_.context_destroy(context_);
-  }
+  Pair(const lagometer_adapter_table& table, const std::string& folder, const char* options)
+      : ends_(table, folder, options, kPayloadBytes), table_(table) {}
 
   /// Publishes a message full of `value` and returns where it was filled.
   const uint8_t* publish(int value) {
     auto message = make<lagometer_message>();
-    check(table_.borrow(writer_, kPayloadBytes, &message), "borrow");
+    check(table_.borrow(ends_.writer(), kPayloadBytes, &message), "borrow");
     std::memset(message.regions[0].data, value, kPayloadBytes);
     const uint8_t* const filled = message.regions[0].data;
-    check(table_.commit(writer_, &message), "commit");
+    check(table_.commit(ends_.writer(), &message), "commit");
     return filled;
   }
 
@@ -70,14 +36,14 @@ class Pair {
   bool take(lagometer_sample& sample, std::chrono::milliseconds patience) {
     const auto until = std::chrono::steady_clock::now() + patience;
     for (uint32_t taken = 0; taken == 0;) {
-      check(table_.take(reader_, &sample, sizeof sample, 1, &taken), "take");
+      check(table_.take(ends_.reader(), &sample, sizeof sample, 1, &taken), "take");
       if (taken == 1) return true;
       if (std::chrono::steady_clock::now() > until) return false;
       std::this_thread::yield();
     }
     return true;
   }
-  void release(lagometer_sample& sample) { table_.release(reader_, &sample, sizeof sample, 1); }
+  void release(lagometer_sample& sample) { table_.release(ends_.reader(), &sample, sizeof sample, 1); }
 
   /// Publishes until the reader hears the writer, and takes all of it.
   void connect() {
@@ -92,12 +58,8 @@ class Pair {
   }
 
  private:
+  Endpoints ends_;
   const lagometer_adapter_table& table_;
-  lagometer_context* context_ = nullptr;
-  lagometer_node* node_ = nullptr;
-  lagometer_type* type_ = nullptr;
-  lagometer_writer* writer_ = nullptr;
-  lagometer_reader* reader_ = nullptr;
 };
 
 bool holds(const lagometer_sample& sample, int value) {

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -38,43 +39,18 @@ void on_data(void* user) {
 /// Everything of one round, made and enabled.
 class Opened {
  public:
-  Opened(const lagometer_adapter_table& table, const std::string& folder, uint32_t dispatch) : table_(table) {
-    auto context = make<lagometer_context_config>();
-    context.name = text("reopening");
-    context.profile = text("default");
-    context.options = text("{}");
-    context.runtime_directory = text(folder);
-    context.network = text("{}");
-    check(table.context_create(&context, &context_), "context_create");
-    check(table.context_enable(context_), "context_enable");
-    check(table.node_create(context_, text("node"), &node_), "node_create");
-    auto type = make<lagometer_type_config>();
-    type.name = text("bytes");
-    type.max_bytes = kPayloadBytes;
-    check(table.type_create(context_, &type, &type_), "type_create");
-    auto qos = make<lagometer_qos>();
-    qos.present = LAGOMETER_QOS_HISTORY;
-    qos.depth = 8;
-    auto endpoint = make<lagometer_endpoint_config>();
-    endpoint.type = type_;
-    endpoint.topic = text("again");
-    endpoint.qos = &qos;
-    check(table.writer_create(node_, &endpoint, &writer_), "writer_create");
-    endpoint.dispatch = dispatch;
-    endpoint.user = &incoming_;
-    endpoint.on_data = on_data;
-    check(table.reader_create(node_, &endpoint, &reader_), "reader_create");
-    check(table.reader_enable(reader_), "reader_enable");
-    check(table.writer_enable(writer_), "writer_enable");
+  Opened(const lagometer_adapter_table& table, const std::string& folder, bool listens) : table_(table) {
+    const Listener listener{&incoming_, on_data};
+    ends_.emplace(table, folder, "{}", kPayloadBytes, listens ? listener : Listener{});
   }
 
   void publish() {
     auto message = make<lagometer_message>();
-    const lagometer_status lent = table_.borrow(writer_, kPayloadBytes, &message);
+    const lagometer_status lent = table_.borrow(ends_->writer(), kPayloadBytes, &message);
     check(lent, "borrow");
     if (lent != LAGOMETER_OK) return;
     std::memset(message.regions[0].data, 7, kPayloadBytes);
-    check(table_.commit(writer_, &message), "commit");
+    check(table_.commit(ends_->writer(), &message), "commit");
   }
 
   /// Whether a message was there to take.
@@ -82,8 +58,8 @@ class Opened {
     lagometer_sample samples[8];
     for (lagometer_sample& sample : samples) sample = make<lagometer_sample>();
     uint32_t taken = 0;
-    check(table_.take(reader_, samples, sizeof samples[0], 8, &taken), "take");
-    if (taken > 0) table_.release(reader_, samples, sizeof samples[0], taken);
+    check(table_.take(ends_->reader(), samples, sizeof samples[0], 8, &taken), "take");
+    if (taken > 0) table_.release(ends_->reader(), samples, sizeof samples[0], taken);
     return taken > 0;
   }
 
@@ -92,7 +68,7 @@ class Opened {
     const auto give_up_at = std::chrono::steady_clock::now() + kLongest;
     for (bool taken = false; !taken || (listens && incoming_.calls.load() == 0);) {
       auto matched = make<lagometer_matched>();
-      check(table_.writer_matched(writer_, &matched), "writer_matched");
+      check(table_.writer_matched(ends_->writer(), &matched), "writer_matched");
       publish();
       std::this_thread::yield();
       taken = take() || taken;
@@ -104,31 +80,29 @@ class Opened {
   uint64_t close() {
     std::atomic<bool> stop{false};
     std::atomic<uint64_t> published{0};
+    std::atomic<pid_t> thread{0};
     std::thread traffic([&] {
+      thread.store(gettid());
       for (; !stop.load(); published.fetch_add(1)) publish();
     });
     while (published.load() < 20) std::this_thread::yield();
-    table_.reader_destroy(reader_);
+    ends_->close_reader();
     incoming_.destroyed.store(true);
     const uint64_t until = published.load() + 20;
     while (published.load() < until) std::this_thread::yield();
     stop.store(true);
     traffic.join();
-    table_.writer_destroy(writer_);
-    table_.type_destroy(type_);
-    table_.node_destroy(node_);
-    table_.context_destroy(context_);
+    // A thread that was joined may still be counted for a moment.
+    const std::string task = "/proc/self/task/" + std::to_string(thread.load());
+    while (std::filesystem::exists(task)) std::this_thread::yield();
+    ends_.reset();
     return incoming_.late_calls.load();
   }
 
  private:
-  const lagometer_adapter_table& table_;
   Incoming incoming_;
-  lagometer_context* context_ = nullptr;
-  lagometer_node* node_ = nullptr;
-  lagometer_type* type_ = nullptr;
-  lagometer_writer* writer_ = nullptr;
-  lagometer_reader* reader_ = nullptr;
+  std::optional<Endpoints> ends_;
+  const lagometer_adapter_table& table_;
 };
 
 long entries(const std::filesystem::path& folder) {
@@ -160,7 +134,7 @@ int main(int count, char** arguments) {
   uint64_t late_calls = 0;
   for (int round = 0; round < kSettled + std::atoi(arguments[2]); ++round) {
     if (round == kSettled) say("before");
-    Opened opened(table, folder, listens ? LAGOMETER_DISPATCH_LISTENER : LAGOMETER_DISPATCH_POLL);
+    Opened opened(table, folder, listens);
     opened.exchange(listens);
     late_calls += opened.close();
   }
