@@ -3,6 +3,8 @@
 
 #include <iceoryx_posh/mepoo/chunk_header.hpp>
 
+#include "thread_sanitizer.hpp"
+
 namespace lagometer::iceoryx {
 
 Reader::Reader(Node& node, const lagometer_endpoint_config& config) : context_(node.context), endpoint_(config) {}
@@ -48,6 +50,7 @@ lagometer_status Reader::take(lagometer_sample* samples, uint32_t stride, uint32
                                              " messages are taken and not released");
     }
     const auto* const header = iox::mepoo::ChunkHeader::fromUserPayload(chunk.value());
+    was_passed(const_cast<void*>(chunk.value()));
     lagometer_sample& sample = sample_at(samples, stride, taken++);
     sample.flags = LAGOMETER_SAMPLE_LOANED;
     sample.region_count = 1;
@@ -66,8 +69,11 @@ lagometer_status Reader::take(lagometer_sample* samples, uint32_t stride, uint32
 }
 
 void Reader::release(lagometer_sample* samples, uint32_t stride, uint32_t count) noexcept {
-  for (uint32_t number = 0; number < count; ++number)
-    subscriber_->release(sample_at(samples, stride, number).adapter_data);
+  for (uint32_t number = 0; number < count; ++number) {
+    void* const memory = sample_at(samples, stride, number).adapter_data;
+    passes_on(memory);
+    subscriber_->release(memory);
+  }
 }
 
 nlohmann::json Reader::describe() const {

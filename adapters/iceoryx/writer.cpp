@@ -8,6 +8,8 @@
 #include <iceoryx_posh/runtime/posh_runtime.hpp>
 #include <thread>
 
+#include "thread_sanitizer.hpp"
+
 namespace lagometer::iceoryx {
 
 namespace {
@@ -68,6 +70,7 @@ lagometer_status Writer::borrow(uint64_t bytes, lagometer_message& message) {
     rejected_.fetch_add(1, std::memory_order_relaxed);
     return LAGOMETER_REJECTED;
   }
+  was_passed(chunk.value()->userPayload());
   message.origin = LAGOMETER_ORIGIN_LOANED;
   message.region_count = 1;
   message.regions[0] = {static_cast<uint8_t*>(chunk.value()->userPayload()), bytes};
@@ -81,11 +84,15 @@ lagometer_status Writer::commit(lagometer_message& message) noexcept {
     rejected_.fetch_add(1, std::memory_order_relaxed);
     return LAGOMETER_REJECTED;
   }
+  passes_on(message.regions[0].data);
   port_->sendChunk(header_of(message));
   return LAGOMETER_OK;
 }
 
-void Writer::discard(lagometer_message& message) noexcept { port_->releaseChunk(header_of(message)); }
+void Writer::discard(lagometer_message& message) noexcept {
+  passes_on(message.regions[0].data);
+  port_->releaseChunk(header_of(message));
+}
 
 bool Writer::has_room() const noexcept {
   Distributor& distributor = data_->m_chunkSenderData;

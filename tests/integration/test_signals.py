@@ -175,12 +175,18 @@ def _caught(pid: int) -> set[int]:
     return {number for number in range(1, 65) if int(mask, 16) >> (number - 1) & 1}
 
 
+def take_terminal() -> None:
+    """Makes standard input a process's own terminal, of whose end it hears even if started by `nohup`."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
 def test_a_closed_terminal_interrupts_and_keeps_what_is_finished(tmp_path: Path) -> None:
     need("netns")
     study, out = write_study(tmp_path, trials=30), tmp_path / "out"
     ours, theirs = pty.openpty()
     streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
-    own_terminal = {"start_new_session": True, "preexec_fn": lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0)}
+    own_terminal = {"start_new_session": True, "preexec_fn": take_terminal}
     with running(tmp_path, *arguments_of(study, out), **streams, **own_terminal) as run:
         os.close(theirs)
         reach(run, "measure")
