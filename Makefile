@@ -7,8 +7,9 @@ MAKEFLAGS += --no-print-directory
 python := .venv/bin/python
 # SMOKE=1: the short form of a benchmark, which only shows that it works. SHORT=1: the short form of fresh.
 smoke := $(if $(SMOKE),--smoke)
-# ADAPTERS=all: also the packages of the middleware that the default set-up leaves out.
+# ADAPTERS=all: also the packages of the middleware that the default set-up leaves out, and the study of them all.
 rack := $(if $(filter all,$(ADAPTERS)),--rack)
+study := $(if $(rack),rack,quick)
 
 help: ## this table
 	@sed -n 's/^\([a-z -]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|' 2>/dev/null || sed -n 's/:.*## /	/p' Makefile
@@ -16,9 +17,9 @@ help: ## this table
 setup: ## distribution packages, .venv, engine, adapters, the report's page (ADAPTERS=all: more middleware)
 	@tools/setup $(rack)
 
-bench: ## set-up, then studies/quick.yaml: a table here and out/quick/report.html (ADAPTERS=all: more middleware)
+bench: ## set-up, then studies/quick.yaml: a table here and out/quick/report.html (ADAPTERS=all: rack.yaml, out/rack)
 	@tools/setup $(rack)
-	@.venv/bin/lagometer run studies/quick.yaml --out out/quick
+	@.venv/bin/lagometer run studies/$(study).yaml --out out/$(study)
 
 test: ## set-up, then all tests: C++, Python, web
 	@tools/setup --test

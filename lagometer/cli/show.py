@@ -38,7 +38,8 @@ def command(
 ) -> None:
     """Print what a campaign measured: a row per cell, trial and edge; what failed and was excluded, and why.
 
-    Of cells with several trials p50 and p99 follow with their 95 % intervals, then the control and the long
+    A campaign of several middlewares is shown at a glance, too: as multiples of the machine's own floor. Of
+    cells with several trials p50 and p99 follow with their 95 % intervals, then the control and the long
     trials if there are any. Latency is publish to taken. `-` stands for a quantile with fewer than 10 samples
     beyond it.
 
@@ -117,6 +118,7 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
 
     from lagometer.cli.show_daemons import render_daemons
     from lagometer.cli.show_estimates import render_beside, render_estimates
+    from lagometer.cli.show_glance import render_glance
     from lagometer.cli.show_noise import render_lost, render_noise
 
     rows = _chosen(campaign, edge, cell)
@@ -127,6 +129,8 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
         _print_table(valid, console)
     elif not rows:
         console.print("no finished trial")
+    if edge is None and cell is None:
+        render_glance(campaign, console)
     render_estimates(campaign, console, edge, cell)
     render_beside(campaign, console)
     render_daemons(campaign, console, {row["cell"] for row in valid})

@@ -45,12 +45,13 @@ def render_daemons(campaign: Campaign, console: Console, cells: Collection[str])
             escape(row["cell"]),
             duration(row["cpu_per_message_ns"]),
             duration(row["daemon_cpu_ns"]),
-            _mib(row["memory_pss_bytes"]),
-            _mib(row["daemon_pss_bytes"]),
+            mib(row["memory_pss_bytes"]),
+            mib(row["daemon_pss_bytes"]),
         )
     console.print("\n[bold]with daemons[/] beside the workers (medians over trials)")
     print_wide(table, console)
 
 
-def _mib(size_bytes: float | None) -> str:
+def mib(size_bytes: float | None) -> str:
+    """A size in MiB; `-` for null."""
     return "-" if size_bytes is None else f"{size_bytes / MIB:.1f} MiB"

@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lagometer.report import heads, limits, steadiness
-from lagometer.report.data import Counts, Interval, Report, Row
+from lagometer.report.data import Counts, Glance, Interval, Report, Row
 from lagometer.report.disturbed import without_noise
 from lagometer.report.draw import draw
 from lagometer.report.floor import with_floor
+from lagometer.report.glance import glance
 from lagometer.report.intervals import Estimated, Key, known, with_intervals
 from lagometer.report.rows import group_by_edge, missing_rows, over_trials, trial_row
 from lagometer.stats.confidence import TRIALS_MIN
@@ -37,6 +38,8 @@ def build_report(campaign: Campaign) -> Report:
     floor, unread = steadiness.machine_floor(campaign)
     cells = heads.cells(factors, measured_rows, campaign.journal, drawn.payload_bytes)
     failures = heads.failures(campaign.directory, campaign.journal)
+    exclusions = heads.exclusions(campaign.manifest)
+    at_a_glance = glance(rows, factors, campaign.journal, exclusions, failures)
     needed = _trials_needed(rows) if confidence.absent is None else None
     if needed is not None:  # said once for all, so that a large campaign's page stays small
         rows = [
@@ -57,6 +60,7 @@ def build_report(campaign: Campaign) -> Report:
         ),
         factors=heads.factor_values(factors),
         cells=cells,
+        glance=at_a_glance,
         rows=rows,
         curves=drawn.curves,
         series=drawn.series,
@@ -68,11 +72,24 @@ def build_report(campaign: Campaign) -> Report:
         machine_floor=floor,
         trials_needed=needed,
         intervals_absent=confidence.absent,
-        exclusions=heads.exclusions(campaign.manifest),
+        exclusions=exclusions,
         settings=heads.settings(campaign.manifest),
         environment=heads.environment_facts(campaign.environment),
         thinned=[*thinned, *notes, *confidence.notes, *unread],
     )
+
+
+def glance_of(campaign: Campaign) -> Glance | None:
+    """The table at a glance alone, with the figures that the page has."""
+    factors = heads.cell_factors(campaign.manifest)
+    measured_rows = [
+        trial_row(record)
+        for record in campaign.cells.iter_rows(named=True)
+        if record["edge"] == END_TO_END and record["cell"] in factors
+    ]
+    rows, _ = _rows(measured_rows, factors, known(campaign).estimates)
+    failures = heads.failures(campaign.directory, campaign.journal)
+    return glance(rows, factors, campaign.journal, heads.exclusions(campaign.manifest), failures)
 
 
 def _with_ends(row: Row) -> list[Interval]:

@@ -12,7 +12,7 @@ import polars as pl
 
 from lagometer.report import heads
 from lagometer.report.build import DATA_FORMAT
-from lagometer.report.data import (
+from lagometer.report.comparison_data import (
     ComparedCell,
     ComparedQuantity,
     ComparisonReport,

@@ -355,6 +355,51 @@ class Settings(Model):
     paste: list[PasteFile]
 
 
+class GlanceFigure(Model):
+    """One cell of the table at a glance, end to end over its valid trials.
+
+    `times_floor_…`: as a multiple of the same quantile of the floor (of the row's `floor_cell`); null without
+    one.
+    """
+
+    cell: str
+    latency_p50_ns: float
+    latency_p99_ns: float | None
+    times_floor_p50: float | None
+    times_floor_p99: float | None
+    cpu_per_message_ns: float | None
+
+
+class GlanceRow(Model):
+    """One adapter under one set of the other factors. `settings` names those that vary in the campaign.
+
+    `figures`: in the order of the table's payloads, null where nothing was measured. `threads` of all
+    processes and `memory_pss_bytes` of workers and daemons: at the smallest payload that was measured.
+    """
+
+    adapter: str
+    bare: bool
+    settings: str
+    figures: list[GlanceFigure | None]
+    threads: int | None
+    memory_pss_bytes: float | None
+
+
+class Missing(Model):
+    """An adapter that was asked for, and why nothing of it was measured."""
+
+    adapter: str
+    reasons: list[str]
+
+
+class Glance(Model):
+    """Every adapter beside the floor, at up to three payloads."""
+
+    payloads_bytes: list[int]
+    rows: list[GlanceRow]
+    missing: list[Missing]
+
+
 class Fact(Model):
     """One fact about the machine, as text; null where it could not be read."""
 
@@ -374,6 +419,7 @@ class Report(Model):
     counts: Counts
     factors: list[Factor]
     cells: list[Cell]
+    glance: Glance | None
     rows: list[Row]
     curves: list[Curve]
     series: list[Series]
@@ -389,81 +435,3 @@ class Report(Model):
     settings: list[Settings]
     environment: list[Fact]
     thinned: list[str]
-
-
-class ComparedQuantity(Model):
-    """B over A in one quantity of latency. An end of the interval that lies at
-    infinity is null; without a ratio, `why` says what is in the way.
-
-    `p` is corrected for the number of tests. `detectable`: the difference that would have been found with
-    95 % probability, 0.05 for 5 %.
-    """
-
-    quantity: str
-    a_ns: float | None
-    b_ns: float | None
-    ratio: float | None
-    low: float | None
-    high: float | None
-    p: float | None
-    detectable: float | None
-    verdict: str
-    why: str | None
-
-
-class ComparedCell(Model):
-    """Two cells: one verdict over the quantities. CPU per message is the median of the valid trials'."""
-
-    cell_a: str
-    cell_b: str
-    adapter: str
-    payload_bytes: int | None
-    trials_a: int
-    trials_b: int
-    paired: bool
-    verdict: str
-    why: str | None
-    notes: list[str]
-    quantities: list[ComparedQuantity]
-    cpu_per_message_a_ns: float | None
-    cpu_per_message_b_ns: float | None
-
-
-class Difference(Model):
-    """Something in which the campaigns differ; null where one does not have it."""
-
-    what: str
-    a: str | None
-    b: str | None
-
-
-class SettingDifference(Model):
-    """An effective setting of an adapter's object that is not the same in A and B, and in how many cells."""
-
-    adapter: str
-    object: str
-    name: str
-    a: str | None
-    b: str | None
-    cells: int
-
-
-class ComparisonReport(Model):
-    """Everything that the page of a comparison shows. `verdict` is over all cells, `alpha` the probability
-    of any false alarm among them.
-    """
-
-    format: int
-    kind: str
-    a: Campaign
-    b: Campaign
-    directory_a: str
-    directory_b: str
-    alpha: float
-    verdict: str
-    cells: list[ComparedCell]
-    control: ComparedCell | None
-    only_a: list[str]
-    only_b: list[str]
-    differences: list[Difference]
-    settings: list[SettingDifference]

@@ -6,7 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from lagometer.report.build import build_report
-from lagometer.report.data import ComparisonReport, Report
+from lagometer.report.comparison_data import ComparisonReport
+from lagometer.report.data import Report
 from lagometer.store.format import write_bytes_atomic
 from lagometer.store.reader import open_campaign
 

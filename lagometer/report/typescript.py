@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the TypeScript types of the report's data: `python -m lagometer.report.typescript >
-web/src/data.ts`.
-"""
+"""Writes the TypeScript types of the page's data: `python -m lagometer.report.typescript web/src`."""
 
 from __future__ import annotations
 
 import inspect
+import sys
 import types
 import typing
+from pathlib import Path
 
-from lagometer.report import data
+from lagometer.report import comparison_data, data
 
 _PRIMITIVES = {int: "number", float: "number", str: "string", bool: "boolean", type(None): "null"}
 
@@ -24,7 +24,8 @@ def type_name(annotation: object) -> str:
     if origin in (types.UnionType, typing.Union):
         return " | ".join(type_name(each) for each in arguments)
     if origin is list:
-        return f"{type_name(arguments[0])}[]"
+        item = type_name(arguments[0])
+        return f"({item})[]" if " | " in item else f"{item}[]"
     if origin is dict:
         return f"Record<{type_name(arguments[0])}, {type_name(arguments[1])}>"
     raise TypeError(
@@ -32,14 +33,26 @@ def type_name(annotation: object) -> str:
     )
 
 
-def render() -> str:
-    """The whole of `web/src/data.ts`."""
+FILES = {"data.ts": data, "comparison-data.ts": comparison_data}
+
+
+def render(module: types.ModuleType) -> str:
+    """The whole file of one module's models. What it takes from `data` is imported from there."""
+    models = {
+        name: each
+        for name, each in vars(module).items()
+        if inspect.isclass(each) and issubclass(each, data.Model) and each is not data.Model
+    }
+    taken = [name for name, each in models.items() if each.__module__ != module.__name__]
+    name = module.__name__.replace(".", "/")
     lines = [
         "// SPDX-License-Identifier: Apache-2.0",
-        "// Generated from lagometer/report/data.py by `python -m lagometer.report.typescript`; do not edit.",
+        f"// Generated from {name}.py by `python -m lagometer.report.typescript web/src`; do not edit.",
     ]
-    for name, model in vars(data).items():
-        if not (inspect.isclass(model) and issubclass(model, data.Model)) or model is data.Model:
+    if taken:
+        lines += ["", f'import type {{ {", ".join(taken)} }} from "./data";']
+    for name, model in models.items():
+        if name in taken:
             continue
         lines += ["", "/**"]
         lines += [f" * {line}".rstrip() for line in inspect.cleandoc(model.__doc__ or "").splitlines()]
@@ -51,4 +64,5 @@ def render() -> str:
 
 
 if __name__ == "__main__":
-    print(render(), end="")
+    for file, module in FILES.items():
+        (Path(sys.argv[1]) / file).write_text(render(module), encoding="utf-8")

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from lagometer.cli.main import app
 from lagometer.report import page
 from lagometer.report.comparison import build_comparison, write_comparison
-from lagometer.report.data import ComparisonReport
+from lagometer.report.comparison_data import ComparisonReport
 from lagometer.stats.comparable import Comparison, compare_campaigns
 from lagometer.store.reader import Campaign, open_campaign
 

@@ -78,6 +78,13 @@ async function useIt() {
   seen.head = await page.textContent("header");
   seen.sections = await page.$$eval("section", (all) => all.map((each) => each.id));
   seen.links = await linksOf(page);
+  seen.glance = await page.$$eval("#glance tbody tr", (rows) =>
+    rows.map((row) => ({
+      adapter: row.dataset.adapter,
+      settings: row.dataset.settings,
+      values: [...row.querySelectorAll("td.number")].map((cell) => (cell.dataset.value === undefined ? null : Number(cell.dataset.value))),
+    })),
+  );
   seen.charts = await page.$$eval(".chart", (all) => all.map((each) => each.getAttribute("aria-label")));
   seen.summary = await rowsOf(page);
 

@@ -18,6 +18,7 @@ import pytest
 from needs import require
 
 from lagometer.report import page
+from lagometer.report.build import glance_of
 from lagometer.report.comparison import write_comparison
 from lagometer.stats.campaign_estimates import make_estimates
 from lagometer.stats.comparable import Comparison, compare_campaigns
@@ -161,6 +162,23 @@ def test_rows_over_trials_have_the_estimates_with_their_intervals(
                 assert column not in row["intervals"]
                 wanting += 1
     assert with_interval >= 40 and wanting >= 8
+
+
+def test_the_table_at_a_glance_has_its_multiples_of_the_floor(seen: dict[str, Any], campaign: Path) -> None:
+    glance = glance_of(open_campaign(campaign))
+    assert glance is not None
+    assert "glance" in seen["sections"]
+    wanted = []
+    for row in glance.rows:
+        values: list[float | None] = []
+        for each in row.figures:
+            assert each is not None
+            values += [each.latency_p50_ns, each.times_floor_p50, each.latency_p99_ns, each.times_floor_p99]
+            values.append(each.cpu_per_message_ns)
+        wanted.append((row.adapter, row.settings, [*values, row.threads, row.memory_pss_bytes]))
+    shown = [(row["adapter"], row["settings"], row["values"]) for row in seen["glance"]]
+    assert shown == wanted
+    assert any(value == 1.0 for _, _, values in wanted for value in values), "the floor itself"
 
 
 def test_cpu_per_message_stands_beside_every_latency(seen: dict[str, Any], cells: pl.DataFrame) -> None:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page that compares two campaigns: a verdict, a ratio with its interval for each cell, and what else differs.
 
-import type { ComparedCell, ComparedQuantity, ComparisonReport } from "./data";
+import type { ComparedCell, ComparedQuantity, ComparisonReport } from "./comparison-data";
 import { element, section, type Child } from "./dom";
 import { forest } from "./forest-chart";
 import { ABSENT, dateText, durationText, percentText } from "./format";

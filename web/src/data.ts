@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generated from lagometer/report/data.py by `python -m lagometer.report.typescript`; do not edit.
+// Generated from lagometer/report/data.py by `python -m lagometer.report.typescript web/src`; do not edit.
 
 /**
  * Where the figures come from: the head of `manifest.json`.
@@ -352,6 +352,53 @@ export interface Settings {
 }
 
 /**
+ * One cell of the table at a glance, end to end over its valid trials.
+ *
+ * `times_floor_…`: as a multiple of the same quantile of the floor (of the row's `floor_cell`); null without
+ * one.
+ */
+export interface GlanceFigure {
+  cell: string;
+  latency_p50_ns: number;
+  latency_p99_ns: number | null;
+  times_floor_p50: number | null;
+  times_floor_p99: number | null;
+  cpu_per_message_ns: number | null;
+}
+
+/**
+ * One adapter under one set of the other factors. `settings` names those that vary in the campaign.
+ *
+ * `figures`: in the order of the table's payloads, null where nothing was measured. `threads` of all
+ * processes and `memory_pss_bytes` of workers and daemons: at the smallest payload that was measured.
+ */
+export interface GlanceRow {
+  adapter: string;
+  bare: boolean;
+  settings: string;
+  figures: (GlanceFigure | null)[];
+  threads: number | null;
+  memory_pss_bytes: number | null;
+}
+
+/**
+ * An adapter that was asked for, and why nothing of it was measured.
+ */
+export interface Missing {
+  adapter: string;
+  reasons: string[];
+}
+
+/**
+ * Every adapter beside the floor, at up to three payloads.
+ */
+export interface Glance {
+  payloads_bytes: number[];
+  rows: GlanceRow[];
+  missing: Missing[];
+}
+
+/**
  * One fact about the machine, as text; null where it could not be read.
  */
 export interface Fact {
@@ -371,6 +418,7 @@ export interface Report {
   counts: Counts;
   factors: Factor[];
   cells: Cell[];
+  glance: Glance | null;
   rows: Row[];
   curves: Curve[];
   series: Series[];
@@ -386,85 +434,4 @@ export interface Report {
   settings: Settings[];
   environment: Fact[];
   thinned: string[];
-}
-
-/**
- * B over A in one quantity of latency. An end of the interval that lies at
- * infinity is null; without a ratio, `why` says what is in the way.
- *
- * `p` is corrected for the number of tests. `detectable`: the difference that would have been found with
- * 95 % probability, 0.05 for 5 %.
- */
-export interface ComparedQuantity {
-  quantity: string;
-  a_ns: number | null;
-  b_ns: number | null;
-  ratio: number | null;
-  low: number | null;
-  high: number | null;
-  p: number | null;
-  detectable: number | null;
-  verdict: string;
-  why: string | null;
-}
-
-/**
- * Two cells: one verdict over the quantities. CPU per message is the median of the valid trials'.
- */
-export interface ComparedCell {
-  cell_a: string;
-  cell_b: string;
-  adapter: string;
-  payload_bytes: number | null;
-  trials_a: number;
-  trials_b: number;
-  paired: boolean;
-  verdict: string;
-  why: string | null;
-  notes: string[];
-  quantities: ComparedQuantity[];
-  cpu_per_message_a_ns: number | null;
-  cpu_per_message_b_ns: number | null;
-}
-
-/**
- * Something in which the campaigns differ; null where one does not have it.
- */
-export interface Difference {
-  what: string;
-  a: string | null;
-  b: string | null;
-}
-
-/**
- * An effective setting of an adapter's object that is not the same in A and B, and in how many cells.
- */
-export interface SettingDifference {
-  adapter: string;
-  object: string;
-  name: string;
-  a: string | null;
-  b: string | null;
-  cells: number;
-}
-
-/**
- * Everything that the page of a comparison shows. `verdict` is over all cells, `alpha` the probability
- * of any false alarm among them.
- */
-export interface ComparisonReport {
-  format: number;
-  kind: string;
-  a: Campaign;
-  b: Campaign;
-  directory_a: string;
-  directory_b: string;
-  alpha: number;
-  verdict: string;
-  cells: ComparedCell[];
-  control: ComparedCell | null;
-  only_a: string[];
-  only_b: string[];
-  differences: Difference[];
-  settings: SettingDifference[];
 }

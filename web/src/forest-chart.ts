@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The forest plot: a row per cell and quantity, the ratio as a marker on its interval. Drawn as SVG, so that it prints sharp.
 
-import type { ComparedCell, ComparedQuantity } from "./data";
+import type { ComparedCell, ComparedQuantity } from "./comparison-data";
 import { element } from "./dom";
 import { percentText } from "./format";
 import { theme } from "./palette";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
-import type { Cell, ComparedCell, Report, Row } from "../src/data";
+import type { ComparedCell } from "../src/comparison-data";
+import type { Cell, Report, Row } from "../src/data";
 import { reachOf, ticksOf } from "../src/forest-chart";
 import { ends, floorRatio, index, matches } from "../src/model";
 import { fromFragment, initialState, settle, toFragment, withCell } from "../src/state";

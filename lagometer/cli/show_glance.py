@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The campaign at a glance in the terminal: each adapter as a multiple of the machine's own floor."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lagometer.cli.show_daemons import mib
+from lagometer.cli.show_figures import duration, new_table, print_wide
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+    from rich.table import Table
+
+    from lagometer.report.data import Glance, GlanceFigure
+    from lagometer.store.reader import Campaign
+
+PER_PAYLOAD = ("p50", "× floor", "p99", "× floor", "CPU/msg")
+
+
+def render_glance(campaign: Campaign, console: Console) -> None:
+    """Prints the table; nothing where it would say nothing (see `lagometer.report.glance`)."""
+    from rich.markup import escape
+
+    from lagometer.report.build import glance_of
+    from lagometer.store.errors import CampaignError
+
+    try:
+        found = glance_of(campaign)
+    except CampaignError:  # what it is made of can't be read; `show` says so of the estimates
+        return
+    if found is None:
+        return
+    console.print(
+        "\n[bold]at a glance[/] end to end, beside the fastest bare transport that did the same work"
+    )
+    every = range(len(found.payloads_bytes))
+    if not print_wide(_table(found, every), console, or_not=True):
+        for place in every:  # a terminal too narrow for all payloads side by side
+            print_wide(_table(found, [place]), console)
+    for missing in found.missing:
+        console.print(
+            f"  without figures: {escape(missing.adapter)}: [dim]{escape('; '.join(missing.reasons))}[/]"
+        )
+
+
+def _table(found: Glance, places: Sequence[int]) -> Table:
+    """The table with the payloads of these places."""
+    from rich.markup import escape
+
+    from lagometer.report.words import size_text
+
+    settings = any(row.settings for row in found.rows)
+    table = new_table()
+    table.add_column("adapter")
+    if settings:
+        table.add_column("settings")
+    for place in places:
+        for number, heading in enumerate(PER_PAYLOAD):
+            size = f"{size_text(found.payloads_bytes[place])}\n" if number == 0 else "\n"
+            table.add_column(f"{size}{heading}", justify="right")
+    table.add_column("\nthreads", justify="right")
+    table.add_column("\nmemory", justify="right")
+    for row in found.rows:
+        figures = [text for place in places for text in _texts(row.figures[place])]
+        named = [escape(row.adapter), *([escape(row.settings)] if settings else [])]
+        table.add_row(*named, *figures, _count(row.threads), mib(row.memory_pss_bytes))
+    return table
+
+
+def _texts(figure: GlanceFigure | None) -> tuple[str, ...]:
+    if figure is None:
+        return ("-",) * len(PER_PAYLOAD)
+    return (
+        duration(figure.latency_p50_ns),
+        times(figure.times_floor_p50),
+        duration(figure.latency_p99_ns),
+        times(figure.times_floor_p99),
+        duration(figure.cpu_per_message_ns),
+    )
+
+
+def times(value: float | None) -> str:
+    """A multiple in three figures; `-` for null."""
+    if value is None:
+        return "-"
+    return f"{value:.2f}" if value < 9.995 else f"{value:.1f}" if value < 99.95 else f"{value:.0f}"
+
+
+def _count(value: int | None) -> str:
+    return "-" if value is None else str(value)

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the page of a comparison is given, typed, in the manner of `lagometer.report.data`."""
+
+from __future__ import annotations
+
+from lagometer.report.data import Campaign, Model
+
+
+class ComparedQuantity(Model):
+    """B over A in one quantity of latency. An end of the interval that lies at
+    infinity is null; without a ratio, `why` says what is in the way.
+
+    `p` is corrected for the number of tests. `detectable`: the difference that would have been found with
+    95 % probability, 0.05 for 5 %.
+    """
+
+    quantity: str
+    a_ns: float | None
+    b_ns: float | None
+    ratio: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+    detectable: float | None
+    verdict: str
+    why: str | None
+
+
+class ComparedCell(Model):
+    """Two cells: one verdict over the quantities. CPU per message is the median of the valid trials'."""
+
+    cell_a: str
+    cell_b: str
+    adapter: str
+    payload_bytes: int | None
+    trials_a: int
+    trials_b: int
+    paired: bool
+    verdict: str
+    why: str | None
+    notes: list[str]
+    quantities: list[ComparedQuantity]
+    cpu_per_message_a_ns: float | None
+    cpu_per_message_b_ns: float | None
+
+
+class Difference(Model):
+    """Something in which the campaigns differ; null where one does not have it."""
+
+    what: str
+    a: str | None
+    b: str | None
+
+
+class SettingDifference(Model):
+    """An effective setting of an adapter's object that is not the same in A and B, and in how many cells."""
+
+    adapter: str
+    object: str
+    name: str
+    a: str | None
+    b: str | None
+    cells: int
+
+
+class ComparisonReport(Model):
+    """Everything that the page of a comparison shows. `verdict` is over all cells, `alpha` the probability
+    of any false alarm among them.
+    """
+
+    format: int
+    kind: str
+    a: Campaign
+    b: Campaign
+    directory_a: str
+    directory_b: str
+    alpha: float
+    verdict: str
+    cells: list[ComparedCell]
+    control: ComparedCell | None
+    only_a: list[str]
+    only_b: list[str]
+    differences: list[Difference]
+    settings: list[SettingDifference]

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A campaign at a glance: each adapter, end to end, as a multiple of the machine's floor, and its costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from lagometer.report.data import Exclusion, Failure, Glance, GlanceFigure, GlanceRow, Missing, Row
+from lagometer.report.floor import BARE_TRANSPORTS
+from lagometer.report.words import factor_text
+from lagometer.store.format import END_TO_END
+
+Factors = Mapping[str, Mapping[str, object]]
+
+USUAL_PAYLOADS_BYTES = (64, 64 * 1024, 1024 * 1024)
+PAYLOADS_MAX = 3
+ROWS_MAX = 60  # above that it is no glance
+_NAMED_APART = frozenset({"adapter", "payload_bytes"})
+
+
+def glance(
+    rows: Iterable[Row],
+    factors: Factors,
+    journal: Iterable[Mapping[str, Any]],
+    exclusions: Iterable[Exclusion],
+    failures: Iterable[Failure],
+) -> Glance | None:
+    """The table, or None where it would say nothing: one adapter, no middleware, no floor, or too many rows.
+
+    `rows` are over trials, with their floors; `factors` those of each cell id.
+    """
+    summaries = {row.cell: row for row in rows if row.trial is None and row.edge == END_TO_END}
+    adapters = {str(values.get("adapter")) for values in factors.values()}
+    floors = {row.floor_cell for row in summaries.values() if row.floor_cell is not None}
+    if len(adapters) < 2 or adapters <= BARE_TRANSPORTS or not floors:
+        return None
+    payloads = _payloads(factors)
+    varied = _varied(factors)
+    costs = _costs(journal)
+    groups: dict[tuple[str, str], dict[int, str]] = {}
+    for cell, values in factors.items():
+        payload = values.get("payload_bytes")
+        if isinstance(payload, int) and payload in payloads:
+            key = (str(values.get("adapter")), _settings(values, varied))
+            groups.setdefault(key, {}).setdefault(payload, cell)
+    if not payloads or len(groups) > ROWS_MAX:
+        return None
+    listed = [
+        _row(*key, [cells.get(payload) for payload in payloads], summaries, costs)
+        for key, cells in groups.items()
+    ]
+    shown = [row for row in listed if any(each is not None for each in row.figures)]
+    measured = {row.adapter for row in shown}
+    return Glance(payloads_bytes=payloads, rows=shown, missing=_missing(measured, exclusions, failures))
+
+
+def _payloads(factors: Factors) -> list[int]:
+    """64 B, 64 KB and 1 MB as far as they were asked for, else the smallest, the middle and the largest."""
+    found = sorted(
+        {size for values in factors.values() if isinstance(size := values.get("payload_bytes"), int)}
+    )
+    usual = [size for size in found if size in USUAL_PAYLOADS_BYTES]
+    if len(usual) >= min(PAYLOADS_MAX, len(found)):
+        return usual
+    if len(found) <= PAYLOADS_MAX:
+        return found
+    return [found[0], found[len(found) // 2], found[-1]]
+
+
+def _varied(factors: Factors) -> list[str]:
+    """The factors, other than the table's own, that have more than one value among all cells."""
+    names = dict.fromkeys(name for values in factors.values() for name in values)
+    return [
+        name
+        for name in names
+        if name not in _NAMED_APART and len({str(values.get(name)) for values in factors.values()}) > 1
+    ]
+
+
+def _settings(values: Mapping[str, object], varied: Sequence[str]) -> str:
+    return ", ".join(factor_text(name, values[name]) for name in varied if values.get(name) is not None)
+
+
+def _costs(journal: Iterable[Mapping[str, Any]]) -> dict[str, tuple[int | None, float | None]]:
+    """Threads of all processes and their memory (PSS, daemons included), of each cell's first valid trial."""
+    costs: dict[str, tuple[int | None, float | None]] = {}
+    for line in journal:
+        if not line.get("valid") or line["cell"] in costs:
+            continue
+        threads = line.get("threads") or {}
+        rows = line.get("rows") or [{}]
+        count = sum(len(each) for each in threads.values()) if threads else None
+        costs[line["cell"]] = (count, rows[0].get("memory_pss_bytes"))
+    return costs
+
+
+def _row(
+    adapter: str,
+    settings: str,
+    cells: Sequence[str | None],
+    summaries: Mapping[str, Row],
+    costs: Mapping[str, tuple[int | None, float | None]],
+) -> GlanceRow:
+    """One line; threads and memory are those at the smallest payload that was measured."""
+    figures = [None if cell is None else _figure(summaries.get(cell), summaries) for cell in cells]
+    first = next((each.cell for each in figures if each is not None), None)
+    threads, memory = costs.get(first, (None, None)) if first is not None else (None, None)
+    return GlanceRow(
+        adapter=adapter,
+        bare=adapter in BARE_TRANSPORTS,
+        settings=settings,
+        figures=figures,
+        threads=threads,
+        memory_pss_bytes=memory,
+    )
+
+
+def _figure(row: Row | None, summaries: Mapping[str, Row]) -> GlanceFigure | None:
+    if row is None or row.latency_p50_ns is None:
+        return None
+    floor = summaries.get(row.floor_cell) if row.floor_cell is not None else None
+    return GlanceFigure(
+        cell=row.cell,
+        latency_p50_ns=row.latency_p50_ns,
+        latency_p99_ns=row.latency_p99_ns,
+        times_floor_p50=_times(row.latency_p50_ns, floor.latency_p50_ns if floor else None),
+        times_floor_p99=_times(row.latency_p99_ns, floor.latency_p99_ns if floor else None),
+        cpu_per_message_ns=row.cpu_per_message_ns,
+    )
+
+
+def _times(value_ns: float | None, floor_ns: float | None) -> float | None:
+    return value_ns / floor_ns if value_ns is not None and floor_ns else None
+
+
+def _missing(
+    measured: set[str], exclusions: Iterable[Exclusion], failures: Iterable[Failure]
+) -> list[Missing]:
+    """Adapters that were asked for and of which nothing was measured, with each reason once."""
+    reasons: dict[str, dict[str, None]] = {}
+    for each in exclusions:
+        reasons.setdefault(each.cell.partition("/")[0], {}).setdefault(each.reason)
+    for failure in failures:
+        for reason in failure.reasons:
+            reasons.setdefault(failure.cell.partition("/")[0], {}).setdefault(reason)
+    return [
+        Missing(adapter=adapter, reasons=list(found))
+        for adapter, found in reasons.items()
+        if adapter not in measured
+    ]

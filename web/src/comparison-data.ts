@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Generated from lagometer/report/comparison_data.py by `python -m lagometer.report.typescript web/src`; do not edit.
+
+import type { Campaign } from "./data";
+
+/**
+ * B over A in one quantity of latency. An end of the interval that lies at
+ * infinity is null; without a ratio, `why` says what is in the way.
+ *
+ * `p` is corrected for the number of tests. `detectable`: the difference that would have been found with
+ * 95 % probability, 0.05 for 5 %.
+ */
+export interface ComparedQuantity {
+  quantity: string;
+  a_ns: number | null;
+  b_ns: number | null;
+  ratio: number | null;
+  low: number | null;
+  high: number | null;
+  p: number | null;
+  detectable: number | null;
+  verdict: string;
+  why: string | null;
+}
+
+/**
+ * Two cells: one verdict over the quantities. CPU per message is the median of the valid trials'.
+ */
+export interface ComparedCell {
+  cell_a: string;
+  cell_b: string;
+  adapter: string;
+  payload_bytes: number | null;
+  trials_a: number;
+  trials_b: number;
+  paired: boolean;
+  verdict: string;
+  why: string | null;
+  notes: string[];
+  quantities: ComparedQuantity[];
+  cpu_per_message_a_ns: number | null;
+  cpu_per_message_b_ns: number | null;
+}
+
+/**
+ * Something in which the campaigns differ; null where one does not have it.
+ */
+export interface Difference {
+  what: string;
+  a: string | null;
+  b: string | null;
+}
+
+/**
+ * An effective setting of an adapter's object that is not the same in A and B, and in how many cells.
+ */
+export interface SettingDifference {
+  adapter: string;
+  object: string;
+  name: string;
+  a: string | null;
+  b: string | null;
+  cells: number;
+}
+
+/**
+ * Everything that the page of a comparison shows. `verdict` is over all cells, `alpha` the probability
+ * of any false alarm among them.
+ */
+export interface ComparisonReport {
+  format: number;
+  kind: string;
+  a: Campaign;
+  b: Campaign;
+  directory_a: string;
+  directory_b: string;
+  alpha: number;
+  verdict: string;
+  cells: ComparedCell[];
+  control: ComparedCell | null;
+  only_a: string[];
+  only_b: string[];
+  differences: Difference[];
+  settings: SettingDifference[];
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// The campaign at a glance: every adapter beside the machine's own floor, at up to three payloads.
+
+import type { Glance, GlanceFigure, GlanceRow } from "./data";
+import { element, section } from "./dom";
+import { ABSENT, countText, durationText, sizeText, threeDigits } from "./format";
+
+const HEADS = ["p50", "× floor", "p99", "× floor", "CPU per message"];
+
+function number(value: number | null, text: string, place = ""): HTMLElement {
+  return element("td", { class: `number ${place}`, ...(value === null ? {} : { "data-value": String(value) }) }, text);
+}
+
+function times(value: number | null): HTMLElement {
+  return number(value, value === null ? ABSENT : threeDigits(value));
+}
+
+function cellsOf(figure: GlanceFigure | null): HTMLElement[] {
+  if (figure === null) return HEADS.map((_, place) => number(null, ABSENT, place === 0 ? "first" : ""));
+  return [
+    number(figure.latency_p50_ns, durationText(figure.latency_p50_ns), "first"),
+    times(figure.times_floor_p50),
+    number(figure.latency_p99_ns, durationText(figure.latency_p99_ns)),
+    times(figure.times_floor_p99),
+    number(figure.cpu_per_message_ns, durationText(figure.cpu_per_message_ns)),
+  ];
+}
+
+function rowOf(row: GlanceRow, settings: boolean): HTMLElement {
+  const memory = row.memory_pss_bytes;
+  return element(
+    "tr",
+    { "data-adapter": row.adapter, "data-settings": row.settings },
+    element("th", { scope: "row" }, row.bare ? element("span", { class: "quiet" }, row.adapter) : row.adapter),
+    ...(settings ? [element("td", {}, row.settings)] : []),
+    ...row.figures.flatMap(cellsOf),
+    number(row.threads, countText(row.threads)),
+    number(memory, memory === null ? ABSENT : `${threeDigits(memory / 1048576)} MiB`),
+  );
+}
+
+/** Null where the campaign has nothing to set side by side. */
+export function glanceSection(glance: Glance | null): HTMLElement | null {
+  if (glance === null) return null;
+  const settings = glance.rows.some((row) => row.settings !== "");
+  const fixed = (text: string): HTMLElement => element("th", { scope: "col", rowspan: "2" }, text);
+  const sizes = glance.payloads_bytes.map((size) => element("th", { scope: "colgroup", class: "first", colspan: String(HEADS.length) }, sizeText(size)));
+  const heads = glance.payloads_bytes.flatMap(() => HEADS.map((head, place) => element("th", { scope: "col", class: place === 0 ? "first" : "" }, head)));
+  const head = element(
+    "thead",
+    {},
+    element("tr", {}, fixed("adapter"), ...(settings ? [fixed("settings")] : []), ...sizes, fixed("threads"), fixed("memory")),
+    element("tr", {}, ...heads),
+  );
+  const body = element("tbody", {}, ...glance.rows.map((row) => rowOf(row, settings)));
+  const missing = glance.missing.map((each) => element("li", {}, element("strong", {}, each.adapter), `: ${each.reasons.join("; ")}`));
+  return section(
+    "glance",
+    "At a glance",
+    element(
+      "p",
+      { class: "quiet" },
+      "End to end, over all valid trials. × floor: as a multiple of the same quantile of the fastest bare transport that did the same work. Threads of all processes and memory (PSS, daemons included) are those at the smallest payload.",
+    ),
+    element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "At a glance" }, element("table", { class: "glance-table" }, head, body)),
+    ...(missing.length === 0 ? [] : [element("h3", {}, "Without figures"), element("ul", { class: "reasons" }, ...missing)]),
+  );
+}
