@@ -20,6 +20,7 @@
 // borrow, commit, take and wait return lagometer_status; the other methods return void.
 #pragma once
 
+#include <chrono>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -50,6 +51,13 @@ inline lagometer_string to_c(std::string_view text) noexcept { return {text.data
 
 inline int64_t now_ns() noexcept { return host->now_ns(host->self); }
 inline void log(uint32_t level, std::string_view text) noexcept { host->log(host->self, level, to_c(text)); }
+
+/// A time of the host's clock for the standard library, whose steady_clock is CLOCK_MONOTONIC, too. "Never" would
+/// overflow there, so it is cut.
+inline std::chrono::steady_clock::time_point deadline(int64_t until_ns) noexcept {
+  constexpr int64_t kLatest_ns = int64_t{1} << 62;
+  return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(until_ns < kLatest_ns ? until_ns : kLatest_ns));
+}
 
 /// The element number `index` of an array whose elements lie `stride` bytes apart.
 inline lagometer_sample& sample_at(lagometer_sample* samples, uint32_t stride, uint32_t index) noexcept {
@@ -85,6 +93,21 @@ inline void refuse_settings(std::string_view adapter, const lagometer_context_co
     throw Error(LAGOMETER_INVALID, std::string(adapter) + " has no profile '" + profile + "'; valid: default, matched");
 }
 
+/// A flag or bit that this header does not know is refused, whatever it may come to mean.
+inline void refuse_unknown(const lagometer_type_config& config) {
+  if ((config.flags & ~LAGOMETER_TYPE_KEYED) != 0)
+    throw Error(LAGOMETER_INVALID, "a type with a flag that is not known: leave it out");
+}
+inline void refuse_unknown(const lagometer_endpoint_config& config) {
+  constexpr uint64_t kPolicies = LAGOMETER_QOS_RELIABILITY | LAGOMETER_QOS_HISTORY | LAGOMETER_QOS_DURABILITY |
+                                 LAGOMETER_QOS_DEADLINE | LAGOMETER_QOS_LIFESPAN | LAGOMETER_QOS_LIVELINESS |
+                                 LAGOMETER_QOS_PARTITION;
+  if (config.flags != 0 || config.dispatch > LAGOMETER_DISPATCH_LISTENER)
+    throw Error(LAGOMETER_INVALID, "an endpoint with a flag or a dispatch that is not known: leave it out");
+  if (config.qos != nullptr && (config.qos->present & ~kPolicies) != 0)
+    throw Error(LAGOMETER_INVALID, "a quality of service that is not known: leave it out");
+}
+
 /// Base for objects that have nothing to start, to count or to tell; what an adapter knows better it defines itself.
 struct Plain {
   void enable() {}
@@ -93,7 +116,7 @@ struct Plain {
   void counters(lagometer_counters& out) const { out.present = 0; }
 };
 
-/// A node that is but a name, and a type that is but a size.
+/// A node that is but a name, and a type that is but a size: "bytes" up to it, "fixed" exactly that.
 template <typename Context>
 struct PlainNode {
   PlainNode(Context& given, std::string_view) : context(given) {}
@@ -101,14 +124,36 @@ struct PlainNode {
 };
 template <typename Context>
 struct PlainType {
-  PlainType(Context&, const lagometer_type_config& config) : max_bytes(config.max_bytes) {}
+  PlainType(Context&, const lagometer_type_config& config)
+      : max_bytes(config.max_bytes), fixed(view(config.name) == "fixed") {
+    if (!fixed && view(config.name) != "bytes")
+      throw Error(LAGOMETER_UNSUPPORTED, "no type '" + std::string(view(config.name)) + "'; valid: bytes, fixed");
+  }
+  void check(uint64_t bytes) const {
+    if (bytes > max_bytes || (fixed && bytes != max_bytes))
+      throw Error(LAGOMETER_INVALID, "a message of " + std::to_string(bytes) + " bytes does not fit a type of " +
+                                         std::to_string(max_bytes) + " bytes");
+  }
   uint64_t max_bytes;
+  bool fixed;
 };
 
 /// Base for Traits without settings, without extensions.
 struct PlainTraits {
   static std::string describe(uint32_t, const void*) { return R"({"settings":{},"paste":[]})"; }
   static const void* extension(uint32_t, void*, std::string_view) noexcept { return nullptr; }
+};
+
+/// The classes of an adapter, for its Traits to derive from.
+template <typename ContextClass, typename NodeClass, typename TypeClass, typename WriterClass, typename ReaderClass,
+          typename WaitsetClass>
+struct Parts {
+  using Context = ContextClass;
+  using Node = NodeClass;
+  using Type = TypeClass;
+  using Writer = WriterClass;
+  using Reader = ReaderClass;
+  using Waitset = WaitsetClass;
 };
 
 template <typename Traits>
@@ -131,6 +176,12 @@ struct Binding {
       *out = reinterpret_cast<Handle*>(new Class(std::forward<Arguments>(arguments)...));
       return LAGOMETER_OK;
     });
+  }
+  /// The same, of what comes with flags: those that this header does not know are refused.
+  template <typename Class, typename Parent, typename Config, typename Handle>
+  static lagometer_status create_checked(Handle** out, Parent* parent, const Config* config) noexcept {
+    const lagometer_status known = done([&] { refuse_unknown(*config); });
+    return known < 0 ? known : create<Class>(out, *parent, *config);
   }
   template <typename Class, typename Handle>
   static void destroy(Handle* handle) noexcept {
@@ -187,16 +238,16 @@ struct Binding {
     };
     t.node_destroy = [](lagometer_node* n) noexcept { destroy<Node>(n); };
     t.type_create = [](lagometer_context* c, const lagometer_type_config* config, lagometer_type** out) noexcept {
-      return create<Type>(out, object<Context>(c), *config);
+      return create_checked<Type>(out, &object<Context>(c), config);
     };
     t.type_destroy = [](lagometer_type* type) noexcept { destroy<Type>(type); };
     t.writer_create = [](lagometer_node* n, const lagometer_endpoint_config* config, lagometer_writer** out) noexcept {
-      return create<Writer>(out, object<Node>(n), *config);
+      return create_checked<Writer>(out, &object<Node>(n), config);
     };
     t.writer_enable = [](lagometer_writer* w) noexcept { return done([&] { object<Writer>(w).enable(); }); };
     t.writer_destroy = [](lagometer_writer* w) noexcept { destroy<Writer>(w); };
     t.reader_create = [](lagometer_node* n, const lagometer_endpoint_config* config, lagometer_reader** out) noexcept {
-      return create<Reader>(out, object<Node>(n), *config);
+      return create_checked<Reader>(out, &object<Node>(n), config);
     };
     t.reader_enable = [](lagometer_reader* r) noexcept { return done([&] { object<Reader>(r).enable(); }); };
     t.reader_destroy = [](lagometer_reader* r) noexcept { destroy<Reader>(r); };

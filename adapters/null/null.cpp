@@ -2,9 +2,7 @@
 // The null adapter: hands a message from one node to another within a process, without copying it. It is the template
 // to start an adapter from, the double that tests use, and the floor for cells within one process.
 #include <algorithm>
-#include <chrono>
 #include <condition_variable>
-#include <deque>
 #include <mutex>
 #include <tuple>
 #include <vector>
@@ -26,7 +24,6 @@ struct Context : Plain {
 };
 using Node = PlainNode<Context>;
 using Type = PlainType<Context>;
-
 // The whole middleware: one lock, and a list of who listens.
 std::mutex mutex;
 std::vector<struct Reader*> readers;
@@ -34,21 +31,24 @@ constexpr size_t kInFlight = 65;  // one being written, and what readers have ta
 
 struct Endpoint : Plain {
   Endpoint(Node& node, const lagometer_endpoint_config& config)
-      : where(node.context.domain, view(config.topic), reinterpret_cast<Type*>(config.type)->max_bytes),
+      : type(*reinterpret_cast<Type*>(config.type)),
+        where(node.context.domain, view(config.topic), type.max_bytes),
         depth(std::max(1U, config.qos->depth)) {
     if (config.qos->durability != LAGOMETER_VOLATILE || config.qos->history == LAGOMETER_KEEP_ALL)
       throw Error(LAGOMETER_UNSUPPORTED, "null has keep_last and volatile alone; change history, durability");
     if (config.dispatch == LAGOMETER_DISPATCH_LISTENER) throw Error(LAGOMETER_UNSUPPORTED, "null has no listener");
   }
+  Type type;
   std::tuple<uint32_t, std::string, uint64_t> where;  // domain, topic, size: who has the same, meets
   size_t depth;
 };
 
 struct Reader : Endpoint {
-  using Endpoint::Endpoint;
+  Reader(Node& node, const lagometer_endpoint_config& config) : Endpoint(node, config) { queue.reserve(depth); }
   ~Reader() {
     const std::lock_guard lock(mutex);
     std::erase(readers, this);
+    for (Message* message : queue) --message->users;
   }
   void enable() {
     const std::lock_guard lock(mutex);
@@ -56,14 +56,16 @@ struct Reader : Endpoint {
   }
   lagometer_status take(lagometer_sample* samples, uint32_t stride, uint32_t max, uint32_t& taken) {
     const std::lock_guard lock(mutex);
-    for (taken = 0; taken < max && !queue.empty(); ++taken, queue.pop_front()) {
-      lagometer_sample& sample = sample_at(samples, stride, taken);
+    taken = std::min(max, static_cast<uint32_t>(queue.size()));
+    for (uint32_t i = 0; i < taken; ++i) {
+      lagometer_sample& sample = sample_at(samples, stride, i);
       sample.flags = LAGOMETER_SAMPLE_LOANED;
       sample.region_count = 1;
-      sample.regions[0] = {queue.front()->payload.data(), queue.front()->bytes};
+      sample.regions[0] = {queue[i]->payload.data(), queue[i]->bytes};
       sample.signalled_ns = 0;  // no thread of a middleware's: nothing to observe
-      sample.adapter_data = queue.front();
+      sample.adapter_data = queue[i];
     }
+    queue.erase(queue.begin(), queue.begin() + taken);
     return LAGOMETER_OK;
   }
   void release(lagometer_sample* samples, uint32_t stride, uint32_t count) {
@@ -73,14 +75,13 @@ struct Reader : Endpoint {
   void hand_over(Message& message) {
     if (queue.size() == depth) {  // keep_last: the oldest goes
       --queue.front()->users;
-      queue.pop_front();
+      queue.erase(queue.begin());
     }
     queue.push_back(&message);
     ++message.users;
     if (changed != nullptr) changed->notify_one();
   }
-  bool has_data() const { return !queue.empty(); }
-  std::deque<Message*> queue;
+  std::vector<Message*> queue;                 // as much room as its depth: nothing is allocated on the way
   std::condition_variable* changed = nullptr;  // of the waitset it is attached to
 };
 
@@ -91,11 +92,10 @@ struct Waitset {
     reader.changed = &changed;
   }
   lagometer_status wait(int64_t until_ns) {
-    // steady_clock is CLOCK_MONOTONIC, the host's clock; "never" would overflow inside the library, so it is cut.
-    const std::chrono::steady_clock::time_point until{std::chrono::nanoseconds(std::min(until_ns, int64_t{1} << 62))};
-    const auto ready = [this] { return triggered || std::ranges::any_of(attached, &Reader::has_data); };
+    const auto has_data = [](const Reader* reader) { return !reader->queue.empty(); };
+    const auto ready = [&] { return triggered || std::ranges::any_of(attached, has_data); };
     std::unique_lock lock(mutex);
-    const bool woken = changed.wait_until(lock, until, ready);
+    const bool woken = changed.wait_until(lock, deadline(until_ns), ready);
     triggered = false;
     return woken ? LAGOMETER_OK : LAGOMETER_TIMEOUT;
   }
@@ -111,8 +111,14 @@ struct Waitset {
 
 struct Writer : Endpoint {
   Writer(Node& node, const lagometer_endpoint_config& config)
-      : Endpoint(node, config), pool(depth + kInFlight, Message{std::vector<uint8_t>(std::get<2>(where))}) {}
+      : Endpoint(node, config), pool(depth + kInFlight, Message{std::vector<uint8_t>(type.max_bytes)}) {}
+  ~Writer() {
+    const std::lock_guard lock(mutex);
+    const auto ours = [this](const Message* message) { return message >= &pool.front() && message <= &pool.back(); };
+    for (Reader* reader : readers) std::erase_if(reader->queue, ours);
+  }
   lagometer_status borrow(uint64_t bytes, lagometer_message& message) {
+    type.check(bytes);
     const std::lock_guard lock(mutex);
     const auto free = std::ranges::find(pool, 0, &Message::users);
     if (free == pool.end()) return LAGOMETER_REJECTED;
@@ -133,13 +139,7 @@ struct Writer : Endpoint {
   std::vector<Message> pool;
 };
 
-struct Traits : PlainTraits {
-  using Context = ::Context;
-  using Node = ::Node;
-  using Type = ::Type;
-  using Writer = ::Writer;
-  using Reader = ::Reader;
-  using Waitset = ::Waitset;
+struct Traits : PlainTraits, Parts<Context, Node, Type, Writer, Reader, Waitset> {
   static constexpr std::string_view name = "null";
   static std::string probe(std::string_view) { return R"({"version":"1","abilities":{},"limits":{}})"; }
   static std::string describe(uint32_t, const void*) { return R"({"transport":{"within_process":["process"]}})"; }

@@ -24,7 +24,7 @@ inline constexpr floor::Abilities abilities{.adapter = "shm",
                                             .payload_bytes_max = 1ULL << 30};
 
 class Reader;
-using Readers = CallbackSlots<Reader, 256>;
+using Readers = CallbackSlots<Reader, 1024>;
 
 class Context {
  public:

@@ -63,7 +63,7 @@ class EpollSet {
   }
 
  private:
-  CallbackSlots<Source, 256> sources_;
+  CallbackSlots<Source, 1024> sources_;
   Descriptor epoll_;
   Descriptor trigger_;
 };
