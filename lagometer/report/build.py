@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lagometer.report import heads, limits, steadiness
+from lagometer.report.conformance import conformance
 from lagometer.report.data import Counts, Glance, Interval, Report, Row
 from lagometer.report.disturbed import without_noise
 from lagometer.report.draw import draw
@@ -36,6 +37,7 @@ def build_report(campaign: Campaign) -> Report:
     payload_known = frozenset(cell for cell, values in factors.items() if "payload_bytes" in values)
     drawn, notes = draw(campaign, measured_rows, payload_known, confidence.alphas)
     floor, unread = steadiness.machine_floor(campaign)
+    shown, unshown = conformance(campaign)
     cells = heads.cells(factors, measured_rows, campaign.journal, drawn.payload_bytes)
     failures = heads.failures(campaign.directory, campaign.journal)
     exclusions = heads.exclusions(campaign.manifest)
@@ -74,8 +76,9 @@ def build_report(campaign: Campaign) -> Report:
         intervals_absent=confidence.absent,
         exclusions=exclusions,
         settings=heads.settings(campaign.manifest),
+        conformance=shown,
         environment=heads.environment_facts(campaign.environment),
-        thinned=[*thinned, *notes, *confidence.notes, *unread],
+        thinned=[*thinned, *notes, *confidence.notes, *unread, *unshown],
     )
 
 

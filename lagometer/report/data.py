@@ -408,6 +408,24 @@ class Fact(Model):
     value: str | None
 
 
+class Finding(Model):
+    """What came of one ability of an adapter. `verdict`: pass, fail, absent (declared so),
+    absent-against-manual, not-run; `reason` says why it is not a plain pass.
+    """
+
+    ability: str
+    verdict: str
+    reason: str
+
+
+class Conformance(Model):
+    """What the conformance suite found of an adapter, in the order of the abilities."""
+
+    adapter: str
+    version: str | None
+    findings: list[Finding]
+
+
 class Report(Model):
     """Everything that the page shows. `trials_needed`: how many trials of each cell would do for intervals,
     where no cell has one. `intervals_absent`: why there are none, where more trials would not help.
@@ -433,5 +451,6 @@ class Report(Model):
     intervals_absent: str | None
     exclusions: list[Exclusion]
     settings: list[Settings]
+    conformance: list[Conformance]
     environment: list[Fact]
     thinned: list[str]

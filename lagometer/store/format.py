@@ -25,6 +25,7 @@ CELLS = "cells.parquet"
 SAMPLES = "samples"
 ESTIMATES = "estimates.parquet"
 FLOOR = "floor.json"
+CONFORMANCE = "conformance.json"  # written by `lagometer conformance --out`, if anybody asked for it
 CONTROL = "control"  # a folder of the same layout: the trials of the control cell
 LONG = "long"  # likewise: the long trials
 

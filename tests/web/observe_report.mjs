@@ -124,6 +124,7 @@ async function useIt() {
   seen.control = await tableOf(page, "#control .numbers:first-of-type tbody tr");
   seen.percentiles = await tableOf(page, "#percentiles .numbers tbody tr");
   seen.cost = await tableOf(page, "#cost .numbers tbody tr");
+  seen.conformance = await tableOf(page, ".conformance-table tbody tr");
   seen.machineFloor = await tableOf(page, "#machine-floor tbody tr");
   seen.withoutNoise = await page.$$eval("#without-noise tbody tr", (rows) =>
     rows.map((row) => ({

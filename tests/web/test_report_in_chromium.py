@@ -57,7 +57,14 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     directory: Path = tmp_path_factory.mktemp("campaign") / "a study"
     shape = Shape(payloads_bytes=(64, 65536), trials=6, messages=1100, control_blocks=6, machine_floor=True)
-    return write_campaign(directory, shape)
+    made = write_campaign(directory, shape)
+    findings = [
+        {"ability": "reliable", "verdict": "pass", "reason": ""},
+        {"ability": "loans", "verdict": "absent-against-manual", "reason": "chapter 4 has them"},
+    ]
+    adapters = [{"adapter": name, "version": "1", "abilities": findings} for name in ("shm", "cyclonedds")]
+    (made / "conformance.json").write_text(json.dumps({"adapters": adapters}))
+    return made
 
 
 @pytest.fixture(scope="module")
@@ -273,6 +280,10 @@ def test_charts_have_their_numbers_as_text(
     assert len(seen["payloadTable"]) == 10
     latencies = [in_ns(row[2]) for row in seen["slowestTable"]]
     assert len(latencies) == 20 and latencies == sorted(latencies, reverse=True)
+
+
+def test_the_conformance_matrix_of_the_folder_is_shown(seen: dict[str, Any]) -> None:
+    assert seen["conformance"] == [["reliable", "✓", "✓"], ["loans", "!", "!"]]
 
 
 def test_the_control_and_the_machine_floor_are_shown(seen: dict[str, Any], campaign: Path) -> None:

@@ -408,6 +408,25 @@ export interface Fact {
 }
 
 /**
+ * What came of one ability of an adapter. `verdict`: pass, fail, absent (declared so),
+ * absent-against-manual, not-run; `reason` says why it is not a plain pass.
+ */
+export interface Finding {
+  ability: string;
+  verdict: string;
+  reason: string;
+}
+
+/**
+ * What the conformance suite found of an adapter, in the order of the abilities.
+ */
+export interface Conformance {
+  adapter: string;
+  version: string | null;
+  findings: Finding[];
+}
+
+/**
  * Everything that the page shows. `trials_needed`: how many trials of each cell would do for intervals,
  * where no cell has one. `intervals_absent`: why there are none, where more trials would not help.
  */
@@ -432,6 +451,7 @@ export interface Report {
   intervals_absent: string | null;
   exclusions: Exclusion[];
   settings: Settings[];
+  conformance: Conformance[];
   environment: Fact[];
   thinned: string[];
 }

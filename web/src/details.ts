@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parts that do not change with the choice: head line, failures, settings, machine, method.
 
-import type { Fact, MachineFloor, Report, Settings } from "./data";
+import type { Fact, Finding, MachineFloor, Report, Settings } from "./data";
 import { element, section, type Child } from "./dom";
 import { ABSENT, countText, dateText, durationText, factorLabel, intervalText, percentText, shareText } from "./format";
 import { END_TO_END } from "./model";
@@ -127,6 +127,46 @@ export function failuresSection(report: Report): HTMLElement {
     element("h3", {}, "Excluded combinations"),
     reasons.length === 0 ? element("p", { class: "quiet" }, "None.") : element("ul", { class: "reasons" }, ...reasons),
   );
+}
+
+const SIGNS: Record<string, string> = { pass: "✓", fail: "✗", absent: "–", "absent-against-manual": "!", "not-run": "·" };
+
+function findingCell(finding: Finding | undefined): HTMLElement {
+  const verdict = finding?.verdict ?? "not-run";
+  const reason = finding?.reason ?? "";
+  const title = reason === "" ? verdict : `${verdict}: ${reason}`;
+  const bad = verdict === "fail" || verdict === "absent-against-manual";
+  return element("td", { class: bad ? "sign bad" : "sign", title, "aria-label": title, "data-verdict": verdict }, SIGNS[verdict] ?? verdict);
+}
+
+/** The matrix (adapter × ability) of the conformance suite, where the campaign's folder has one. */
+export function conformanceSection(report: Report): HTMLElement[] {
+  if (report.conformance.length === 0) return [];
+  const abilities = [...new Set(report.conformance.flatMap((each) => each.findings.map((one) => one.ability)))];
+  const heads = ["ability", ...report.conformance.map((each) => each.adapter)].map((head) => element("th", { scope: "col" }, head));
+  const rows = abilities.map((ability) =>
+    element(
+      "tr",
+      {},
+      element("th", { scope: "row" }, ability),
+      ...report.conformance.map((each) => findingCell(each.findings.find((one) => one.ability === ability))),
+    ),
+  );
+  const reasons = report.conformance.flatMap((each) =>
+    each.findings
+      .filter((one) => one.verdict !== "pass" && one.verdict !== "not-run")
+      .map((one) => element("li", {}, element("code", {}, `${each.adapter} ${one.ability}`), ` ${one.verdict}: ${one.reason}`)),
+  );
+  const table = element("table", { class: "conformance-table" }, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
+  return [
+    section(
+      "conformance",
+      "What the adapters do",
+      element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Conformance matrix" }, table),
+      element("p", { class: "quiet" }, "✓ shown · ✗ failed · – declared absent · ! absent, and the manual has it · · not run"),
+      element("details", {}, element("summary", {}, "Reasons"), element("ul", { class: "reasons" }, ...reasons)),
+    ),
+  ];
 }
 
 function copyButton(text: string): HTMLElement {

@@ -8,7 +8,7 @@ import { controlView } from "./control-chart";
 import { costView } from "./cost-chart";
 import type { ComparisonReport } from "./comparison-data";
 import type { Report } from "./data";
-import { environmentSection, failuresSection, headLine, methodSection, settingsSection } from "./details";
+import { conformanceSection, environmentSection, failuresSection, headLine, methodSection, settingsSection } from "./details";
 import { choice, element } from "./dom";
 import { factorLabel } from "./format";
 import { glanceSection } from "./glance";
@@ -115,7 +115,7 @@ function start(main: HTMLElement, model: Model): void {
   });
   const { report } = model;
   main.append(headLine(report, themeButton), glanceSection(report.glance) ?? "", bar?.root ?? "", ...charts.map((view) => view.root));
-  main.append(failuresSection(report), settingsSection(report), environmentSection(report), methodSection(report));
+  main.append(failuresSection(report), settingsSection(report), ...conformanceSection(report), environmentSection(report), methodSection(report));
   applyTheme(state.theme);
   redraw();
   systemDark.addEventListener("change", () => {
