@@ -2,7 +2,7 @@
 # What can be done here; `make` alone prints this table. Everything runs from a clean clone without another step.
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup bench test lint fidelity bench-core bench-analysis coverage adaptive calibration kills asan ubsan tsan fresh lock clean
+.PHONY: help setup bench test lint conformance fidelity bench-core bench-analysis coverage adaptive calibration kills asan ubsan tsan fresh lock clean
 
 python := .venv/bin/python
 # SMOKE=1: the short form of a benchmark, which only shows that it works. SHORT=1: the short form of fresh.
@@ -28,6 +28,11 @@ test: ## set-up, then all tests: C++, Python, web
 lint: ## format, types, layers, sizes: whatever can be checked without running
 	@tools/setup --test --lint
 	@tools/lint
+
+conformance: ## every adapter through the conformance suite; the matrix of docs/ADAPTERS.md anew
+	@tools/setup
+	@.venv/bin/lagometer conformance --all --out out/conformance.json || [ $$? = 3 ]
+	@$(python) tools/conformance_matrix.py out/conformance.json
 
 fidelity: ## Cyclone DDS through our engine against the vendor's own ddsperf (SMOKE=1: short)
 	@tools/setup --test

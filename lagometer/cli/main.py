@@ -17,6 +17,7 @@ from lagometer.cli import (
     adapters,
     baseline,
     compare,
+    conformance,
     doctor,
     explain,
     export,
@@ -52,6 +53,7 @@ app = typer.Typer(
 )
 for name, module in (
     ("adapters", adapters),
+    ("conformance", conformance),
     ("doctor", doctor),
     ("plan", plan),
     ("run", run),

@@ -129,6 +129,11 @@ def supervisor_path() -> Path:
     return _program("lagometer-supervisor", "LAGOMETER_SUPERVISOR")
 
 
+def conformance_path() -> Path:
+    """The program `lagometer-conformance`; LAGOMETER_CONFORMANCE overrides. Raises SetupMissing."""
+    return _program("lagometer-conformance", "LAGOMETER_CONFORMANCE")
+
+
 def include_path() -> Path:
     """The folder with `lagometer/adapter.h`, for whoever builds an adapter. Raises SetupMissing."""
     for candidate in (_PACKAGE / "libexec" / "include", _BUILD / "include"):

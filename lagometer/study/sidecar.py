@@ -21,7 +21,7 @@ class Abilities(_Part):
     """What the adapter can do; a study's cell that asks for more is excluded.
 
     stamps: per dispatch, the receiver's stamps beyond `taken` and `handled`; origin: whose memory a message
-    lies in.
+    lies in; depth: False if keep_last is accepted, but its depth has no effect.
     """
 
     dispatch: tuple[Literal["listener", "waitset", "poll"], ...]
@@ -33,12 +33,14 @@ class Abilities(_Part):
     domains: bool
     stamps: dict[Literal["listener", "waitset", "poll"], tuple[str, ...]] = Field(default_factory=dict)
     origin: Literal["loaned", "native", "copied"] = "copied"
+    depth: bool = True
 
 
 class Limits(_Part):
     """Hard limits; null: none known. The reason is printed when a cell is excluded for it.
 
     depth_max: of keep_last; transient_local_depth_max: what a publisher keeps for late joiners at most.
+    fragment_bytes: no limit, but where the middleware begins to cut messages; sizes around it are tested.
     """
 
     payload_bytes_max: int | None = None
@@ -47,6 +49,7 @@ class Limits(_Part):
     depth_max_reason: str = ""
     transient_local_depth_max: int | None = None
     transient_local_depth_max_reason: str = ""
+    fragment_bytes: tuple[int, ...] = ()
 
 
 class Option(_Part):

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a message of a check holds: the envelope, then bytes that follow from its stream, its sequence and their place,
+// so that a receiver knows each of them without having seen the sender. From 24 bytes on, the payload's length comes
+// first, so that a message that was cut is told from a short one.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+
+#include "envelope.hpp"
+
+namespace lagometer::conformance {
+
+using engine::Envelope;
+using engine::MessageKind;
+
+constexpr uint64_t kBlockBytes = 8;
+constexpr uint64_t kLengthBlock = LAGOMETER_ENVELOPE_BYTES / kBlockBytes;
+
+/// The finaliser of splitmix64: every bit of its argument reaches every bit of the result.
+inline uint64_t mixed(uint64_t value) noexcept {
+  value = (value ^ (value >> 30U)) * 0xBF58476D1CE4E5B9ULL;
+  value = (value ^ (value >> 27U)) * 0x94D049BB133111EBULL;
+  return value ^ (value >> 31U);
+}
+
+/// The eight bytes number `index` of a payload of `bytes` bytes.
+inline uint64_t block_at(const Envelope& envelope, uint64_t bytes, uint64_t index) noexcept {
+  if (index < kLengthBlock) {
+    uint64_t block = 0;
+    std::memcpy(&block, reinterpret_cast<const uint8_t*>(&envelope) + index * kBlockBytes, sizeof block);
+    return block;
+  }
+  if (index == kLengthBlock && bytes >= (kLengthBlock + 1) * kBlockBytes) return bytes;
+  return mixed((uint64_t{envelope.stream} << 44U) ^ (envelope.sequence << 24U) ^ index);
+}
+
+/// Calls visit(place, expected, length) for each piece of a region that begins `offset` bytes into the payload.
+template <typename Visit>
+void each_piece(const lagometer_region& region, uint64_t offset, const Envelope& envelope, uint64_t bytes,
+                Visit&& visit) {
+  for (uint64_t at = 0; at < region.size;) {
+    const uint64_t within = (offset + at) % kBlockBytes;
+    const uint64_t length = std::min(kBlockBytes - within, region.size - at);
+    const uint64_t block = block_at(envelope, bytes, (offset + at) / kBlockBytes);
+    visit(region.data + at, reinterpret_cast<const uint8_t*>(&block) + within, length);
+    at += length;
+  }
+}
+
+inline uint64_t bytes_of(const lagometer_region* regions, uint32_t count) noexcept {
+  uint64_t bytes = 0;
+  for (uint32_t index = 0; index < count && index < LAGOMETER_REGIONS_MAX; ++index) bytes += regions[index].size;
+  return bytes;
+}
+
+/// Writes the whole payload into what borrow() showed.
+inline void fill(const lagometer_message& message, const Envelope& envelope) noexcept {
+  const uint64_t bytes = bytes_of(message.regions, message.region_count);
+  uint64_t offset = 0;
+  for (uint32_t index = 0; index < message.region_count; ++index) {
+    each_piece(message.regions[index], offset, envelope, bytes,
+               [](uint8_t* place, const uint8_t* expected, uint64_t length) { std::memcpy(place, expected, length); });
+    offset += message.regions[index].size;
+  }
+}
+
+/// What a sample turned out to be. damage: what of it is wrong, "" if it is what its sender wrote.
+struct Opened {
+  Envelope envelope;
+  uint64_t bytes = 0;
+  std::string damage;
+};
+
+/// Compares every byte of a sample with what its sender must have written.
+inline Opened open(const lagometer_sample& sample) {
+  Opened opened;
+  opened.bytes = bytes_of(sample.regions, sample.region_count);
+  const std::string size = "a message of " + std::to_string(opened.bytes) + " bytes";
+  if (sample.region_count < 1 || sample.region_count > LAGOMETER_REGIONS_MAX ||
+      sample.regions[0].size < LAGOMETER_ENVELOPE_BYTES) {
+    opened.damage = size + " in " + std::to_string(sample.region_count) + " regions has no whole envelope";
+    return opened;
+  }
+  opened.envelope = engine::read_envelope(sample.regions[0].data);
+  if (opened.envelope.magic != engine::kEnvelopeMagic || opened.envelope.version != engine::kEnvelopeVersion) {
+    opened.damage = size + " does not begin with an envelope";
+    return opened;
+  }
+  uint64_t offset = 0;
+  std::optional<uint64_t> wrong;
+  for (uint32_t index = 0; index < sample.region_count && !wrong; ++index) {
+    const lagometer_region& region = sample.regions[index];
+    each_piece(region, offset, opened.envelope, opened.bytes,
+               [&](const uint8_t* place, const uint8_t* expected, uint64_t length) {
+                 if (!wrong && std::memcmp(place, expected, length) != 0)
+                   wrong = offset + static_cast<uint64_t>(place - region.data);
+               });
+    offset += region.size;
+  }
+  if (wrong) {
+    opened.damage = size + " (stream " + std::to_string(opened.envelope.stream) + ", sequence " +
+                    std::to_string(opened.envelope.sequence) + ") differs from byte " + std::to_string(*wrong) + " on";
+  }
+  return opened;
+}
+
+}  // namespace lagometer::conformance

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an adapter must refuse: what it does not know, what it declares that it lacks. With a reason, each time.
+#include "contract.hpp"
+
+namespace lagometer::conformance {
+
+namespace {
+
+/// Makes and enables a writer, or a reader with all that belongs to it, and lets it go.
+void make_writer(Context& context, const EndpointSpec& spec) {
+  Writer writer(context, spec, 0);
+  writer.enable();
+}
+void make_reader(Context& context, const EndpointSpec& spec) {
+  Reader reader(context, spec, {.user = nullptr, .on_data = [](void*) {}});
+  reader.enable();
+}
+
+void unknown_type(Bed& bed) {
+  Context context(bed.adapter, bed.context);
+  EndpointSpec spec = bed.endpoint();
+  spec.type = "no-such-type";
+  must_refuse("the type no-such-type", std::nullopt, [&] { make_writer(context, spec); });
+}
+
+void unknown_type_flag(Bed& bed) {
+  Context context(bed.adapter, bed.context);
+  EndpointSpec spec = bed.endpoint();
+  spec.type_flags = 1U << 31U;
+  must_refuse("a type with an unknown flag", LAGOMETER_INVALID, [&] { make_writer(context, spec); });
+}
+
+void unknown_endpoint_flag(Bed& bed) {
+  Context context(bed.adapter, bed.context);
+  EndpointSpec spec = bed.endpoint();
+  spec.flags = 1U << 31U;
+  must_refuse("a writer with an unknown flag", LAGOMETER_INVALID, [&] { make_writer(context, spec); });
+  must_refuse("a reader with an unknown flag", LAGOMETER_INVALID, [&] { make_reader(context, spec); });
+}
+
+void unknown_qos_bit(Bed& bed) {
+  Context context(bed.adapter, bed.context);
+  EndpointSpec spec = bed.endpoint();
+  spec.qos.more_present = 1ULL << 63U;
+  must_refuse("a writer with an unknown quality of service", LAGOMETER_INVALID, [&] { make_writer(context, spec); });
+  must_refuse("a reader with an unknown quality of service", LAGOMETER_INVALID, [&] { make_reader(context, spec); });
+}
+
+void unknown_dispatch(Bed& bed) {
+  Context context(bed.adapter, bed.context);
+  EndpointSpec spec = bed.endpoint();
+  spec.dispatch = 99;
+  must_refuse("a reader with dispatch 99", std::nullopt, [&] { make_reader(context, spec); });
+}
+
+void unknown_profile(Bed& bed) {
+  ContextSpec spec = bed.context;
+  spec.profile = "no-such-profile";
+  must_refuse("the profile no-such-profile", std::nullopt, [&] { const Context context(bed.adapter, spec); });
+}
+
+void lacking_abilities(Bed& bed) {
+  Context context(bed.adapter, bed.context);
+  const auto lacks = [&](const char* ability, const char* value, const std::function<void(EndpointSpec&)>& ask,
+                         bool of_reader) {
+    if (bed.declares(ability, value)) return;
+    EndpointSpec spec = bed.endpoint();
+    ask(spec);
+    must_refuse(std::string(ability) + " " + value + ", which the sidecar does not list,", LAGOMETER_UNSUPPORTED,
+                [&] { of_reader ? make_reader(context, spec) : make_writer(context, spec); });
+  };
+  for (const bool of_reader : {false, true}) {
+    lacks(
+        "reliability", "reliable", [](EndpointSpec& s) { s.qos.reliable = true; }, of_reader);
+    lacks(
+        "reliability", "best_effort", [](EndpointSpec& s) { s.qos.reliable = false; }, of_reader);
+    lacks(
+        "history", "keep_all", [](EndpointSpec& s) { s.qos.keep_all = true; }, of_reader);
+    lacks(
+        "history", "keep_last", [](EndpointSpec& s) { s.qos.keep_all = false; }, of_reader);
+    lacks(
+        "durability", "transient_local", [](EndpointSpec& s) { s.qos.transient_local = true; }, of_reader);
+    lacks(
+        "types", "fixed", [](EndpointSpec& s) { s.type = "fixed"; }, of_reader);
+    lacks(
+        "types", "bytes", [](EndpointSpec& s) { s.type = "bytes"; }, of_reader);
+  }
+  lacks(
+      "dispatch", "listener", [](EndpointSpec& s) { s.dispatch = LAGOMETER_DISPATCH_LISTENER; }, true);
+  lacks(
+      "dispatch", "waitset", [](EndpointSpec& s) { s.dispatch = LAGOMETER_DISPATCH_WAITSET; }, true);
+  lacks(
+      "dispatch", "poll", [](EndpointSpec& s) { s.dispatch = LAGOMETER_DISPATCH_POLL; }, true);
+}
+
+void beyond_the_limit(Bed& bed) {
+  const nlohmann::json limit =
+      bed.sidecar.value("limits", nlohmann::json::object()).value("payload_bytes_max", nlohmann::json());
+  if (!limit.is_number()) throw Absent("the sidecar declares no limit");
+  Context context(bed.adapter, bed.context);
+  EndpointSpec spec = bed.endpoint();
+  spec.bytes = limit.get<uint64_t>() + 1;
+  must_refuse("a payload above the declared limit", std::nullopt, [&] {
+    Writer writer(context, spec, 0);
+    writer.enable();
+    writer.send(0, spec.bytes);
+  });
+}
+
+}  // namespace
+
+std::vector<Line> refusing_lines() {
+  return {{"refuses: an unknown type", unknown_type},
+          {"refuses: an unknown flag of a type (INVALID)", unknown_type_flag},
+          {"refuses: an unknown flag of an endpoint (INVALID)", unknown_endpoint_flag},
+          {"refuses: an unknown bit of the quality of service (INVALID)", unknown_qos_bit},
+          {"refuses: an unknown dispatch", unknown_dispatch},
+          {"refuses: an unknown profile", unknown_profile},
+          {"refuses: each ability that the sidecar does not list (UNSUPPORTED)", lacking_abilities},
+          {"refuses: payloads above the declared limit", beyond_the_limit}};
+}
+
+}  // namespace lagometer::conformance

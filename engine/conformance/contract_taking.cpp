@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// The contract of take and release, and of the match count.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <mutex>
+#include <thread>
+
+#include "contract.hpp"
+
+namespace lagometer::conformance {
+
+namespace {
+
+constexpr int64_t kAtOnce_ns = 1'000 * kMillisecond_ns;  // of a call that never blocks, on a busy machine
+constexpr size_t kCanary = 48;
+
+/// One element of an array whose elements lie further apart than they are large.
+struct Spaced {
+  lagometer_sample sample;
+  std::array<uint8_t, kCanary> canary;
+};
+
+Spaced spaced() {
+  Spaced one{.sample = made<lagometer_sample>(), .canary = {}};
+  one.canary.fill(0xC3);
+  return one;
+}
+
+uint32_t take_raw(Bed& bed, Reader& reader, Spaced* samples, uint32_t max) {
+  uint32_t taken = 0;
+  demand("take", [&] { return bed.table().take(reader.handle(), &samples->sample, sizeof(Spaced), max, &taken); });
+  if (taken > max) throw Broken("take gave " + std::to_string(taken) + " where " + std::to_string(max) + " were asked");
+  return taken;
+}
+
+bool is_data(const lagometer_sample& sample) {
+  if ((sample.flags & LAGOMETER_SAMPLE_NOT_DATA) != 0) return false;
+  const Opened opened = open(sample);
+  if (!opened.damage.empty()) throw Broken(opened.damage);
+  return opened.envelope.kind == static_cast<uint8_t>(MessageKind::data);
+}
+
+void empty_at_once(Bed& bed) {
+  Pair pair(bed, bed.endpoint());
+  Spaced sample = spaced();
+  const int64_t begin_ns = now_ns();
+  if (take_raw(bed, pair.reader, &sample, 1) != 0) throw Broken("something was taken that nobody sent");
+  if (now_ns() - begin_ns > kAtOnce_ns) throw Broken("take with nothing there blocked for more than 1 s");
+}
+
+void at_most_max(Bed& bed) {
+  const EndpointSpec spec = bed.endpoint();
+  Pair pair(bed, spec);
+  pair.meet();
+  for (uint64_t sequence = 0; sequence < 8; ++sequence) pair.writer.send(sequence, spec.bytes);
+  uint32_t data = 0;
+  wait_until("8 messages did not come, three at most at a time", [&] {
+    std::array<Spaced, 3> samples{spaced(), spaced(), spaced()};
+    if (pair.waitset) pair.waitset->wait(now_ns() + kMillisecond_ns);
+    const uint32_t taken = take_raw(bed, pair.reader, samples.data(), 3);
+    for (uint32_t index = 0; index < taken; ++index) data += is_data(samples[index].sample) ? 1 : 0;
+    if (taken > 0) pair.reader.release(&samples[0].sample, sizeof(Spaced), taken);
+    return data == 8;
+  });
+}
+
+void within_the_stride(Bed& bed) {
+  const EndpointSpec spec = bed.endpoint();
+  Pair pair(bed, spec);
+  pair.meet();
+  for (uint64_t sequence = 0; sequence < 4; ++sequence) pair.writer.send(sequence, spec.bytes);
+  uint32_t data = 0;
+  wait_until("4 messages did not come", [&] {
+    std::array<Spaced, 4> samples{spaced(), spaced(), spaced(), spaced()};
+    if (pair.waitset) pair.waitset->wait(now_ns() + kMillisecond_ns);
+    const uint32_t taken = take_raw(bed, pair.reader, samples.data(), 4);
+    for (uint32_t index = 0; index < taken; ++index) data += is_data(samples[index].sample) ? 1 : 0;
+    if (taken > 0) pair.reader.release(&samples[0].sample, sizeof(Spaced), taken);
+    for (const Spaced& one : samples) {
+      if (std::any_of(one.canary.begin(), one.canary.end(), [](uint8_t byte) { return byte != 0xC3; }))
+        throw Broken("what lies between the elements of the array was written to");
+    }
+    return data == 4;
+  });
+}
+
+void check_sample(const lagometer_sample& sample, int64_t sent_after_ns, bool may_signal) {
+  constexpr uint32_t kKnown = LAGOMETER_SAMPLE_NOT_DATA | LAGOMETER_SAMPLE_LOANED;
+  if ((sample.flags & ~kKnown) != 0) throw Broken("a sample has unknown flags");
+  if (sample.source_clock > LAGOMETER_CLOCK_WALL || sample.reception_clock > LAGOMETER_CLOCK_WALL)
+    throw Broken("a sample names an unknown clock");
+  if (sample.signalled_ns == 0) return;
+  if (!may_signal) throw Broken("signalled_ns is set with dispatch poll, where no thread notices anything");
+  if (sample.signalled_ns < sent_after_ns || sample.signalled_ns > now_ns())
+    throw Broken("signalled_ns lies before the sending or after the taking");
+}
+
+/// Sends one by one and looks at what is told of each; of a listener within its callback.
+void samples_of(Bed& bed, const char* dispatch) {
+  EndpointSpec spec = bed.endpoint(std::string("told_by_") + dispatch);
+  spec.dispatch = dispatch_of(dispatch);
+  const bool listens = spec.dispatch == LAGOMETER_DISPATCH_LISTENER;
+  std::atomic<int64_t> sent_after_ns{0};
+  std::atomic<uint64_t> seen{0};
+  std::mutex mutex;
+  std::string wrong;
+  std::unique_ptr<Pair> pair;
+  const auto look = [&] {
+    pair->reader.take(Reader::kBatch, [&](const lagometer_sample& sample) {
+      if (!is_data(sample)) return;
+      check_sample(sample, sent_after_ns.load(), spec.dispatch != LAGOMETER_DISPATCH_POLL);
+      seen.fetch_add(1);
+    });
+  };
+  std::atomic<bool> ready{false};
+  const auto in_callback = [&] {
+    if (!ready.load()) return;
+    try {
+      look();
+    } catch (const std::exception& error) {
+      const std::lock_guard lock(mutex);
+      wrong = error.what();
+      seen.fetch_add(1);
+    }
+  };
+  pair = std::make_unique<Pair>(bed, spec, Manner{}, listens ? std::function<void()>(in_callback) : nullptr);
+  const Ended end(pair);
+  ready.store(true);
+  pair->meet();
+  for (uint64_t sequence = 0; sequence < 20; ++sequence) {
+    sent_after_ns.store(now_ns());
+    pair->writer.send(sequence, spec.bytes);
+    wait_until("a message did not come", [&] {
+      if (pair->waitset) pair->waitset->wait(now_ns() + kMillisecond_ns);
+      if (!listens) look();
+      return seen.load() > sequence;
+    });
+  }
+  pair.reset();
+  if (!wrong.empty()) throw Broken(wrong);
+}
+
+void samples_tell_the_truth(Bed& bed) {
+  for (const char* dispatch : {"poll", "waitset", "listener"}) {
+    if (bed.declares("dispatch", dispatch)) samples_of(bed, dispatch);
+  }
+}
+
+void kept_until_release(Bed& bed) {
+  const EndpointSpec spec = bed.endpoint();
+  Pair pair(bed, spec);
+  Reader second(pair.context, spec, {.user = nullptr, .on_data = [](void*) {}});
+  std::unique_ptr<Waitset> waitset;
+  if (spec.dispatch == LAGOMETER_DISPATCH_WAITSET) {
+    waitset = std::make_unique<Waitset>(pair.context);
+    waitset->attach(second);
+  }
+  second.enable();
+  pair.meet();
+  uint64_t seen = 0;
+  const auto look_at_second = [&] { second.take(Reader::kBatch, [&](const lagometer_sample&) { ++seen; }); };
+  wait_until("no probe came to a second reader", [&] {
+    pair.writer.probe();
+    look_at_second();
+    return seen > 0;
+  });
+  while (pair.reader.take(Reader::kBatch, [](const lagometer_sample&) {}) > 0) continue;
+  Spaced held = spaced();
+  uint64_t first = 100;
+  wait_until("no message came that could be held", [&] {
+    pair.writer.send(first++, spec.bytes);
+    return take_raw(bed, pair.reader, &held, 1) == 1;
+  });
+  const Opened before = open(held.sample);
+  for (uint64_t sequence = 1'000; sequence < 1'064; ++sequence) {
+    pair.writer.send(sequence, spec.bytes);
+    const uint64_t wanted = seen + 1;
+    wait_until("a second reader did not get what came meanwhile", [&] {
+      look_at_second();
+      return seen >= wanted;
+    });
+  }
+  const Opened after = open(held.sample);
+  pair.reader.release(&held.sample, sizeof(Spaced), 1);
+  if (!after.damage.empty() || after.envelope.sequence != before.envelope.sequence)
+    throw Broken("what take showed changed before its release, while 64 more messages came");
+  waitset.reset();
+}
+
+void match_count(Bed& bed) {
+  Pair pair(bed, bed.endpoint());
+  pair.meet();
+  const auto check = [](const char* side, const lagometer_matched& matched) {
+    if (matched.exact > 2) throw Broken(std::string(side) + "_matched is exact in an unknown way");
+    if (matched.exact == 2 && matched.count != 0) throw Broken(std::string(side) + "_matched can't tell, and counts");
+    return matched.exact == 2 || matched.count >= 1;
+  };
+  wait_until("writer_matched counts no reader, while messages come,",
+             [&] { return check("writer", pair.writer.matched()); });
+  wait_until("reader_matched counts no writer, while messages come,",
+             [&] { return check("reader", pair.reader.matched()); });
+  pair.waitset.reset();
+  pair.reader.destroy();
+  wait_until("writer_matched still counts a reader that was destroyed",
+             [&] { return pair.writer.matched().count == 0; });
+}
+
+}  // namespace
+
+std::vector<Line> taking_lines() {
+  return {{"take: none, at once, where nothing is", empty_at_once},
+          {"take: at most max", at_most_max},
+          {"take: nothing between elements that lie `stride` apart", within_the_stride},
+          {"take: known flags and clocks, a possible signalled_ns", samples_tell_the_truth},
+          {"take: what it shows stays until release", kept_until_release},
+          {"matched: counts who is there, or says that it can't", match_count}};
+}
+
+}  // namespace lagometer::conformance

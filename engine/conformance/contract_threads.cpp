@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// The contract tags: which threads may call, what may be allocated or logged while messages go to and fro.
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "allocations.hpp"
+#include "contract.hpp"
+
+namespace lagometer::conformance {
+
+namespace {
+
+constexpr size_t kWarmUp = 300;
+constexpr size_t kMeasured = 500;
+
+void any_thread(Bed& bed) {
+  Pair pair(bed, bed.endpoint());
+  pair.meet();
+  std::atomic<bool> ended{false};
+  std::atomic<uint64_t> rounds{0};
+  std::vector<std::thread> others;
+  for (int index = 0; index < 3; ++index) {
+    others.emplace_back([&] {
+      try {
+        for (; !ended.load(); rounds.fetch_add(1)) {
+          static_cast<void>(pair.writer.matched());
+          static_cast<void>(pair.reader.matched());
+          static_cast<void>(pair.writer.counters());
+          static_cast<void>(pair.reader.counters());
+          static_cast<void>(bed.adapter.describe(LAGOMETER_OBJECT_CONTEXT, pair.context.handle()));
+          static_cast<void>(bed.adapter.describe(LAGOMETER_OBJECT_WRITER, pair.writer.handle()));
+          static_cast<void>(bed.adapter.describe(LAGOMETER_OBJECT_READER, pair.reader.handle()));
+        }
+      } catch (const Refusal&) {
+        ended.store(true);  // shows as rounds that stopped: an ordinary line tells more
+      }
+    });
+  }
+  std::string wrong;
+  try {
+    pair.exchange(300);
+    wait_until("three threads that ask got no answers", [&] { return rounds.load() >= 30; });
+  } catch (const std::exception& error) {
+    wrong = error.what();
+  }
+  ended.store(true);
+  for (std::thread& other : others) other.join();
+  if (!wrong.empty()) throw Broken(wrong);
+}
+
+void one_thread_per_object(Bed& bed) {
+  Context context(bed.adapter, bed.context);
+  constexpr uint64_t kEach = 200;
+  const auto carry = [&](uint32_t number, std::string& wrong) {
+    try {
+      const EndpointSpec spec = bed.endpoint("topic_" + std::to_string(number));
+      Writer writer(context, spec, number);
+      Reader reader(context, spec, {.user = nullptr, .on_data = [](void*) {}});
+      std::unique_ptr<Waitset> waitset;
+      if (spec.dispatch == LAGOMETER_DISPATCH_WAITSET) {
+        waitset = std::make_unique<Waitset>(context);
+        waitset->attach(reader);
+      }
+      reader.enable();
+      writer.enable();
+      uint64_t came = 0;
+      wait_until("a pair of endpoints with a thread of its own got too little", [&] {
+        writer.probe();
+        came += reader.take(Reader::kBatch, [number](const lagometer_sample& sample) {
+          const Opened opened = open(sample);
+          if (!opened.damage.empty()) throw Broken(opened.damage);
+          if (opened.envelope.stream != number) throw Broken("a message of another topic came");
+        });
+        return came >= kEach;
+      });
+      waitset.reset();
+    } catch (const std::exception& error) {
+      wrong = error.what();
+    }
+  };
+  std::string wrong[4];
+  std::vector<std::thread> threads;
+  for (uint32_t number = 0; number < 4; ++number)
+    threads.emplace_back([&carry, &wrong, number] { carry(number, wrong[number]); });
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& text : wrong) {
+    if (!text.empty()) throw Broken(text);
+  }
+}
+
+void quiet(Bed& bed) {
+  Pair pair(bed, bed.endpoint());
+  pair.meet();
+  pair.exchange(kWarmUp);
+  const uint64_t before = host_tally().logged.load();
+  pair.exchange(kMeasured);
+  const uint64_t lines = host_tally().logged.load() - before;
+  if (lines != 0) throw Broken(std::to_string(lines) + " lines were logged while messages went to and fro");
+}
+
+void allocates_nothing(Bed& bed) {
+  if (bed.whole_middleware_inside)
+    throw Absent("the middleware lies in the adapter's library: whose code allocates can't be told");
+  if (!allocations_can_be_counted()) throw Absent("this build can't count allocations");
+  EndpointSpec spec = bed.endpoint();
+  if (bed.declares("dispatch", "waitset")) spec.dispatch = LAGOMETER_DISPATCH_WAITSET;
+  Pair pair(bed, spec);
+  pair.meet();
+  pair.exchange(kWarmUp);
+  uint64_t sequence = 0;
+  uint64_t seen = 0;
+  count_allocations_of(bed.adapter.library());
+  try {
+    for (; sequence < kMeasured; ++sequence) {
+      pair.writer.send(sequence, spec.bytes);
+      const uint64_t wanted = seen + 1;
+      for (const int64_t give_up_at_ns = now_ns() + kPatience_ns; seen < wanted && now_ns() < give_up_at_ns;) {
+        if (pair.waitset) pair.waitset->wait(now_ns() + 20 * kMillisecond_ns);
+        seen += pair.reader.take(Reader::kBatch, [](const lagometer_sample&) {});
+      }
+    }
+  } catch (...) {
+    allocations_counted();
+    throw;
+  }
+  const uint64_t count = allocations_counted();
+  if (count != 0)
+    throw Broken("the adapter's own code allocated " + std::to_string(count) + " times for " +
+                 std::to_string(kMeasured) + " messages");
+}
+
+void threads_told(Bed& bed) {
+  const auto unended = [] { return host_tally().threads_begun.load() - host_tally().threads_ended.load(); };
+  const uint64_t before = unended();
+  for (const char* dispatch : {"listener", "waitset", "poll"}) {
+    if (!bed.declares("dispatch", dispatch)) continue;
+    EndpointSpec spec = bed.endpoint();
+    spec.dispatch = dispatch_of(dispatch);
+    Pair pair(bed, spec);
+    wait_until("no match", [&] {
+      pair.writer.probe();
+      return pair.callbacks.load() > 0 || pair.reader.take(Reader::kBatch, [](const lagometer_sample&) {}) > 0;
+    });
+  }
+  if (unended() != before) throw Broken("threads that told the host of their begin did not tell it of their end");
+}
+
+}  // namespace
+
+std::vector<Line> thread_lines() {
+  return {{"threads: matched, counters, describe from any, amid traffic", any_thread},
+          {"threads: endpoints of one context in parallel", one_thread_per_object},
+          {"threads: begin and end are told to the host", threads_told},
+          {"measuring: nothing is logged", quiet},
+          {"measuring: the adapter's own code allocates nothing", allocates_nothing}};
+}
+
+}  // namespace lagometer::conformance

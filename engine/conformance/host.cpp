@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host.hpp"
+
+#include <pthread.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <mutex>
+
+namespace lagometer::conformance {
+
+namespace {
+
+thread_local int call_depth = 0;
+thread_local std::string reason;
+
+std::mutex broken_mutex;
+std::string broken;
+
+std::string text_of(lagometer_string text) {
+  return text.data == nullptr ? std::string() : std::string(text.data, text.size);
+}
+
+void host_log(void*, uint32_t level, lagometer_string message) noexcept {
+  static constexpr const char* kNames[] = {"debug", "info", "warning", "error"};
+  host_tally().logged.fetch_add(1);
+  std::fprintf(stderr, "%s: %.*s\n", kNames[std::min<uint32_t>(level, 3)], static_cast<int>(message.size),
+               message.data);
+}
+
+void host_thread_begin(void*, uint32_t, lagometer_string name) noexcept {
+  host_tally().threads_begun.fetch_add(1);
+  char shortened[16] = {};
+  std::copy_n(name.data, std::min<uint64_t>(name.size, 15), shortened);
+  pthread_setname_np(pthread_self(), shortened);
+}
+
+void host_fail(void*, lagometer_string message) noexcept {
+  if (call_depth > 0) {
+    reason = text_of(message);
+    return;
+  }
+  const std::lock_guard lock(broken_mutex);
+  if (broken.empty()) broken = text_of(message);
+}
+
+}  // namespace
+
+HostTally& host_tally() noexcept {
+  static HostTally tally;
+  return tally;
+}
+
+const lagometer_host& host() noexcept {
+  static const lagometer_host instance = {.size = sizeof(lagometer_host),
+                                          .abi_version = LAGOMETER_ABI_VERSION,
+                                          .self = nullptr,
+                                          .log = host_log,
+                                          .now_ns = [](void*) noexcept { return now_ns(); },
+                                          .stamp = [](void*, void*, uint32_t, uint64_t, int64_t) noexcept {},
+                                          .thread_begin = host_thread_begin,
+                                          .thread_end = [](void*) noexcept { host_tally().threads_ended.fetch_add(1); },
+                                          .fail = host_fail};
+  return instance;
+}
+
+InCall::InCall() noexcept { ++call_depth; }
+InCall::~InCall() { --call_depth; }
+
+void forget_reason() noexcept { reason.clear(); }
+const std::string& last_reason() noexcept { return reason; }
+
+std::string broken_reason() {
+  const std::lock_guard lock(broken_mutex);
+  return broken;
+}
+
+int64_t now_ns() noexcept {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+}  // namespace lagometer::conformance

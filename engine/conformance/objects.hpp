@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// The objects of adapter.h as C++ values, made from what a check asks for. A call that an adapter answers with a
+// negative status becomes a Refusal with the adapter's own reason.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "content.hpp"
+#include "host.hpp"
+
+namespace lagometer::conformance {
+
+/// An adapter answered a call with a negative status.
+class Refusal : public std::runtime_error {
+ public:
+  Refusal(std::string call, lagometer_status status, std::string reason)
+      : std::runtime_error(call + " failed (status " + std::to_string(status) +
+                           "): " + (reason.empty() ? "the adapter gave no reason" : reason)),
+        call_(std::move(call)),
+        status_(status),
+        reason_(std::move(reason)) {}
+  [[nodiscard]] const std::string& call() const noexcept { return call_; }
+  [[nodiscard]] lagometer_status status() const noexcept { return status_; }
+  [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
+
+ private:
+  std::string call_;
+  lagometer_status status_;
+  std::string reason_;
+};
+
+/// Makes a call that returns a status; what it gave to host->fail is there in last_reason().
+template <typename Function>
+lagometer_status attempt(Function&& function) {
+  const InCall in_call;
+  forget_reason();
+  return function();
+}
+
+/// Makes a call and returns its status if that is not negative. Throws Refusal.
+template <typename Function>
+lagometer_status demand(const char* call, Function&& function) {
+  const lagometer_status status = attempt(std::forward<Function>(function));
+  if (status < 0) throw Refusal(call, status, last_reason());
+  return status;
+}
+
+inline lagometer_string to_c(std::string_view text) noexcept { return {text.data(), text.size()}; }
+
+template <typename Struct>
+Struct made() noexcept {
+  Struct value{};
+  value.size = sizeof value;
+  value.abi_version = LAGOMETER_ABI_VERSION;
+  return value;
+}
+
+/// How what is lent for a call is treated. spoils: overwritten when the call is over; growth: so many bytes more than
+/// this header knows lie behind each struct, as a newer host's would.
+struct Manner {
+  bool spoils = false;
+  uint32_t growth = 0;
+};
+
+/// Strings and structs lent to an adapter for one call.
+class Lent {
+ public:
+  explicit Lent(Manner manner) : manner_(manner) {}
+  ~Lent();
+  Lent(const Lent&) = delete;
+  Lent& operator=(const Lent&) = delete;
+
+  lagometer_string text(std::string_view value);
+  template <typename Struct>
+  Struct& make() {
+    auto& memory = memory_.emplace_back(sizeof(Struct) + manner_.growth, uint8_t{0xEE});
+    auto* value = new (memory.data()) Struct{};
+    value->size = static_cast<uint32_t>(memory.size());
+    value->abi_version = LAGOMETER_ABI_VERSION;
+    return *value;
+  }
+
+ private:
+  Manner manner_;
+  std::deque<std::vector<uint8_t>> memory_;
+};
+
+/// One library, open for the life of the process.
+class Adapter {
+ public:
+  using Entry = const lagometer_adapter_table* (*)(const lagometer_host*);
+  /// Throws std::runtime_error: no library, no symbol, no table, or too small a one.
+  explicit Adapter(std::string library);
+  [[nodiscard]] const lagometer_adapter_table& table() const noexcept { return *table_; }
+  [[nodiscard]] Entry entry() const noexcept { return entry_; }
+  [[nodiscard]] const std::string& library() const noexcept { return library_; }
+  /// What describe() says of an object; "" if the sink was not called. Throws Refusal.
+  [[nodiscard]] std::string describe(uint32_t kind, const void* object) const;
+
+ private:
+  std::string library_;
+  Entry entry_ = nullptr;
+  const lagometer_adapter_table* table_ = nullptr;
+};
+
+struct ContextSpec {
+  uint32_t domain = 0;
+  std::string name = "conformance";
+  std::string profile = "default";
+  std::string options = "{}";
+  std::string runtime_directory;
+  std::string network = "{}";
+};
+
+struct QosSpec {
+  std::optional<bool> reliable, keep_all, transient_local;
+  std::optional<uint32_t> depth;
+  int64_t blocking_ns = 1'000'000'000;
+  uint64_t more_present = 0;  // bits of `present` beside those that follow from the above
+};
+
+struct EndpointSpec {
+  std::string topic = "topic";
+  std::string type = "bytes";
+  uint64_t bytes = 64;
+  QosSpec qos;
+  uint32_t dispatch = LAGOMETER_DISPATCH_POLL;
+  uint32_t flags = 0;
+  uint32_t type_flags = 0;
+};
+
+QosSpec parse_qos(const nlohmann::json& given);
+EndpointSpec parse_endpoint(const nlohmann::json& given);
+uint32_t dispatch_of(const std::string& name);
+
+/// A context with its one node.
+class Context {
+ public:
+  Context(const Adapter& adapter, const ContextSpec& spec, Manner manner = {});
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+  [[nodiscard]] const Adapter& adapter() const noexcept { return adapter_; }
+  [[nodiscard]] lagometer_context* handle() const noexcept { return handle_; }
+  [[nodiscard]] lagometer_node* node() const noexcept { return node_; }
+
+ private:
+  const Adapter& adapter_;
+  lagometer_context* handle_ = nullptr;
+  lagometer_node* node_ = nullptr;
+};
+
+/// A type of a context.
+class Type {
+ public:
+  Type(Context& context, const EndpointSpec& spec, Manner manner);
+  ~Type();
+  Type(const Type&) = delete;
+  Type& operator=(const Type&) = delete;
+  [[nodiscard]] lagometer_type* handle() const noexcept { return handle_; }
+
+ private:
+  const lagometer_adapter_table& table_;
+  lagometer_type* handle_ = nullptr;
+};
+
+class Writer {
+ public:
+  Writer(Context& context, const EndpointSpec& spec, uint32_t stream, Manner manner = {});
+  ~Writer();
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
+  void enable();
+  /// Sends one message; OK or REJECTED. Throws Refusal.
+  lagometer_status send(uint64_t sequence, uint64_t bytes, MessageKind kind = MessageKind::data);
+  /// Sends a probe, and looks for readers before, as the engine does.
+  void probe();
+  [[nodiscard]] lagometer_matched matched();
+  [[nodiscard]] lagometer_counters counters();
+  [[nodiscard]] uint32_t stream() const noexcept { return stream_; }
+  [[nodiscard]] lagometer_writer* handle() const noexcept { return handle_; }
+
+ private:
+  const lagometer_adapter_table& table_;
+  Type type_;
+  uint64_t probe_bytes_;
+  uint32_t stream_;
+  uint64_t probes_ = 0;
+  lagometer_writer* handle_ = nullptr;
+};
+
+/// What a reader's listener is told to call.
+struct Called {
+  void* user = nullptr;
+  lagometer_data_function on_data = nullptr;
+};
+
+class Reader {
+ public:
+  Reader(Context& context, const EndpointSpec& spec, Called called, Manner manner = {});
+  ~Reader() { destroy(); }
+  Reader(const Reader&) = delete;
+  Reader& operator=(const Reader&) = delete;
+  void enable();
+  void destroy() noexcept;
+  /// Takes up to `max` samples and calls see(sample) for each before they are given back. Throws Refusal.
+  template <typename See>
+  uint32_t take(uint32_t max, See&& see) {
+    lagometer_sample samples[kBatch];
+    for (lagometer_sample& sample : samples) sample = made<lagometer_sample>();
+    uint32_t taken = 0;
+    const uint32_t most = max < kBatch ? max : kBatch;
+    demand("take", [&] { return table_.take(handle_, samples, sizeof samples[0], most, &taken); });
+    for (uint32_t index = 0; index < taken; ++index) see(samples[index]);
+    if (taken > 0) release(samples, sizeof samples[0], taken);
+    return taken;
+  }
+  void release(lagometer_sample* samples, uint32_t stride, uint32_t count) noexcept;
+  [[nodiscard]] lagometer_matched matched();
+  [[nodiscard]] lagometer_counters counters();
+  [[nodiscard]] lagometer_reader* handle() const noexcept { return handle_; }
+  static constexpr uint32_t kBatch = 8;
+
+ private:
+  const lagometer_adapter_table& table_;
+  Type type_;
+  lagometer_reader* handle_ = nullptr;
+};
+
+class Waitset {
+ public:
+  explicit Waitset(Context& context);
+  ~Waitset();
+  Waitset(const Waitset&) = delete;
+  Waitset& operator=(const Waitset&) = delete;
+  void attach(const Reader& reader);
+  lagometer_status wait(int64_t until_ns);
+  void trigger() noexcept;
+
+ private:
+  const lagometer_adapter_table& table_;
+  lagometer_waitset* handle_ = nullptr;
+};
+
+}  // namespace lagometer::conformance

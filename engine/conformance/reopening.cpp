@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reopening.hpp"
+
+#include <atomic>
+#include <memory>
+#include <thread>
+
+#include "peer.hpp"
+
+namespace lagometer::conformance {
+
+namespace {
+
+constexpr uint64_t kPayloadBytes = 64;
+constexpr uint32_t kSettled = 10;  // rounds after which there is whatever a library keeps until the process ends
+constexpr int64_t kLongest_ns = 20'000'000'000;
+
+struct Incoming {
+  std::atomic<bool> destroyed{false};
+  std::atomic<uint64_t> calls{0};
+  std::atomic<uint64_t> late_calls{0};
+};
+
+void on_data(void* user) {
+  auto& incoming = *static_cast<Incoming*>(user);
+  incoming.calls.fetch_add(1);
+  if (incoming.destroyed.load()) incoming.late_calls.fetch_add(1);
+}
+
+EndpointSpec endpoint(uint32_t dispatch) {
+  EndpointSpec spec;
+  spec.topic = "again";
+  spec.bytes = kPayloadBytes;
+  spec.qos.depth = 8;
+  spec.dispatch = dispatch;
+  return spec;
+}
+
+/// Everything of one round, made and enabled.
+class Round {
+ public:
+  Round(const Adapter& adapter, const ContextSpec& spec, uint32_t dispatch)
+      : context_(adapter, spec),
+        writer_(context_, endpoint(LAGOMETER_DISPATCH_POLL), 0),
+        reader_(context_, endpoint(dispatch), {.user = &incoming_, .on_data = &on_data}) {
+    if (dispatch == LAGOMETER_DISPATCH_WAITSET) {
+      waitset_ = std::make_unique<Waitset>(context_);
+      waitset_->attach(reader_);
+    }
+    reader_.enable();
+    writer_.enable();
+  }
+
+  /// Publishes until a message was taken and, with a listener, announced.
+  void exchange(bool listens) {
+    const int64_t give_up_at_ns = now_ns() + kLongest_ns;
+    for (bool taken = false; !taken || (listens && incoming_.calls.load() == 0);) {
+      static_cast<void>(writer_.matched());
+      writer_.send(0, kPayloadBytes);
+      std::this_thread::yield();
+      taken = reader_.take(Reader::kBatch, [](const lagometer_sample&) {}) > 0 || taken;
+      if (now_ns() > give_up_at_ns) throw std::runtime_error("nothing came within 20 s");
+    }
+  }
+
+  /// Destroys the reader while its publisher goes on. Returns the callbacks that came too late.
+  uint64_t close() {
+    std::atomic<bool> stop{false};
+    std::atomic<uint64_t> published{0};
+    std::thread traffic([&] {
+      try {
+        for (uint64_t sequence = 1; !stop.load(); ++sequence, published.fetch_add(1))
+          writer_.send(sequence, kPayloadBytes);
+      } catch (const Refusal& refusal) {
+        failure_ = refusal.what();
+        stop.store(true);
+      }
+    });
+    const auto wait_for = [&](uint64_t count) {
+      while (published.load() < count && !stop.load()) std::this_thread::yield();
+    };
+    wait_for(20);
+    waitset_.reset();
+    reader_.destroy();
+    incoming_.destroyed.store(true);
+    wait_for(published.load() + 20);
+    stop.store(true);
+    traffic.join();
+    if (!failure_.empty()) throw std::runtime_error("sending while the reader goes: " + failure_);
+    return incoming_.late_calls.load();
+  }
+
+ private:
+  Incoming incoming_;
+  std::string failure_;
+  Context context_;
+  Writer writer_;
+  Reader reader_;
+  std::unique_ptr<Waitset> waitset_;
+};
+
+}  // namespace
+
+nlohmann::json reopen_again_and_again(const Adapter& adapter, const Reopening& wanted) {
+  ContextSpec spec;
+  spec.options = wanted.options;
+  spec.network = wanted.network;
+  spec.runtime_directory = wanted.runtime_directory;
+  uint64_t late_callbacks = 0;
+  nlohmann::json before;
+  for (uint32_t number = 0; number < kSettled + wanted.rounds; ++number) {
+    if (number == kSettled) before = held_now();
+    Round round(adapter, spec, wanted.dispatch);
+    round.exchange(wanted.dispatch == LAGOMETER_DISPATCH_LISTENER);
+    late_callbacks += round.close();
+  }
+  return {{"before", before}, {"after", held_now()}, {"late_callbacks", late_callbacks}};
+}
+
+}  // namespace lagometer::conformance

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lagometer conformance`: whether an adapter does what it declares, and what its middleware's manual has."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lagometer.cli.common import (
+    JsonFlag,
+    message_console,
+    output_console,
+    print_json,
+    result_told_by_exit_code,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lagometer.conformance.abilities import Ability
+    from lagometer.conformance.bench import Subject
+    from lagometer.conformance.findings import AdapterReport, Result
+
+STYLES = {
+    "pass": "green",
+    "fail": "red",
+    "absent": "dim",
+    "absent-against-manual": "red",
+    "not-run": "yellow",
+}
+
+
+def command(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Adapters, also outside the tree.")
+    ] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Every adapter that is there.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Also fail on what is absent although the manual has it.")
+    ] = False,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", metavar="ABILITY", help="Only this one. May be repeated.")
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option("--option", metavar="KEY=VALUE", help="Set the adapters up with it. May be repeated."),
+    ] = None,
+    network: Annotated[
+        str, typer.Option("--network", metavar="WHERE", help="private (namespaces of their own) or host.")
+    ] = "private",
+    hang_after: Annotated[
+        float, typer.Option("--hang-after", metavar="SECONDS", help="When one step counts as hung.")
+    ] = 60.0,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Also write the JSON here.")
+    ] = None,
+    json: JsonFlag = False,
+) -> int:
+    """Put adapters through the conformance suite (docs/ADAPTERS.md says what each ability means).
+
+    Example: lagometer conformance cyclonedds
+
+    Example: lagometer conformance --all --strict --out out/conformance.json
+    """
+    from lagometer.conformance.matrix import conforms, document
+    from lagometer.conformance.suite import examine
+    from lagometer.errors import TrialsFailed
+
+    subjects = [
+        replace(each, hang_s=hang_after) for each in _subjects(names or [], all_, option or [], network)
+    ]
+    abilities = _abilities(only or [])
+    reports = []
+    for subject in subjects:
+        reports.append(examine(subject, abilities, partial(_tell, subject.name)))
+    results = document(reports, strict)
+    if out is not None:
+        _store(out, results)
+    with result_told_by_exit_code():
+        if json:
+            print_json(results)
+        else:
+            _print(reports)
+    return 0 if conforms(reports, strict) else TrialsFailed.exit_code
+
+
+def _subjects(names: list[str], all_: bool, options: list[str], network: str) -> list[Subject]:
+    """The adapters that are asked for. Raises `BadInput`, `NothingRunnable`."""
+    from lagometer.conformance.bench import Subject
+    from lagometer.errors import BadInput, NothingRunnable
+    from lagometer.study.adapters import discover_adapters
+    from lagometer.study.values import nearest
+
+    where = "command line"
+    if all_ == bool(names):
+        raise BadInput("name adapters, or give --all", where, "`lagometer adapters` lists them")
+    if network not in ("private", "host"):
+        raise BadInput(f"--network '{network}' is not known", where, "private or host")
+    there = discover_adapters()
+    for name in names:
+        if name not in there:
+            raise BadInput(f"there is no adapter '{name}'", where, nearest(name, list(there)))
+    given = {name: _options(there[name], options) for name in (there if all_ else names)}
+    there = discover_adapters(given)
+    subjects = [Subject(there[name], given[name], network) for name in given]
+    if not any(subject.adapter.built for subject in subjects):
+        reasons = "; ".join(f"{each.name}: {each.adapter.missing}" for each in subjects)
+        raise NothingRunnable(reasons or "no adapter is there", where, "see `lagometer adapters`")
+    return subjects
+
+
+def _options(adapter: Any, texts: list[str]) -> dict[str, Any]:
+    """What `--option` says, as values of the adapter's options. Raises `BadInput`."""
+    from lagometer.errors import BadInput
+
+    found = {}
+    for text in texts:
+        key, sign, value = text.partition("=")
+        option = adapter.sidecar.options.get(key)
+        if not sign or option is None:
+            known = ", ".join(adapter.sidecar.options) or "it has none"
+            raise BadInput(f"{adapter.name} has no option '{key}'", f"--option {text}", known)
+        found[key] = _value(option.type, value)
+        if not option.accepts(found[key]):
+            raise BadInput(f"'{value}' can't be {key}", f"--option {text}", option.wanted())
+    return found
+
+
+def _value(kind: str, text: str) -> Any:
+    """The text as an option of this kind has it; unchanged, and so not accepted, if it is none."""
+    if kind == "boolean":
+        return {"true": True, "false": False}.get(text, text)
+    try:
+        return int(text) if kind == "integer" else float(text) if kind == "number" else text
+    except ValueError:
+        return text
+
+
+def _abilities(only: list[str]) -> Sequence[Ability]:
+    """The abilities that are asked for; all if none is. Raises `BadInput`."""
+    from lagometer.conformance.abilities import ABILITIES
+    from lagometer.errors import BadInput
+    from lagometer.study.values import nearest
+
+    known = {ability.name: ability for ability in ABILITIES}
+    for name in only:
+        if name not in known:
+            raise BadInput(f"there is no ability '{name}'", "--only", nearest(name, list(known)))
+    return [known[name] for name in known if not only or name in only]
+
+
+def _tell(adapter: str, result: Result) -> None:
+    """One line on stderr for each result as it comes."""
+    from rich.markup import escape
+
+    style = STYLES[result.verdict]
+    reason = f": {result.reason}" if result.reason else ""
+    message_console().print(
+        f"{adapter} {result.ability} [{style}]{result.verdict}[/]{escape(reason)} ({result.seconds:.1f} s)",
+        soft_wrap=True,
+    )
+
+
+def _print(reports: list[AdapterReport]) -> None:
+    """The matrix, abilities downwards, and the reasons of all that is not a plain pass."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from lagometer.conformance.abilities import ABILITIES
+    from lagometer.conformance.matrix import SIGNS
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column("ability")
+    for report in reports:
+        table.add_column(report.adapter, justify="center")
+    by_adapter = [{each.ability: each for each in report.results} for report in reports]
+    for ability in ABILITIES:
+        cells = [results.get(ability.name) for results in by_adapter]
+        if any(cells):
+            signs = [f"[{STYLES[each.verdict]}]{SIGNS[each.verdict]}[/]" if each else "" for each in cells]
+            table.add_row(ability.name, *signs)
+    console = output_console()
+    console.print(table)
+    console.print("✓ shown · ✗ failed · – declared absent · ! absent, and the manual has it · · not run")
+    for report in reports:
+        for result in report.having("fail", "absent-against-manual", "absent"):
+            style = STYLES[result.verdict]
+            console.print(f"[{style}]{report.adapter} {result.ability}[/]: {escape(result.reason)}")
+        if all(result.verdict == "not-run" for result in report.results):
+            console.print(f"[yellow]{report.adapter}[/]: {escape(report.results[0].reason)}")
+
+
+def _store(path: Path, results: dict[str, Any]) -> None:
+    """Writes the document. Raises `CannotStore`."""
+    from lagometer.errors import CannotStore
+    from lagometer.store.format import write_json_atomic
+
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_json_atomic(results, path)
+    except OSError as error:
+        raise CannotStore(str(error.strerror), where=str(path), mend="name another file for --out") from error

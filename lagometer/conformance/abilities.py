@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The abilities, in the order of the matrix: what each means, who declares it absent, how it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from lagometer.conformance.bench import Subject
+from lagometer.conformance.contract_checks import check_contract, check_loans
+from lagometer.conformance.exchange_checks import (
+    DATAGRAM_BYTES,
+    check_best_effort,
+    check_discovery,
+    check_dispatch,
+    check_large,
+    check_reliable,
+    check_sizes,
+)
+from lagometer.conformance.findings import Findings
+from lagometer.conformance.history_checks import check_keep_all, check_keep_last, check_transient_local
+from lagometer.conformance.life_checks import check_reopening, check_teardown
+from lagometer.conformance.scale_checks import check_domains, check_endpoints, check_fan_out, check_topics
+from lagometer.conformance.settings_checks import check_options, check_settings
+from lagometer.conformance.worker_checks import check_output
+from lagometer.study.sidecar import Sidecar
+
+
+@dataclass(frozen=True)
+class Ability:
+    """One column of the matrix.
+
+    lacks: why the sidecar declares it absent, None if it doesn't; check: shows it, notes lines, and returns
+    False if it turned out to be absent without a line being broken.
+    """
+
+    name: str
+    title: str
+    check: Callable[[Subject, Findings], bool | None]
+    lacks: Callable[[Sidecar], str | None] = lambda _: None
+
+
+def _unlisted(ability: str, value: str) -> Callable[[Sidecar], str | None]:
+    def lacks(sidecar: Sidecar) -> str | None:
+        listed = getattr(sidecar.abilities, ability)
+        return None if value in listed else f"{ability} lists {', '.join(listed)}"
+
+    return lacks
+
+
+def _domains(sidecar: Sidecar) -> str | None:
+    return None if sidecar.abilities.domains else "domains is false"
+
+
+def _large(sidecar: Sidecar) -> str | None:
+    limit = sidecar.limits.payload_bytes_max
+    if limit is None or limit > DATAGRAM_BYTES:
+        return None
+    return f"at most {limit:,} B: {sidecar.limits.payload_bytes_max_reason}"
+
+
+def _loans(subject: Subject, findings: Findings) -> bool:
+    if check_loans(subject, findings):
+        return True
+    if subject.adapter.sidecar.abilities.origin == "loaned":
+        findings.judge("loaned, as the sidecar declares", False, "the memory of no type was")
+    return False
+
+
+ABILITIES: tuple[Ability, ...] = (
+    Ability("discovery", "endpoints find each other, whichever comes first", check_discovery),
+    *(
+        Ability(
+            dispatch,
+            f"messages are told of by {dispatch}",
+            partial(check_dispatch, dispatch=dispatch),
+            _unlisted("dispatch", dispatch),
+        )
+        for dispatch in ("listener", "waitset", "poll")
+    ),
+    Ability("sizes", "16 B to 65,507 B, byte for byte", check_sizes),
+    Ability("large", "above 65,507 B, up to 16 MiB, byte for byte", check_large, _large),
+    Ability("loans", "the middleware's own memory is written to", _loans),
+    Ability(
+        "best-effort", "best-effort delivery", check_best_effort, _unlisted("reliability", "best_effort")
+    ),
+    Ability(
+        "reliable",
+        "reliable delivery to a slow subscriber",
+        check_reliable,
+        _unlisted("reliability", "reliable"),
+    ),
+    Ability("keep-last", "the newest messages are kept", check_keep_last, _unlisted("history", "keep_last")),
+    Ability(
+        "keep-all", "all are kept, or back-pressure is told", check_keep_all, _unlisted("history", "keep_all")
+    ),
+    Ability(
+        "transient-local",
+        "a late subscriber gets what was sent before",
+        check_transient_local,
+        _unlisted("durability", "transient_local"),
+    ),
+    Ability("domains", "two domains don't hear each other", check_domains, _domains),
+    Ability("500-topics", "500 topics at once", check_topics),
+    Ability("50-endpoints", "50 endpoints on a topic", check_endpoints),
+    Ability("fan-out", "eight subscribers get their share", check_fan_out),
+    Ability("reopening", "100 openings leave nothing behind", check_reopening),
+    Ability("teardown", "endpoints come and go amid traffic", check_teardown),
+    Ability("options", "unknown options are refused, known ones taken", check_options),
+    Ability("settings", "effective settings tell what is in force", check_settings),
+    Ability("contract", "every line of the contract in adapter.h", check_contract),
+    Ability("output", "real workers, whatever is printed on standard output", check_output),
+)
+NAMES = frozenset(ability.name for ability in ABILITIES)

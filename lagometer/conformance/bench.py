@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The processes of a check: started in a private machine of their own, told what to do, heard, ended.
+
+Whatever an adapter does to its process is a result: one that hangs or dies becomes a `PeerFailure` that says
+at which order, and nothing of it is left when the bench is closed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import select
+import signal
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any
+
+from lagometer.run.isolation import runtime_directory
+from lagometer.run.launchers.base import Command, LaunchError, Pipes
+from lagometer.run.launchers.local import Leaves, LocalLauncher
+from lagometer.study.adapters import Adapter, conformance_path, supervisor_path
+
+HANG_S = 60.0  # after which an order counts as hung: none that works takes a tenth of it
+OUTPUT_BYTES = 65536
+_numbers = itertools.count(1_000_000)  # apart from those of trials
+
+
+class PeerFailure(Exception):
+    """A process of the check hung, died, or spoke nonsense."""
+
+
+class Refused(Exception):
+    """The adapter answered a call with a negative status; `reason` is what it told the host, or empty."""
+
+    def __init__(self, call: str, status: int | None, reason: str) -> None:
+        super().__init__(f"{call or 'an order'} failed: {reason or 'the adapter gave no reason'}")
+        self.call, self.status, self.reason = call, status, reason
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The adapter under test and how it is set up.
+
+    network: `private` or `host`; hang_s: after which one order to a process counts as hung.
+    """
+
+    adapter: Adapter
+    options: Mapping[str, object] = field(default_factory=dict)
+    network: str = "private"
+    hang_s: float = HANG_S
+
+    @property
+    def name(self) -> str:
+        """The adapter's name."""
+        return self.adapter.name
+
+    @property
+    def within_process(self) -> bool:
+        """Whether its messages stay within one process."""
+        return self.adapter.sidecar.scope == "process"
+
+    def all_options(self, more: Mapping[str, object] | None = None) -> dict[str, object]:
+        """What a context is given: the caller's options, and what an adapter on another one needs."""
+        return {**self.options, **(more or {}), **self.adapter.fixed_options}
+
+
+class Peer:
+    """One process that holds the adapter and carries out orders, one at a time."""
+
+    def __init__(self, bench: Bench, index: int, pipes: Pipes) -> None:
+        self._bench, self.index, self.pipes = bench, index, pipes
+        self.unread = b""
+        self.errors = b""
+        self.ended = False
+
+    def do(self, what: str, *, times: float = 1.0, **order: Any) -> dict[str, Any]:
+        """Carries out an order and returns the answer; it may take so many times as long as others.
+
+        Raises `Refused`, `PeerFailure`.
+        """
+        return self.converse({"do": what, **order}, lambda _: None, times)
+
+    def converse(
+        self, order: Mapping[str, Any], hear: Callable[[Mapping[str, Any]], None], times: float = 1.0
+    ) -> dict[str, Any]:
+        """Carries out an order that says lines of its own before the answer; each may take as long."""
+        seconds = times * self._bench.subject.hang_s
+        self._bench.write(self, json.dumps(order).encode() + b"\n", str(order["do"]))
+        while True:
+            answer = self._bench.read(self, seconds, str(order["do"]))
+            if "ok" not in answer:
+                hear(answer)
+            elif answer["ok"]:
+                return answer
+            else:
+                raise Refused(answer.get("call", ""), answer.get("status"), str(answer.get("reason", "")))
+
+
+class Bench:
+    """So many processes with the adapter loaded, in one private machine. A context manager."""
+
+    def __init__(self, subject: Subject, count: int) -> None:
+        self.subject, self._count = subject, count
+        self._stack = contextlib.ExitStack()
+        self.peers: list[Peer] = []
+        self.directory = ""
+        self._ends: dict[int, str] = {}
+
+    def __enter__(self) -> Bench:
+        subject, sidecar = self.subject, self.subject.adapter.sidecar
+        with contextlib.ExitStack() as stack:
+            self.directory = stack.enter_context(runtime_directory(subject.network, next(_numbers)))
+            private = subject.network == "private"
+            leaves = Leaves() if private else Leaves(self.directory, sidecar.shared_memory)
+            self._launcher = LocalLauncher(supervisor_path(), leaves)
+            stack.callback(self._launcher.close)
+            environment = dict(sidecar.environment)
+            if sidecar.preload:
+                environment["LD_PRELOAD"] = ":".join(sidecar.preload)
+            commands = [Command((str(conformance_path()),), environment)] * self._count
+            try:
+                pipes = self._launcher.start(commands, subject.network)
+            except LaunchError as error:
+                raise PeerFailure(str(error)) from error
+            self.peers = [Peer(self, index, each) for index, each in enumerate(pipes)]
+            for peer in self.peers:
+                peer.do("load", library=str(subject.adapter.library), runtime_directory=self.directory)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def network(self) -> dict[str, object]:
+        """What a context is told of the network, as the conductor tells it to workers."""
+        return {"loopback": True, "peers": self._count} if self.subject.network == "private" else {}
+
+    def write(self, peer: Peer, line: bytes, what: str) -> None:
+        """Sends a line; an adapter that keeps its process from reading can't keep us."""
+        deadline = time.monotonic() + self.subject.hang_s
+        while line:
+            with contextlib.suppress(BlockingIOError):
+                try:
+                    line = line[os.write(peer.pipes.stdin, line) :]
+                except BrokenPipeError:
+                    raise self._failure(peer, what, hung=False) from None
+                continue
+            self._listen(0.05)
+            if time.monotonic() > deadline:
+                raise self._failure(peer, what, hung=True)
+
+    def read(self, peer: Peer, seconds: float, what: str) -> dict[str, Any]:
+        """Waits for the next line of one process, and hears the others meanwhile."""
+        deadline = time.monotonic() + seconds
+        while b"\n" not in peer.unread:
+            if peer.ended:
+                raise self._failure(peer, what, hung=False)
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                raise self._failure(peer, what, hung=True)
+            self._listen(left_s)
+        line, peer.unread = peer.unread.split(b"\n", 1)
+        try:
+            answer = json.loads(line)
+        except ValueError:
+            answer = None
+        if not isinstance(answer, dict):
+            raise PeerFailure(f"'{what}' was answered with {line[:200]!r}")
+        return answer
+
+    def _listen(self, seconds: float) -> None:
+        """Reads what has come, from all pipes, waiting at most so long for something."""
+        sources: dict[int, tuple[Peer, bool]] = {}
+        for peer in self.peers:
+            if not peer.ended:
+                sources[peer.pipes.stdout] = (peer, True)
+                sources[peer.pipes.stderr] = (peer, False)
+        notices = set(self._launcher.descriptors())
+        ready, _, _ = select.select([*sources, *notices], [], [], seconds)
+        for descriptor in ready:
+            if descriptor in notices:
+                continue
+            peer, is_output = sources[descriptor]
+            piece = _read(descriptor)
+            if is_output:
+                peer.unread += piece
+                peer.ended = not piece
+            else:
+                peer.errors = (peer.errors + piece)[-OUTPUT_BYTES:]
+        if notices & set(ready):
+            self._heed()
+
+    def _heed(self) -> None:
+        for notice in self._launcher.notices():
+            if notice["event"] == "exited":
+                number = notice.get("signal")
+                how = (
+                    f"died of {signal.Signals(number).name}" if number else f"ended with {notice.get('code')}"
+                )
+                self._ends[int(notice["worker"])] = how
+            elif notice["event"] == "failed":
+                for peer in self.peers:
+                    peer.ended = True
+                    self._ends.setdefault(peer.index, f"could not be started: {notice.get('message')}")
+
+    def _failure(self, peer: Peer, what: str, *, hung: bool) -> PeerFailure:
+        if not hung:  # its end is told a moment after its pipes are closed
+            deadline = time.monotonic() + 2.0
+            while peer.index not in self._ends and time.monotonic() < deadline:
+                self._listen(0.05)
+        how = "hung" if hung else self._ends.get(peer.index, "closed its output")
+        said = peer.errors.decode(errors="replace").strip().splitlines()[-3:]
+        return PeerFailure(
+            f"its process {how} at '{what}'" + (f"; it said: {' / '.join(said)}" if said else "")
+        )
+
+
+def _read(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, OUTPUT_BYTES)
+    except BlockingIOError:
+        return b""

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each line of the contract in adapter.h: judged within a process by `lagometer-conformance`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from lagometer.conformance.bench import Bench, PeerFailure, Refused, Subject
+from lagometer.conformance.elf import comment_of, exported_symbols
+from lagometer.conformance.findings import Findings
+from lagometer.conformance.stage import Stage
+
+ENTRY = "lagometer_adapter"
+HANGS_MAX = 5
+
+
+def check_contract(subject: Subject, findings: Findings) -> None:
+    """All lines, each in turn; behind one that hangs or crashes it goes on in a fresh process."""
+    library = subject.adapter.library
+    symbols = exported_symbols(library)
+    findings.judge(
+        "library: exports one symbol",
+        symbols == {ENTRY},
+        f"exports {', '.join(sorted(symbols)[:5])}{' …' if len(symbols) > 5 else ''}",
+    )
+    judged = _Judged(findings)
+    hangs = 0
+    while not judged.ended and hangs <= HANGS_MAX:
+        hangs += judged.go_on(subject)
+    if not judged.ended:
+        findings.judge("the lines behind it", False, f"not judged: {hangs} lines have ended their processes")
+
+
+class _Judged:
+    """How far the lines have come, over all processes that were needed for it."""
+
+    def __init__(self, findings: Findings) -> None:
+        self._findings = findings
+        self._under_way = ""
+        self._next = 0
+        self.ended = False
+
+    def go_on(self, subject: Subject) -> bool:
+        """Judges from the next line on; returns whether the process came to grief."""
+        order = {
+            "do": "contract",
+            "from": self._next,
+            "sidecar": json.loads(subject.adapter.sidecar.model_dump_json()),
+            "options": subject.all_options(),
+            "whole_middleware_inside": b"rustc" in comment_of(subject.adapter.library),
+        }
+        try:
+            with Bench(subject, 1) as bench:
+                bench.peers[0].converse({**order, "network": bench.network()}, self._hear)
+        except (PeerFailure, Refused) as failure:
+            self._findings.judge(self._under_way or "loading", False, str(failure))
+            self.ended = not self._under_way
+            self._under_way = ""
+            return True
+        self.ended = True
+        return False
+
+    def _hear(self, said: Mapping[str, Any]) -> None:
+        if "begin" in said:
+            self._under_way, self._next = str(said["begin"]), int(said["number"]) + 1
+            return
+        self._under_way = ""
+        name, detail = str(said["line"]), str(said["detail"])
+        if said["passed"] is None:
+            self._findings.skip(name, detail)
+        else:
+            self._findings.judge(name, bool(said["passed"]), detail)
+
+
+def check_loans(subject: Subject, findings: Findings) -> bool:
+    """Whether a publisher shows the middleware's own memory, for one of the types; notes which."""
+    origins = {0: "none", 1: "loaned", 2: "native", 3: "copied"}
+    loaned = False
+    for kind in subject.adapter.sidecar.abilities.types:
+        with Stage(subject) as stage:
+            writer = stage.writer(0, "origin", size=1024, type=kind)
+            stage.reader(1, "origin", size=1024, type=kind)
+            stage.meet()
+            answer = stage.peer(0).do("origin", writer=writer.id, bytes=1024)
+        findings.note(f"memory of {kind}", origins.get(answer["origin"], "unknown"))
+        loaned = loaned or answer["origin"] == 1
+    return loaned

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a shared library says of itself in its file: the symbols that it exports, the compilers that made it.
+
+Little-endian ELF of 64 bits, as "System V Application Binary Interface", chapter 4 ("Object Files"), has it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_DYNSYM = 11
+_UNDEFINED = 0
+_BINDINGS = (1, 2)  # global, weak
+_HIDDEN = (1, 2)  # internal, hidden
+
+
+@dataclass(frozen=True)
+class _Section:
+    name: str
+    kind: int
+    content: bytes
+    link: int
+
+
+def exported_symbols(library: Path) -> set[str]:
+    """The names that others can link to. Raises `ValueError` if it is no such file."""
+    sections = list(_sections(library.read_bytes(), library))
+    found = set()
+    for section in sections:
+        if section.kind != _DYNSYM:
+            continue
+        names = sections[section.link].content
+        for name, info, other, index, _, _ in struct.iter_unpack("<IBBHQQ", section.content):
+            exported = info >> 4 in _BINDINGS and other & 3 not in _HIDDEN and index != _UNDEFINED
+            if exported and name:
+                found.add(_text(names, name))
+    return found
+
+
+def comment_of(library: Path) -> bytes:
+    """What compilers left in the section `.comment`; empty if there is none."""
+    content = library.read_bytes()
+    return b"".join(each.content for each in _sections(content, library) if each.name == ".comment")
+
+
+def _sections(content: bytes, path: Path) -> Iterator[_Section]:
+    if content[:6] != b"\x7fELF\x02\x01":
+        raise ValueError(f"{path} is no shared library for this kind of machine")
+    (begin,) = struct.unpack_from("<Q", content, 0x28)
+    size, count, names_index = struct.unpack_from("<HHH", content, 0x3A)
+    headers = [struct.unpack_from("<IIQQQQIIQQ", content, begin + number * size) for number in range(count)]
+    if not headers:
+        return
+    names_at, names_size = headers[names_index][4], headers[names_index][5]
+    names = content[names_at : names_at + names_size]
+    for name, kind, _, _, at, length, link, _, _, _ in headers:
+        held = b"" if kind == 8 else content[at : at + length]  # 8: nothing of it in the file
+        yield _Section(_text(names, name), kind, held, link)
+
+
+def _text(names: bytes, at: int) -> str:
+    return names[at : names.index(b"\0", at)].decode(errors="replace")

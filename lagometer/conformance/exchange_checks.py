@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether endpoints find each other, whichever comes first, and whether what is sent arrives as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lagometer.conformance.bench import Subject
+from lagometer.conformance.findings import Findings
+from lagometer.conformance.stage import Account, Endpoint, NotMet, Sent, Stage
+
+LARGEST_BYTES = 1 << 24
+DATAGRAM_BYTES = 65_507  # the largest that UDP carries over IPv4
+SMALLEST_BYTES = 16  # the envelope
+FIXED_BYTES = (64, 1024, 65_536, 1_048_576)
+TRIES = 10  # for a message that nobody promised to deliver
+PACE_NS = 1_000_000
+
+
+def check_discovery(subject: Subject, findings: Findings) -> None:
+    """Both orders of coming, and a second subscriber while the first is there."""
+    with Stage(subject) as stage:
+        first = stage.writer(0, "writer_first")
+        _met(stage, findings, "a subscriber meets a publisher that was there before", [(1, "writer_first")])
+        stage.reader(0, "reader_first")
+        stage.writer(1, "reader_first")
+        _met(stage, findings, "a publisher meets a subscriber that was there before", [])
+        _met(
+            stage,
+            findings,
+            "a second and a third subscriber meet the same publisher",
+            [(0, "writer_first"), (1, "writer_first")],
+        )
+        stage.send(first, 1)
+
+
+def _met(stage: Stage, findings: Findings, name: str, readers: list[tuple[int, str]]) -> None:
+    for role, topic in readers:
+        stage.reader(role, topic)
+    try:
+        stage.meet()
+    except NotMet as error:
+        findings.judge(name, False, str(error))
+        raise
+    findings.judge(name, True)
+
+
+def check_dispatch(subject: Subject, findings: Findings, dispatch: str) -> None:
+    """Messages, one each millisecond, to a subscriber that is told of them in this way."""
+    with Stage(subject) as stage:
+        qos = stage.qos(depth=256)  # more than are sent: a busy machine overwrites none
+        writer = stage.writer(0, "dispatch", qos=qos)
+        reader = stage.reader(1, "dispatch", qos=qos, dispatch=dispatch)
+        stage.meet()
+        sent = stage.send(writer, 200, pace_ns=PACE_NS)
+        (account,) = stage.settled([(reader, writer)], len(sent.accepted))
+        judge_delivery(findings, f"200 messages by {dispatch}", sent, account, _reliable(subject))
+
+
+def check_best_effort(subject: Subject, findings: Findings) -> None:
+    """What arrives is whole, comes once and in order; and something does."""
+    with Stage(subject) as stage:
+        qos = stage.qos(reliability="best_effort", depth=512)
+        writer, reader = stage.writer(0, "effort", qos=qos), stage.reader(1, "effort", qos=qos)
+        stage.meet()
+        sent = stage.send(writer, 300, pace_ns=PACE_NS)
+        (account,) = stage.settled([(reader, writer)], len(sent.accepted))
+        judge_delivery(findings, "300 messages, best effort", sent, account, reliable=False)
+
+
+def check_reliable(subject: Subject, findings: Findings) -> None:
+    """A subscriber that works 1 ms on each of 500 messages, which are sent as fast as they are accepted."""
+    with Stage(subject) as stage:
+        keep_all = "keep_all" in subject.adapter.sidecar.abilities.history
+        qos = stage.qos(reliability="reliable", history="keep_all") if keep_all else stage.qos(depth=1_000)
+        if keep_all:
+            qos.pop("depth", None)
+        writer = stage.writer(0, "reliable", qos=qos)
+        reader = stage.reader(1, "reliable", qos=qos, work_ns=1_000_000)
+        stage.meet()
+        sent = stage.send(writer, 500)
+        (account,) = stage.settled([(reader, writer)], len(sent.accepted))
+        judge_delivery(findings, "500 messages to a slow subscriber", sent, account, reliable=True)
+
+
+def judge_delivery(findings: Findings, what: str, sent: Sent, account: Account, reliable: bool) -> None:
+    """Notes whether what came is what was sent: all of it if reliable, else some, once and in order."""
+    came = account.sequences
+    findings.judge(f"{what}: all that came is whole", not account.trouble, account.trouble)
+    findings.judge(f"{what}: accepted", bool(sent.accepted), f"all {sent.rejected} were rejected")
+    doubled = len(came) - len(set(came))
+    findings.judge(f"{what}: none came twice", doubled == 0, f"{doubled} of {len(came)} came again")
+    findings.judge(f"{what}: in order", came == sorted(came), "some came after a later one")
+    strange = sorted(set(came) - set(sent.accepted))
+    findings.judge(f"{what}: none that was rejected", not strange, f"{strange[:5]} came")
+    if reliable:
+        lost = sorted(set(sent.accepted) - set(came))
+        findings.judge(
+            f"{what}: all came", not lost, f"{len(lost)} of {len(sent.accepted)} are missing: {lost[:5]}"
+        )
+    else:
+        findings.judge(
+            f"{what}: at least half came",
+            2 * len(came) >= len(sent.accepted),
+            f"{len(came)} of {len(sent.accepted)} came, one each millisecond",
+        )
+
+
+def sizes_of(subject: Subject, begin: int, end: int) -> list[int]:
+    """Payload sizes with begin ≤ size ≤ end: 2^k and 2^k ± 1, and around every border that is known."""
+    borders = [1 << power for power in range(4, 25)] + [DATAGRAM_BYTES]
+    sizes = {border + more for border in borders for more in (-1, 0, 1)}
+    # The middleware's own headers count as part of a fragment: 4 of CDR, 4 of a sequence's length.
+    for border in subject.adapter.sidecar.limits.fragment_bytes:
+        sizes |= {border + more for more in (-9, -8, -7, -5, -4, -3, -1, 0, 1)}
+    return sorted(size for size in sizes if max(begin, SMALLEST_BYTES) <= size <= end)
+
+
+def check_sizes(subject: Subject, findings: Findings) -> None:
+    """Sizes up to what a datagram holds, byte for byte."""
+    limit = subject.adapter.sidecar.limits.payload_bytes_max or LARGEST_BYTES
+    _check_sizes(subject, findings, sizes_of(subject, SMALLEST_BYTES, min(limit, DATAGRAM_BYTES)))
+
+
+def check_large(subject: Subject, findings: Findings) -> None:
+    """Sizes above what a datagram holds, up to 16 MiB, byte for byte."""
+    limit = subject.adapter.sidecar.limits.payload_bytes_max or LARGEST_BYTES
+    _check_sizes(subject, findings, sizes_of(subject, DATAGRAM_BYTES + 1, min(limit, LARGEST_BYTES)))
+
+
+def _check_sizes(subject: Subject, findings: Findings, sizes: list[int]) -> None:
+    """`bytes` in endpoints that hold no more than some sizes need, then the sizes that `fixed` has."""
+    types = subject.adapter.sidecar.abilities.types
+    if "bytes" in types:
+        for group in _groups(sizes):
+            with Stage(subject) as stage:
+                _exchange_sizes(stage, findings, group, "bytes")
+    if "fixed" in types:
+        for size in FIXED_BYTES:
+            if min(sizes) <= size <= max(sizes):
+                with Stage(subject) as stage:
+                    _exchange_sizes(stage, findings, [size], "fixed")
+
+
+def _groups(sizes: list[int]) -> Iterator[list[int]]:
+    """Sizes that share endpoints: memory for the largest is taken many times by some middleware."""
+    bounds = [1 << power for power in (12, 17, 19, 20, 21, 22, 23, 24)]
+    begin = 0
+    for bound in bounds:
+        group = [size for size in sizes if begin < size <= bound + 1]
+        begin = bound + 1
+        if group:
+            yield group
+
+
+def _exchange_sizes(stage: Stage, findings: Findings, sizes: list[int], kind: str) -> None:
+    most, qos = max(sizes), stage.qos(depth=1)
+    writer = stage.writer(0, "sizes", size=most, qos=qos, type=kind)
+    reader = stage.reader(1, "sizes", size=most, qos=qos, type=kind)
+    stage.meet()
+    for size in sizes:
+        wrong = _send_one(stage, writer, reader, size)
+        findings.judge(f"{size:,} B of {kind}, byte for byte", not wrong, wrong)
+        if wrong:
+            return  # what follows could be the rest of it
+
+
+def _send_one(stage: Stage, writer: Endpoint, reader: Endpoint, size: int) -> str:
+    """Sends a message of this size, again if nobody promised its delivery; returns what went wrong."""
+    for _ in range(1 if _reliable(stage.subject) else TRIES):
+        before = stage.account(reader, writer)
+        sent = stage.send(writer, 1, size=size)
+        if not sent.accepted:
+            continue
+        (account,) = stage.settled([(reader, writer)], before.count + 1, quiet_s=10.0)
+        if account.trouble:
+            return account.trouble
+        if account.count > before.count:
+            return "" if account.last_bytes == size else f"{account.last_bytes} bytes came"
+    return "it did not come"
+
+
+def _reliable(subject: Subject) -> bool:
+    return "reliable" in subject.adapter.sidecar.abilities.reliability

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a check found: lines, each kept, broken or not applicable, and the verdict on an ability."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+Verdict = Literal["pass", "fail", "absent", "absent-against-manual", "not-run"]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One thing that was looked at. passed: None if it does not apply, for the reason in `detail`."""
+
+    name: str
+    passed: bool | None
+    detail: str = ""
+
+
+@dataclass
+class Findings:
+    """The lines of one check, in the order in which they were looked at."""
+
+    lines: list[Line] = field(default_factory=list)
+
+    def judge(self, name: str, passed: bool, detail: str = "") -> bool:
+        """Notes a line and returns whether it is kept; the detail says what was seen if it isn't."""
+        self.lines.append(Line(name, passed, "" if passed else detail))
+        return passed
+
+    def note(self, name: str, detail: str) -> None:
+        """Notes a line that is kept, with something worth knowing."""
+        self.lines.append(Line(name, True, detail))
+
+    def skip(self, name: str, why: str) -> None:
+        """Notes a line that does not apply."""
+        self.lines.append(Line(name, None, why))
+
+    @property
+    def broken(self) -> list[Line]:
+        """The lines that are not kept."""
+        return [line for line in self.lines if line.passed is False]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of one ability of one adapter; `seconds`: how long it took."""
+
+    ability: str
+    verdict: Verdict
+    reason: str = ""
+    lines: tuple[Line, ...] = ()
+    seconds: float = 0.0
+
+    def as_json(self) -> dict[str, Any]:
+        """The form of docs/FORMAT.md."""
+        return {
+            "ability": self.ability,
+            "verdict": self.verdict,
+            "reason": self.reason,
+            "seconds": round(self.seconds, 3),
+            "lines": [asdict(line) for line in self.lines],
+        }
+
+
+@dataclass(frozen=True)
+class AdapterReport:
+    """All abilities of one adapter. version: the middleware's, None if the adapter could not say."""
+
+    adapter: str
+    title: str
+    version: str | None
+    results: tuple[Result, ...]
+
+    def having(self, *verdicts: Verdict) -> list[Result]:
+        """The abilities with one of these verdicts."""
+        return [result for result in self.results if result.verdict in verdicts]
+
+    def as_json(self) -> dict[str, Any]:
+        """The form of docs/FORMAT.md."""
+        return {
+            "adapter": self.adapter,
+            "title": self.title,
+            "version": self.version,
+            "abilities": [result.as_json() for result in self.results],
+        }

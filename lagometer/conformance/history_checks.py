@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is kept for a subscriber that does not take, or that comes late."""
+
+from __future__ import annotations
+
+from lagometer.conformance.bench import Subject
+from lagometer.conformance.exchange_checks import judge_delivery
+from lagometer.conformance.findings import Findings
+from lagometer.conformance.stage import Sent, Stage
+
+DEPTH = 8
+EARLY = 20  # messages that are sent before the late subscriber is there
+BLOCKING_NS = 100_000_000
+BLOCKING_SLACK_NS = 2_000_000_000  # a busy machine wakes nobody on time
+
+
+def check_keep_last(subject: Subject, findings: Findings) -> None:
+    """64 messages while nothing is taken, with a depth of 8: the newest are there, and 8 at most."""
+    with Stage(subject) as stage:
+        qos = stage.qos(history="keep_last", depth=DEPTH)
+        writer, reader = stage.writer(0, "last", qos=qos), stage.reader(1, "last", qos=qos)
+        stage.meet()
+        stage.peer(1).do("stall", reader=reader.id)
+        sent = stage.send(writer, 64, pace_ns=1_000_000)
+        stage.peer(1).do("resume", reader=reader.id)
+        (account,) = stage.settled([(reader, writer)], 64)
+        came = account.sequences
+        findings.judge("all that came is whole", not account.trouble, account.trouble)
+        findings.judge("something came", bool(came), "nothing came after the subscriber took nothing")
+        findings.judge("once and in order", came == sorted(set(came)), f"came: {came[:20]}")
+        newest = sent.accepted[-1:]
+        findings.judge(
+            "the newest came", came[-1:] == newest, f"{came[-1:]} came last, {newest} was sent last"
+        )
+        if not subject.adapter.sidecar.abilities.depth:
+            findings.skip(f"{DEPTH} at most", "declared: the depth has no effect")
+            return
+        findings.judge(f"{DEPTH} at most", len(came) <= DEPTH, f"{len(came)} came")
+
+
+def check_keep_all(subject: Subject, findings: Findings) -> None:
+    """Messages of 4 KB until one is rejected, or 16 MB, while nothing is taken; then all of them come."""
+    with Stage(subject) as stage:
+        qos = {
+            "reliability": stage.qos()["reliability"],
+            "history": "keep_all",
+            "blocking_ns": BLOCKING_NS,
+        }
+        size = 4096
+        writer = stage.writer(0, "all", size=size, qos=qos)
+        reader = stage.reader(1, "all", size=size, qos=qos)
+        stage.meet()
+        stage.peer(1).do("stall", reader=reader.id)
+        sent = stage.send(writer, 4_000, until_rejected=True)
+        findings.judge(
+            "publishing keeps blocking_ns_max",
+            sent.longest_ns <= BLOCKING_NS + BLOCKING_SLACK_NS,
+            f"{sent.longest_ns / 1e6:.0f} ms for one message where {BLOCKING_NS / 1e6:.0f} ms were allowed",
+        )
+        if sent.rejected:
+            findings.note("back-pressure", f"after {len(sent.accepted)} messages that nobody took")
+        else:
+            findings.skip("back-pressure", f"all of {len(sent.accepted)} messages that nobody took were kept")
+        stage.peer(1).do("resume", reader=reader.id)
+        (account,) = stage.settled([(reader, writer)], len(sent.accepted), quiet_s=5.0)
+        held = len(sent.accepted) - account.count
+        again = stage.send(writer, 10, pace_ns=10_000_000)
+        if held > 0 and not account.trouble:
+            findings.note("what was accepted last", f"{held} messages waited for the next to be sent")
+        every = Sent(
+            sent.accepted + again.accepted,
+            sent.rejected + again.rejected,
+            max(sent.longest_ns, again.longest_ns),
+        )
+        (account,) = stage.settled([(reader, writer)], len(every.accepted))
+        judge_delivery(findings, "after the stall", every, account, qos["reliability"] == "reliable")
+        findings.judge(
+            "and it goes on",
+            account.sequences[-1:] == again.accepted[-1:] != [],
+            f"{account.sequences[-1:]} came last, {again.accepted[-1:]} was sent last",
+        )
+
+
+def check_transient_local(subject: Subject, findings: Findings) -> None:
+    """A late subscriber gets what was sent before; one that asks for volatile alone does not."""
+    for durability in ("transient_local", "volatile"):
+        if durability not in subject.adapter.sidecar.abilities.durability:
+            continue
+        with Stage(subject) as stage:
+            qos = stage.qos(depth=4 * EARLY, durability=durability)
+            writer = stage.writer(0, "late", qos=qos)
+            early = stage.reader(0, "late", qos=qos)
+            stage.meet()
+            stage.send(writer, EARLY)
+            stage.settled([(early, writer)], EARLY)
+            late = stage.reader(1, "late", qos=qos)
+            stage.meet()
+            stage.send(writer, EARLY)
+            wanted = 2 * EARLY if durability == "transient_local" else EARLY
+            (account,) = stage.settled([(late, writer)], wanted)
+            findings.judge(f"{durability}: whole", not account.trouble, account.trouble)
+            expected = list(range(2 * EARLY - wanted, 2 * EARLY))
+            findings.judge(
+                f"{durability}: a late subscriber gets "
+                + ("what was sent before, too" if wanted > EARLY else "what is sent from then on"),
+                account.sequences == expected,
+                f"{len(account.sequences)} came, the first {account.sequences[:3]}; expected {len(expected)}",
+            )

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Opening and closing: a hundred times without a leak, and in the midst of traffic."""
+
+from __future__ import annotations
+
+from lagometer.conformance.bench import Bench, Subject
+from lagometer.conformance.findings import Findings
+from lagometer.conformance.stage import Endpoint, Stage
+
+ROUNDS = 100
+MORE_ROUNDS = 20  # of each further dispatch, where all but the waking is the same
+REOPENING_TIMES = 5.0  # as long as any other order
+RETURNS = 10
+NEVER = 1 << 62  # more messages than will ever come: waits until nothing new does
+
+
+def check_reopening(subject: Subject, findings: Findings) -> None:
+    """Everything opened and closed amid traffic: descriptors, threads, files as before, no late callback."""
+    for place, dispatch in enumerate(subject.adapter.sidecar.abilities.dispatch):
+        rounds = MORE_ROUNDS if place else ROUNDS
+        with Bench(subject, 1) as bench:
+            answer = bench.peers[0].do(
+                "reopen",
+                times=REOPENING_TIMES,
+                rounds=rounds,
+                dispatch=dispatch,
+                options=subject.all_options(),
+                network=bench.network(),
+            )
+        before, after = answer["before"], answer["after"]
+        for held in ("descriptors", "threads", "files"):
+            findings.judge(
+                f"{dispatch}: {held} after {rounds} openings",
+                after[held] <= before[held],
+                f"{after[held]} where there were {before[held]}",
+            )
+        late = answer["late_callbacks"]
+        findings.judge(f"{dispatch}: no callback after its reader is destroyed", late == 0, f"{late} came")
+
+
+def check_teardown(subject: Subject, findings: Findings) -> None:
+    """Subscribers come and go, then publishers, while the other side goes on."""
+    with Stage(subject) as stage:
+        writer = stage.writer(0, "busy")
+        stays = stage.reader(1, "busy")
+        stage.meet()
+        for _ in range(RETURNS):
+            goes = stage.reader(1, "busy")
+            stage.meet()
+            stage.peer(0).do("flood", writer=writer.id, bytes=writer.bytes)
+            stage.peer(1).do("heard", sequences=False)
+            stage.destroy(goes)
+            flooded = stage.peer(0).do("calm", writer=writer.id)
+            if not findings.judge(
+                "a publisher goes on while a subscriber goes", not flooded["failure"], flooded["failure"]
+            ):
+                return
+        _still_heard(stage, findings, "who stayed still hears", stays, writer)
+        for _ in range(RETURNS):
+            goes = stage.writer(0, "busy")
+            stage.meet()
+            stage.peer(0).do("flood", writer=goes.id, bytes=goes.bytes)
+            stage.peer(1).do("heard", sequences=False)
+            stage.peer(0).do("calm", writer=goes.id)
+            stage.destroy(goes)
+        _still_heard(stage, findings, "a subscriber hears on when publishers have gone", stays, writer)
+    _check_closing_in_midst(subject, findings)
+
+
+def _still_heard(stage: Stage, findings: Findings, name: str, reader: Endpoint, writer: Endpoint) -> None:
+    """Notes whether messages come that are sent after all of before has come."""
+    pairs = [(reader, writer)]
+    stage.settled(pairs, NEVER)
+    before = stage.account(reader, writer).count
+    stage.send(writer, 20, pace_ns=2_000_000)
+    (account,) = stage.settled(pairs, before + 20)
+    findings.judge(name, account.count > before and not account.trouble, account.trouble or "nothing came")
+
+
+def _check_closing_in_midst(subject: Subject, findings: Findings) -> None:
+    """All of one process goes, context and all, while the other sends to it."""
+    name = "a publisher goes on while a whole context goes"
+    if subject.within_process:
+        findings.skip(name, "its messages stay within one process")
+        return
+    with Stage(subject) as stage:
+        writer = stage.writer(0, "busy")
+        reader = stage.reader(1, "busy")
+        stage.meet()
+        stage.peer(0).do("flood", writer=writer.id, bytes=writer.bytes)
+        stage.destroy(reader)
+        stage.peer(1).do("destroy", id=stage.context(1))
+        flooded = stage.peer(0).do("calm", writer=writer.id)
+        findings.judge(name, not flooded["failure"], flooded["failure"])

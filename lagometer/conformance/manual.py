@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The second table: what a middleware has by its own manual, whatever its adapter declares.
+
+It lies beside the sidecar as `manual.json`. An ability that the adapter declares absent although the manual
+has it is no fault of the adapter's, but nor is it the middleware's: the matrix shows it red.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from lagometer.errors import BadInput
+from lagometer.study.adapters import Adapter
+
+MANUAL = "manual.json"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Entry(_Part):
+    """What the manual says of one ability. section: where; note: what else is to be known, or empty."""
+
+    has: bool
+    section: str
+    note: str = ""
+
+
+class Manual(_Part):
+    """The whole file. manual: its title and the version that was read; abilities: by their names."""
+
+    middleware: str
+    manual: str
+    abilities: dict[str, Entry]
+
+
+def manual_of(adapter: Adapter, known: frozenset[str]) -> Manual | None:
+    """Reads the manual's table of an adapter; None if there is none. Raises `BadInput`."""
+    path = adapter.directory / MANUAL
+    try:
+        manual = Manual.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise BadInput(f"cannot be read: {error.strerror}", where=str(path)) from error
+    except ValidationError as error:
+        raise _bad(path, error) from error
+    unknown = sorted(set(manual.abilities) - known)
+    if unknown:
+        raise BadInput(
+            f"'{unknown[0]}' is no ability",
+            where=f"{path}: abilities",
+            mend=f"one of {', '.join(sorted(known))}",
+        )
+    return manual
+
+
+def _bad(path: Path, error: ValidationError) -> BadInput:
+    first = error.errors()[0]
+    key = ".".join(str(part) for part in first["loc"])
+    return BadInput(first["msg"], where=f"{path}: {key}" if key else str(path), mend="see docs/ADAPTERS.md")

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many topics, many endpoints, several domains: each subscriber gets its own, and gets its share."""
+
+from __future__ import annotations
+
+from lagometer.conformance.bench import Subject
+from lagometer.conformance.findings import Findings
+from lagometer.conformance.stage import Stage
+
+TOPICS = 500
+ENDPOINTS = 50
+FAN = 8
+MEET_S = 120.0  # of very many endpoints, on a machine with other work
+
+
+def check_topics(subject: Subject, findings: Findings) -> None:
+    """500 topics, a publisher here and a subscriber there on each."""
+    with Stage(subject) as stage:
+        qos = stage.qos(depth=4)
+        dispatch = stage.usual_dispatch()
+        pairs = []
+        for number in range(TOPICS):
+            topic = f"topic_{number:03d}"
+            writer = stage.writer(0, topic, qos=qos)
+            pairs.append((stage.reader(1, topic, qos=qos, dispatch=dispatch), writer))
+        stage.meet(MEET_S)
+        findings.judge(f"{TOPICS} topics: all met", True)
+        reliable = qos["reliability"] == "reliable"
+        for _ in range(1 if reliable else 3):
+            for _, writer in pairs:
+                stage.send(writer, 1)
+        accounts = stage.settled(pairs, 1)
+        silent = [writer.topic for (_, writer), each in zip(pairs, accounts, strict=True) if each.count == 0]
+        findings.judge("each subscriber got its message", not silent, f"{len(silent)} did not: {silent[:3]}")
+        heard = stage.streams_heard()
+        mixed = [reader.topic for reader, _ in pairs if heard[reader.id] > 1]
+        findings.judge("none got another topic's", not mixed, f"{len(mixed)} did: {mixed[:3]}")
+
+
+def check_endpoints(subject: Subject, findings: Findings) -> None:
+    """25 publishers and 25 subscribers on one topic."""
+    with Stage(subject) as stage:
+        half, count = ENDPOINTS // 2, 5
+        qos = stage.qos(depth=256)
+        writers = [stage.writer(0, "crowd", qos=qos) for _ in range(half)]
+        readers = [stage.reader(1, "crowd", qos=qos) for _ in range(half)]
+        stage.meet(MEET_S)
+        findings.judge(f"{half} publishers and {half} subscribers on a topic: all met", True)
+        for writer in writers:
+            stage.send(writer, count, pace_ns=1_000_000)
+        pairs = [(reader, writer) for reader in readers for writer in writers]
+        accounts = stage.settled(pairs, count)
+        trouble = next((each.trouble for each in accounts if each.trouble), "")
+        findings.judge("all that came is whole", not trouble, trouble)
+        disorder = sum(each.sequences != sorted(set(each.sequences)) for each in accounts)
+        findings.judge("once and in order", disorder == 0, f"not so on {disorder} of {len(pairs)} edges")
+        if qos["reliability"] == "reliable":
+            short = sum(each.count < count for each in accounts)
+            findings.judge("all came", short == 0, f"messages are missing on {short} of {len(pairs)} edges")
+        else:
+            silent = sum(each.count == 0 for each in accounts)
+            findings.judge("each heard each", silent == 0, f"nothing came on {silent} of {len(pairs)} edges")
+
+
+def check_fan_out(subject: Subject, findings: Findings) -> None:
+    """One publisher, eight subscribers in two processes: none is left out; one that stalls stops nobody."""
+    with Stage(subject, roles=3) as stage:
+        qos = stage.qos(depth=512)
+        writer = stage.writer(0, "fan", qos=qos)
+        readers = [stage.reader(1 + number % 2, "fan", qos=qos) for number in range(FAN)]
+        pairs = [(reader, writer) for reader in readers]
+        stage.meet()
+        sent = stage.send(writer, 400, pace_ns=500_000)
+        counts = [each.count for each in stage.settled(pairs, len(sent.accepted))]
+        index = fairness(counts)
+        findings.judge(
+            "fairness of what each got (Jain's index) is at least 0.95",
+            index >= 0.95,
+            f"{index:.3f}: {counts}",
+        )
+        if qos["reliability"] == "reliable":
+            findings.judge(
+                "all got all", min(counts) == len(sent.accepted), f"{counts} of {len(sent.accepted)}"
+            )
+    if "best_effort" not in subject.adapter.sidecar.abilities.reliability:
+        findings.skip("one that stalls stops nobody", "it has no best effort")
+        return
+    _check_stalled_among_others(subject, findings)
+
+
+def _check_stalled_among_others(subject: Subject, findings: Findings) -> None:
+    with Stage(subject, roles=3) as stage:
+        qos = stage.qos(reliability="best_effort", depth=512)  # so that a busy machine overwrites none
+        writer = stage.writer(0, "fan", qos=qos)
+        stalled = stage.reader(1, "fan", qos=qos)
+        others = [stage.reader(2, "fan", qos=qos) for _ in range(3)]
+        pairs = [(reader, writer) for reader in others]
+        stage.meet()
+        stage.peer(1).do("stall", reader=stalled.id)
+        count = 400
+        stage.send(writer, count, pace_ns=500_000)
+        counts = [each.count for each in stage.settled(pairs, count)]
+        stage.peer(1).do("resume", reader=stalled.id)
+        findings.judge(
+            "one that stalls stops nobody (best effort, at least half came to each other)",
+            min(counts) >= count // 2,
+            f"{counts} of {count} came to the others",
+        )
+
+
+def fairness(counts: list[int]) -> float:
+    """Jain's fairness index: 1 if all are equal, 1/n if one has all (Jain, Chiu and Hawe 1984)."""
+    squares = sum(count * count for count in counts)
+    return sum(counts) ** 2 / (len(counts) * squares) if squares else 0.0
+
+
+def check_domains(subject: Subject, findings: Findings) -> None:
+    """Two domains with the same topic, in the same two processes."""
+    with Stage(subject) as stage:
+        writers = [stage.writer(0, "apart", domain=domain) for domain in (0, 1)]
+        readers = [stage.reader(1, "apart", domain=domain) for domain in (0, 1)]
+        stage.meet()
+        sent = [stage.send(writer, 100, pace_ns=1_000_000) for writer in writers]
+        own = [(readers[number], writers[number]) for number in (0, 1)]
+        other = [(readers[number], writers[1 - number]) for number in (0, 1)]
+        heard = stage.settled(own, min(len(each.accepted) for each in sent))
+        for number, each in enumerate(heard):
+            findings.judge(f"domain {number} hears itself", each.count > 0, "nothing came")
+        for number, each in enumerate(stage.accounts(other)):
+            crossed = each.count + each.probes
+            findings.judge(
+                f"domain {number} does not hear the other", crossed == 0, f"{crossed} messages came"
+            )

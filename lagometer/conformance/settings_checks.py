@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options: unknown ones are refused, known ones taken; and what describe() says is in force."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from lagometer.conformance.bench import Refused, Subject
+from lagometer.conformance.findings import Findings
+from lagometer.conformance.stage import Stage
+from lagometer.study.sidecar import Option, OptionValue
+
+UNKNOWN = "no_such_option"
+
+
+def check_options(subject: Subject, findings: Findings) -> None:
+    """An unknown key is refused, alone and beside known ones; every known one is taken."""
+    defaults = default_options(subject)
+    for what, options in (("alone", {}), ("beside known ones", defaults)):
+        name = f"an unknown option is refused, {what}"
+        try:
+            settings_with(subject, {**options, UNKNOWN: 1})
+        except Refused as refused:
+            findings.judge(name, bool(refused.reason), f"{refused.call} gave no reason to host->fail")
+            findings.judge(
+                f"{name}, by its name",
+                UNKNOWN in refused.reason,
+                f"the reason does not name it: {refused.reason}",
+            )
+        else:
+            findings.judge(name, False, f"{{'{UNKNOWN}': 1}} was accepted")
+    for key, value in defaults.items():
+        try:
+            settings_with(subject, {key: value})
+        except Refused as refused:
+            findings.judge(f"option {key} takes its default", False, f"{value!r}: {refused}")
+        else:
+            findings.judge(f"option {key} takes its default", True)
+
+
+def check_settings(subject: Subject, findings: Findings) -> None:
+    """Another value than the default shows in what describe() says is in force."""
+    usual = settings_with(subject, {})
+    for key, option in subject.adapter.sidecar.options.items():
+        if key == subject.adapter.sidecar.stacks_on:
+            continue
+        for value in other_values(key, option):
+            name = f"{key} = {value!r} shows in the effective settings"
+            try:
+                found = settings_with(subject, {key: value})
+            except Refused as refused:
+                findings.judge(f"{name}, or is refused with a reason", bool(refused.reason), str(refused))
+                continue
+            findings.judge(name, found != usual, "they are as without it")
+
+
+def default_options(subject: Subject) -> dict[str, OptionValue]:
+    """Every option that has a default, with it; the one that names an adapter beneath is the caller's."""
+    sidecar = subject.adapter.sidecar
+    return {
+        key: option.default
+        for key, option in sidecar.options.items()
+        if option.default is not None and key != sidecar.stacks_on
+    }
+
+
+def other_values(key: str, option: Option) -> list[OptionValue]:
+    """Values that are not the default: each choice; of a number one that is likely to be possible."""
+    if option.choices:
+        return [choice for choice in option.choices if choice not in (option.default, None)]
+    if option.type == "boolean":
+        return [not option.default]
+    if option.type in ("integer", "number"):
+        return [_other_number(key, option)]
+    return []  # of text nobody knows what is possible
+
+
+def _other_number(key: str, option: Option) -> OptionValue:
+    least = option.minimum if option.minimum is not None else 1
+    most = option.maximum if option.maximum is not None else 1 << 30
+    usual = option.default
+    if isinstance(usual, bool) or not isinstance(usual, int | float):
+        guess: float = 1 << 20 if "bytes" in key else 64
+    else:
+        guess = usual * 2 if usual > 0 else least + 1
+        if guess > most:
+            guess = usual / 2
+    bounded = min(max(guess, least), most)
+    return int(bounded) if option.type == "integer" else float(bounded)
+
+
+def settings_with(subject: Subject, options: dict[str, Any]) -> dict[str, Any]:
+    """What describe() says of a context, a publisher and a subscriber that met under these options.
+
+    Raises `Refused`.
+    """
+    with Stage(subject) as stage:
+        for role in (0, 1):
+            stage.context(role, options=options)
+        history = subject.adapter.sidecar.abilities.history
+        qos = stage.qos(history="keep_all") if "keep_all" in history else stage.qos()
+        if qos["history"] == "keep_all":
+            qos.pop("depth", None)
+        writer, reader = stage.writer(0, "settings", qos=qos), stage.reader(1, "settings", qos=qos)
+        stage.meet()
+        found = {}
+        for role, name, object_id in (
+            (0, "context", stage.context(0)),
+            (0, "writer", writer.id),
+            (1, "reader", reader.id),
+        ):
+            told = json.loads(stage.peer(role).do("describe", id=object_id)["text"])
+            found[name] = {key: told.get(key) for key in ("settings", "transport")}
+        return found

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Publishers and subscribers of a check, in processes that a role stands for, and what they exchanged."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any
+
+from lagometer.conformance.bench import Bench, Peer, PeerFailure, Subject
+
+MEET_S = 30.0  # by when endpoints must have met; nothing waits that long if they have
+QUIET_S = 2.0  # without anything new for so long, nothing more is expected
+PAUSE_S = 0.005
+
+
+class NotMet(Exception):
+    """Endpoints did not hear each other in time."""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A publisher (`stream` set) or a subscriber of the stage."""
+
+    id: str
+    role: int
+    topic: str
+    domain: int
+    bytes: int
+    stream: int | None = None
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What a publisher was asked to send: the sequences accepted, how many were not, the longest call."""
+
+    accepted: list[int]
+    rejected: int
+    longest_ns: int
+
+
+@dataclass(frozen=True)
+class Account:
+    """What a subscriber heard of one publisher, and what was wrong with anything that it got."""
+
+    probes: int = 0
+    count: int = 0
+    last_bytes: int = 0
+    sequences: list[int] = field(default_factory=list)
+    damaged: int = 0
+    damage: str = ""
+    failure: str = ""
+
+    @property
+    def trouble(self) -> str:
+        """What was damaged or failed; empty if nothing."""
+        if self.failure:
+            return self.failure
+        return f"{self.damaged} damaged: {self.damage}" if self.damaged else ""
+
+
+class Stage:
+    """Roles are processes, except for an adapter whose messages stay within one: then all share it."""
+
+    def __init__(self, subject: Subject, roles: int = 2) -> None:
+        self.subject = subject
+        self._bench = Bench(subject, 1 if subject.within_process else roles)
+        self._contexts: dict[tuple[int, int], str] = {}
+        self._readers: list[Endpoint] = []
+        self._writers: list[Endpoint] = []
+        self._names = 0
+
+    def __enter__(self) -> Stage:
+        self._bench.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bench.__exit__(kind, error, trace)
+
+    def peer(self, role: int) -> Peer:
+        """The process of a role."""
+        return self._bench.peers[0 if self.subject.within_process else role]
+
+    def qos(self, **more: Any) -> dict[str, Any]:
+        """The strongest reliability that the sidecar declares, with 16 messages of history unless told."""
+        abilities = self.subject.adapter.sidecar.abilities
+        history = "keep_last" if "keep_last" in abilities.history else "keep_all"
+        found: dict[str, Any] = {"reliability": abilities.reliability[-1], "history": history, **more}
+        if "reliable" in abilities.reliability and "reliability" not in more:
+            found["reliability"] = "reliable"
+        if found["history"] == "keep_last":
+            found.setdefault("depth", 16)
+        return found
+
+    def usual_dispatch(self) -> str:
+        """Polling where it is declared, since nobody else's thread is part of it then."""
+        declared = self.subject.adapter.sidecar.abilities.dispatch
+        return next(name for name in ("poll", "waitset", "listener") if name in declared)
+
+    def context(self, role: int, domain: int = 0, options: Mapping[str, object] | None = None) -> str:
+        """The context of a role in a domain; made when it is first asked for."""
+        key = (role, domain)
+        if key not in self._contexts:
+            name = f"context-{role}-{domain}"
+            self.peer(role).do(
+                "context",
+                id=name,
+                domain=domain,
+                options=self.subject.all_options(options),
+                network=self._bench.network(),
+            )
+            self._contexts[key] = name
+        return self._contexts[key]
+
+    def writer(self, role: int, topic: str, *, domain: int = 0, size: int = 64, **more: Any) -> Endpoint:
+        """Makes a publisher. `more`: qos, type."""
+        self._names += 1
+        made = Endpoint(f"writer-{self._names}", role, topic, domain, size, stream=self._names)
+        self._make("writer", made, stream=made.stream, **more)
+        self._writers.append(made)
+        return made
+
+    def reader(self, role: int, topic: str, *, domain: int = 0, size: int = 64, **more: Any) -> Endpoint:
+        """Makes a subscriber. `more`: qos, type, dispatch, work_ns."""
+        self._names += 1
+        made = Endpoint(f"reader-{self._names}", role, topic, domain, size)
+        self._make("reader", made, **{"dispatch": self.usual_dispatch(), **more})
+        self._readers.append(made)
+        return made
+
+    def _make(self, kind: str, made: Endpoint, **more: Any) -> None:
+        order = {"type": self._usual_type(), "qos": self.qos(), **more}
+        context = self.context(made.role, made.domain)
+        topic = f"lagometer/{made.topic}"
+        self.peer(made.role).do(kind, id=made.id, context=context, topic=topic, bytes=made.bytes, **order)
+
+    def _usual_type(self) -> str:
+        types = self.subject.adapter.sidecar.abilities.types
+        return "bytes" if "bytes" in types else types[0]
+
+    def destroy(self, endpoint: Endpoint) -> None:
+        """Destroys a publisher or subscriber."""
+        self.peer(endpoint.role).do("destroy", id=endpoint.id)
+        self._readers = [each for each in self._readers if each != endpoint]
+        self._writers = [each for each in self._writers if each != endpoint]
+
+    def meet(self, seconds: float = MEET_S) -> None:
+        """Sends probes until each subscriber heard its topic's publishers in its domain. Raises `NotMet`."""
+        deadline = time.monotonic() + seconds
+        pause_s = PAUSE_S
+        while missing := self._missing():
+            if time.monotonic() > deadline:
+                some = ", ".join(missing[:3]) + (", …" if len(missing) > 3 else "")
+                raise NotMet(f"{len(missing)} pairs did not hear each other within {seconds:.0f} s: {some}")
+            for peer in self._bench.peers:
+                peer.do("probe")
+            time.sleep(pause_s)
+            pause_s = min(0.1, pause_s * 1.5)
+
+    def _missing(self) -> list[str]:
+        heard = self._heard(False)
+        missing = []
+        for reader in self._readers:
+            for writer in self._writers:
+                if (reader.topic, reader.domain) != (writer.topic, writer.domain):
+                    continue
+                account = _account(heard[reader.id], writer)
+                if account.failure:
+                    raise PeerFailure(account.failure)
+                if not account.probes:
+                    missing.append(f"{reader.id} and {writer.id} on {writer.topic}")
+        return missing
+
+    def _heard(self, sequences: bool) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for peer in self._bench.peers:
+            answer = peer.do("heard", sequences=sequences)
+            if answer["broken"]:
+                raise PeerFailure(f"host->fail was called outside any call: {answer['broken']}")
+            found |= answer["readers"]
+        return found
+
+    def send(self, writer: Endpoint, count: int, *, size: int | None = None, **more: Any) -> Sent:
+        """Sends messages. `more`: pace_ns, until_rejected."""
+        answer = self.peer(writer.role).do(
+            "send", writer=writer.id, count=count, bytes=writer.bytes if size is None else size, **more
+        )
+        return Sent(answer["accepted"], answer["rejected"], answer["longest_ns"])
+
+    def account(self, reader: Endpoint, writer: Endpoint) -> Account:
+        """What the subscriber heard of the publisher so far."""
+        return _account(self._heard(True)[reader.id], writer)
+
+    def accounts(self, pairs: Sequence[tuple[Endpoint, Endpoint]]) -> list[Account]:
+        """What came of several pairs (subscriber, publisher) so far."""
+        heard = self._heard(True)
+        return [_account(heard[reader.id], writer) for reader, writer in pairs]
+
+    def streams_heard(self) -> dict[str, int]:
+        """How many publishers each subscriber has heard data or probes of."""
+        return {reader: len(heard["streams"]) for reader, heard in self._heard(False).items()}
+
+    def settled(
+        self, pairs: Sequence[tuple[Endpoint, Endpoint]], wanted: int, quiet_s: float = QUIET_S
+    ) -> list[Account]:
+        """Waits until each pair has so many messages, or nothing new came for a while; gives what came."""
+        counts: list[int] = []
+        changed = time.monotonic()
+        while True:
+            found = self.accounts(pairs)
+            if all(each.count >= wanted or each.failure for each in found):
+                return found
+            if (now := [each.count for each in found]) != counts:
+                counts, changed = now, time.monotonic()
+            elif time.monotonic() - changed > quiet_s:
+                return found
+            time.sleep(PAUSE_S)
+
+
+def _account(heard: Mapping[str, Any], writer: Endpoint) -> Account:
+    """Picks one publisher's stream out of what a subscriber heard."""
+    wrong = {key: heard[key] for key in ("damaged", "damage", "failure")}
+    for stream in heard["streams"]:
+        if stream["stream"] == writer.stream:
+            return Account(
+                probes=stream["probes"],
+                count=stream["count"],
+                last_bytes=stream["last_bytes"],
+                sequences=stream.get("sequences", []),
+                **wrong,
+            )
+    return Account(**wrong)

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Puts an adapter through the abilities, one after the other; each comes to one verdict."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from lagometer.conformance.abilities import ABILITIES, NAMES, Ability
+from lagometer.conformance.bench import PeerFailure, Refused, Subject
+from lagometer.conformance.findings import AdapterReport, Findings, Result
+from lagometer.conformance.manual import Manual, manual_of
+from lagometer.conformance.stage import NotMet
+from lagometer.errors import LagometerError
+from lagometer.study.adapters import probe
+
+NEVER_RUN = "never run"
+
+
+def examine(
+    subject: Subject,
+    wanted: Sequence[Ability] = ABILITIES,
+    told: Callable[[Result], None] = lambda _: None,
+) -> AdapterReport:
+    """Shows each ability that is wanted; `told` hears each result as it comes. Raises `BadInput`."""
+    adapter = subject.adapter
+    manual = manual_of(adapter, NAMES)
+    version = probe(adapter).version if adapter.built else None
+    results = []
+    for ability in wanted:
+        results.append(_result(subject, ability, manual))
+        told(results[-1])
+    return AdapterReport(adapter.name, adapter.sidecar.title, version, tuple(results))
+
+
+def _result(subject: Subject, ability: Ability, manual: Manual | None) -> Result:
+    if subject.adapter.missing is not None:
+        return Result(ability.name, "not-run", subject.adapter.missing)
+    lacking = ability.lacks(subject.adapter.sidecar)
+    if lacking is not None:
+        return _absent(ability, f"declared absent: {lacking}", manual)
+    began_s = time.monotonic()
+    findings = Findings()
+    there: bool | None = True
+    try:
+        there = ability.check(subject, findings)
+    except (NotMet, PeerFailure, Refused) as failure:
+        if not findings.broken:
+            findings.judge(_last_line(findings), False, str(failure))
+    except LagometerError as error:
+        if error.exit_code == 130:
+            raise
+        findings.judge("carried out", False, str(error))
+    seconds, lines = time.monotonic() - began_s, tuple(findings.lines)
+    if findings.broken:
+        first = findings.broken[0]
+        more = f" (and {len(findings.broken) - 1} more)" if len(findings.broken) > 1 else ""
+        return Result(ability.name, "fail", f"{first.name}: {first.detail}{more}", lines, seconds)
+    if there is False:
+        absent = _absent(ability, "declared absent: the sidecar's origin is not loaned", manual)
+        return Result(absent.ability, absent.verdict, absent.reason, lines, seconds)
+    return Result(ability.name, "pass", "", lines, seconds)
+
+
+def _last_line(findings: Findings) -> str:
+    """What was under way when a check broke off."""
+    return f"after '{findings.lines[-1].name}'" if findings.lines else "from the beginning"
+
+
+def _absent(ability: Ability, reason: str, manual: Manual | None) -> Result:
+    entry = manual.abilities.get(ability.name) if manual is not None else None
+    if manual is None or entry is None or not entry.has:
+        return Result(ability.name, "absent", reason)
+    note = f" ({entry.note})" if entry.note else ""
+    return Result(
+        ability.name,
+        "absent-against-manual",
+        f"{reason}, but {manual.manual} has it: {entry.section}{note}",
+    )

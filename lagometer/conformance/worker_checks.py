@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The adapter in real workers, through the same machinery as `lagometer run`."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from lagometer.conformance.bench import Subject
+from lagometer.conformance.findings import Findings
+from lagometer.conformance.stage import Stage
+from lagometer.run.campaign import Assignment, CampaignRun
+from lagometer.store.reader import open_campaign
+from lagometer.study import discover_adapters, expand, study_from_mapping
+
+
+def check_output(subject: Subject, findings: Findings) -> None:
+    """A trial with real workers is valid, whatever the middleware prints on standard output.
+
+    Valid includes: every line of the protocol was understood, nothing is left behind, and the transport that
+    the adapter claims is the one that was seen from outside (docs/METHODOLOGY.md).
+    """
+    with Stage(subject) as stage:
+        writer, _ = stage.writer(0, "print"), stage.reader(1, "print")
+        stage.meet()
+        stage.send(writer, 10)
+        printed = stage.peer(0).do("held")["printed_bytes"]
+    findings.note("standard output", f"{printed} bytes were printed there" if printed else "nothing printed")
+    for dispatch in subject.adapter.sidecar.abilities.dispatch:
+        rows, problems = _trial(subject, dispatch)
+        reasons = sorted({reason for row in rows for reason in row["reasons"]}) + problems
+        valid = bool(rows) and all(row["valid"] for row in rows)
+        findings.judge(f"a trial with real workers is valid, by {dispatch}", valid, "; ".join(reasons))
+
+
+def _trial(subject: Subject, dispatch: str) -> tuple[list[dict[str, Any]], list[str]]:
+    """Carries out one short trial; returns its rows of cells.parquet, and why there are none."""
+    abilities = subject.adapter.sidecar.abilities
+    placement = "single-process" if subject.within_process else "process-per-node"
+    # A polled pipeline on few CPUs keeps no rate; a closed loop has none to keep.
+    load = {"workload": "pingpong"} if dispatch == "poll" else {"workload": "pipeline-2", "rate": "50Hz"}
+    reliability = "reliable" if "reliable" in abilities.reliability else abilities.reliability[0]
+    study = study_from_mapping(
+        {
+            "name": "conformance",
+            "duration": "400ms",
+            "warmup": "100ms",
+            "drain": "200ms",
+            "discovery_timeout": "20s",
+            "trials": "1",
+            "machine_floor": "off",
+            "matrix": {
+                "adapter": subject.name,
+                **load,
+                "dispatch": dispatch,
+                "reliability": reliability,
+                "history": abilities.history[0],
+                "type": "bytes" if "bytes" in abilities.types else abilities.types[0],
+                "placement": placement,
+                "network": subject.network,
+            },
+            **({"options": {subject.name: dict(subject.options)}} if subject.options else {}),
+        },
+        "lagometer conformance",
+    )
+    adapters = discover_adapters(study.options)
+    expansion = expand(study, adapters)
+    if not expansion.cells:
+        return [], [f"excluded: {each.reason}" for each in expansion.excluded]
+    with tempfile.TemporaryDirectory(prefix="lagometer-") as folder:
+        directory = Path(folder) / "campaign"
+        CampaignRun(Assignment(study, expansion.cells, expansion.excluded, adapters, directory)).carry_out()
+        return open_campaign(directory).cells.to_dicts(), []

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The conformance suite: every adapter passes or declares, and one that is broken in a known way fails it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from needs import FLOORS, MIDDLEWARE, adapter_library, guard_build_folder, need
+
+Mapping = dict[str, Any]
+HANG_S = "10"
+
+
+def conformance(
+    build: Path, *arguments: str, path: Path | None = None, seconds: float = 900
+) -> tuple[int, Mapping, str]:
+    """Runs `lagometer conformance … --json`; returns its exit code, what it printed, and its messages."""
+    folders = [str(path)] if path else []
+    environment = {
+        **os.environ,
+        "LAGOMETER_WORKER": str(build / "engine" / "lagometer-worker"),
+        "LAGOMETER_SUPERVISOR": str(build / "engine" / "lagometer-supervisor"),
+        "LAGOMETER_CONFORMANCE": str(build / "engine" / "lagometer-conformance"),
+        "LAGOMETER_ADAPTER_PATH": os.pathsep.join([*folders, str(build / "adapters")]),
+    }
+    command = [sys.executable, "-m", "lagometer.cli.main", "conformance", *arguments, "--json"]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=seconds)
+    return result.returncode, json.loads(result.stdout), result.stderr
+
+
+def abilities(results: Mapping) -> dict[str, Mapping]:
+    """What came of each ability of the one adapter."""
+    (adapter,) = results["adapters"]
+    return {each["ability"]: each for each in adapter["abilities"]}
+
+
+def broken_lines(ability: Mapping) -> list[str]:
+    """What is not kept, with what was seen."""
+    return [f"{line['name']}: {line['detail']}" for line in ability["lines"] if line["passed"] is False]
+
+
+@pytest.mark.parametrize("adapter", (*FLOORS, *MIDDLEWARE))
+def test_an_adapter_does_what_it_declares(build: Path, adapter: str) -> None:
+    need("netns")
+    need(adapter)
+    code, results, _ = conformance(build, adapter)
+    found = abilities(results)
+    assert not {name: broken_lines(each) for name, each in found.items() if each["verdict"] == "fail"}
+    sidecar = json.loads((adapter_library(adapter, build).parent / "adapter.json").read_text())["abilities"]
+    for name, listed in (
+        ("listener", "listener" in sidecar["dispatch"]),
+        ("waitset", "waitset" in sidecar["dispatch"]),
+        ("reliable", "reliable" in sidecar["reliability"]),
+        ("keep-all", "keep_all" in sidecar["history"]),
+        ("transient-local", "transient_local" in sidecar["durability"]),
+    ):
+        assert (found[name]["verdict"] == "pass") == listed, found[name]
+    assert code == 0
+    assert results["conforms"] is True
+
+
+def broken_adapter(build: Path, folder: Path, what: str, **changes: Any) -> None:
+    """Puts an adapter outside the tree: `shm`, with one line of the contract broken."""
+    need("netns")
+    library = guard_build_folder() / "tests" / "adapters" / "liblagometer_broken.so"
+    assert library.exists(), f"{library} is missing: run tools/setup --test"
+    sidecar = json.loads((build / "adapters" / "shm" / "adapter.json").read_text())
+    sidecar |= {
+        "name": "broken",
+        "title": "shm, broken",
+        "library": library.name,
+        "environment": {
+            "LAGOMETER_BREAK": what,
+            "LAGOMETER_BROKEN_OVER": str(adapter_library("shm", build)),
+        },
+    }
+    own = folder / "broken"
+    own.mkdir()
+    (own / library.name).symlink_to(library)
+    abilities_changed = {key: value for key, value in changes.items() if key in sidecar["abilities"]}
+    sidecar["abilities"] |= abilities_changed
+    (own / "adapter.json").write_text(json.dumps(sidecar))
+
+
+BREAKS = [
+    ("name", "contract", "table: the sidecar's name"),
+    ("extension", "contract", "extension: null for a name that nobody has"),
+    ("destroy-null", "contract", "destroy: null does nothing"),
+    ("probe-twice", "contract", "probe: a version, abilities and limits as in the sidecar, once"),
+    ("old-host", "contract", "entry: null for a host of ABI version 0"),
+    ("describe", "contract", "describe: settings with value and default, known transports"),
+    ("silent", "contract", "refuses: an unknown type"),
+    ("unknown-flag", "contract", "refuses: an unknown flag of an endpoint (INVALID)"),
+    ("early", "contract", "enable: nothing arrives before it"),
+    ("borrow", "contract", "borrow: regions that are the payload, in order, writable"),
+    ("discard", "contract", "discard: nothing is sent, nothing is used up"),
+    ("stride", "contract", "take: nothing between elements that lie `stride` apart"),
+    ("counter", "contract", "counters: known ones alone"),
+    ("wait", "contract", "wait: TIMEOUT at its time, not before"),
+    ("trigger", "contract", "trigger: ends a wait that is under way"),
+    ("allocation", "contract", "measuring: the adapter's own code allocates nothing"),
+    ("log", "contract", "measuring: nothing is logged"),
+    ("thread", "contract", "threads: begin and end are told to the host"),
+    ("unknown-option", "options", "an unknown option is refused"),
+    ("settings", "settings", "keep_all_messages"),
+    ("domain", "domains", "does not hear the other"),
+    ("damage", "sizes", "B of bytes, byte for byte"),
+    ("drop", "reliable", "all came"),
+    ("crash", "reliable", "from the beginning"),
+    ("hang", "reliable", "from the beginning"),
+    ("leak", "reopening", "descriptors"),
+    ("late", "reopening", "no callback after its reader is destroyed"),
+]
+
+
+@pytest.mark.parametrize(("what", "ability", "line"), BREAKS, ids=[each[0] for each in BREAKS])
+def test_a_broken_adapter_fails_the_line_that_it_breaks(
+    build: Path, tmp_path: Path, what: str, ability: str, line: str
+) -> None:
+    broken_adapter(build, tmp_path, what)
+    code, results, messages = conformance(
+        build, "broken", "--only", ability, "--hang-after", HANG_S, path=tmp_path
+    )
+    found = abilities(results)[ability]
+    assert found["verdict"] == "fail", (found, messages)
+    assert any(each.startswith(line) or line in each for each in broken_lines(found)), broken_lines(found)
+    assert code == 3
+
+
+def test_what_is_not_broken_is_found_whole(build: Path, tmp_path: Path) -> None:
+    """The control of the test above, and an adapter outside the tree."""
+    broken_adapter(build, tmp_path, "nothing")
+    wanted = sorted({ability for _, ability, _ in BREAKS})
+    only = [word for ability in wanted for word in ("--only", ability)]
+    code, results, _ = conformance(build, "broken", *only, path=tmp_path)
+    found = abilities(results)
+    assert {name: broken_lines(each) for name, each in found.items() if broken_lines(each)} == {}
+    assert code == 0
+
+
+def test_an_adapter_that_prints_on_standard_output_is_heard_all_the_same(build: Path, tmp_path: Path) -> None:
+    broken_adapter(build, tmp_path, "print")
+    code, results, _ = conformance(build, "broken", "--only", "output", path=tmp_path)
+    found = abilities(results)["output"]
+    assert (code, found["verdict"]) == (0, "pass"), broken_lines(found)
+    assert "bytes were printed there" in found["lines"][0]["detail"]
+
+
+def test_an_ability_that_is_declared_and_not_there_fails(build: Path, tmp_path: Path) -> None:
+    broken_adapter(build, tmp_path, "nothing", durability=["volatile", "transient_local"])
+    code, results, _ = conformance(build, "broken", "--only", "transient-local", path=tmp_path)
+    assert abilities(results)["transient-local"]["verdict"] == "fail"
+    assert code == 3
+
+
+def test_what_the_manual_has_and_the_adapter_lacks_is_red_and_fails_strictly(
+    build: Path, tmp_path: Path
+) -> None:
+    broken_adapter(build, tmp_path, "nothing")
+    entry = {"has": True, "section": "chapter 4, Late joiners"}
+    manual = {"middleware": "m", "manual": "the manual of m", "abilities": {"transient-local": entry}}
+    (tmp_path / "broken" / "manual.json").write_text(json.dumps(manual))
+    for strict, expected in (((), 0), (("--strict",), 3)):
+        code, results, _ = conformance(build, "broken", "--only", "transient-local", *strict, path=tmp_path)
+        found = abilities(results)["transient-local"]
+        assert found["verdict"] == "absent-against-manual"
+        assert "the manual of m has it: chapter 4, Late joiners" in found["reason"]
+        assert code == expected
+
+
+def test_what_is_asked_wrongly_has_its_exit_codes(build: Path, tmp_path: Path) -> None:
+    for arguments, expected in (
+        ((), 2),
+        (("no-such-adapter",), 2),
+        (("shm", "--only", "no-such-ability"), 2),
+        (("shm", "--option", "no_such_option=1"), 2),
+        (("shm", "--network", "elsewhere"), 2),
+    ):
+        code, answer, _ = conformance(build, *arguments)
+        assert (code, answer["error"]["exit_code"]) == (expected, expected), arguments
+    (tmp_path / "absent").mkdir()
+    sidecar = json.loads((build / "adapters" / "shm" / "adapter.json").read_text())
+    (tmp_path / "absent" / "adapter.json").write_text(json.dumps({**sidecar, "name": "absent"}))
+    (tmp_path / "absent" / "missing.txt").write_text("the middleware is not installed")
+    code, answer, _ = conformance(build, "absent", path=tmp_path)
+    assert code == 4
+    assert "the middleware is not installed" in answer["error"]["message"]

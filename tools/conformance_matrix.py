@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the conformance matrix into docs/ADAPTERS.md from results of `lagometer conformance --json`.
+
+python tools/conformance_matrix.py [RESULT.json ...]   rows of adapters without a new result stay
+python tools/conformance_matrix.py --check             exit 1 if the table does not fit what there is
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from lagometer.conformance.matrix import (  # noqa: E402  (the checkout's own, wherever it is called from)
+    merged,
+    read_table,
+    rows_of,
+    stale_in_form,
+    write_table,
+)
+
+PAGE = ROOT / "docs" / "ADAPTERS.md"
+
+
+def adapters_of_the_tree() -> list[str]:
+    """The names that the sidecars below adapters/ give."""
+    sidecars = sorted((ROOT / "adapters").glob("*/adapter.json"))
+    return [json.loads(path.read_text(encoding="utf-8"))["name"] for path in sidecars]
+
+
+def main(arguments: list[str]) -> int:
+    """Carries out what the command line says."""
+    text = PAGE.read_text(encoding="utf-8")
+    adapters = adapters_of_the_tree()
+    if arguments == ["--check"]:
+        problems = stale_in_form(text, adapters)
+        for problem in problems:
+            print(f"docs/ADAPTERS.md: the conformance matrix is stale: {problem}", file=sys.stderr)
+        if problems:
+            print("run `python tools/conformance_matrix.py` (or `make conformance`)", file=sys.stderr)
+        return 1 if problems else 0
+    results: dict[str, list[str]] = {}
+    for name in arguments:
+        results |= rows_of(json.loads(Path(name).read_text(encoding="utf-8")))
+    PAGE.write_text(write_table(text, merged(read_table(text), results, adapters)), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
