@@ -106,16 +106,16 @@ void samples_of(Bed& bed, const char* dispatch) {
   std::mutex mutex;
   std::string wrong;
   std::unique_ptr<Pair> pair;
+  std::atomic<Pair*> looked_at{nullptr};  // stays what it is while `pair` is being destroyed
   const auto look = [&] {
-    pair->reader.take(Reader::kBatch, [&](const lagometer_sample& sample) {
+    looked_at.load()->reader.take(Reader::kBatch, [&](const lagometer_sample& sample) {
       if (!is_data(sample)) return;
       check_sample(sample, sent_after_ns.load(), spec.dispatch != LAGOMETER_DISPATCH_POLL);
       seen.fetch_add(1);
     });
   };
-  std::atomic<bool> ready{false};
   const auto in_callback = [&] {
-    if (!ready.load()) return;
+    if (looked_at.load() == nullptr) return;
     try {
       look();
     } catch (const std::exception& error) {
@@ -126,7 +126,7 @@ void samples_of(Bed& bed, const char* dispatch) {
   };
   pair = std::make_unique<Pair>(bed, spec, Manner{}, listens ? std::function<void()>(in_callback) : nullptr);
   const Ended end(pair);
-  ready.store(true);
+  looked_at.store(pair.get());
   pair->meet();
   for (uint64_t sequence = 0; sequence < 20; ++sequence) {
     sent_after_ns.store(now_ns());

@@ -144,13 +144,14 @@ void takes_and_sends_in_callback(Bed& bed) {
   EndpointSpec back = bed.endpoint("back");
   std::mutex mutex;
   std::string wrong;
-  std::atomic<bool> ready{false};
   Pair answers(bed, back);
   std::unique_ptr<Pair> there;
+  std::atomic<Pair*> listening_pair{nullptr};  // stays what it is while `there` is being destroyed
   const auto echo = [&] {
-    if (!ready.load()) return;
+    Pair* const pair = listening_pair.load();
+    if (pair == nullptr) return;
     try {
-      there->reader.take(Reader::kBatch, [&](const lagometer_sample& sample) {
+      pair->reader.take(Reader::kBatch, [&](const lagometer_sample& sample) {
         const Opened opened = open(sample);
         if (opened.envelope.kind != 0) return;
         answers.writer.send(opened.envelope.sequence, back.bytes);
@@ -163,7 +164,7 @@ void takes_and_sends_in_callback(Bed& bed) {
   answers.meet();
   there = std::make_unique<Pair>(bed, spec, Manner{}, echo);
   const Ended end(there);
-  ready.store(true);
+  listening_pair.store(there.get());
   there->meet();
   for (uint64_t sequence = 0; sequence < 20; ++sequence) {
     there->writer.send(sequence, spec.bytes);
@@ -177,13 +178,13 @@ void calls_do_not_overlap(Bed& bed) {
   const EndpointSpec spec = listening(bed);
   std::atomic<int> inside{0};
   std::atomic<uint64_t> overlapped{0};
-  std::atomic<bool> ready{false};
   std::unique_ptr<Pair> pair;
+  std::atomic<Pair*> listening_pair{nullptr};
   const auto watch = [&] {
     if (inside.fetch_add(1) != 0) overlapped.fetch_add(1);
-    if (ready.load()) {
+    if (Pair* const watched = listening_pair.load(); watched != nullptr) {
       try {
-        pair->reader.take(Reader::kBatch, [](const lagometer_sample&) {});
+        watched->reader.take(Reader::kBatch, [](const lagometer_sample&) {});
       } catch (const Refusal&) {  // another line's business
       }
     }
@@ -192,7 +193,7 @@ void calls_do_not_overlap(Bed& bed) {
   };
   pair = std::make_unique<Pair>(bed, spec, Manner{}, watch);
   const Ended end(pair);
-  ready.store(true);
+  listening_pair.store(pair.get());
   pair->meet();
   {
     Writer second(pair->context, spec, 1);

@@ -211,7 +211,8 @@ void Reader::enable() {
 void Reader::destroy() noexcept {
   if (handle_ == nullptr) return;
   const InCall in_call;
-  table_.reader_destroy(std::exchange(handle_, nullptr));
+  table_.reader_destroy(handle_);
+  handle_ = nullptr;  // only now: a listener that still runs may take
 }
 
 void Reader::release(lagometer_sample* samples, uint32_t stride, uint32_t count) noexcept {
