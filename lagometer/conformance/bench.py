@@ -19,13 +19,20 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
+from lagometer.run.companions import Companions
+from lagometer.run.daemons import filled_daemons, prepared, started_with
 from lagometer.run.isolation import runtime_directory
 from lagometer.run.launchers.base import Command, LaunchError, Pipes
 from lagometer.run.launchers.local import Leaves, LocalLauncher
 from lagometer.study.adapters import Adapter, conformance_path, supervisor_path
+from lagometer.study.room import room_of
+from lagometer.study.sidecar import OptionValue
 
 HANG_S = 60.0  # after which an order counts as hung: none that works takes a tenth of it
 OUTPUT_BYTES = 65536
+DAEMON_GLANCE_S = 0.01  # between two looks at whether a daemon serves
+PROFILE = "default"
+NS_PER_S = 1_000_000_000
 _numbers = itertools.count(1_000_000)  # apart from those of trials
 
 
@@ -49,7 +56,7 @@ class Subject:
     """
 
     adapter: Adapter
-    options: Mapping[str, object] = field(default_factory=dict)
+    options: Mapping[str, OptionValue] = field(default_factory=dict)
     network: str = "private"
     hang_s: float = HANG_S
 
@@ -63,9 +70,9 @@ class Subject:
         """Whether its messages stay within one process."""
         return self.adapter.sidecar.scope == "process"
 
-    def all_options(self, more: Mapping[str, object] | None = None) -> dict[str, object]:
+    def all_options(self) -> dict[str, object]:
         """What a context is given: the caller's options, and what an adapter on another one needs."""
-        return {**self.options, **(more or {}), **self.adapter.fixed_options}
+        return {**self.options, **self.adapter.fixed_options}
 
 
 class Peer:
@@ -101,24 +108,41 @@ class Peer:
 
 
 class Bench:
-    """So many processes with the adapter loaded, in one private machine. A context manager."""
+    """So many processes with the adapter loaded, and its daemons, in one private machine. A context manager.
 
-    def __init__(self, subject: Subject, count: int) -> None:
-        self.subject, self._count = subject, count
+    message_bytes: of the largest payload, for daemons that set memory aside.
+    """
+
+    def __init__(self, subject: Subject, count: int, message_bytes: int) -> None:
+        self.subject, self._count, self._message_bytes = subject, count, message_bytes
         self._stack = contextlib.ExitStack()
         self.peers: list[Peer] = []
         self.directory = ""
         self._ends: dict[int, str] = {}
+        self._daemon_died = ""
 
     def __enter__(self) -> Bench:
         subject, sidecar = self.subject, self.subject.adapter.sidecar
         with contextlib.ExitStack() as stack:
             self.directory = stack.enter_context(runtime_directory(subject.network, next(_numbers)))
+            wanted = filled_daemons(
+                subject.adapter,
+                {subject.name: subject.options},
+                PROFILE,
+                self.directory,
+                room=room_of(self._message_bytes),
+            )
+            daemons = stack.enter_context(started_with(wanted))
+            self._companions = Companions(daemons=daemons)
             private = subject.network == "private"
             leaves = Leaves() if private else Leaves(self.directory, sidecar.shared_memory)
-            self._launcher = LocalLauncher(supervisor_path(), leaves)
+            self._launcher = LocalLauncher(
+                supervisor_path(), leaves, self._companions.commands, prepared(daemons, self.directory)
+            )
             stack.callback(self._launcher.close)
             environment = dict(sidecar.environment)
+            for each in wanted:
+                environment |= each.companion.environment
             if sidecar.preload:
                 environment["LD_PRELOAD"] = ":".join(sidecar.preload)
             commands = [Command((str(conformance_path()),), environment)] * self._count
@@ -127,10 +151,22 @@ class Bench:
             except LaunchError as error:
                 raise PeerFailure(str(error)) from error
             self.peers = [Peer(self, index, each) for index, each in enumerate(pipes)]
+            self._await_daemons()
             for peer in self.peers:
                 peer.do("load", library=str(subject.adapter.library), runtime_directory=self.directory)
             self._stack = stack.pop_all()
         return self
+
+    def _await_daemons(self) -> None:
+        """Lets the processes of the check start when the adapter's daemons serve."""
+        began_s = time.monotonic()
+        while (awaited := self._companions.daemon_awaited(self._launcher)) is not None:
+            self._listen(DAEMON_GLANCE_S)
+            if self._daemon_died:
+                raise PeerFailure(self._daemon_died)
+            if time.monotonic() - began_s > awaited.timeout_ns / NS_PER_S:
+                raise PeerFailure(awaited.late)
+        self._launcher.start_workers()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -199,11 +235,12 @@ class Bench:
     def _heed(self) -> None:
         for notice in self._launcher.notices():
             if notice["event"] == "exited":
-                number = notice.get("signal")
-                how = (
-                    f"died of {signal.Signals(number).name}" if number else f"ended with {notice.get('code')}"
-                )
-                self._ends[int(notice["worker"])] = how
+                self._ends[int(notice["worker"])] = _end_of(notice)
+            elif notice["event"] == "companion-started":
+                self._companions.note_start(int(notice["companion"]), int(notice["pid"]))
+            elif notice["event"] == "companion-exited":
+                place, how = int(notice["companion"]), _end_of(notice)
+                self._daemon_died = self._companions.note_end(place, how, self._launcher) or ""
             elif notice["event"] == "failed":
                 for peer in self.peers:
                     peer.ended = True
@@ -214,11 +251,18 @@ class Bench:
             deadline = time.monotonic() + 2.0
             while peer.index not in self._ends and time.monotonic() < deadline:
                 self._listen(0.05)
+        if self._daemon_died:
+            return PeerFailure(f"at '{what}': {self._daemon_died}")
         how = "hung" if hung else self._ends.get(peer.index, "closed its output")
         said = peer.errors.decode(errors="replace").strip().splitlines()[-3:]
         return PeerFailure(
             f"its process {how} at '{what}'" + (f"; it said: {' / '.join(said)}" if said else "")
         )
+
+
+def _end_of(notice: Mapping[str, Any]) -> str:
+    number = notice.get("signal")
+    return f"died of {signal.Signals(number).name}" if number else f"ended with {notice.get('code')}"
 
 
 def _read(descriptor: int) -> bytes:

@@ -14,6 +14,7 @@ from lagometer.conformance.stage import Stage
 
 ENTRY = "lagometer_adapter"
 HANGS_MAX = 5
+LARGEST_BYTES = 65_536  # no line sends more
 
 
 def check_contract(subject: Subject, findings: Findings) -> None:
@@ -52,7 +53,7 @@ class _Judged:
             "whole_middleware_inside": b"rustc" in comment_of(subject.adapter.library),
         }
         try:
-            with Bench(subject, 1) as bench:
+            with Bench(subject, 1, LARGEST_BYTES) as bench:
                 bench.peers[0].converse({**order, "network": bench.network()}, self._hear)
         except (PeerFailure, Refused) as failure:
             self._findings.judge(self._under_way or "loading", False, str(failure))

@@ -133,12 +133,12 @@ def _check_sizes(subject: Subject, findings: Findings, sizes: list[int]) -> None
     types = subject.adapter.sidecar.abilities.types
     if "bytes" in types:
         for group in _groups(sizes):
-            with Stage(subject) as stage:
+            with Stage(subject, message_bytes=max(group)) as stage:
                 _exchange_sizes(stage, findings, group, "bytes")
     if "fixed" in types:
         for size in FIXED_BYTES:
             if min(sizes) <= size <= max(sizes):
-                with Stage(subject) as stage:
+                with Stage(subject, message_bytes=size) as stage:
                     _exchange_sizes(stage, findings, [size], "fixed")
 
 

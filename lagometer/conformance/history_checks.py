@@ -40,13 +40,13 @@ def check_keep_last(subject: Subject, findings: Findings) -> None:
 
 def check_keep_all(subject: Subject, findings: Findings) -> None:
     """Messages of 4 KB until one is rejected, or 16 MB, while nothing is taken; then all of them come."""
-    with Stage(subject) as stage:
+    size = 4096
+    with Stage(subject, message_bytes=size) as stage:
         qos = {
             "reliability": stage.qos()["reliability"],
             "history": "keep_all",
             "blocking_ns": BLOCKING_NS,
         }
-        size = 4096
         writer = stage.writer(0, "all", size=size, qos=qos)
         reader = stage.reader(1, "all", size=size, qos=qos)
         stage.meet()
@@ -83,26 +83,28 @@ def check_keep_all(subject: Subject, findings: Findings) -> None:
 
 def check_transient_local(subject: Subject, findings: Findings) -> None:
     """A late subscriber gets what was sent before; one that asks for volatile alone does not."""
+    kept_max = subject.adapter.sidecar.limits.transient_local_depth_max
+    early_count = EARLY if kept_max is None else max(1, min(EARLY, kept_max // 4))  # probes are kept, too
     for durability in ("transient_local", "volatile"):
         if durability not in subject.adapter.sidecar.abilities.durability:
             continue
         with Stage(subject) as stage:
-            qos = stage.qos(depth=4 * EARLY, durability=durability)
+            qos = stage.qos(depth=4 * early_count, durability=durability)
             writer = stage.writer(0, "late", qos=qos)
             early = stage.reader(0, "late", qos=qos)
             stage.meet()
-            stage.send(writer, EARLY)
-            stage.settled([(early, writer)], EARLY)
+            stage.send(writer, early_count)
+            stage.settled([(early, writer)], early_count)
             late = stage.reader(1, "late", qos=qos)
             stage.meet()
-            stage.send(writer, EARLY)
-            wanted = 2 * EARLY if durability == "transient_local" else EARLY
+            stage.send(writer, early_count)
+            wanted = 2 * early_count if durability == "transient_local" else early_count
             (account,) = stage.settled([(late, writer)], wanted)
             findings.judge(f"{durability}: whole", not account.trouble, account.trouble)
-            expected = list(range(2 * EARLY - wanted, 2 * EARLY))
+            expected = list(range(2 * early_count - wanted, 2 * early_count))
             findings.judge(
                 f"{durability}: a late subscriber gets "
-                + ("what was sent before, too" if wanted > EARLY else "what is sent from then on"),
+                + ("what was sent before, too" if wanted > early_count else "what is sent from then on"),
                 account.sequences == expected,
                 f"{len(account.sequences)} came, the first {account.sequences[:3]}; expected {len(expected)}",
             )

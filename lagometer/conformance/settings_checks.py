@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from lagometer.conformance.bench import Refused, Subject
@@ -95,9 +96,7 @@ def settings_with(subject: Subject, options: dict[str, Any]) -> dict[str, Any]:
 
     Raises `Refused`.
     """
-    with Stage(subject) as stage:
-        for role in (0, 1):
-            stage.context(role, options=options)
+    with Stage(replace(subject, options={**subject.options, **options})) as stage:
         history = subject.adapter.sidecar.abilities.history
         qos = stage.qos(history="keep_all") if "keep_all" in history else stage.qos()
         if qos["history"] == "keep_all":

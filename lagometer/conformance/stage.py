@@ -14,6 +14,7 @@ from lagometer.conformance.bench import Bench, Peer, PeerFailure, Subject
 MEET_S = 30.0  # by when endpoints must have met; nothing waits that long if they have
 QUIET_S = 2.0  # without anything new for so long, nothing more is expected
 PAUSE_S = 0.005
+SMALL_BYTES = 1024  # the largest payload, unless a check says otherwise
 
 
 class NotMet(Exception):
@@ -64,9 +65,9 @@ class Account:
 class Stage:
     """Roles are processes, except for an adapter whose messages stay within one: then all share it."""
 
-    def __init__(self, subject: Subject, roles: int = 2) -> None:
+    def __init__(self, subject: Subject, roles: int = 2, message_bytes: int = SMALL_BYTES) -> None:
         self.subject = subject
-        self._bench = Bench(subject, 1 if subject.within_process else roles)
+        self._bench = Bench(subject, 1 if subject.within_process else roles, message_bytes)
         self._contexts: dict[tuple[int, int], str] = {}
         self._readers: list[Endpoint] = []
         self._writers: list[Endpoint] = []
@@ -86,14 +87,17 @@ class Stage:
         return self._bench.peers[0 if self.subject.within_process else role]
 
     def qos(self, **more: Any) -> dict[str, Any]:
-        """The strongest reliability that the sidecar declares, with 16 messages of history unless told."""
+        """The strongest reliability that the sidecar declares; a history of 16 unless told, within limits."""
         abilities = self.subject.adapter.sidecar.abilities
         history = "keep_last" if "keep_last" in abilities.history else "keep_all"
         found: dict[str, Any] = {"reliability": abilities.reliability[-1], "history": history, **more}
         if "reliable" in abilities.reliability and "reliability" not in more:
             found["reliability"] = "reliable"
         if found["history"] == "keep_last":
-            found.setdefault("depth", 16)
+            limits = self.subject.adapter.sidecar.limits
+            kept = limits.transient_local_depth_max if found.get("durability") == "transient_local" else None
+            known = [limit for limit in (limits.depth_max, kept) if limit is not None]
+            found["depth"] = min([found.get("depth", 16), *known])
         return found
 
     def usual_dispatch(self) -> str:
@@ -101,7 +105,7 @@ class Stage:
         declared = self.subject.adapter.sidecar.abilities.dispatch
         return next(name for name in ("poll", "waitset", "listener") if name in declared)
 
-    def context(self, role: int, domain: int = 0, options: Mapping[str, object] | None = None) -> str:
+    def context(self, role: int, domain: int = 0) -> str:
         """The context of a role in a domain; made when it is first asked for."""
         key = (role, domain)
         if key not in self._contexts:
@@ -110,7 +114,7 @@ class Stage:
                 "context",
                 id=name,
                 domain=domain,
-                options=self.subject.all_options(options),
+                options=self.subject.all_options(),
                 network=self._bench.network(),
             )
             self._contexts[key] = name

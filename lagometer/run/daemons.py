@@ -214,7 +214,13 @@ def daemons_of(
 
     What they leave outside of the trial's folder `runtime` is removed afterwards.
     """
-    wanted = wanted_daemons(study, cell, adapters, runtime)
+    with started_with(wanted_daemons(study, cell, adapters, runtime)) as daemons:
+        yield daemons
+
+
+@contextlib.contextmanager
+def started_with(wanted: Sequence[Wanted]) -> Iterator[Daemons | None]:
+    """Gives these daemons, None if there are none; what they leave outside of their folder is removed."""
     if not wanted:
         yield None
         return

@@ -13,6 +13,8 @@ HEADERS_BYTES = 256  # what a middleware may add to a payload
 ALIGNMENT_BYTES = 64
 ROOM_BYTES_MAX = 1 << 30  # for all messages in flight
 MESSAGES_MIN = 64
+MANY_MESSAGES = 16_384
+MANY_BYTES_MAX = 32 << 20
 KEEP_ALL_DEPTH = 256  # keep_all ends somewhere; this is how far a daemon has to go along
 UNKNOWN_ROOM: Mapping[str, int] = {MESSAGES: 1024, MESSAGE_BYTES: 65_536 + HEADERS_BYTES}
 
@@ -28,6 +30,18 @@ def room_for(cell: Cell) -> Mapping[str, int]:
     readers = len({(rule.node, topic) for rule in graph.rules for topic in rule.reads})
     kept = depth if factors.durability == "transient_local" else 0
     messages = readers * (2 * depth + 16) + len(graph.streams) * (8 + kept)
-    message_bytes = -(-factors.payload_bytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES + HEADERS_BYTES
+    message_bytes = _with_headers(factors.payload_bytes)
     most = max(MESSAGES_MIN, ROOM_BYTES_MAX // message_bytes)
     return {MESSAGES: min(max(messages, MESSAGES_MIN), most), MESSAGE_BYTES: message_bytes}
+
+
+def room_of(payload_bytes: int) -> Mapping[str, int]:
+    """Returns the room for payloads of this size where nobody can say how many there will be: 16,384 messages
+    within 32 MiB, and at least 64."""
+    message_bytes = _with_headers(payload_bytes)
+    messages = max(MESSAGES_MIN, min(MANY_MESSAGES, MANY_BYTES_MAX // message_bytes))
+    return {MESSAGES: messages, MESSAGE_BYTES: message_bytes}
+
+
+def _with_headers(payload_bytes: int) -> int:
+    return -(-payload_bytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES + HEADERS_BYTES

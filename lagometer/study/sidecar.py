@@ -41,6 +41,8 @@ class Limits(_Part):
 
     depth_max: of keep_last; transient_local_depth_max: what a publisher keeps for late joiners at most.
     fragment_bytes: no limit, but where the middleware begins to cut messages; sizes around it are tested.
+    descriptors_spare: descriptors that the middleware keeps for a while to use them again, however often a
+    context is opened.
     """
 
     payload_bytes_max: int | None = None
@@ -50,6 +52,7 @@ class Limits(_Part):
     transient_local_depth_max: int | None = None
     transient_local_depth_max_reason: str = ""
     fragment_bytes: tuple[int, ...] = ()
+    descriptors_spare: int = 0
 
 
 class Option(_Part):
