@@ -77,9 +77,3 @@ def why_missing(name: str) -> str:
 def _namespaces_can_be_made() -> bool:
     commands = (["unshare", "-n", "-m", "-i", "-p", "-f", "true"], ["unshare", "-Ur", "-n", "true"])
     return any(subprocess.run(command, capture_output=True).returncode == 0 for command in commands)
-
-
-def declares(name: str, build: Path, ability: str, value: str) -> bool:
-    """Whether an adapter's sidecar lists a value of an ability."""
-    offered = getattr(load_adapter(adapter_library(name, build).parent).sidecar.abilities, ability)
-    return offered is True or (offered is not False and value in offered)

@@ -78,7 +78,7 @@ class Client {
 
   Run run_;
   Settings settings_;
-  CallbackSlots<Receiver, 256> receivers_;
+  CallbackSlots<Receiver, 1024> receivers_;
   std::atomic<bool> closing_{false};
   std::mutex subscribing_;             // one at a time, with the counts below
   std::map<std::string, int> counts_;  // of receivers by topic

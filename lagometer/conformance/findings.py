@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
+
+from lagometer.study.sidecar import OptionValue
 
 Verdict = Literal["pass", "fail", "absent", "absent-against-manual", "not-run"]
 
@@ -66,12 +69,16 @@ class Result:
 
 @dataclass(frozen=True)
 class AdapterReport:
-    """All abilities of one adapter. version: the middleware's, None if the adapter could not say."""
+    """All abilities of one adapter. version: the middleware's, None if the adapter could not say.
+
+    options: what it was set up with.
+    """
 
     adapter: str
     title: str
     version: str | None
     results: tuple[Result, ...]
+    options: Mapping[str, OptionValue] = field(default_factory=dict)
 
     def having(self, *verdicts: Verdict) -> list[Result]:
         """The abilities with one of these verdicts."""
@@ -81,6 +88,7 @@ class AdapterReport:
         """The form of docs/FORMAT.md."""
         return {
             "adapter": self.adapter,
+            "options": dict(self.options),
             "title": self.title,
             "version": self.version,
             "abilities": [result.as_json() for result in self.results],

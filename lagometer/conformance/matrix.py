@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 from collections.abc import Iterable, Mapping, Sequence
@@ -43,14 +44,14 @@ def conforms(reports: Sequence[AdapterReport], strict: bool) -> bool:
 
 
 def rows_of(results: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The table's rows, by adapter, that a document of `lagometer conformance` gives."""
+    """The table's rows, by adapter and options, that a document of `lagometer conformance` gives."""
     rows = {}
     for adapter in results["adapters"]:
         verdicts = {each["ability"]: each["verdict"] for each in adapter["abilities"]}
         if set(verdicts.values()) == {"not-run"}:
             continue
         version = str(adapter["version"] or "").split(" ")[-1] if adapter["version"] else "?"
-        rows[adapter["adapter"]] = [version, *(SIGNS[verdicts.get(name, "not-run")] for name in COLUMNS)]
+        rows[_label(adapter)] = [version, *(SIGNS[verdicts.get(name, "not-run")] for name in COLUMNS)]
     return rows
 
 
@@ -76,9 +77,12 @@ def write_table(text: str, rows: Mapping[str, Sequence[str]]) -> str:
 def merged(
     table: Mapping[str, Sequence[str]], results: Mapping[str, Sequence[str]], adapters: Iterable[str]
 ) -> dict[str, list[str]]:
-    """The rows of these adapters: new results, else what the table had, else that it was never run."""
+    """The rows of these adapters, and of them with options: new results, else what the table had, else that
+    it was never run."""
     rows: dict[str, list[str]] = {}
-    for name in adapters:
+    known = list(adapters)
+    with_options = (name for name in (*table, *results) if " " in name and _adapter_of(name) in known)
+    for name in dict.fromkeys((*known, *with_options)):
         kept = table.get(name, ())
         if name in results:
             rows[name] = list(results[name])
@@ -101,11 +105,21 @@ def stale_in_form(text: str, adapters: Iterable[str]) -> list[str]:
         problems.append("its columns are not the abilities")
     known = set(adapters)
     problems += [f"'{name}' has no row" for name in sorted(known - set(rows))]
-    problems += [f"'{name}' has a row and is no adapter" for name in sorted(set(rows) - known)]
+    strangers = sorted(name for name in rows if _adapter_of(name) not in known)
+    problems += [f"'{name}' has a row and is no adapter" for name in strangers]
     for name, cells in rows.items():
         if len(cells) != 1 + len(COLUMNS) or not set(cells[1:]) <= set(SIGNS.values()):
             problems.append(f"the row of '{name}' has other cells than {' '.join(SIGNS.values())}")
     return problems
+
+
+def _label(adapter: Mapping[str, Any]) -> str:
+    options = [f"{key}={json.dumps(value)}" for key, value in adapter.get("options", {}).items()]
+    return " ".join([adapter["adapter"], *options])
+
+
+def _adapter_of(label: str) -> str:
+    return label.split(" ", 1)[0]
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -14,6 +14,7 @@ from lagometer.conformance.bench import Bench, Peer, PeerFailure, Subject
 MEET_S = 30.0  # by when endpoints must have met; nothing waits that long if they have
 QUIET_S = 2.0  # without anything new for so long, nothing more is expected
 PAUSE_S = 0.005
+DISPATCHES = ("poll", "waitset", "listener")  # the fewest threads of others first
 SMALL_BYTES = 1024  # the largest payload, unless a check says otherwise
 
 
@@ -103,7 +104,7 @@ class Stage:
     def usual_dispatch(self) -> str:
         """Polling where it is declared, since nobody else's thread is part of it then."""
         declared = self.subject.adapter.sidecar.abilities.dispatch
-        return next(name for name in ("poll", "waitset", "listener") if name in declared)
+        return next(name for name in DISPATCHES if name in declared)
 
     def context(self, role: int, domain: int = 0) -> str:
         """The context of a role in a domain; made when it is first asked for."""

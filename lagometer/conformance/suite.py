@@ -30,7 +30,7 @@ def examine(
     for ability in wanted:
         results.append(_result(subject, ability, manual))
         told(results[-1])
-    return AdapterReport(adapter.name, adapter.sidecar.title, version, tuple(results))
+    return AdapterReport(adapter.name, adapter.sidecar.title, version, tuple(results), subject.options)
 
 
 def _result(subject: Subject, ability: Ability, manual: Manual | None) -> Result:

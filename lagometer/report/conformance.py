@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -24,7 +26,7 @@ def conformance(campaign: Campaign) -> tuple[list[Conformance], list[str]]:
         read = json.loads(path.read_text(encoding="utf-8"))
         found = [
             Conformance(
-                adapter=adapter["adapter"],
+                adapter=" ".join([adapter["adapter"], *_options(adapter)]),
                 version=adapter["version"],
                 findings=[
                     Finding(ability=each["ability"], verdict=each["verdict"], reason=each["reason"])
@@ -38,3 +40,8 @@ def conformance(campaign: Campaign) -> tuple[list[Conformance], list[str]]:
             f"What the adapters were shown to do is not shown: {path.name} could not be read ({error})."
         ]
     return [each for each in found if any(one.verdict != "not-run" for one in each.findings)], []
+
+
+def _options(adapter: Mapping[str, Any]) -> list[str]:
+    """What it was set up with, as a command line has it."""
+    return [f"{key}={json.dumps(value)}" for key, value in adapter.get("options", {}).items()]

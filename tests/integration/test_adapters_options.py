@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a study may set of an adapter: refused where it is not known, shown where it is in force."""
+"""What a study may set of an adapter: shown where it is in force."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import json
 from pathlib import Path
 
 import polars as pl
-import pytest
 from campaign_support import lagometer, write_study
-from needs import DDS, FLOORS, MIDDLEWARE, adapter_library, need
+from needs import DDS, adapter_library, need
 from plan_parts import MILLISECOND_NS, Mapping, pipeline, plan
 from worker_support import Said, run_private
 
@@ -24,28 +23,6 @@ def carried_out(build: Path, adapter: str, options: Mapping) -> Said:
     given = plan(adapter_library(adapter, build), DIRECTORY, nodes, measure_ns=MILLISECOND_NS)
     given["adapters"][0]["options"] = options
     return run_private(build, [given])[0]
-
-
-@pytest.mark.parametrize("adapter", (*FLOORS, *MIDDLEWARE))
-def test_an_unknown_option_is_refused(build: Path, adapter: str) -> None:
-    said = carried_out(build, adapter, {"no_such_option": 1})
-    failed = said.event("failed")
-    assert failed["reason"] == "adapter-failed"
-    assert "no_such_option" in failed["message"]
-
-
-@pytest.mark.parametrize("adapter", (*FLOORS, *MIDDLEWARE))
-def test_every_option_that_the_sidecar_names_is_taken(build: Path, adapter: str) -> None:
-    need(adapter)
-    sidecar = json.loads((adapter_library(adapter, build).parent / "adapter.json").read_text())
-    unset = {"socket_buffer_bytes": 1_048_576, "socket_send_buffer": 1_048_576, "deadline_ms": 1_000}
-    unset |= {"keep_all_messages": 64, "tcp_nodelay": True}
-    options = {
-        name: told["default"] if told["default"] is not None else unset[name]
-        for name, told in sidecar["options"].items()
-    }
-    assert "failed" not in (said := carried_out(build, adapter, options)).names, said.events[-1]
-    assert said.code == 0
 
 
 def test_the_heartbeat_period_of_fast_dds_is_shown_ready_to_paste(build: Path) -> None:

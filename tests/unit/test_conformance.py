@@ -158,6 +158,17 @@ def test_the_matrix_keeps_what_is_not_run_again() -> None:
     assert stale_in_form(page, ["one", "two"]) == []
 
 
+def test_an_adapter_set_up_with_options_has_a_row_of_its_own() -> None:
+    (plain,) = reports("pass", "absent-against-manual")
+    optioned = replace(plain, options={"shared_memory": True})
+    rows = merged({}, rows_of(document([plain, optioned], False)), ["one"])
+    assert list(rows) == ["one", "one shared_memory=true"]
+    page = write_table(PAGE, rows)
+    assert stale_in_form(page, ["one"]) == []
+    assert merged(read_table(page), {}, ["one"]) == rows
+    assert merged(read_table(page), {}, ["two"]) == {"two": [NEVER_RUN, *("·" for _ in COLUMNS)]}
+
+
 def test_a_matrix_that_does_not_fit_is_named_stale() -> None:
     page = write_table(PAGE, merged({}, {}, ["one", "two"]))
     assert stale_in_form(page, ["one", "two", "three"]) == ["'three' has no row"]
