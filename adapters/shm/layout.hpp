@@ -73,6 +73,14 @@ struct Queue {
     tail.store(position + 1, std::memory_order_seq_cst);
   }
 
+  /// Producer: removes the oldest entry if there are `limit` or more. Which one that is follows from the tail, which is
+  /// the producer's own: the consumer may have taken all of them since anybody looked at the head.
+  [[nodiscard]] bool drop_oldest(const std::atomic<uint32_t>* ring, uint64_t mask, uint64_t limit,
+                                 uint32_t& slot) noexcept {
+    const uint64_t end = tail.load(std::memory_order_relaxed) + 1;
+    return end > limit && pop(ring, mask, end - limit, slot);
+  }
+
   /// Either end: removes the oldest entry if its position is below `end`.
   [[nodiscard]] bool pop(const std::atomic<uint32_t>* ring, uint64_t mask, uint64_t end, uint32_t& slot) noexcept {
     uint64_t position = head.load(std::memory_order_acquire);

@@ -66,6 +66,7 @@ bool Reader::open_source(Place& place, Source& source) {
   } catch (const Error&) {
     // A writer that came and went before it was looked at has taken its file along.
     if (place.state.load(std::memory_order_acquire) != place_closed) throw;
+    source.noticed.store(0, std::memory_order_relaxed);  // or the next writer's queue would seem to hold as much
     place.state.store(place_free, std::memory_order_release);
     return false;
   }

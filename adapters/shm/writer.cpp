@@ -135,9 +135,7 @@ bool Writer::wait_for_room(Connection& connection, int64_t& until_ns) noexcept {
 void Writer::deliver(Connection& connection, uint32_t slot) noexcept {
   Queue& queue = connection.place->queue;
   const uint64_t mask = connection.inbox->ring_mask();
-  while (queue.full(connection.limit)) {
-    uint32_t oldest = 0;
-    if (!queue.pop(connection.ring, mask, queue.head.load(std::memory_order_relaxed) + 1, oldest)) continue;
+  for (uint32_t oldest = 0; queue.drop_oldest(connection.ring, mask, connection.limit, oldest);) {
     // The reader never had this entry, so its contents need no ordering.
     pool_->slot(oldest).holders.fetch_and(~connection.holder_bit, std::memory_order_relaxed);
     connection.place->overwritten.fetch_add(1, std::memory_order_relaxed);
