@@ -144,7 +144,7 @@ lagometer_status Writer::borrow(uint64_t bytes, lagometer_message& message) {
   if (!lends_) return LAGOMETER_OK;
   void* sample = nullptr;
   const dds_return_t status = dds_loan_sample(writer_.get(), &sample);
-  if (status == DDS_RETCODE_ERROR) return LAGOMETER_REJECTED;  // RouDi's pool has no chunk left
+  if (status == DDS_RETCODE_ERROR) return LAGOMETER_REJECTED;              // RouDi's pool has no chunk left
   if (status < 0) check(status, "borrowing a sample for " + topic_name_);  // the text is made for an error alone
   message.regions[0].data = static_cast<uint8_t*>(sample);
   return LAGOMETER_OK;

@@ -33,9 +33,7 @@ void judge(Bed& bed, const Line& line) {
 }  // namespace
 
 Bed::Bed(const Adapter& given, const json& order, const std::string& runtime_directory)
-    : adapter(given),
-      sidecar(order.at("sidecar")),
-      whole_middleware_inside(order.value("whole_middleware_inside", false)) {
+    : adapter(given), sidecar(order.at("sidecar")), middleware_inside(order.value("middleware_inside", std::string())) {
   context.options = order.value("options", json::object()).dump();
   context.network = order.value("network", json::object()).dump();
   context.runtime_directory = runtime_directory;

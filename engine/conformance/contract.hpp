@@ -47,7 +47,7 @@ class Bed {
   const Adapter& adapter;
   nlohmann::json sidecar;
   ContextSpec context;
-  bool whole_middleware_inside;  // the library holds the middleware, too: whose code allocates can't be told
+  std::string middleware_inside;  // what of it the library holds, too: whose code allocates can't be told; or empty
 };
 
 /// One writer and one reader that met, within one context.
@@ -113,7 +113,7 @@ std::vector<Line> taking_lines();
 std::vector<Line> waiting_lines();
 std::vector<Line> thread_lines();
 
-/// order: {"sidecar", "options", "network", "from": first line's number, "whole_middleware_inside"}
+/// order: {"sidecar", "options", "network", "from": first line's number, "middleware_inside"}
 void judge_contract(const Adapter& adapter, const nlohmann::json& order, const std::string& runtime_directory);
 
 }  // namespace lagometer::conformance

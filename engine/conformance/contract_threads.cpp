@@ -100,8 +100,8 @@ void quiet(Bed& bed) {
 }
 
 void allocates_nothing(Bed& bed) {
-  if (bed.whole_middleware_inside)
-    throw Absent("the middleware lies in the adapter's library: whose code allocates can't be told");
+  if (!bed.middleware_inside.empty())
+    throw Absent("in the adapter's library lies " + bed.middleware_inside + ": whose code allocates can't be told");
   if (!allocations_can_be_counted()) throw Absent("this build can't count allocations");
   EndpointSpec spec = bed.endpoint();
   if (bed.declares("dispatch", "waitset")) spec.dispatch = LAGOMETER_DISPATCH_WAITSET;

@@ -50,7 +50,7 @@ class _Judged:
             "from": self._next,
             "sidecar": json.loads(subject.adapter.sidecar.model_dump_json()),
             "options": subject.all_options(),
-            "whole_middleware_inside": b"rustc" in comment_of(subject.adapter.library),
+            "middleware_inside": _middleware_inside(subject),
         }
         try:
             with Bench(subject, 1, LARGEST_BYTES) as bench:
@@ -73,6 +73,12 @@ class _Judged:
             self._findings.skip(name, detail)
         else:
             self._findings.judge(name, bool(said["passed"]), detail)
+
+
+def _middleware_inside(subject: Subject) -> str:
+    """What of the middleware is compiled into the adapter's library; a crate always is."""
+    declared = subject.adapter.sidecar.compiled_in
+    return declared or ("the middleware" if b"rustc" in comment_of(subject.adapter.library) else "")
 
 
 def check_loans(subject: Subject, findings: Findings) -> bool:

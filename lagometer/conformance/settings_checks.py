@@ -46,7 +46,9 @@ def check_settings(subject: Subject, findings: Findings) -> None:
     for key, option in subject.adapter.sidecar.options.items():
         if key == subject.adapter.sidecar.stacks_on:
             continue
-        for value in other_values(key, option):
+        in_force = subject.options.get(key, option.default)
+        others = [*other_values(key, option), option.default]
+        for value in [each for each in others if each is not None and each != in_force]:
             name = f"{key} = {value!r} shows in the effective settings"
             try:
                 found = settings_with(subject, {key: value})

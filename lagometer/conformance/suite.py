@@ -14,7 +14,7 @@ from lagometer.conformance.stage import NotMet
 from lagometer.errors import LagometerError
 from lagometer.study.adapters import probe
 
-NEVER_RUN = "never run"
+UNSUPPORTED = -1  # LAGOMETER_UNSUPPORTED: with other options it may be there
 
 
 def examine(
@@ -45,6 +45,8 @@ def _result(subject: Subject, ability: Ability, manual: Manual | None) -> Result
     try:
         there = ability.check(subject, findings)
     except (NotMet, PeerFailure, Refused) as failure:
+        if subject.options and isinstance(failure, Refused) and failure.status == UNSUPPORTED:
+            return _absent(ability, f"refused with these options: {failure.reason}", manual)
         if not findings.broken:
             findings.judge(_last_line(findings), False, str(failure))
     except LagometerError as error:

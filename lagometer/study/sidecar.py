@@ -162,7 +162,9 @@ class Sidecar(_Part):
     dlopen_flags, environment, preload, daemons: what must hold before the library is opened;
     shared_memory: patterns of the names in /dev/shm that a process of it leaves behind when it is killed;
     interoperates_with: adapters whose subscribers understand this one's publishers;
-    stacks_on: the option that names the adapter beneath this one, whose abilities it has.
+    stacks_on: the option that names the adapter beneath this one, whose abilities it has;
+    compiled_in: what of the middleware its library holds, such as templates: whose code allocates there can't
+    be told.
     """
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_-]*$")
@@ -170,6 +172,7 @@ class Sidecar(_Part):
     abi_version: Literal[1]
     library: str
     scope: Literal["process", "host", "network"]
+    compiled_in: str = ""
     dlopen_flags: tuple[str, ...] = ()
     environment: dict[str, str] = Field(default_factory=dict)
     preload: tuple[str, ...] = ()
