@@ -14,11 +14,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from lagometer.conformance.manual import MANUAL, Manual  # noqa: E402
 from lagometer.conformance.matrix import (  # noqa: E402  (the checkout's own, wherever it is called from)
     merged,
+    read_reasons,
     read_table,
+    reasons_of,
     rows_of,
     stale_in_form,
+    write_manuals,
     write_table,
 )
 
@@ -31,21 +35,33 @@ def adapters_of_the_tree() -> list[str]:
     return [json.loads(path.read_text(encoding="utf-8"))["name"] for path in sidecars]
 
 
+def manuals_of_the_tree() -> dict[str, Manual]:
+    """What the manuals have, by adapter."""
+    paths = sorted((ROOT / "adapters").glob(f"*/{MANUAL}"))
+    return {path.parent.name: Manual.model_validate_json(path.read_bytes()) for path in paths}
+
+
 def main(arguments: list[str]) -> int:
     """Carries out what the command line says."""
     text = PAGE.read_text(encoding="utf-8")
     adapters = adapters_of_the_tree()
     if arguments == ["--check"]:
         problems = stale_in_form(text, adapters)
+        if not problems and write_manuals(text, manuals_of_the_tree()) != text:
+            problems = ["what the manuals have is not what adapters/*/manual.json say"]
         for problem in problems:
             print(f"docs/ADAPTERS.md: the conformance matrix is stale: {problem}", file=sys.stderr)
         if problems:
             print("run `python tools/conformance_matrix.py` (or `make conformance`)", file=sys.stderr)
         return 1 if problems else 0
     results: dict[str, list[str]] = {}
+    reasons = read_reasons(text)
     for name in arguments:
-        results |= rows_of(json.loads(Path(name).read_text(encoding="utf-8")))
-    PAGE.write_text(write_table(text, merged(read_table(text), results, adapters)), encoding="utf-8")
+        read = json.loads(Path(name).read_text(encoding="utf-8"))
+        results |= rows_of(read)
+        reasons |= reasons_of(read)
+    page = write_table(text, merged(read_table(text), results, adapters), reasons)
+    PAGE.write_text(write_manuals(page, manuals_of_the_tree()), encoding="utf-8")
     return 0
 
 

@@ -28,7 +28,9 @@ from lagometer.conformance.matrix import (
     conforms,
     document,
     merged,
+    read_reasons,
     read_table,
+    reasons_of,
     rows_of,
     stale_in_form,
     write_table,
@@ -156,6 +158,16 @@ def test_the_matrix_keeps_what_is_not_run_again() -> None:
     assert read_table(page) == rows
     assert merged(read_table(page), {}, ["one", "two"]) == rows
     assert stale_in_form(page, ["one", "two"]) == []
+
+
+def test_the_page_keeps_the_reasons_of_what_is_red() -> None:
+    results = document(
+        [replace(reports("pass", "fail")[0], results=(Result(COLUMNS[1], "fail", "it hung"),))], False
+    )
+    page = write_table(PAGE, merged({}, rows_of(results), ["one"]), reasons_of(results))
+    assert f"- `one` {COLUMNS[1]}: it hung\n" in page
+    assert read_reasons(page) == {"one": [f"{COLUMNS[1]}: it hung"]}
+    assert write_table(page, read_table(page), read_reasons(page)) == page
 
 
 def test_an_adapter_set_up_with_options_has_a_row_of_its_own() -> None:
