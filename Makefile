@@ -32,7 +32,8 @@ lint: ## format, types, layers, sizes: whatever can be checked without running
 conformance: ## every adapter through the conformance suite; the matrix of docs/ADAPTERS.md anew
 	@tools/setup
 	@.venv/bin/lagometer conformance --all --out out/conformance.json || [ $$? = 3 ]
-	@$(python) tools/conformance_matrix.py out/conformance.json
+	@.venv/bin/lagometer conformance cyclonedds --option shared_memory=true --out out/conformance-iceoryx.json || [ $$? = 3 ]
+	@$(python) tools/conformance_matrix.py out/conformance.json out/conformance-iceoryx.json
 
 fidelity: ## Cyclone DDS through our engine against the vendor's own ddsperf (SMOKE=1: short)
 	@tools/setup --test

@@ -107,8 +107,8 @@ def _subjects(names: list[str], all_: bool, options: list[str], network: str) ->
     given = {name: _options(there[name], options) for name in (there if all_ else names)}
     there = discover_adapters(given)
     subjects = [Subject(there[name], given[name], network) for name in given]
-    if not any(subject.adapter.built for subject in subjects):
-        reasons = "; ".join(f"{each.name}: {each.adapter.missing}" for each in subjects)
+    if all(subject.missing is not None for subject in subjects):
+        reasons = "; ".join(f"{each.name}: {each.missing}" for each in subjects)
         raise NothingRunnable(reasons or "no adapter is there", where, "see `lagometer adapters`")
     return subjects
 

@@ -25,6 +25,7 @@ from lagometer.run.isolation import runtime_directory
 from lagometer.run.launchers.base import Command, LaunchError, Pipes
 from lagometer.run.launchers.local import Leaves, LocalLauncher
 from lagometer.study.adapters import Adapter, conformance_path, supervisor_path
+from lagometer.study.daemons import missing_daemons
 from lagometer.study.room import room_of
 from lagometer.study.sidecar import OptionValue
 
@@ -64,6 +65,12 @@ class Subject:
     def name(self) -> str:
         """The adapter's name."""
         return self.adapter.name
+
+    @property
+    def missing(self) -> str | None:
+        """Why it can't be run here: its library was not built, or a daemon is not installed; else None."""
+        given = {self.name: self.options}
+        return self.adapter.missing or next(missing_daemons(self.adapter, given, PROFILE), None)
 
     @property
     def within_process(self) -> bool:

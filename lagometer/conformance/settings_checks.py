@@ -50,6 +50,9 @@ def check_settings(subject: Subject, findings: Findings) -> None:
         others = [*other_values(key, option), option.default]
         for value in [each for each in others if each is not None and each != in_force]:
             name = f"{key} = {value!r} shows in the effective settings"
+            if missing := replace(subject, options={**subject.options, key: value}).missing:
+                findings.skip(name, missing)
+                continue
             try:
                 found = settings_with(subject, {key: value})
             except Refused as refused:

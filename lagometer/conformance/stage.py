@@ -212,12 +212,12 @@ class Stage:
     def settled(
         self, pairs: Sequence[tuple[Endpoint, Endpoint]], wanted: int, quiet_s: float = QUIET_S
     ) -> list[Account]:
-        """Waits until each pair has so many messages, or nothing new came for a while; gives what came."""
+        """Waits until each pair has so many messages, or damaged ones, or nothing new came for a while."""
         counts: list[int] = []
         changed = time.monotonic()
         while True:
             found = self.accounts(pairs)
-            if all(each.count >= wanted or each.failure for each in found):
+            if all(each.count >= wanted or each.trouble for each in found):
                 return found
             if (now := [each.count for each in found]) != counts:
                 counts, changed = now, time.monotonic()

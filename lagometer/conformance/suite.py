@@ -34,8 +34,8 @@ def examine(
 
 
 def _result(subject: Subject, ability: Ability, manual: Manual | None) -> Result:
-    if subject.adapter.missing is not None:
-        return Result(ability.name, "not-run", subject.adapter.missing)
+    if (missing := subject.missing) is not None:
+        return Result(ability.name, "not-run", missing)
     lacking = ability.lacks(subject.adapter.sidecar)
     if lacking is not None:
         return _absent(ability, f"declared absent: {lacking}", manual)
