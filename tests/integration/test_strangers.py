@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Adapters as strangers write them: at most 150 lines, outside the tree, against installed files alone, built
+by one command, found through LAGOMETER_ADAPTER_PATH; the whole conformance suite runs on each."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from conformance_support import abilities, broken_lines, conformance
+from needs import ROOT, need
+
+STRANGERS = ROOT / "tests" / "strangers"
+LINES_MAX = 150
+SOURCES = {"in_c": "adapter.c", "in_cpp": "adapter.cpp"}
+INCLUDE = '"$(lagometer adapters --include)"'
+
+
+def build_command(source: Path) -> str:
+    """The command that the source's own head comment names."""
+    head = source.read_text().splitlines()[:8]
+    (command,) = [line.strip(" */") for line in head if "-shared" in line]
+    assert INCLUDE in command
+    return command
+
+
+def build_outside(name: str, folder: Path, include: Path) -> None:
+    """Builds a copy of the adapter in the folder, with the command that it names."""
+    need("c++")
+    own = folder / name
+    shutil.copytree(STRANGERS / name, own)
+    command = build_command(own / SOURCES[name]).replace(INCLUDE, shlex.quote(str(include)))
+    result = subprocess.run(["/bin/sh", "-c", command], cwd=own, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+
+
+def not_kept(build: Path, folder: Path, name: str) -> dict[str, list[str]]:
+    """By ability, what of the contract the adapter does not keep."""
+    code, results, errors = conformance(build, name, path=folder)
+    found = abilities(results)
+    broken = {each: broken_lines(ability) for each, ability in found.items() if ability["verdict"] == "fail"}
+    assert code == (3 if broken else 0), errors
+    assert any(ability["verdict"] == "pass" for ability in found.values())
+    return broken
+
+
+@pytest.fixture(scope="module")
+def installed(build: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The headers as they are installed, and nothing else of the tree."""
+    prefix = tmp_path_factory.mktemp("installed")
+    command = ["cmake", "--install", str(build), "--prefix", str(prefix), "--component", "headers"]
+    subprocess.run(command, check=True, capture_output=True)
+    (include,) = prefix.rglob("include")
+    return include
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_an_adapter_in_150_lines_passes_the_whole_suite(
+    build: Path, installed: Path, tmp_path: Path, name: str
+) -> None:
+    need("netns")
+    assert len((STRANGERS / name / SOURCES[name]).read_text().splitlines()) <= LINES_MAX
+    build_outside(name, tmp_path, installed)
+    assert not not_kept(build, tmp_path, name)
+
+
+def test_an_adapter_of_the_first_header_stays_loadable(build: Path, tmp_path: Path) -> None:
+    need("netns")
+    build_outside("in_c", tmp_path, STRANGERS / "first_header")
+    assert not not_kept(build, tmp_path, "in_c")

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * lagometer/plain.h: what every adapter in C has to check and to say, so that it need not be written again. C11.
+ * Nothing here is part of the ABI: it is compiled into the adapter. (In C++, lagometer/binding.hpp does more of the
+ * kind.)
+ */
+#ifndef LAGOMETER_PLAIN_H
+#define LAGOMETER_PLAIN_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lagometer/adapter.h"
+
+/* The host that loaded this library; set by lagometer_serves(). */
+static const lagometer_host* lagometer_plain_host;
+
+static inline lagometer_string lagometer_text(const char* words) { return (lagometer_string){words, strlen(words)}; }
+
+static inline int lagometer_is(lagometer_string given, const char* word) {
+  return given.size == strlen(word) && (given.size == 0 || memcmp(given.data, word, given.size) == 0);
+}
+
+/* Says why a call fails, and is its status: `return lagometer_refuse(LAGOMETER_UNSUPPORTED, "no listener")`. */
+static inline lagometer_status lagometer_refuse(lagometer_status status, const char* why) {
+  lagometer_plain_host->fail(lagometer_plain_host->self, lagometer_text(why));
+  return status;
+}
+
+/* Whether this host can be worked with; it is kept. First thing in lagometer_adapter(). */
+static inline int lagometer_serves(const lagometer_host* host) {
+  if (host == NULL || host->abi_version < LAGOMETER_ABI_VERSION || host->size < sizeof *host) return 0;
+  lagometer_plain_host = host;
+  return 1;
+}
+
+/* Of an adapter without options: refuses every one, by its name, and profiles other than the two. */
+static inline lagometer_status lagometer_check_context(const lagometer_context_config* config) {
+  char why[512];
+  snprintf(why, sizeof why, "there are no options: leave out %.*s", (int)config->options.size, config->options.data);
+  if (config->options.size > 0 && !lagometer_is(config->options, "{}")) return lagometer_refuse(LAGOMETER_INVALID, why);
+  if (config->profile.size > 0 && !lagometer_is(config->profile, "default") &&
+      !lagometer_is(config->profile, "matched"))
+    return lagometer_refuse(LAGOMETER_INVALID, "the profiles are default and matched");
+  return LAGOMETER_OK;
+}
+
+/* Of an adapter with the type bytes alone, without keys, up to a size. */
+static inline lagometer_status lagometer_check_bytes(const lagometer_type_config* config, uint64_t bytes_max) {
+  if ((config->flags & ~LAGOMETER_TYPE_KEYED) != 0)
+    return lagometer_refuse(LAGOMETER_INVALID, "a type with a flag that is not known");
+  if (config->flags != 0 || !lagometer_is(config->name, "bytes"))
+    return lagometer_refuse(LAGOMETER_UNSUPPORTED, "bytes without a key is the only type");
+  if (config->max_bytes > bytes_max) return lagometer_refuse(LAGOMETER_UNSUPPORTED, "a payload above the limit");
+  return LAGOMETER_OK;
+}
+
+/* What an adapter has, for lagometer_check_endpoint: one bit per value, e.g. 1u << LAGOMETER_KEEP_LAST. */
+typedef struct lagometer_plain_abilities {
+  uint32_t dispatch, reliability, history, durability;
+} lagometer_plain_abilities;
+
+/* Refuses flags and policies that this header does not know, and what the adapter has not. */
+static inline lagometer_status lagometer_check_endpoint(const lagometer_endpoint_config* config,
+                                                        const lagometer_plain_abilities* has) {
+  const uint64_t served = LAGOMETER_QOS_RELIABILITY | LAGOMETER_QOS_HISTORY | LAGOMETER_QOS_DURABILITY;
+  const lagometer_qos* qos = config->qos;
+  if (config->flags != 0 || config->dispatch > LAGOMETER_DISPATCH_LISTENER ||
+      qos->present >= LAGOMETER_QOS_PARTITION * 2)
+    return lagometer_refuse(LAGOMETER_INVALID, "a flag, dispatch or quality of service that is not known");
+  if ((qos->present & ~served) != 0)
+    return lagometer_refuse(LAGOMETER_UNSUPPORTED, "of qualities of service, reliability, history and durability");
+  if ((has->dispatch >> config->dispatch & 1u) == 0)
+    return lagometer_refuse(LAGOMETER_UNSUPPORTED, "this dispatch is not there");
+  if ((qos->present & LAGOMETER_QOS_RELIABILITY) != 0 && (has->reliability >> qos->reliability & 1u) == 0)
+    return lagometer_refuse(LAGOMETER_UNSUPPORTED, "this reliability is not there");
+  if ((qos->present & LAGOMETER_QOS_HISTORY) != 0 && (has->history >> qos->history & 1u) == 0)
+    return lagometer_refuse(LAGOMETER_UNSUPPORTED, "this history is not there");
+  if ((qos->present & LAGOMETER_QOS_DURABILITY) != 0 && (has->durability >> qos->durability & 1u) == 0)
+    return lagometer_refuse(LAGOMETER_UNSUPPORTED, "this durability is not there");
+  return LAGOMETER_OK;
+}
+
+/* How many messages a reader keeps: the depth that was asked for, or one. */
+static inline uint32_t lagometer_depth(const lagometer_qos* qos) {
+  return (qos->present & LAGOMETER_QOS_HISTORY) != 0 && qos->depth > 0 ? qos->depth : 1;
+}
+
+/* The element number `index` of an array whose elements lie `stride` bytes apart. */
+static inline lagometer_sample* lagometer_element(lagometer_sample* samples, uint32_t stride, uint32_t index) {
+  return (lagometer_sample*)((char*)samples + (size_t)stride * index);
+}
+
+/* OK, or NO_RESOURCE where there was no memory for it. */
+static inline lagometer_status lagometer_made(const void* object) {
+  return object != NULL ? LAGOMETER_OK : lagometer_refuse(LAGOMETER_NO_RESOURCE, "out of memory");
+}
+
+/* For the table, of objects that have nothing to start, to count or to tell, and that free() destroys. */
+static inline lagometer_status lagometer_plain_enable_context(lagometer_context* c) { return lagometer_made(c); }
+static inline lagometer_status lagometer_plain_enable_writer(lagometer_writer* w) { return lagometer_made(w); }
+static inline void lagometer_plain_discard(lagometer_writer* w, lagometer_message* m) { (void)w, (void)m; }
+static inline lagometer_status lagometer_plain_writer_matched(lagometer_writer* w, lagometer_matched* out) {
+  out->exact = 2;
+  return lagometer_made(w);
+}
+static inline lagometer_status lagometer_plain_reader_matched(lagometer_reader* r, lagometer_matched* out) {
+  out->exact = 2;
+  return lagometer_made(r);
+}
+static inline lagometer_status lagometer_plain_writer_counters(lagometer_writer* w, lagometer_counters* out) {
+  out->present = 0;
+  return lagometer_made(w);
+}
+static inline lagometer_status lagometer_plain_reader_counters(lagometer_reader* r, lagometer_counters* out) {
+  out->present = 0;
+  return lagometer_made(r);
+}
+static inline const void* lagometer_plain_extension(uint32_t kind, void* object, lagometer_string name) {
+  (void)kind, (void)object, (void)name;
+  return NULL;
+}
+static inline void lagometer_free_writer(lagometer_writer* w) { free(w); }
+static inline void lagometer_free_type(lagometer_type* t) { free(t); }
+static inline void lagometer_free_node(lagometer_node* n) { free(n); }
+static inline void lagometer_free_context(lagometer_context* c) { free(c); }
+
+#endif /* LAGOMETER_PLAIN_H */
