@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+# Adapters written in Rust: one crate each in the workspace adapters/Cargo.toml, built by cargo into one folder for all,
+# whatever the preset. They take minutes and need the package registry once, so they are built only when asked for.
+
+set(LAGOMETER_CARGO_TARGET ${PROJECT_SOURCE_DIR}/build/cargo CACHE PATH "Where cargo builds the adapters in Rust")
+set(LAGOMETER_RUST_VERSION 1.89) # rust-version in adapters/Cargo.toml
+set(LAGOMETER_RUST_HOW "Debian 12: apt install cargo-web rustc-web; elsewhere a toolchain of your own")
+
+if(LAGOMETER_RUST_ADAPTERS)
+  find_program(LAGOMETER_CARGO cargo HINTS $ENV{CARGO_HOME}/bin $ENV{HOME}/.cargo/bin)
+  if(LAGOMETER_CARGO)
+    execute_process(COMMAND ${LAGOMETER_CARGO} --version OUTPUT_VARIABLE said ERROR_QUIET)
+    string(REGEX MATCH "[0-9]+\\.[0-9]+\\.[0-9]+" LAGOMETER_CARGO_VERSION "${said}")
+  endif()
+  set_property(GLOBAL APPEND PROPERTY JOB_POOLS cargo=1) # cargo itself uses every CPU, and locks its folder
+endif()
+
+# lagometer_add_rust_adapter(NAME [PROGRAMS program...]): the crate lagometer-NAME in the folder that calls.
+function(lagometer_add_rust_adapter name)
+  cmake_parse_arguments(arg "" "" "PROGRAMS" ${ARGN})
+  if(NOT LAGOMETER_RUST_ADAPTERS)
+    lagometer_skip_adapter(${name} "adapters in Rust are built on request alone: make bench ADAPTERS=all, or CMake with -DLAGOMETER_RUST_ADAPTERS=ON; needs cargo >= ${LAGOMETER_RUST_VERSION} (${LAGOMETER_RUST_HOW})")
+    return()
+  endif()
+  if(NOT LAGOMETER_CARGO)
+    lagometer_skip_adapter(${name} "cargo was not found, ${LAGOMETER_RUST_VERSION} or newer is needed (${LAGOMETER_RUST_HOW})")
+    return()
+  endif()
+  if(LAGOMETER_CARGO_VERSION VERSION_LESS LAGOMETER_RUST_VERSION)
+    lagometer_skip_adapter(${name} "cargo ${LAGOMETER_CARGO_VERSION} is too old, ${LAGOMETER_RUST_VERSION} or newer is needed (${LAGOMETER_RUST_HOW})")
+    return()
+  endif()
+
+  set(folder ${LAGOMETER_ADAPTERS_DIR}/${name})
+  configure_file(adapter.json ${folder}/adapter.json COPYONLY)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.rs ${PROJECT_SOURCE_DIR}/adapters/rust/*.rs)
+  # The stamp is written if the build succeeds; a failure is noted in missing.txt and tried again next time.
+  add_custom_command(OUTPUT ${folder}/built.stamp
+    COMMAND ${CMAKE_COMMAND} -Dname=${name} "-Dprograms=${arg_PROGRAMS}" -Dcargo=${LAGOMETER_CARGO} -Dfolder=${folder}
+            -Dworkspace=${PROJECT_SOURCE_DIR}/adapters -Dtarget=${LAGOMETER_CARGO_TARGET}
+            -P ${PROJECT_SOURCE_DIR}/adapters/rust/build.cmake
+    DEPENDS ${sources} adapter.json Cargo.toml ${PROJECT_SOURCE_DIR}/adapters/Cargo.toml
+            ${PROJECT_SOURCE_DIR}/adapters/Cargo.lock ${PROJECT_SOURCE_DIR}/adapters/rust/Cargo.toml
+            ${PROJECT_SOURCE_DIR}/adapters/rust/build.cmake
+    JOB_POOL cargo COMMENT "Building the adapter ${name} with cargo" VERBATIM)
+  add_custom_target(lagometer_${name} ALL DEPENDS ${folder}/built.stamp)
+  set(built ${folder}/liblagometer_${name}.so)
+  list(TRANSFORM arg_PROGRAMS PREPEND ${folder}/ OUTPUT_VARIABLE programs)
+  install(FILES ${folder}/adapter.json DESTINATION ${LAGOMETER_LIBEXEC}/adapters/${name})
+  install(PROGRAMS ${built} ${programs} DESTINATION ${LAGOMETER_LIBEXEC}/adapters/${name} OPTIONAL)
+  install(FILES ${folder}/missing.txt DESTINATION ${LAGOMETER_LIBEXEC}/adapters/${name} OPTIONAL)
+endfunction()

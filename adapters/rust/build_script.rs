@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// For build scripts of adapters: `include!("../rust/build_script.rs");`
+
+/// Hides whatever crates export beside the one symbol, and tells the crate being built, as
+/// `env!("LAGOMETER_MIDDLEWARE_VERSION")`, which version of `package` Cargo.lock fixes.
+fn prepare(package: &str) {
+    println!("cargo:rustc-link-arg-cdylib=-Wl,--exclude-libs,ALL");
+    let lock = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.lock");
+    println!("cargo:rerun-if-changed={lock}");
+    let text = std::fs::read_to_string(lock).expect("the workspace has a Cargo.lock");
+    let entry = format!("\nname = \"{package}\"\nversion = \"");
+    let rest = text.split(&entry).nth(1).expect("Cargo.lock names the package");
+    let version = rest.split('"').next().expect("a version is quoted");
+    println!("cargo:rustc-env=LAGOMETER_MIDDLEWARE_VERSION={version}");
+}

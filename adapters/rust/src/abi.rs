@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `lagometer/adapter.h` in Rust, field for field; `layout.rs` holds sizes and offsets to the header's.
+//!
+//! What each thing means, and the contract of each function, is said in the header alone.
+#![allow(missing_docs, non_camel_case_types)]
+
+use std::ffi::c_void;
+
+pub const ABI_VERSION: u32 = 1;
+pub const REGIONS_MAX: usize = 4;
+
+pub const OK: i32 = 0;
+pub const TIMEOUT: i32 = 1;
+pub const REJECTED: i32 = 2;
+pub const UNSUPPORTED: i32 = -1;
+pub const INVALID: i32 = -2;
+pub const NO_RESOURCE: i32 = -3;
+pub const FAILED: i32 = -4;
+
+pub const OBJECT_CONTEXT: u32 = 1;
+pub const OBJECT_WRITER: u32 = 4;
+pub const OBJECT_READER: u32 = 5;
+
+pub const QOS_RELIABILITY: u64 = 1 << 0;
+pub const QOS_HISTORY: u64 = 1 << 1;
+pub const QOS_DURABILITY: u64 = 1 << 2;
+
+pub const SAMPLE_LOANED: u32 = 1 << 1;
+
+pub const COUNTER_LOST: u64 = 1 << 0;
+pub const COUNTER_REJECTED: u64 = 1 << 1;
+pub const COUNTER_OVERWRITTEN: u64 = 1 << 2;
+
+pub type Status = i32;
+pub type Sink = extern "C" fn(user: *mut c_void, text: Text);
+pub type DataFunction = extern "C" fn(user: *mut c_void);
+pub type EventFunction = extern "C" fn(user: *mut c_void, event: u32, total: u64);
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Text {
+    pub data: *const u8,
+    pub size: u64,
+}
+
+pub enum ContextHandle {}
+pub enum NodeHandle {}
+pub enum TypeHandle {}
+pub enum WriterHandle {}
+pub enum ReaderHandle {}
+pub enum WaitsetHandle {}
+
+#[repr(C)]
+pub struct Host {
+    pub size: u32,
+    pub abi_version: u32,
+    pub this: *mut c_void,
+    pub log: extern "C" fn(*mut c_void, u32, Text),
+    pub now_ns: extern "C" fn(*mut c_void) -> i64,
+    pub stamp: extern "C" fn(*mut c_void, *mut c_void, u32, u64, i64),
+    pub thread_begin: extern "C" fn(*mut c_void, u32, Text),
+    pub thread_end: extern "C" fn(*mut c_void),
+    pub fail: extern "C" fn(*mut c_void, Text),
+}
+
+#[repr(C)]
+pub struct ContextConfig {
+    pub size: u32,
+    pub abi_version: u32,
+    pub domain: u32,
+    pub reserved: u32,
+    pub name: Text,
+    pub profile: Text,
+    pub options: Text,
+    pub runtime_directory: Text,
+    pub security: Text,
+    pub network: Text,
+}
+
+#[repr(C)]
+pub struct Qos {
+    pub size: u32,
+    pub abi_version: u32,
+    pub present: u64,
+    pub reliability: u32,
+    pub history: u32,
+    pub depth: u32,
+    pub durability: u32,
+    pub liveliness: u32,
+    pub reserved: u32,
+    pub blocking_ns_max: i64,
+    pub deadline_ns: i64,
+    pub lifespan_ns: i64,
+    pub liveliness_lease_ns: i64,
+    pub partition: Text,
+}
+
+#[repr(C)]
+pub struct TypeConfig {
+    pub size: u32,
+    pub abi_version: u32,
+    pub name: Text,
+    pub max_bytes: u64,
+    pub flags: u32,
+    pub encapsulation: u32,
+    pub hash: Text,
+}
+
+#[repr(C)]
+pub struct EndpointConfig {
+    pub size: u32,
+    pub abi_version: u32,
+    pub type_: *mut TypeHandle,
+    pub topic: Text,
+    pub qos: *const Qos,
+    pub dispatch: u32,
+    pub flags: u32,
+    pub user: *mut c_void,
+    pub on_data: Option<DataFunction>,
+    pub on_event: Option<EventFunction>,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Region {
+    pub data: *mut u8,
+    pub size: u64,
+}
+
+#[repr(C)]
+pub struct Message {
+    pub size: u32,
+    pub abi_version: u32,
+    pub origin: u32,
+    pub region_count: u32,
+    pub regions: [Region; REGIONS_MAX],
+    pub adapter_data: *mut c_void,
+}
+
+#[repr(C)]
+pub struct Sample {
+    pub size: u32,
+    pub abi_version: u32,
+    pub flags: u32,
+    pub region_count: u32,
+    pub regions: [Region; REGIONS_MAX],
+    pub writer_id: u64,
+    pub middleware_sequence: u64,
+    pub source_time_ns: i64,
+    pub reception_time_ns: i64,
+    pub source_clock: u32,
+    pub reception_clock: u32,
+    pub signalled_ns: i64,
+    pub signalled_cpu: u32,
+    pub reserved: u32,
+    pub adapter_data: *mut c_void,
+}
+
+#[repr(C)]
+pub struct Matched {
+    pub size: u32,
+    pub abi_version: u32,
+    pub count: u32,
+    pub exact: u32,
+}
+
+#[repr(C)]
+pub struct Counters {
+    pub size: u32,
+    pub abi_version: u32,
+    pub present: u64,
+    pub lost: u64,
+    pub rejected: u64,
+    pub overwritten: u64,
+    pub deadline_missed: u64,
+    pub resent: u64,
+}
+
+type Create<Parent, Object> = extern "C" fn(*mut Parent, *mut *mut Object) -> Status;
+type CreateNamed<Parent, Object> = extern "C" fn(*mut Parent, Text, *mut *mut Object) -> Status;
+type CreateFrom<Parent, Config, Object> =
+    extern "C" fn(*mut Parent, *const Config, *mut *mut Object) -> Status;
+type Enable<Object> = extern "C" fn(*mut Object) -> Status;
+type Destroy<Object> = extern "C" fn(*mut Object);
+type Ask<Object, Answer> = extern "C" fn(*mut Object, *mut Answer) -> Status;
+
+#[repr(C)]
+pub struct Table {
+    pub size: u32,
+    pub abi_version: u32,
+    pub name: Text,
+    pub probe: extern "C" fn(Text, Sink, *mut c_void) -> Status,
+    pub context_create: extern "C" fn(*const ContextConfig, *mut *mut ContextHandle) -> Status,
+    pub context_enable: Enable<ContextHandle>,
+    pub node_create: CreateNamed<ContextHandle, NodeHandle>,
+    pub type_create: CreateFrom<ContextHandle, TypeConfig, TypeHandle>,
+    pub writer_create: CreateFrom<NodeHandle, EndpointConfig, WriterHandle>,
+    pub writer_enable: Enable<WriterHandle>,
+    pub reader_create: CreateFrom<NodeHandle, EndpointConfig, ReaderHandle>,
+    pub reader_enable: Enable<ReaderHandle>,
+    pub reader_destroy: Destroy<ReaderHandle>,
+    pub writer_destroy: Destroy<WriterHandle>,
+    pub type_destroy: Destroy<TypeHandle>,
+    pub node_destroy: Destroy<NodeHandle>,
+    pub context_destroy: Destroy<ContextHandle>,
+    pub borrow: extern "C" fn(*mut WriterHandle, u64, *mut Message) -> Status,
+    pub commit: Ask<WriterHandle, Message>,
+    pub discard: extern "C" fn(*mut WriterHandle, *mut Message),
+    pub take: extern "C" fn(*mut ReaderHandle, *mut Sample, u32, u32, *mut u32) -> Status,
+    pub release: extern "C" fn(*mut ReaderHandle, *mut Sample, u32, u32),
+    pub writer_matched: Ask<WriterHandle, Matched>,
+    pub reader_matched: Ask<ReaderHandle, Matched>,
+    pub writer_counters: Ask<WriterHandle, Counters>,
+    pub reader_counters: Ask<ReaderHandle, Counters>,
+    pub describe: extern "C" fn(u32, *const c_void, Sink, *mut c_void) -> Status,
+    pub waitset_create: Create<ContextHandle, WaitsetHandle>,
+    pub waitset_attach: extern "C" fn(*mut WaitsetHandle, *mut ReaderHandle) -> Status,
+    pub waitset_wait: extern "C" fn(*mut WaitsetHandle, i64) -> Status,
+    pub waitset_trigger: Destroy<WaitsetHandle>,
+    pub waitset_destroy: Destroy<WaitsetHandle>,
+    pub extension: extern "C" fn(u32, *mut c_void, Text) -> *const c_void,
+}
+
+// SAFETY: a table is written once, at compile time, and points at static text and functions alone.
+unsafe impl Sync for Table {}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the caller asked for, in checked Rust terms.
+use std::ffi::c_void;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::{abi, host, Error, Options, Result, Sidecar};
+
+/// The smallest payload: the envelope alone.
+const ENVELOPE_BYTES: u64 = 16;
+/// How long a reliable writer may wait for room if the caller does not say.
+const BLOCKING_DEFAULT: Duration = Duration::from_millis(100);
+
+/// Which settings a context starts from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Profile {
+    /// As the vendor ships it, but for what isolation forces.
+    Default,
+    /// The same ground for all middleware, as far as each can (docs/ADAPTERS.md).
+    Matched,
+}
+
+/// What a context is made of.
+#[derive(Debug)]
+pub struct ContextConfig {
+    /// Contexts of different domains do not hear each other.
+    pub domain: u32,
+    /// A name for people.
+    pub name: String,
+    /// Which settings to start from.
+    pub profile: Profile,
+    /// The adapter's own settings, checked against its sidecar.
+    pub options: Options,
+    /// Private to the trial, on a tmpfs, removed by lagometer.
+    pub runtime_directory: PathBuf,
+    /// How many contexts the trial has, if that is known.
+    pub peers: Option<usize>,
+}
+
+impl ContextConfig {
+    /// # Safety
+    /// `given` points at a configuration whose texts are valid.
+    pub(crate) unsafe fn read(sidecar: &Sidecar, given: *const abi::ContextConfig) -> Result<Self> {
+        // SAFETY: the caller's promise.
+        let given =
+            unsafe { given.as_ref() }.ok_or_else(|| Error::invalid("no configuration of the context"))?;
+        check_size("the context's configuration", given.size, size_of::<abi::ContextConfig>())?;
+        // SAFETY: the caller's promise, for each of the texts.
+        let [name, profile, options, folder, security, network] = unsafe {
+            [given.name, given.profile, given.options, given.runtime_directory, given.security, given.network]
+                .map(|text| host::owned(text))
+        };
+        if !security.is_empty() && security != "{}" {
+            return Err(Error::unsupported("this adapter has no security settings: leave them out"));
+        }
+        let profile = match profile.as_str() {
+            "" | "default" => Profile::Default,
+            "matched" => Profile::Matched,
+            other => return Err(Error::invalid(format!("no profile '{other}'; valid: default, matched"))),
+        };
+        if folder.is_empty() {
+            return Err(Error::invalid("no runtime directory given"));
+        }
+        let network: Value = serde_json::from_str(&network).unwrap_or(Value::Null);
+        Ok(Self {
+            domain: given.domain,
+            name,
+            profile,
+            options: sidecar.options(&options)?,
+            runtime_directory: PathBuf::from(folder),
+            peers: network["peers"].as_u64().map(|peers| peers as usize),
+        })
+    }
+
+    /// The folder in the runtime directory for this adapter in this domain; made if it does not exist.
+    pub fn own_folder(&self, adapter: &str) -> Result<PathBuf> {
+        let folder = self.runtime_directory.join(self.domain.to_string()).join(adapter);
+        std::fs::create_dir_all(&folder)
+            .map_err(|error| Error::failed(format!("making {}: {error}", folder.display())))?;
+        Ok(folder)
+    }
+}
+
+/// A payload type: `bytes` takes any length up to `bytes_max`, `fixed` that alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PayloadType {
+    /// Exactly `bytes_max`.
+    pub fixed: bool,
+    /// Of the payload, envelope included.
+    pub bytes_max: usize,
+}
+
+impl PayloadType {
+    /// # Safety
+    /// `given` points at a configuration whose texts are valid.
+    pub(crate) unsafe fn read(given: *const abi::TypeConfig) -> Result<Self> {
+        // SAFETY: the caller's promise.
+        let given =
+            unsafe { given.as_ref() }.ok_or_else(|| Error::invalid("no configuration of the type"))?;
+        check_size("the type's configuration", given.size, size_of::<abi::TypeConfig>())?;
+        // SAFETY: the caller's promise.
+        let fixed = match unsafe { host::owned(given.name) }.as_str() {
+            "bytes" => false,
+            "fixed" => true,
+            other => return Err(Error::unsupported(format!("no type '{other}'; valid: bytes, fixed"))),
+        };
+        if given.flags != 0 || given.encapsulation != 0 {
+            return Err(Error::unsupported("keyed and opaque types are not supported"));
+        }
+        if given.max_bytes < ENVELOPE_BYTES || given.max_bytes > u64::from(u32::MAX) {
+            let why =
+                format!("a payload has {ENVELOPE_BYTES} to {} bytes, not {}", u32::MAX, given.max_bytes);
+            return Err(Error::invalid(why));
+        }
+        Ok(Self { fixed, bytes_max: given.max_bytes as usize })
+    }
+
+    /// The length of a message, if the type allows it.
+    pub(crate) fn accept(self, bytes: u64) -> Result<usize> {
+        let most = self.bytes_max as u64;
+        if bytes > most || bytes < ENVELOPE_BYTES || (self.fixed && bytes != most) {
+            let name = if self.fixed { "fixed" } else { "bytes" };
+            return Err(Error::invalid(format!(
+                "a message of {bytes} B does not fit type '{name}' of {most} B"
+            )));
+        }
+        Ok(bytes as usize)
+    }
+}
+
+/// How much of the past a reader keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum History {
+    /// The newest so many, at least 1.
+    KeepLast(usize),
+    /// Whatever was not taken yet.
+    KeepAll,
+}
+
+/// Quality of service. None: the vendor's default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Qos {
+    /// Whether nothing may be lost on the way.
+    pub reliable: Option<bool>,
+    /// How much is kept.
+    pub history: Option<History>,
+    /// Whether late readers get what was sent before.
+    pub transient_local: Option<bool>,
+    /// The longest that a commit may wait for room.
+    pub blocking_max: Duration,
+}
+
+impl Qos {
+    /// # Safety
+    /// `given` is null or points at qualities of service.
+    unsafe fn read(given: *const abi::Qos) -> Result<Self> {
+        let mut qos =
+            Self { reliable: None, history: None, transient_local: None, blocking_max: BLOCKING_DEFAULT };
+        // SAFETY: the caller's promise.
+        let Some(given) = (unsafe { given.as_ref() }) else { return Ok(qos) };
+        check_size("the qualities of service", given.size, size_of::<abi::Qos>())?;
+        if given.present & !(abi::QOS_RELIABILITY | abi::QOS_HISTORY | abi::QOS_DURABILITY) != 0 {
+            return Err(Error::unsupported("only reliability, history and durability can be set"));
+        }
+        if given.present & abi::QOS_RELIABILITY != 0 {
+            qos.reliable = Some(given.reliability != 0);
+            if given.blocking_ns_max > 0 {
+                qos.blocking_max = Duration::from_nanos(given.blocking_ns_max.unsigned_abs());
+            }
+        }
+        if given.present & abi::QOS_HISTORY != 0 {
+            qos.history = Some(match (given.history, given.depth) {
+                (0, 0) => return Err(Error::invalid("keep_last needs a depth of at least 1")),
+                (0, depth) => History::KeepLast(depth as usize),
+                _ => History::KeepAll,
+            });
+        }
+        if given.present & abi::QOS_DURABILITY != 0 {
+            qos.transient_local = Some(given.durability != 0);
+        }
+        Ok(qos)
+    }
+}
+
+/// How a reader's messages reach the engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dispatch {
+    /// The engine takes whenever it likes.
+    Poll,
+    /// The reader will be attached to a waitset.
+    Waitset,
+    /// `on_data` is called on the middleware's own thread.
+    Listener,
+}
+
+/// The function to call when a reader has something to take; any thread may, one at a time per reader.
+#[derive(Debug, Clone, Copy)]
+pub struct OnData {
+    function: abi::DataFunction,
+    user: *mut c_void,
+}
+
+// SAFETY: the header allows the call on any thread; the engine keeps `user` valid until the reader is destroyed.
+unsafe impl Send for OnData {}
+// SAFETY: as above; nothing of this struct changes.
+unsafe impl Sync for OnData {}
+
+impl OnData {
+    /// Tells the engine. Calls for one reader must not overlap.
+    #[inline]
+    pub fn call(self) {
+        (self.function)(self.user);
+    }
+}
+
+/// What a writer or a reader is made of.
+#[derive(Debug)]
+pub struct Endpoint {
+    /// The node that it belongs to, by name.
+    pub node: String,
+    /// As the study names it.
+    pub topic: String,
+    /// What its messages are.
+    pub payload: PayloadType,
+    /// Quality of service.
+    pub qos: Qos,
+    /// Of a reader: how its messages reach the engine.
+    pub dispatch: Dispatch,
+    /// Of a reader with dispatch by listener.
+    pub on_data: Option<OnData>,
+}
+
+impl Endpoint {
+    /// # Safety
+    /// `given` points at a configuration whose texts and pointers are valid; its type is `payload`.
+    pub(crate) unsafe fn read(node: &str, payload: PayloadType, given: &abi::EndpointConfig) -> Result<Self> {
+        check_size("the endpoint's configuration", given.size, size_of::<abi::EndpointConfig>())?;
+        // SAFETY: the caller's promise.
+        let topic = unsafe { host::owned(given.topic) };
+        let dispatch = match given.dispatch {
+            0 => Dispatch::Poll,
+            1 => Dispatch::Waitset,
+            2 => Dispatch::Listener,
+            other => return Err(Error::invalid(format!("topic '{topic}': unknown dispatch {other}"))),
+        };
+        if given.flags != 0 {
+            return Err(Error::invalid(format!("topic '{topic}': unknown flags {:#x}", given.flags)));
+        }
+        let on_data = given.on_data.map(|function| OnData { function, user: given.user });
+        if dispatch == Dispatch::Listener && on_data.is_none() {
+            return Err(Error::invalid(format!("topic '{topic}': dispatch by listener without on_data")));
+        }
+        // SAFETY: the caller's promise.
+        let qos = unsafe { Qos::read(given.qos) }
+            .map_err(|error| Error { message: format!("topic '{topic}': {}", error.message), ..error })?;
+        Ok(Self { node: node.to_owned(), topic, payload, qos, dispatch, on_data })
+    }
+}
+
+fn check_size(what: &str, given: u32, wanted: usize) -> Result<()> {
+    if (given as usize) < wanted {
+        return Err(Error::invalid(format!("{what} has {given} bytes, this adapter needs {wanted}")));
+    }
+    Ok(())
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What lagometer offers to an adapter: the log, the one clock, and where failures go.
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use crate::abi;
+
+static HOST: AtomicPtr<abi::Host> = AtomicPtr::new(ptr::null_mut());
+
+/// How much a line of the log matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Level {
+    /// For whoever looks for a fault.
+    Debug = 0,
+    /// For whoever reads along.
+    Info = 1,
+    /// Something was not as it should be.
+    Warning = 2,
+    /// Something failed.
+    Error = 3,
+}
+
+/// Keeps the host for the life of the process. False: this crate can't work with it.
+///
+/// # Safety
+/// `host` is null or points at a host that lives as long as the process.
+pub(crate) unsafe fn keep(host: *const abi::Host) -> bool {
+    // SAFETY: not null, and the caller's promise; size and version come first in every version of the struct.
+    let fits = !host.is_null()
+        && unsafe {
+            (*host).abi_version >= abi::ABI_VERSION && (*host).size as usize >= size_of::<abi::Host>()
+        };
+    if fits {
+        HOST.store(host.cast_mut(), Ordering::Release);
+    }
+    fits
+}
+
+fn host() -> Option<&'static abi::Host> {
+    // SAFETY: null, or what `keep` was given, which lives as long as the process and is never written.
+    unsafe { HOST.load(Ordering::Acquire).as_ref() }
+}
+
+/// The one clock: CLOCK_MONOTONIC, in ns; 0 where no host has loaded this library (in tests of it).
+#[inline]
+pub fn now_ns() -> i64 {
+    host().map_or(0, |host| (host.now_ns)(host.this))
+}
+
+/// The CPU that this thread runs on.
+#[inline]
+pub fn current_cpu() -> u32 {
+    // SAFETY: takes nothing and touches no memory of ours.
+    u32::try_from(unsafe { libc::sched_getcpu() }).unwrap_or(0xFFFF)
+}
+
+/// A line for the log; not from warm-up to drain.
+pub fn log(level: Level, message: &str) {
+    if let Some(host) = host() {
+        (host.log)(host.this, level as u32, text(message));
+    }
+}
+
+/// Says why the call in progress on this thread fails; outside of one: the context is broken and the trial fails.
+pub fn fail(message: &str) {
+    if let Some(host) = host() {
+        (host.fail)(host.this, text(message));
+    }
+}
+
+/// Text as C sees it, for the length of a call.
+pub(crate) const fn text(text: &str) -> abi::Text {
+    abi::Text { data: text.as_ptr(), size: text.len() as u64 }
+}
+
+/// Text that C gave, copied; what is not UTF-8 is replaced.
+///
+/// # Safety
+/// `text.data` is null or points at `text.size` bytes.
+pub(crate) unsafe fn owned(text: abi::Text) -> String {
+    if text.data.is_null() || text.size == 0 {
+        return String::new();
+    }
+    // SAFETY: the caller's promise.
+    let bytes = unsafe { std::slice::from_raw_parts(text.data, text.size as usize) };
+    String::from_utf8_lossy(bytes).into_owned()
+}

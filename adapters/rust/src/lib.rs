@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The ABI of lagometer's adapters (`lagometer/adapter.h`) as safe Rust.
+//!
+//! An adapter implements [`Adapter`] and the traits of its objects, and says [`export_adapter!`] once. All that crosses
+//! the border to C, and all `unsafe` that this needs, is in this crate; a panic never crosses it (see `guard`).
+
+pub mod abi;
+mod bell;
+mod config;
+mod description;
+mod error;
+mod guard;
+mod host;
+mod inbox;
+mod layout;
+mod objects;
+mod sidecar;
+mod table;
+
+pub use bell::{Bell, Knock, Poller};
+pub use config::{ContextConfig, Dispatch, Endpoint, History, OnData, PayloadType, Profile, Qos};
+pub use description::Description;
+pub use error::{Doing, Error, Result};
+pub use guard::callback;
+pub use host::{current_cpu, fail, log as host_log, now_ns, Level};
+pub use inbox::{Fillable, HasInbox, Inbox, InboxWaitset};
+pub use objects::*;
+pub use serde_json;
+pub use sidecar::{Options, Sidecar};
+#[doc(hidden)]
+pub use table::{enter, table};
+
+/// The most pieces that a message may lie in.
+pub const REGIONS_MAX: usize = abi::REGIONS_MAX;
+
+/// Defines the one exported symbol of an adapter: `export_adapter!(TheTypeThatImplementsAdapter);`
+#[macro_export]
+macro_rules! export_adapter {
+    ($adapter:ty) => {
+        /// The one symbol of the library.
+        ///
+        /// # Safety
+        /// `host` is null or points at a host that lives as long as the process.
+        #[allow(unsafe_code)]
+        #[no_mangle]
+        pub unsafe extern "C" fn lagometer_adapter(
+            host: *const $crate::abi::Host,
+        ) -> *const $crate::abi::Table {
+            static TABLE: $crate::abi::Table = $crate::table::<$adapter>();
+            // SAFETY: the caller's promise is the same.
+            unsafe { $crate::enter(host, &TABLE) }
+        }
+    };
+}

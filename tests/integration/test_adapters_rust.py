@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Adapters in Rust: their half of the ABI is the header's, a panic stays inside, full queues lose nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from needs import MIDDLEWARE, ROOT, adapter_library, need, require
+from plan_parts import MILLISECOND_NS, Mapping, any_message, node, plan, reader, timer, writer
+from worker_support import run_private
+
+from lagometer.store.records import KIND_RECEIVED, KIND_SENT
+
+WORKSPACE = ROOT / "adapters"
+CRATE = WORKSPACE / "rust"
+# The fields that have a Rust name of their own, since C's is a word of the language.
+C_FIELDS = {"type_": "type", "this": "self"}
+
+
+def layouts() -> dict[str, tuple[int, dict[str, int]]]:
+    """Size and offsets of each struct, as the Rust half has them checked when it is compiled."""
+    text = (CRATE / "src" / "layout.rs").read_text(encoding="utf-8")
+    found = {}
+    for name, size, fields in re.findall(
+        r"^layout!\(\s*\w+,\s*(\w+),\s*(\d+),\s*\{(.*?)\}\s*\)", text, re.M | re.S
+    ):
+        offsets = dict(re.findall(r"(\w+): (\d+)", fields))
+        found[name] = (int(size), {C_FIELDS.get(field, field): int(at) for field, at in offsets.items()})
+    return found
+
+
+def test_the_rust_half_of_the_abi_is_laid_out_as_the_header(tmp_path: Path) -> None:
+    need("cc")
+    structs = layouts()
+    header = (ROOT / "engine" / "include" / "lagometer" / "adapter.h").read_text(encoding="utf-8")
+    assert set(structs) == set(re.findall(r"^} (lagometer_\w+);", header, re.M)), "a struct is not compared"
+    lines = ["#include <stddef.h>", '#include "lagometer/adapter.h"']
+    for name, (size, fields) in structs.items():
+        lines.append(f'_Static_assert(sizeof({name}) == {size}, "{name}");')
+        lines += [
+            f'_Static_assert(offsetof({name}, {field}) == {offset}, "{name}.{field}");'
+            for field, offset in fields.items()
+        ]
+    source = tmp_path / "layout.c"
+    source.write_text("\n".join(lines) + "\n")
+    command = ["cc", "-std=c11", f"-I{ROOT / 'engine' / 'include'}", "-fsyntax-only", str(source)]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+
+
+def test_the_crates_own_tests(build: Path) -> None:
+    """Among them: a panic becomes a status, and nothing is called after it."""
+    need("iceoryx2")  # else the crates may not have been fetched
+    cargo = shutil.which("cargo") or str(Path.home() / ".cargo" / "bin" / "cargo")
+    require("cargo", Path(cargo).exists(), "the program cargo")
+    command = [cargo, "test", "--locked", "--offline", "--package", "lagometer-adapter"]
+    environment = {**os.environ, "CARGO_TARGET_DIR": str(ROOT / "build" / "cargo")}
+    result = subprocess.run(command, cwd=WORKSPACE, env=environment, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
+    assert "test result: ok" in result.stdout
+
+
+@pytest.mark.parametrize("adapter", [name for name in MIDDLEWARE if (WORKSPACE / name / "Cargo.toml").exists()])
+def test_the_version_told_is_the_one_that_is_fixed(build: Path, adapter: str) -> None:
+    need(adapter)
+    manifest = (WORKSPACE / "Cargo.toml").read_text(encoding="utf-8")
+    fixed = re.search(rf'^{adapter} = (?:\{{ version = )?"=([^"]+)"', manifest, re.M)
+    assert fixed, "its version is not exact"
+    worker = build / "engine" / "lagometer-worker"
+    library = adapter_library(adapter, build)
+    result = subprocess.run(
+        [str(worker), "--probe", str(library)], capture_output=True, check=True, timeout=30
+    )
+    assert json.loads(result.stdout)["version"] == fixed[1]
+
+
+@pytest.mark.parametrize("reliability", ["reliable", "best_effort"])
+def test_a_full_queue_of_iceoryx2_holds_up_or_refuses(build: Path, reliability: str) -> None:
+    """Nothing accepted is lost: a reliable writer waits for room, a best-effort one is refused at once."""
+    need("netns")
+    need("iceoryx2")
+    endpoint: Mapping = {"qos": {"reliability": reliability, "history": "keep_all"}}
+    source = node("source", 0, [], [writer("t", 0, **endpoint)], [timer(2 * MILLISECOND_NS)], "waitset")
+    sink_work = any_message(work_ns=20 * MILLISECOND_NS)
+    sink = node("sink", 1, [reader("t", [0], **endpoint)], [], [sink_work], "waitset")
+    phases = {"warmup_ns": 0, "measure_ns": 400 * MILLISECOND_NS, "drain_ns": 800 * MILLISECOND_NS}
+    library = adapter_library("iceoryx2", build)
+    plans = [plan(library, "/dev/shm/lagometer", [each], **phases) for each in (source, sink)]
+    plans[1]["worker"]["index"] = 1
+    for each in plans:
+        each["adapters"][0]["options"] = {"keep_all_messages": 8}
+    send, listen = run_private(build, plans)
+    sent, received = send.lane(KIND_SENT, 0, 0), listen.lane(KIND_RECEIVED, 1, 0)
+    accepted = sent[sent["status"] == 0]["sequence"].tolist()
+    assert len(received) > 8
+    assert received["sequence"].tolist() == accepted[: len(received)]
+    refused = int((sent["status"] == 1).sum())
+    assert (refused > 0) == (reliability == "best_effort")
+    assert send.event("done")["writers"][0]["counters"]["rejected"] >= refused
