@@ -66,7 +66,9 @@ def test_the_crates_own_tests(build: Path) -> None:
     assert "test result: ok" in result.stdout
 
 
-@pytest.mark.parametrize("adapter", [name for name in MIDDLEWARE if (WORKSPACE / name / "Cargo.toml").exists()])
+@pytest.mark.parametrize(
+    "adapter", [name for name in MIDDLEWARE if (WORKSPACE / name / "Cargo.toml").exists()]
+)
 def test_the_version_told_is_the_one_that_is_fixed(build: Path, adapter: str) -> None:
     need(adapter)
     manifest = (WORKSPACE / "Cargo.toml").read_text(encoding="utf-8")
