@@ -7,11 +7,16 @@ set(LAGOMETER_RUST_VERSION 1.89) # rust-version in adapters/Cargo.toml
 set(LAGOMETER_RUST_HOW "Debian 12: apt install cargo-web rustc-web; elsewhere a toolchain of your own")
 
 if(LAGOMETER_RUST_ADAPTERS)
-  find_program(LAGOMETER_CARGO cargo HINTS $ENV{CARGO_HOME}/bin $ENV{HOME}/.cargo/bin)
-  if(LAGOMETER_CARGO)
-    execute_process(COMMAND ${LAGOMETER_CARGO} --version OUTPUT_VARIABLE said ERROR_QUIET)
-    string(REGEX MATCH "[0-9]+\\.[0-9]+\\.[0-9]+" LAGOMETER_CARGO_VERSION "${said}")
-  endif()
+  # The first that is new enough; else the last, so that its version can be told.
+  find_program(LAGOMETER_CARGO_OWN cargo PATHS $ENV{CARGO_HOME}/bin $ENV{HOME}/.cargo/bin NO_DEFAULT_PATH)
+  find_program(LAGOMETER_CARGO_PATH cargo)
+  foreach(candidate IN ITEMS ${LAGOMETER_CARGO_OWN} ${LAGOMETER_CARGO_PATH})
+    if(candidate AND (NOT LAGOMETER_CARGO OR LAGOMETER_CARGO_VERSION VERSION_LESS LAGOMETER_RUST_VERSION))
+      execute_process(COMMAND ${candidate} --version OUTPUT_VARIABLE said ERROR_QUIET)
+      string(REGEX MATCH "[0-9]+\\.[0-9]+\\.[0-9]+" LAGOMETER_CARGO_VERSION "${said}")
+      set(LAGOMETER_CARGO ${candidate})
+    endif()
+  endforeach()
   set_property(GLOBAL APPEND PROPERTY JOB_POOLS cargo=1) # cargo itself uses every CPU, and locks its folder
 endif()
 
@@ -33,6 +38,9 @@ function(lagometer_add_rust_adapter name)
 
   set(folder ${LAGOMETER_ADAPTERS_DIR}/${name})
   configure_file(adapter.json ${folder}/adapter.json COPYONLY)
+  if(EXISTS ${folder}/built.stamp) # perhaps the adapters in Rust were not wanted in between
+    file(REMOVE ${folder}/missing.txt)
+  endif()
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.rs ${PROJECT_SOURCE_DIR}/adapters/rust/*.rs)
   # The stamp is written if the build succeeds; a failure is noted in missing.txt and tried again next time.
   add_custom_command(OUTPUT ${folder}/built.stamp
