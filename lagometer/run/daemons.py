@@ -266,7 +266,7 @@ def filled_daemons(
     found = []
     for daemon in daemons_in_use(adapter, options, profile):
         program, *words = daemon.command
-        arguments = (*before, find_program(program) or program, *map(filled, words))
+        arguments = (*before, find_program(program, adapter.directory) or program, *map(filled, words))
         environment = {name: filled(text) for name, text in daemon.environment.items()}
         texts = {key: filled(getattr(daemon.ready, key) or "") or None for key in ("unix_socket", "file")}
         found.append(

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lagometer.study.room import MESSAGE_BYTES, MESSAGES
@@ -49,16 +50,17 @@ def filled_in(text: str, values: Mapping[str, OptionValue], runtime: str) -> str
 def missing_daemons(adapter: Adapter, options: Options, profile: str) -> Iterator[str]:
     """Why the adapter can't be measured here: one sentence for each daemon that is not installed."""
     for daemon in daemons_in_use(adapter, options, profile):
-        if find_program(daemon.command[0]) is None:
+        if find_program(daemon.command[0], adapter.directory) is None:
             yield (
                 f"{adapter.name} needs the daemon {daemon.command[0]}, which is not installed "
                 f"(package: {daemon.package})"
             )
 
 
-def find_program(name: str) -> str | None:
-    """The program's path, looked for where daemons are installed, too."""
-    return shutil.which(name, path=os.pathsep.join((os.environ.get("PATH", os.defpath), *SYSTEM_FOLDERS)))
+def find_program(name: str, directory: Path) -> str | None:
+    """The program's path: in the adapter's own folder, else on PATH or where daemons are installed, too."""
+    folders = (str(directory), os.environ.get("PATH", os.defpath), *SYSTEM_FOLDERS)
+    return shutil.which(name, path=os.pathsep.join(folders))
 
 
 def _is_wanted(daemon: Daemon, values: Mapping[str, OptionValue]) -> bool:

@@ -54,9 +54,20 @@ def adapter(folder: Path, *daemons: dict[str, Any], name: str = "brokered", **ke
     return load_adapter(directory)
 
 
+def test_a_program_in_the_adapters_folder_comes_first(tmp_path: Path) -> None:
+    brokered = adapter(tmp_path, {**BROKER, "command": ["lagometer-broker"]})
+    (missing,) = missing_daemons(brokered, {}, "default")
+    assert "lagometer-broker, which is not installed" in missing
+    program = brokered.directory / "lagometer-broker"
+    program.touch(mode=0o755)
+    assert not list(missing_daemons(brokered, {}, "default"))
+    (daemon,) = filled_daemons(brokered, {}, "default", "/run/x")
+    assert daemon.companion.arguments == (str(program),)
+
+
 def test_texts_are_filled_in(tmp_path: Path) -> None:
     (daemon,) = filled_daemons(adapter(tmp_path, BROKER), {"brokered": {"port": 7}}, "matched", "/run/x")
-    assert daemon.companion.arguments == (find_program("sh"), "/run/x/conf", "--loud=true")
+    assert daemon.companion.arguments == (find_program("sh", tmp_path), "/run/x/conf", "--loud=true")
     assert daemon.companion.environment == {"BROKER_CONF": "/run/x/conf"}
     assert daemon.companion.daemon
     assert daemon.files == {"conf": "port 7\nbraces {stay}\nmatched"}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A context is one Zenoh session, opened by `enable`.
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use lagometer_adapter::{Context, ContextConfig, Description, Doing, Endpoint, Error, Result};
+use serde_json::{Map, Value};
+use zenoh::{Session, Wait};
+
+use crate::members::Membership;
+use crate::settings::{configuration, Change, Settings};
+
+/// A session that its endpoints share, once it is open.
+pub(crate) type SharedSession = Arc<OnceLock<Session>>;
+
+/// One session.
+pub(crate) struct ZenohContext {
+    session: SharedSession,
+    opened: OnceLock<Opened>,
+    settings: Settings,
+    domain: u32,
+    folder: PathBuf,
+    runtime_directory: PathBuf,
+}
+
+/// What goes with an open session.
+struct Opened {
+    changes: Vec<Change>,
+    _membership: Option<Membership>,
+}
+
+impl ZenohContext {
+    pub(crate) fn new(config: ContextConfig) -> Result<Self> {
+        Ok(Self {
+            session: Arc::default(),
+            opened: OnceLock::new(),
+            settings: Settings::new(config.profile, &config.options)?,
+            domain: config.domain,
+            folder: config.own_folder("zenoh")?,
+            runtime_directory: config.runtime_directory,
+        })
+    }
+
+    pub(crate) fn session(&self) -> SharedSession {
+        self.session.clone()
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The key of a topic, with the domain before it, as rmw_zenoh has it: at a router all domains meet.
+    pub(crate) fn key(&self, endpoint: &Endpoint) -> String {
+        format!("{}/{}", self.domain, endpoint.topic)
+    }
+
+    /// What the session's configuration differs in: a client of the router, or a peer among peers.
+    fn changes(&self) -> Result<(Vec<Change>, Option<Membership>)> {
+        if self.settings.router {
+            let router = self.settings.router_endpoint(&self.runtime_directory);
+            return Ok((self.settings.changes(None, &[router]), None));
+        }
+        let own = self.settings.free_endpoint(&self.folder)?;
+        let (membership, before) = Membership::take(&self.folder, &own)?;
+        Ok((self.settings.changes(Some(&own), &before), Some(membership)))
+    }
+}
+
+impl Context for ZenohContext {
+    fn enable(&self) -> Result<()> {
+        let (changes, membership) = self.changes()?;
+        let session = zenoh::open(configuration(&changes)?).wait().doing("opening the session")?;
+        self.session.set(session).map_err(|_| Error::invalid("a context enabled twice"))?;
+        let _ = self.opened.set(Opened { changes, _membership: membership });
+        Ok(())
+    }
+
+    fn describe(&self) -> Description {
+        let between = self.settings.transport_word();
+        let mut description = Description::default().transport(&["process"], &[between]);
+        let Some(opened) = self.opened.get() else { return description };
+        let mut nested = Value::Object(Map::new());
+        for change in &opened.changes {
+            description = description.setting(change.key, change.value.clone(), change.default.clone());
+            if change.value != change.default {
+                insert(&mut nested, change.key, change.value.clone());
+            }
+        }
+        let text = serde_json::to_string_pretty(&nested).unwrap_or_default();
+        description.paste("zenoh.json5", &text)
+    }
+}
+
+impl Drop for ZenohContext {
+    fn drop(&mut self) {
+        // Endpoints are gone by now; the session ends with its last link, and the place in the folder after it.
+        if let Some(session) = self.session.get() {
+            let _ = session.close().wait();
+        }
+    }
+}
+
+/// The session of an endpoint that is being enabled.
+pub(crate) fn open_session(session: &SharedSession) -> Result<&Session> {
+    session.get().ok_or_else(|| Error::invalid("an endpoint enabled before its context"))
+}
+
+/// Puts a value at `a/b/c`, making objects on the way.
+fn insert(whole: &mut Value, path: &str, value: Value) {
+    let mut place = whole;
+    for key in path.split('/') {
+        place = &mut place[key];
+    }
+    *place = value;
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Who is there: the peers of a domain, by files in the trial's own folder. Zenoh would scout by multicast, which leaves
+//! the machine; here each peer takes the first free place, says where it listens, and connects to those before it. So
+//! each pair has exactly one connection, whoever comes first.
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use lagometer_adapter::{Doing, Error, Result};
+
+const MEMBERS_MAX: u32 = 4096;
+
+/// A place that was taken; given back when this goes.
+#[derive(Debug)]
+pub(crate) struct Membership {
+    place: PathBuf,
+}
+
+impl Membership {
+    /// Takes a place for a peer that will listen at `endpoint`; also returns where those before it listen.
+    pub(crate) fn take(folder: &Path, endpoint: &str) -> Result<(Self, Vec<String>)> {
+        let draft = folder.join(unique_name(".draft"));
+        // A link makes the file appear whole, and fails if the place is taken.
+        fs::write(&draft, endpoint).doing(format!("writing {}", draft.display()))?;
+        let taken = first_free(folder, &draft);
+        fs::remove_file(&draft).doing(format!("removing {}", draft.display()))?;
+        let (place, before) = taken?;
+        Ok((Self { place }, before))
+    }
+}
+
+impl Drop for Membership {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.place);
+    }
+}
+
+fn first_free(folder: &Path, draft: &Path) -> Result<(PathBuf, Vec<String>)> {
+    let mut before = Vec::new();
+    for number in 0..MEMBERS_MAX {
+        let place = folder.join(format!("member-{number}"));
+        match fs::hard_link(draft, &place) {
+            Ok(()) => return Ok((place, before)),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                // Gone again: its peer has left since.
+                before.extend(fs::read_to_string(&place).ok());
+            }
+            Err(error) => return Err(error).doing(format!("taking the place {}", place.display())),
+        }
+    }
+    Err(Error::no_resource(format!("more than {MEMBERS_MAX} peers in {}", folder.display())))
+}
+
+/// A name that no other peer uses in the same folder.
+pub(crate) fn unique_name(prefix: &str) -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    format!("{prefix}-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_pair_is_named_once() {
+        let folder = std::env::temp_dir().join(unique_name("lagometer-members"));
+        fs::create_dir_all(&folder).unwrap();
+        let (first, none) = Membership::take(&folder, "a").unwrap();
+        let (_second, one) = Membership::take(&folder, "b").unwrap();
+        assert!(none.is_empty());
+        assert_eq!(one, ["a"]);
+        drop(first);
+        let (_third, before) = Membership::take(&folder, "c").unwrap();
+        assert!(before.is_empty(), "the first free place is the first");
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}

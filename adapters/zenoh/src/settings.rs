@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a study may set, and the configuration of a session that comes of it.
+use std::net::TcpListener;
+use std::path::Path;
+
+use lagometer_adapter::{Doing, Error, Options, Profile, Result};
+use serde_json::{json, Value};
+use zenoh::qos::CongestionControl;
+use zenoh::Config;
+
+use crate::members::unique_name;
+
+/// Of the profile `matched`: the socket buffers of every link.
+const MATCHED_SOCKET_BUFFER_BYTES: u32 = 4 << 20;
+
+/// Where the router of a trial listens: adapter.json, which starts it, says the same.
+const ROUTER_TCP: &str = "tcp/127.0.0.1:17447";
+const ROUTER_SOCKET: &str = "zenoh-router.sock";
+
+/// What carries messages between processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Transport {
+    /// TCP on the loopback.
+    Tcp,
+    /// Unix-domain stream sockets.
+    Unix,
+    /// Buffers in shared memory, their descriptions over Unix-domain stream sockets.
+    SharedMemory,
+}
+
+/// The settings of a context.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    pub(crate) transport: Transport,
+    pub(crate) congestion_control: Option<CongestionControl>,
+    pub(crate) express: bool,
+    pub(crate) router: bool,
+    pub(crate) shm_pool_bytes: Option<usize>,
+    pub(crate) keep_all_messages: usize,
+    socket_buffer_bytes: Option<u32>,
+}
+
+/// One change of a session's configuration: key, value, vendor's default.
+pub(crate) struct Change {
+    pub(crate) key: &'static str,
+    pub(crate) value: Value,
+    pub(crate) default: Value,
+}
+
+impl Settings {
+    pub(crate) fn new(profile: Profile, options: &Options) -> Result<Self> {
+        let matched = profile == Profile::Matched;
+        let transport = match options.text("transport") {
+            Some("unix") => Transport::Unix,
+            Some("shared-memory") => Transport::SharedMemory,
+            _ => Transport::Tcp,
+        };
+        let asked = options.integer("socket_buffer_bytes").and_then(|bytes| u32::try_from(bytes).ok());
+        if asked.is_some() && transport != Transport::Tcp {
+            return Err(Error::invalid("option 'socket_buffer_bytes' is for transport tcp alone"));
+        }
+        let matched_buffer = (matched && transport == Transport::Tcp).then_some(MATCHED_SOCKET_BUFFER_BYTES);
+        Ok(Self {
+            transport,
+            congestion_control: match options.text("congestion_control") {
+                Some("drop") => Some(CongestionControl::Drop),
+                Some("block") => Some(CongestionControl::Block),
+                _ => None,
+            },
+            express: options.boolean("express") || matched,
+            router: options.boolean("router"),
+            shm_pool_bytes: options.integer("shm_pool_bytes").map(|bytes| bytes as usize),
+            keep_all_messages: options.integer("keep_all_messages").unwrap_or(256) as usize,
+            socket_buffer_bytes: asked.or(matched_buffer),
+        })
+    }
+
+    /// A place to listen at that nobody else uses.
+    pub(crate) fn free_endpoint(&self, folder: &Path) -> Result<String> {
+        if self.transport == Transport::Tcp {
+            return Ok(format!("tcp/127.0.0.1:{}", free_port()?));
+        }
+        Ok(format!("unixsock-stream/{}.sock", folder.join(unique_name("peer")).display()))
+    }
+
+    /// Where the trial's router listens, which serves before any worker starts.
+    pub(crate) fn router_endpoint(&self, runtime_directory: &Path) -> String {
+        match self.transport {
+            Transport::Tcp => ROUTER_TCP.to_owned(),
+            _ => format!("unixsock-stream/{}", runtime_directory.join(ROUTER_SOCKET).display()),
+        }
+    }
+
+    /// What differs from the vendor's configuration. `listen`: where this peer does, none for a client of a router;
+    /// `connect`: where others do.
+    pub(crate) fn changes(&self, listen: Option<&str>, connect: &[String]) -> Vec<Change> {
+        let shm = self.transport == Transport::SharedMemory;
+        let mode = if listen.is_some() { "peer" } else { "client" };
+        let with_buffers = |endpoint: &str| self.with_buffers(endpoint);
+        let listen: Vec<String> = listen.into_iter().map(with_buffers).collect();
+        let connect: Vec<String> = connect.iter().map(String::as_str).map(with_buffers).collect();
+        vec![
+            Change { key: "mode", value: json!(mode), default: json!("peer") },
+            Change { key: "scouting/multicast/enabled", value: json!(false), default: json!(true) },
+            Change { key: "scouting/gossip/enabled", value: json!(false), default: json!(true) },
+            Change { key: "connect/endpoints", value: json!(connect), default: json!([]) },
+            // A peer before this one may not listen yet: it is asked again at once, not after a second.
+            Change {
+                key: "connect/retry",
+                value: json!({"period_init_ms": 5, "period_max_ms": 20, "period_increase_factor": 2}),
+                default: json!({"period_init_ms": 1000, "period_max_ms": 4000, "period_increase_factor": 2}),
+            },
+            // The crate's default features have no shared memory, whatever the configuration says.
+            Change { key: "transport/shared_memory/enabled", value: json!(shm), default: json!(false) },
+            Change { key: "listen/endpoints", value: json!(listen), default: json!(["tcp/[::]:0"]) },
+        ]
+    }
+
+    /// The words of docs/ADAPTERS.md for what carries messages between processes.
+    pub(crate) fn transport_word(&self) -> &'static str {
+        match self.transport {
+            Transport::Tcp => "tcp",
+            Transport::Unix => "unix-socket",
+            Transport::SharedMemory => "shared-memory",
+        }
+    }
+
+    fn with_buffers(&self, endpoint: &str) -> String {
+        match self.socket_buffer_bytes {
+            Some(bytes) => format!("{endpoint}#so_sndbuf={bytes};so_rcvbuf={bytes}"),
+            None => endpoint.to_owned(),
+        }
+    }
+}
+
+/// The vendor's configuration with these changes.
+pub(crate) fn configuration(changes: &[Change]) -> Result<Config> {
+    let mut config = Config::default();
+    for change in changes {
+        config
+            .insert_json5(change.key, &change.value.to_string())
+            .doing(format!("setting {}", change.key))?;
+    }
+    Ok(config)
+}
+
+/// A TCP port that was free a moment ago.
+fn free_port() -> Result<u16> {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).doing("looking for a free TCP port")?;
+    Ok(listener.local_addr().doing("looking for a free TCP port")?.port())
+}
