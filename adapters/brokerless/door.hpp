@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Publishers look for subscribers; who comes when they have stopped looking knocks. One thread for each context that
+// publishes: it sleeps until somebody does.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <array>
+#include <functional>
+#include <limits>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "poll_set.hpp"
+
+namespace lagometer::brokerless {
+
+class Door {
+ public:
+  /// `path`: of its socket, as long as a socket's name may be. `thread_name`: for lists of threads.
+  Door(std::string path, std::string thread_name) : path_(std::move(path)), thread_name_(std::move(thread_name)) {}
+  Door(const Door&) = delete;
+  Door& operator=(const Door&) = delete;
+  ~Door() {
+    if (!thread_.joinable()) return;
+    set_.trigger();
+    thread_.join();
+    unlink(path_.c_str());
+  }
+
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+
+  /// Calls `look` whenever somebody has knocked, on the door's thread, until leave(). The first call starts the thread.
+  void answer(const void* publisher, std::function<void()> look) {
+    const std::scoped_lock lock(mutex_);
+    if (!thread_.joinable()) open();
+    publishers_.emplace_back(publisher, std::move(look));
+  }
+
+  /// Returns when the publisher's `look` does not run and will not.
+  void leave(const void* publisher) noexcept {
+    const std::scoped_lock lock(mutex_);
+    std::erase_if(publishers_, [publisher](const auto& each) { return each.first == publisher; });
+  }
+
+  /// At somebody else's door. Where nobody answers any more nothing happens.
+  static void knock(const std::string& path) {
+    const Descriptor own = make_socket();
+    const sockaddr_un address = to_address(path);
+    // A queue that is full holds knocks that nobody has heard yet: one is as good as many.
+    sendto(own.get(), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL, to_plain(address), sizeof address);
+  }
+
+ private:
+  static Descriptor make_socket() {
+    Descriptor made(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    if (!made.valid()) throw_system_error("making a socket");
+    return made;
+  }
+  static sockaddr_un to_address(const std::string& path) noexcept {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof address.sun_path - 1);
+    return address;
+  }
+  static const sockaddr* to_plain(const sockaddr_un& address) noexcept {
+    return reinterpret_cast<const sockaddr*>(&address);  // NOLINT: the system's interface
+  }
+
+  void open() {
+    socket_ = make_socket();
+    const sockaddr_un address = to_address(path_);
+    if (bind(socket_.get(), to_plain(address), sizeof address) != 0) throw_system_error("binding " + path_);
+    set_.watch(socket_.get());
+    thread_ = std::thread([this] { serve(); });
+  }
+
+  void serve() noexcept {
+    host->thread_begin(host->self, LAGOMETER_ROLE_OTHER, to_c(thread_name_));
+    while (set_.wait(std::numeric_limits<int64_t>::max()) == PollSet::Woken::readable) {
+      std::array<char, 1> knock{};
+      while (recv(socket_.get(), knock.data(), knock.size(), MSG_DONTWAIT) >= 0) {
+      }
+      const std::scoped_lock lock(mutex_);
+      for (const auto& [publisher, look] : publishers_) {
+        guarded([&look = look] {
+          look();
+          return LAGOMETER_OK;
+        });
+      }
+    }
+    host->thread_end(host->self);
+  }
+
+  std::string path_;
+  std::string thread_name_;
+  Descriptor socket_;
+  PollSet set_;
+  std::mutex mutex_;  // while the list changes, and while its publishers look
+  std::vector<std::pair<const void*, std::function<void()>>> publishers_;
+  std::thread thread_;
+};
+
+}  // namespace lagometer::brokerless

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The subscribers that one publisher has found and connected to.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "meeting.hpp"
+
+namespace lagometer::brokerless {
+
+/// `Link` is what the library gives for a connection, and takes to end it.
+template <typename Link>
+class Subscribers {
+ public:
+  Subscribers(const Meeting& meeting, const Endpoint& endpoint) : meeting_(meeting), endpoint_(endpoint) {}
+
+  /// Looks for new subscribers and for those that have gone: connect(address) gives an optional Link, none if nobody
+  /// listens there any more; disconnect(link) ends one. [thread: any]
+  template <typename Connect, typename Disconnect>
+  void look(Connect&& connect, Disconnect&& disconnect) {
+    const std::scoped_lock lock(mutex_);
+    std::erase_if(connected_, [&](Connected& each) {
+      if (rendezvous::locked_by_other(each.announcement.get())) return false;
+      disconnect(each.link);
+      return true;
+    });
+    const auto known = [this](const std::string& name) { return knows(name); };
+    for (auto& found : rendezvous::scan(meeting_.topic_folder(endpoint_.topic), known)) {
+      std::string why = endpoint_.mismatch(found.facts);
+      if (why.empty()) why = meeting_.unreachable(found.facts);
+      if (!why.empty()) {
+        refused_names_.push_back(found.name);
+        endpoint_.refuse(why, refused_names_.size());
+        continue;
+      }
+      std::optional<Link> link = connect(found.facts.at("address").template get<std::string>());
+      if (link) connected_.push_back({std::move(found.name), std::move(found.file), std::move(*link)});
+    }
+  }
+
+ private:
+  struct Connected {
+    std::string name;  // of the announcement; known names are not looked at again
+    Descriptor announcement;
+    Link link;
+  };
+
+  [[nodiscard]] bool knows(const std::string& name) const {
+    const auto same = [&name](const Connected& each) { return each.name == name; };
+    return std::any_of(connected_.begin(), connected_.end(), same) ||
+           std::find(refused_names_.begin(), refused_names_.end(), name) != refused_names_.end();
+  }
+
+  const Meeting& meeting_;
+  const Endpoint& endpoint_;
+  std::mutex mutex_;
+  std::vector<Connected> connected_;
+  std::vector<std::string> refused_names_;
+};
+
+}  // namespace lagometer::brokerless

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "writer.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+
+namespace lagometer::zeromq {
+
+namespace {
+
+/// In the milliseconds that ZeroMQ counts in, at least one.
+int to_timeout_ms(int64_t duration_ns) noexcept {
+  constexpr int64_t millisecond_ns = 1'000'000;
+  const int64_t timeout_ms = duration_ns / millisecond_ns + (duration_ns % millisecond_ns != 0 ? 1 : 0);
+  return static_cast<int>(std::clamp<int64_t>(timeout_ms, 1, std::numeric_limits<int>::max()));
+}
+
+}  // namespace
+
+Writer::Writer(Node& node, const lagometer_endpoint_config& config)
+    : context_(node.context),
+      endpoint_(Type::endpoint(config)),
+      holds_back_(endpoint_.reliable || endpoint_.keep_all),
+      socket_(context_.library(), ZMQ_PUB),
+      subscribers_(context_.meeting(), endpoint_) {
+  const Choices& choices = context_.choices();
+  const auto high_water_mark = choices.send_hwm ? choices.send_hwm : endpoint_.depth_asked;
+  if (high_water_mark) socket_.set(ZMQ_SNDHWM, "ZMQ_SNDHWM", *high_water_mark);
+  if (choices.socket_buffer_bytes && choices.transport == "tcp")
+    socket_.set(ZMQ_SNDBUF, "ZMQ_SNDBUF", *choices.socket_buffer_bytes);
+  // Else a publisher that connects keeps a queue for a subscriber that has gone, and waits for it to have room.
+  socket_.set(ZMQ_IMMEDIATE, "ZMQ_IMMEDIATE", 1);
+  // One that drops is told first that a queue is full: see commit().
+  if (holds_back_) {
+    socket_.set(ZMQ_XPUB_NODROP, "ZMQ_XPUB_NODROP", 1, false);
+  } else {
+    socket_.put(ZMQ_XPUB_NODROP, 1);
+  }
+  if (endpoint_.reliable) socket_.set(ZMQ_SNDTIMEO, "ZMQ_SNDTIMEO", to_timeout_ms(endpoint_.blocking_ns_max));
+  description_ = socket_.describe();
+}
+
+void Writer::enable() {
+  publication_.emplace(context_.door(), context_.meeting(), endpoint_.topic, [this] { look(); });
+}
+
+lagometer_status Writer::borrow(uint64_t bytes, lagometer_message& message) {
+  endpoint_.type.check(bytes);
+  message_.clear();
+  if (zmq_msg_init_size(message_.get(), bytes) != 0) {
+    zmq_msg_init(message_.get());  // what failed left nothing that could be closed
+    throw_zmq_error("making a message of " + std::to_string(bytes) + " bytes");
+  }
+  message.origin = LAGOMETER_ORIGIN_NATIVE;
+  message.region_count = 1;
+  message.regions[0] = {static_cast<uint8_t*>(zmq_msg_data(message_.get())), bytes};
+  message.adapter_data = nullptr;
+  return LAGOMETER_OK;
+}
+
+lagometer_status Writer::commit(const lagometer_message&) {
+  const std::scoped_lock lock(socket_mutex_);
+  if (send(endpoint_.reliable ? 0 : ZMQ_DONTWAIT)) return LAGOMETER_OK;  // a reliable one has waited here
+  if (!endpoint_.reliable) {
+    // libzmq hears what has been read from its queues about once a millisecond, and takes one for full that has long
+    // been empty. Asked for ZMQ_EVENTS it listens.
+    static_cast<void>(socket_.number(ZMQ_EVENTS));
+    if (send(ZMQ_DONTWAIT)) return LAGOMETER_OK;
+  }
+  if (!holds_back_) {
+    socket_.put(ZMQ_XPUB_NODROP, 0);
+    const bool sent = send(ZMQ_DONTWAIT);  // to those with room
+    socket_.put(ZMQ_XPUB_NODROP, 1);
+    if (sent) return LAGOMETER_OK;
+  }
+  message_.clear();
+  rejected_.fetch_add(1, std::memory_order_relaxed);
+  return LAGOMETER_REJECTED;
+}
+
+/// False: there is no room.
+bool Writer::send(int flags) {
+  for (;;) {
+    if (zmq_msg_send(message_.get(), socket_.get(), flags) >= 0) return true;
+    if (zmq_errno() == EAGAIN) return false;
+    if (zmq_errno() != EINTR) throw_zmq_error("sending on '" + endpoint_.topic + "'");
+  }
+}
+
+void Writer::matched(lagometer_matched& out) {
+  out.count = 0;
+  out.exact = 2;  // a PUB socket does not tell who has subscribed
+  look();
+}
+
+void Writer::look() {
+  const auto connect = [this](const std::string& address) -> std::optional<std::string> {
+    const std::scoped_lock lock(socket_mutex_);
+    if (zmq_connect(socket_.get(), address.c_str()) != 0) throw_zmq_error("connecting to " + address);
+    return address;
+  };
+  const auto disconnect = [this](const std::string& address) {
+    const std::scoped_lock lock(socket_mutex_);
+    zmq_disconnect(socket_.get(), address.c_str());  // it may have ended by itself
+  };
+  subscribers_.look(connect, disconnect);
+}
+
+void Writer::counters(lagometer_counters& out) const noexcept {
+  out.present = holds_back_ ? LAGOMETER_COUNTER_REJECTED : 0;
+  out.rejected = rejected_.load(std::memory_order_relaxed);
+}
+
+}  // namespace lagometer::zeromq

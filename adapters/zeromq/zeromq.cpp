@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// ZeroMQ's PUB and SUB sockets through the C API of libzmq. What they can't is in README.md.
+#include "reader.hpp"
+#include "waitset.hpp"
+#include "writer.hpp"
+
+namespace lagometer::zeromq {
+namespace {
+
+struct Traits {
+  using Context = zeromq::Context;
+  using Node = zeromq::Node;
+  using Type = zeromq::Type;
+  using Writer = zeromq::Writer;
+  using Reader = zeromq::Reader;
+  using Waitset = brokerless::Waitset<Context, Reader>;
+  static constexpr std::string_view name = abilities.adapter;
+
+  static std::string probe(std::string_view options) {
+    static_cast<void>(Choices(options));
+    int major = 0;
+    int minor = 0;
+    int patch = 0;
+    zmq_version(&major, &minor, &patch);
+    const std::string version = std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(patch);
+    const nlohmann::json result{{"version", version},
+                                {"abilities", nlohmann::json::object()},
+                                {"limits", {{"payload_bytes_max", abilities.payload_bytes_max}}}};
+    return result.dump();
+  }
+  static std::string describe(uint32_t kind, const void* object) {
+    if (kind == LAGOMETER_OBJECT_WRITER) return static_cast<const Writer*>(object)->describe();
+    if (kind == LAGOMETER_OBJECT_READER) return static_cast<const Reader*>(object)->describe();
+    if (kind == LAGOMETER_OBJECT_CONTEXT) return static_cast<const Context*>(object)->describe();
+    return PlainTraits::describe(kind, object);
+  }
+  static const void* extension(uint32_t, void*, std::string_view) noexcept { return nullptr; }
+};
+
+}  // namespace
+}  // namespace lagometer::zeromq
+
+LAGOMETER_EXPORT_ADAPTER(lagometer::zeromq::Traits)
