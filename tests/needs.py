@@ -77,3 +77,9 @@ def why_missing(name: str) -> str:
 def _namespaces_can_be_made() -> bool:
     commands = (["unshare", "-n", "-m", "-i", "-p", "-f", "true"], ["unshare", "-Ur", "-n", "true"])
     return any(subprocess.run(command, capture_output=True).returncode == 0 for command in commands)
+
+
+def most_reliable(name: str, build: Path) -> str:
+    """The reliability to ask an adapter for where a message should come: best_effort if it knows no other."""
+    offered = load_adapter(adapter_library(name, build).parent).sidecar.abilities.reliability
+    return "reliable" if "reliable" in offered else "best_effort"

@@ -204,13 +204,13 @@ def run_campaigns(
 ) -> list[Path]:
     """The folders of campaigns of very short trials, in which each cell is valid once.
 
-    keys: more of the study, such as `options`.
+    keys: more of the study, such as `options`, or another `duration`.
 
     A machine that stands still for a part of so short a trial lets no rate be kept: such cells, and only
     they, have further attempts. Any other reason is a failure at once.
     """
     need("netns")
-    short = {"duration": "150ms", "warmup": "20ms", "drain": "100ms", "discovery_timeout": "20s"}
+    short = {"duration": "150ms", "warmup": "20ms", "drain": "100ms", "discovery_timeout": "20s", **keys}
     globs = [word for glob in select for word in ("--select", glob)]
     globs += [word for glob in skip for word in ("--skip", glob)]
     programs = {
@@ -221,7 +221,7 @@ def run_campaigns(
     outs = []
     for attempt in ("first", "second", "third", "fourth"):
         (folder / attempt).mkdir()
-        study = write_study(folder / attempt, matrix=matrix, **short, **keys)
+        study = write_study(folder / attempt, matrix=matrix, **short)
         outs.append(folder / attempt / "out")
         run = ("run", str(study), "--out", str(outs[-1]), "--json", "--no-report", *globs)
         _, output, errors = lagometer(folder, *run, seconds=300, environment=programs)

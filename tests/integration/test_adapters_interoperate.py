@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from campaign_support import run_cells
-from needs import DDS, MIDDLEWARE, need
+from needs import DDS, MIDDLEWARE, most_reliable, need
 
 PAIRS = pytest.mark.parametrize("pair", ["cyclonedds+fastdds", "fastdds+cyclonedds"])
 
@@ -57,7 +57,7 @@ def test_23_nodes_in_23_processes_find_each_other(build: Path, tmp_path: Path, a
         "adapter": [adapter],
         "workload": ["pipeline-23"],
         "rate": ["20Hz"],
-        "reliability": ["reliable"],
+        "reliability": [most_reliable(adapter, build)],
         "placement": ["process-per-node"],
     }
     rows = run_cells(build, tmp_path, matrix)

@@ -17,10 +17,11 @@ PAYLOAD_BYTES = 200_000
 ANSWERS = 2_000  # that the relay gives before it is told to go
 
 
-@pytest.mark.parametrize("adapter", ["tcp", "uds"])
+@pytest.mark.parametrize("adapter", ["tcp", "uds", "zeromq"])
 def test_probes_and_answers_of_a_relay_do_not_mix(build: Path, adapter: str) -> None:
     """The relay's worker gets no `go`, so its main thread keeps probing by the writer that its node uses."""
     need("netns")
+    need(adapter)
     nodes = pipeline("waitset", period_ns=MILLISECOND_NS // 5, payload_bytes=PAYLOAD_BYTES)
     plans = apart(
         adapter_library(adapter, build), "/dev/shm/lagometer", nodes, measure_ns=60_000 * MILLISECOND_NS
