@@ -49,6 +49,12 @@ def _unlisted(ability: str, value: str) -> Callable[[Sidecar], str | None]:
     return lacks
 
 
+def _keep_last(sidecar: Sidecar) -> str | None:
+    if sidecar.abilities.drops == "newest":
+        return "drops says that a full queue loses what comes"
+    return _unlisted("history", "keep_last")(sidecar)
+
+
 def _domains(sidecar: Sidecar) -> str | None:
     return None if sidecar.abilities.domains else "domains is false"
 
@@ -91,7 +97,7 @@ ABILITIES: tuple[Ability, ...] = (
         check_reliable,
         _unlisted("reliability", "reliable"),
     ),
-    Ability("keep-last", "the newest messages are kept", check_keep_last, _unlisted("history", "keep_last")),
+    Ability("keep-last", "the newest messages are kept", check_keep_last, _keep_last),
     Ability(
         "keep-all", "all are kept, or back-pressure is told", check_keep_all, _unlisted("history", "keep_all")
     ),

@@ -21,7 +21,8 @@ class Abilities(_Part):
     """What the adapter can do; a study's cell that asks for more is excluded.
 
     stamps: per dispatch, the receiver's stamps beyond `taken` and `handled`; origin: whose memory a message
-    lies in; depth: False if keep_last is accepted, but its depth has no effect.
+    lies in; depth: False if keep_last is accepted, but its depth has no effect; drops: which message a full
+    queue of keep_last loses. `newest` is not what keep_last means: conformance calls that ability absent.
     """
 
     dispatch: tuple[Literal["listener", "waitset", "poll"], ...]
@@ -34,6 +35,7 @@ class Abilities(_Part):
     stamps: dict[Literal["listener", "waitset", "poll"], tuple[str, ...]] = Field(default_factory=dict)
     origin: Literal["loaned", "native", "copied"] = "copied"
     depth: bool = True
+    drops: Literal["oldest", "newest"] = "oldest"
 
 
 class Limits(_Part):
