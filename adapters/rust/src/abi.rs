@@ -25,6 +25,13 @@ pub const QOS_RELIABILITY: u64 = 1 << 0;
 pub const QOS_HISTORY: u64 = 1 << 1;
 pub const QOS_DURABILITY: u64 = 1 << 2;
 
+pub const QOS_DEADLINE: u64 = 1 << 3;
+pub const QOS_LIFESPAN: u64 = 1 << 4;
+pub const QOS_LIVELINESS: u64 = 1 << 5;
+pub const QOS_PARTITION: u64 = 1 << 6;
+
+pub const TYPE_KEYED: u32 = 1 << 0;
+
 pub const SAMPLE_LOANED: u32 = 1 << 1;
 
 pub const COUNTER_LOST: u64 = 1 << 0;

@@ -106,6 +106,9 @@ impl PayloadType {
             "fixed" => true,
             other => return Err(Error::unsupported(format!("no type '{other}'; valid: bytes, fixed"))),
         };
+        if given.flags & !abi::TYPE_KEYED != 0 {
+            return Err(Error::invalid(format!("a type with unknown flags {:#x}", given.flags)));
+        }
         if given.flags != 0 || given.encapsulation != 0 {
             return Err(Error::unsupported("keyed and opaque types are not supported"));
         }
@@ -161,7 +164,12 @@ impl Qos {
         // SAFETY: the caller's promise.
         let Some(given) = (unsafe { given.as_ref() }) else { return Ok(qos) };
         check_size("the qualities of service", given.size, size_of::<abi::Qos>())?;
-        if given.present & !(abi::QOS_RELIABILITY | abi::QOS_HISTORY | abi::QOS_DURABILITY) != 0 {
+        let supported = abi::QOS_RELIABILITY | abi::QOS_HISTORY | abi::QOS_DURABILITY;
+        let named = abi::QOS_DEADLINE | abi::QOS_LIFESPAN | abi::QOS_LIVELINESS | abi::QOS_PARTITION;
+        if given.present & !(supported | named) != 0 {
+            return Err(Error::invalid(format!("unknown qualities of service: {:#x}", given.present)));
+        }
+        if given.present & named != 0 {
             return Err(Error::unsupported("only reliability, history and durability can be set"));
         }
         if given.present & abi::QOS_RELIABILITY != 0 {

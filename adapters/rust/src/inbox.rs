@@ -15,6 +15,9 @@ const QUIET: u8 = 0;
 const CALLING: u8 = 1;
 const CALL_AGAIN: u8 = 2;
 
+/// Room that a queue has from the start; one that may hold more grows to it if it has to.
+const ROOM_AT_FIRST: usize = 1024;
+
 /// The queue of one reader.
 #[derive(Debug)]
 pub struct Inbox<T> {
@@ -41,7 +44,7 @@ impl<T: Send + 'static> Inbox<T> {
             History::KeepAll => (keep_all_items, Some(endpoint.qos.blocking_max)),
         };
         Arc::new(Self {
-            queue: Mutex::new(VecDeque::with_capacity(capacity)),
+            queue: Mutex::new(VecDeque::with_capacity(capacity.min(ROOM_AT_FIRST))),
             room: Condvar::new(),
             closed: AtomicBool::new(false),
             capacity,

@@ -179,13 +179,24 @@ fn open(table: &Table) -> Opened {
     let mut kind: abi::TypeConfig = unsafe { zeroed() };
     kind.size = size_of::<abi::TypeConfig>() as u32;
     (kind.name, kind.max_bytes) = (text("bytes"), 64);
-    assert_eq!((table.type_create)(opened.context, &kind, &mut opened.payload), abi::OK);
+    for (flags, refused) in [(1 << 31, abi::INVALID), (abi::TYPE_KEYED, abi::UNSUPPORTED), (0, abi::OK)] {
+        kind.flags = flags;
+        assert_eq!((table.type_create)(opened.context, &kind, &mut opened.payload), refused);
+    }
     let mut endpoint: abi::EndpointConfig = unsafe { zeroed() };
     endpoint.size = size_of::<abi::EndpointConfig>() as u32;
     (endpoint.type_, endpoint.topic, endpoint.dispatch) = (opened.payload, text("topic"), 2);
     assert_eq!((table.writer_create)(opened.node, &endpoint, &mut opened.writer), abi::INVALID);
     assert!(said().contains("without on_data"), "{}", said());
     endpoint.on_data = Some(on_data);
+    let mut qos: abi::Qos = unsafe { zeroed() };
+    qos.size = size_of::<abi::Qos>() as u32;
+    for (present, refused) in [(1 << 63, abi::INVALID), (abi::QOS_DEADLINE, abi::UNSUPPORTED)] {
+        qos.present = present;
+        endpoint.qos = &qos;
+        assert_eq!((table.writer_create)(opened.node, &endpoint, &mut opened.writer), refused);
+    }
+    endpoint.qos = ptr::null();
     assert_eq!((table.writer_create)(opened.node, &endpoint, &mut opened.writer), abi::OK);
     assert_eq!((table.reader_create)(opened.node, &endpoint, &mut opened.reader), abi::OK);
     opened

@@ -77,7 +77,10 @@ impl Context for ZenohContext {
 
     fn describe(&self) -> Description {
         let between = self.settings.transport_word();
-        let mut description = Description::default().transport(&["process"], &[between]);
+        let mut description = Description::default()
+            .transport(&["process"], &[between])
+            .setting("keep_all_messages", self.settings.keep_all_messages, Value::Null)
+            .setting("shm_pool_bytes", self.settings.shm_pool_bytes, Value::Null);
         let Some(opened) = self.opened.get() else { return description };
         let mut nested = Value::Object(Map::new());
         for change in &opened.changes {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lagometer_adapter::{
-    callback, Doing, Endpoint, Fillable, HasInbox, History, Inbox, Reader, Result, Sample, Signalled, Status,
+    callback, Dispatch, Doing, Endpoint, Fillable, HasInbox, History, Inbox, Reader, Result, Sample, Signalled, Status,
     View,
 };
 use zenoh::pubsub::Subscriber;
@@ -17,6 +17,11 @@ use crate::writer::refuse_transient_local;
 /// The depth of Zenoh's own channel, where the study asks for no history.
 const HISTORY_DEFAULT: History = History::KeepLast(256);
 
+/// Unless the study says, a KEEP_ALL queue holds so much of the largest messages, within these bounds.
+const KEEP_ALL_BYTES: usize = 256 << 20;
+const KEEP_ALL_MIN: usize = 256;
+const KEEP_ALL_MAX: usize = 65_536;
+
 struct Arrived {
     sample: Received,
     signalled: Signalled,
@@ -29,6 +34,8 @@ pub(crate) struct ZenohReader {
     session: SharedSession,
     key: String,
     shared_memory: bool,
+    /// Whether anybody is told of a message; else its arrival is not looked at.
+    signals: bool,
     /// Buffers for messages that came in pieces, used again.
     spare: Vec<Vec<u8>>,
 }
@@ -36,12 +43,15 @@ pub(crate) struct ZenohReader {
 impl ZenohReader {
     pub(crate) fn new(context: &ZenohContext, endpoint: &Endpoint) -> Result<Self> {
         refuse_transient_local(endpoint)?;
+        let fitting = (KEEP_ALL_BYTES / endpoint.payload.bytes_max).clamp(KEEP_ALL_MIN, KEEP_ALL_MAX);
+        let keep_all_messages = context.settings().keep_all_messages.unwrap_or(fitting);
         Ok(Self {
             subscriber: None,
-            inbox: Inbox::new(endpoint, HISTORY_DEFAULT, context.settings().keep_all_messages),
+            inbox: Inbox::new(endpoint, HISTORY_DEFAULT, keep_all_messages),
             session: context.session(),
             key: context.key(endpoint),
             shared_memory: context.settings().transport == Transport::SharedMemory,
+            signals: endpoint.dispatch != Dispatch::Poll,
             spare: Vec::new(),
         })
     }
@@ -51,11 +61,11 @@ impl Reader for ZenohReader {
     type Sample = ZenohSample;
 
     fn enable(&mut self) -> Result<()> {
-        let inbox = self.inbox.clone();
+        let (inbox, signals) = (self.inbox.clone(), self.signals);
         let subscriber = open_session(&self.session)?
             .declare_subscriber(self.key.clone())
             .callback(move |sample| {
-                let signalled = Signalled::now();
+                let signalled = if signals { Signalled::now() } else { Signalled::default() };
                 callback("a subscriber's callback", || inbox.push(Arrived { sample, signalled }));
             })
             .wait()

@@ -36,7 +36,7 @@ pub(crate) struct Settings {
     pub(crate) express: bool,
     pub(crate) router: bool,
     pub(crate) shm_pool_bytes: Option<usize>,
-    pub(crate) keep_all_messages: usize,
+    pub(crate) keep_all_messages: Option<usize>,
     socket_buffer_bytes: Option<u32>,
 }
 
@@ -70,7 +70,7 @@ impl Settings {
             express: options.boolean("express") || matched,
             router: options.boolean("router"),
             shm_pool_bytes: options.integer("shm_pool_bytes").map(|bytes| bytes as usize),
-            keep_all_messages: options.integer("keep_all_messages").unwrap_or(256) as usize,
+            keep_all_messages: options.integer("keep_all_messages").map(|count| count as usize),
             socket_buffer_bytes: asked.or(matched_buffer),
         })
     }
