@@ -13,7 +13,7 @@ from pathlib import Path
 
 _DYNSYM = 11
 _UNDEFINED = 0
-_BINDINGS = (1, 2)  # global, weak
+_GLOBAL = 1
 _HIDDEN = (1, 2)  # internal, hidden
 
 
@@ -26,7 +26,10 @@ class _Section:
 
 
 def exported_symbols(library: Path) -> set[str]:
-    """The names that others can link to. Raises `ValueError` if it is no such file."""
+    """The names that others can link to. Raises `ValueError` if it is no such file.
+
+    Without the weak ones: those are what a compiler makes of the standard library's templates.
+    """
     sections = list(_sections(library.read_bytes(), library))
     found = set()
     for section in sections:
@@ -34,7 +37,7 @@ def exported_symbols(library: Path) -> set[str]:
             continue
         names = sections[section.link].content
         for name, info, other, index, _, _ in struct.iter_unpack("<IBBHQQ", section.content):
-            exported = info >> 4 in _BINDINGS and other & 3 not in _HIDDEN and index != _UNDEFINED
+            exported = info >> 4 == _GLOBAL and other & 3 not in _HIDDEN and index != _UNDEFINED
             if exported and name:
                 found.add(_text(names, name))
     return found

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An adapter as a stranger writes it, in C++, with nothing but the installed headers: messages are copied within a
 // process, the newest are kept, and a thread of each reader tells of them. Built beside its adapter.json by
-//   c++ -std=c++20 -O2 -shared -fPIC -fvisibility=hidden -I"$(lagometer adapters --include)" adapter.cpp -o
-//   libin_cpp.so
+//   c++ -std=c++20 -O2 -shared -fPIC -fvisibility=hidden -I"$(lagometer adapters --include)" adapter.cpp -o in_cpp.so
 #include <lagometer/binding.hpp>
 
 #include <algorithm>
