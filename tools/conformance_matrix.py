@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the conformance matrix into docs/ADAPTERS.md from results of `lagometer conformance --json`.
 
-python tools/conformance_matrix.py [RESULT.json ...]   rows of adapters without a new result stay
+python tools/conformance_matrix.py [RESULT.json ...]   what was not run anew stays
 python tools/conformance_matrix.py --check             exit 1 if the table does not fit what there is
 """
 
@@ -17,9 +17,9 @@ sys.path.insert(0, str(ROOT))
 from lagometer.conformance.manual import MANUAL, Manual  # noqa: E402
 from lagometer.conformance.matrix import (  # noqa: E402  (the checkout's own, wherever it is called from)
     merged,
+    merged_reasons,
     read_reasons,
     read_table,
-    reasons_of,
     rows_of,
     stale_in_form,
     write_manuals,
@@ -54,13 +54,13 @@ def main(arguments: list[str]) -> int:
         if problems:
             print("run `python tools/conformance_matrix.py` (or `make conformance`)", file=sys.stderr)
         return 1 if problems else 0
-    results: dict[str, list[str]] = {}
+    rows = merged(read_table(text), {}, adapters)
     reasons = read_reasons(text)
     for name in arguments:
         read = json.loads(Path(name).read_text(encoding="utf-8"))
-        results |= rows_of(read)
-        reasons |= reasons_of(read)
-    page = write_table(text, merged(read_table(text), results, adapters), reasons)
+        rows = merged(rows, rows_of(read), adapters)
+        reasons = merged_reasons(reasons, read)
+    page = write_table(text, rows, reasons)
     PAGE.write_text(write_manuals(page, manuals_of_the_tree()), encoding="utf-8")
     return 0
 

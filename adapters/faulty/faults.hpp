@@ -28,6 +28,7 @@ struct Faults {
   std::string over = "shm";
   std::string library;
   nlohmann::json inner_options = nlohmann::json::object();
+  nlohmann::json in_force = nlohmann::json::object();  // what was given of faults, for describe()
   uint64_t seed = 1;
   std::optional<uint64_t> stream;
   std::array<Strike, kFaultNames.size()> strikes;

@@ -56,7 +56,10 @@ struct Traits {
   static std::string describe(uint32_t kind, const void* object) {
     if (kind == LAGOMETER_OBJECT_CONTEXT) {
       const auto& context = *static_cast<const Context*>(object);
-      return pretending(context.faults(), described(context.table(), kind, context.inner()));
+      json description = described(context.table(), kind, context.inner());
+      for (const auto& [key, value] : context.faults().in_force.items())
+        description["settings"]["faulty." + key] = {{"value", value}, {"default", nullptr}};
+      return pretending(context.faults(), std::move(description));
     }
     if (kind == LAGOMETER_OBJECT_WRITER) return described_endpoint<Writer>(kind, object);
     if (kind == LAGOMETER_OBJECT_READER) return described_endpoint<Reader>(kind, object);

@@ -67,6 +67,17 @@ def reasons_of(results: Mapping[str, Any]) -> dict[str, list[str]]:
     }
 
 
+def merged_reasons(kept: Mapping[str, Sequence[str]], results: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The lines below the table: new ones for what was run now, else those that there were."""
+    found = {label: list(lines) for label, lines in kept.items()}
+    for adapter in results["adapters"]:
+        label = _label(adapter)
+        run = {each["ability"] for each in adapter["abilities"] if each["verdict"] != "not-run"}
+        found[label] = [line for line in found.get(label, ()) if line.split(":", 1)[0] not in run]
+        found[label] += reasons_of(results)[label]
+    return found
+
+
 def read_reasons(text: str) -> dict[str, list[str]]:
     """The lines below the table in a document."""
     found: dict[str, list[str]] = {}
@@ -124,13 +135,13 @@ def merged(
     known = list(adapters)
     with_options = (name for name in (*table, *results) if " " in name and _adapter_of(name) in known)
     for name in dict.fromkeys((*known, *with_options)):
-        kept = table.get(name, ())
-        if name in results:
-            rows[name] = list(results[name])
-        elif len(kept) == 1 + len(COLUMNS):
-            rows[name] = list(kept)
-        else:
-            rows[name] = [NEVER_RUN, *(SIGNS["not-run"] for _ in COLUMNS)]
+        never = [NEVER_RUN, *(SIGNS["not-run"] for _ in COLUMNS)]
+        kept = list(table.get(name, never))
+        if len(kept) != len(never):
+            kept = never
+        new = results.get(name, never)
+        unrun = (NEVER_RUN, SIGNS["not-run"])
+        rows[name] = [old if cell in unrun else cell for old, cell in zip(kept, new, strict=True)]
     return rows
 
 

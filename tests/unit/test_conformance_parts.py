@@ -28,6 +28,7 @@ from lagometer.conformance.matrix import (
     conforms,
     document,
     merged,
+    merged_reasons,
     read_reasons,
     read_table,
     reasons_of,
@@ -168,6 +169,11 @@ def test_the_page_keeps_the_reasons_of_what_is_red() -> None:
     assert f"- `one` {COLUMNS[1]}: it hung\n" in page
     assert read_reasons(page) == {"one": [f"{COLUMNS[1]}: it hung"]}
     assert write_table(page, read_table(page), read_reasons(page)) == page
+    other = document([replace(reports("pass")[0], results=(Result(COLUMNS[0], "pass"),))], False)
+    assert merged_reasons(read_reasons(page), other) == read_reasons(page)
+    assert merged(read_table(page), rows_of(other), ["one"])["one"][:4] == ["1.2", "✓", "✗", "·"]
+    mended = document([replace(reports("pass")[0], results=(Result(COLUMNS[1], "pass"),))], False)
+    assert merged_reasons(read_reasons(page), mended) == {"one": []}
 
 
 def test_an_adapter_set_up_with_options_has_a_row_of_its_own() -> None:
