@@ -99,15 +99,18 @@ def _other_number(key: str, option: Option) -> OptionValue:
 def settings_with(subject: Subject, options: dict[str, Any]) -> dict[str, Any]:
     """What describe() says of a context, a publisher and a subscriber that met under these options.
 
-    Raises `Refused`.
+    With a value that keeps messages within a process they don't meet. Raises `Refused`.
     """
+    known = subject.adapter.sidecar.options
+    apart = any(key in known and value in known[key].within_process for key, value in options.items())
     with Stage(replace(subject, options={**subject.options, **options})) as stage:
         history = subject.adapter.sidecar.abilities.history
         qos = stage.qos(history="keep_all") if "keep_all" in history else stage.qos()
         if qos["history"] == "keep_all":
             qos.pop("depth", None)
         writer, reader = stage.writer(0, "settings", qos=qos), stage.reader(1, "settings", qos=qos)
-        stage.meet()
+        if not apart:
+            stage.meet()
         found = {}
         for role, name, object_id in (
             (0, "context", stage.context(0)),

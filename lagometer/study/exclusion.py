@@ -45,7 +45,7 @@ def reasons(cell: Cell, template: Graph, measure_ns: int, around: Surroundings) 
     for name, adapter in sides.items():
         if adapter.missing is not None:
             found.append(f"{name}: {adapter.missing}" if len(sides) > 1 else adapter.missing)
-        found += _placement(name, adapter, cell)
+        found += _placement(name, adapter, cell, around.options)
         found += _abilities(name, adapter, factors)
         found += missing_daemons(adapter, around.options, factors.profile)
     found += _dispatch(around.adapters[factors.subscriber_adapter], factors)
@@ -59,9 +59,16 @@ def reasons(cell: Cell, template: Graph, measure_ns: int, around: Surroundings) 
     return list(dict.fromkeys(found))
 
 
-def _placement(name: str, adapter: Adapter, cell: Cell) -> Iterator[str]:
-    if adapter.sidecar.scope == "process" and len(cell.workers) > 1:
-        yield f"{name} works only within one process, and the placement has {len(cell.workers)}"
+def _placement(name: str, adapter: Adapter, cell: Cell, options: Options) -> Iterator[str]:
+    if len(cell.workers) < 2:
+        return
+    alone = f"works only within one process, and the placement has {len(cell.workers)}"
+    if adapter.sidecar.scope == "process":
+        yield f"{name} {alone}"
+    for key, value in options.get(name, {}).items():
+        option = adapter.sidecar.options.get(key)
+        if option is not None and value in option.within_process:
+            yield f"{name} with {key} {value} {alone}"
 
 
 def _abilities(name: str, adapter: Adapter, factors: Factors) -> Iterator[str]:

@@ -58,12 +58,16 @@ class Limits(_Part):
 
 
 class Option(_Part):
-    """One setting of the adapter that a study's `options` may give."""
+    """One setting of the adapter that a study's `options` may give.
+
+    within_process: values with which messages reach nobody outside the process.
+    """
 
     type: Literal["integer", "number", "string", "boolean"]
     default: OptionValue = None
     description: str
     choices: tuple[OptionValue, ...] = ()
+    within_process: tuple[OptionValue, ...] = ()
     minimum: float | None = None
     maximum: float | None = None
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from pathlib import Path
 
@@ -58,19 +59,15 @@ def test_each_transport_carries_what_is_claimed(build: Path, tmp_path: Path, tra
 
 
 def test_inproc_reaches_no_other_process_and_says_so(build: Path, tmp_path: Path) -> None:
-    need("netns")
     need("zeromq")
-    matrix = {"adapter": "zeromq", "workload": "pingpong"}
-    options = {"zeromq": {"transport": "inproc"}}
-    study = write_study(tmp_path, matrix=matrix, options=options, discovery_timeout="500ms")
-    out = tmp_path / "out"
-    arguments = ("run", str(study), "--out", str(out), "--json", "--no-report")
-    code, _, errors = lagometer(tmp_path, *arguments, environment=programs(build))
-    assert code == 3, errors
-    (entry,) = journal(out)
-    assert entry["reasons"][0].startswith("endpoints-missing")
-    logs = "".join(path.read_text() for path in out.rglob("*.log"))
-    assert "use placement single-process" in logs
+    study = write_study(
+        tmp_path,
+        matrix={"adapter": "zeromq", "workload": "pingpong"},
+        options={"zeromq": {"transport": "inproc"}},
+    )
+    _, said, errors = lagometer(tmp_path, "plan", str(study), "--json", environment=programs(build))
+    (excluded,) = json.loads(said)["excluded"]
+    assert "zeromq with transport inproc works only within one process" in excluded["reason"], errors
 
 
 def to_a_slow_reader(
