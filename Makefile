@@ -33,7 +33,8 @@ conformance: ## every adapter through the conformance suite; the matrix of docs/
 	@tools/setup
 	@.venv/bin/lagometer conformance --all --out out/conformance.json || [ $$? = 3 ]
 	@.venv/bin/lagometer conformance cyclonedds --option shared_memory=true --out out/conformance-iceoryx.json || [ $$? = 3 ]
-	@$(python) tools/conformance_matrix.py out/conformance.json out/conformance-iceoryx.json
+	@.venv/bin/lagometer conformance iceoryx2 --option max_publishers=64 --option max_subscribers=64 --out out/conformance-iceoryx2.json || [ $$? = 3 ]
+	@$(python) tools/conformance_matrix.py out/conformance.json out/conformance-iceoryx.json out/conformance-iceoryx2.json
 
 fidelity: ## Cyclone DDS through our engine against the vendor's own ddsperf (SMOKE=1: short)
 	@tools/setup --test

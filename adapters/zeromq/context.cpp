@@ -21,6 +21,9 @@ Choices::Choices(std::string_view text) {
   receive_hwm = options.integer("receive_hwm", 0, hwm_max);
   socket_buffer_bytes = options.integer("socket_buffer_bytes", 1, buffer_bytes_max);
   options.end();
+  if (socket_buffer_bytes && transport != "tcp")
+    throw Error(LAGOMETER_INVALID, "zeromq: socket_buffer_bytes acts on TCP alone, and the transport is " + transport +
+                                       ": leave it out, or set transport: tcp");
 }
 
 Context::Context(const lagometer_context_config& config)

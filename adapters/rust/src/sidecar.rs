@@ -21,6 +21,18 @@ impl Sidecar {
         json!({"version": version, "abilities": self.whole["abilities"], "limits": self.whole["limits"]})
     }
 
+    /// Refuses payloads above the limit that it declares.
+    pub(crate) fn check_limit(&self, bytes: usize) -> Result<()> {
+        let limits = &self.whole["limits"];
+        match limits["payload_bytes_max"].as_u64() {
+            Some(most) if bytes as u64 > most => {
+                let reason = limits["payload_bytes_max_reason"].as_str().unwrap_or("no larger ones exist");
+                Err(Error::unsupported(format!("a payload of {bytes} B, and the most is {most} B: {reason}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The options given, defaults filled in. An option that the sidecar does not name, or that it does not allow to
     /// have this value, is refused.
     pub fn options(&self, text: &str) -> Result<Options> {

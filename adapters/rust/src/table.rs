@@ -70,7 +70,7 @@ pub const fn table<A: Adapter>() -> Table {
         context_create: context_create::<A>,
         context_enable: context_enable::<A>,
         node_create: node_create::<A>,
-        type_create,
+        type_create: type_create::<A>,
         writer_create: writer_create::<A>,
         writer_enable: writer_enable::<A>,
         reader_create: reader_create::<A>,
@@ -174,12 +174,16 @@ extern "C" fn node_destroy<A: Adapter>(handle: *mut abi::NodeHandle) {
     drop_box::<NodeObject<A>, _>("node_destroy", handle);
 }
 
-extern "C" fn type_create(
+extern "C" fn type_create<A: Adapter>(
     _context: *mut abi::ContextHandle,
     config: *const abi::TypeConfig,
     out: *mut *mut abi::TypeHandle,
 ) -> Code {
-    guard::call("type_create", || Ok(hand_out(unsafe { PayloadType::read(config) }?, out)))
+    guard::call("type_create", || {
+        let payload = unsafe { PayloadType::read(config) }?;
+        Sidecar::new(A::SIDECAR).check_limit(payload.bytes_max)?;
+        Ok(hand_out(payload, out))
+    })
 }
 
 extern "C" fn type_destroy(handle: *mut abi::TypeHandle) {

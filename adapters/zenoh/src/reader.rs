@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use lagometer_adapter::{
-    callback, Dispatch, Doing, Endpoint, Fillable, HasInbox, History, Inbox, Reader, Result, Sample, Signalled, Status,
-    View,
+    callback, Dispatch, Doing, Endpoint, Fillable, HasInbox, History, Inbox, Reader, Result, Sample,
+    Signalled, Status, View,
 };
 use zenoh::pubsub::Subscriber;
 use zenoh::sample::Sample as Received;
