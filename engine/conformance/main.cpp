@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <exception>
 #include <iostream>
 #include <string>
 #include <string_view>
@@ -70,4 +71,11 @@ void say(const nlohmann::json& message) {
 
 }  // namespace lagometer::conformance
 
-int main(int count, char** arguments) { return lagometer::conformance::run(count, arguments); }
+int main(int count, char** arguments) {
+  try {
+    return lagometer::conformance::run(count, arguments);
+  } catch (const std::exception& error) {
+    std::fputs(error.what(), stderr);
+    return 1;
+  }
+}
