@@ -20,6 +20,7 @@ void any_thread(Bed& bed) {
   std::atomic<bool> ended{false};
   std::atomic<uint64_t> rounds{0};
   std::vector<std::thread> others;
+  others.reserve(3);
   for (int index = 0; index < 3; ++index) {
     others.emplace_back([&] {
       try {
