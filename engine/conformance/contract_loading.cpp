@@ -86,7 +86,8 @@ void probe_tells(Bed& bed) {
   const Told told = probed(bed);
   if (told.times != 1) throw Broken("probe called its sink " + std::to_string(told.times) + " times");
   const json said = json::parse(told.text, nullptr, false);
-  if (!said.is_object() || !said.contains("version") || !said["version"].is_string() || said["version"] == "")
+  if (!said.is_object() || !said.contains("version") || !said["version"].is_string() ||
+      said["version"].get<std::string>().empty())
     throw Broken("probe said no version: " + told.text);
   const json abilities = said.value("abilities", json::object());
   for (const auto& [ability, value] : abilities.items()) {
@@ -119,7 +120,12 @@ void check_description(const std::string& object, const Told& told) {
   const json transports = said.value("transport", json::object());
   for (const auto& [key, entry] : settings.items()) {
     if (!entry.is_object() || !entry.contains("value") || !entry.contains("default"))
-      throw Broken("setting " + key + " of a " + object + " has not both value and default: " + entry.dump());
+      throw Broken(std::string("setting ")
+                       .append(key)
+                       .append(" of a ")
+                       .append(object)
+                       .append(" has not both value and default: ")
+                       .append(entry.dump()));
   }
   for (const json& part : paste) {
     if (!part.contains("file") || !part.contains("text"))
@@ -128,7 +134,7 @@ void check_description(const std::string& object, const Told& told) {
   static const json known = {"process", "shared-memory", "unix-socket", "tcp", "udp"};
   for (const auto& [where, words] : transports.items()) {
     if (where != "within_process" && where != "between_processes")
-      throw Broken("transport of a " + object + " has the key " + where);
+      throw Broken(std::string("transport of a ").append(object).append(" has the key ").append(where));
     for (const json& word : words) {
       if (std::find(known.begin(), known.end(), word) == known.end())
         throw Broken("transport of a " + object + " says " + word.dump());

@@ -72,7 +72,7 @@ void Peer::close() noexcept {
   poller_.reset();
 }
 
-json Peer::answer(const json& order) noexcept {
+json Peer::answer(const json& order) {
   static const std::map<std::string, Handler> handlers = {
       {"load", &Peer::load},          {"context", &Peer::make_context},
       {"writer", &Peer::make_writer}, {"reader", &Peer::make_reader},
@@ -199,7 +199,7 @@ json Peer::calm(const json& order) {
   Flood& flood = found(floods_, id);
   flood.ended.store(true);
   flood.thread.join();
-  const json result = {{"accepted", flood.accepted}, {"rejected", flood.rejected}, {"failure", flood.failure}};
+  json result = {{"accepted", flood.accepted}, {"rejected", flood.rejected}, {"failure", flood.failure}};
   floods_.erase(id);
   return result;
 }
