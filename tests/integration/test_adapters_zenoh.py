@@ -50,7 +50,9 @@ def campaign(build: Path, folder: Path, options: Mapping, **factors: Any) -> Pat
         "placement": ["process-per-node"],
         **factors,
     }
-    return run_campaign(build, folder, matrix, options={"zenoh": options})
+    # At times Zenoh's peers don't agree on shared memory (the adapter's README, Limits); lagometer sees it.
+    forgive = ("transport-mismatch",) if options.get("transport") == "shared-memory" else ()
+    return run_campaign(build, folder, matrix, forgive=forgive, options={"zenoh": options})
 
 
 def settings_of(out: Path, kind: str) -> list[dict[str, Any]]:

@@ -16,9 +16,13 @@ from lagometer.conformance.abilities import ABILITIES
 Mapping = dict[str, Any]
 HANG_S = "5"
 # What takes long is left to `lagometer conformance --all`, as is what other tests do with real workers.
-# A service of iceoryx2 has room for as many as it is told when it is made.
-SET_UP = {"iceoryx2": ("--option", "max_publishers=64", "--option", "max_subscribers=64")}
 LEFT_OUT = ("large", "500-topics", "teardown", "output")
+# A service of iceoryx2 has room for as many as it is told when it is made. Fast DDS 2.9.1 crashes now and
+# then where it delivers within a process (the adapter's README, Known limits).
+SET_UP = {
+    "iceoryx2": ("--option", "max_publishers=64", "--option", "max_subscribers=64"),
+    "fastdds": ("--option", "intra_process=off"),
+}
 
 
 @pytest.mark.parametrize("adapter", (*FLOORS, *MIDDLEWARE, *STACKED))

@@ -135,6 +135,15 @@ mod tests {
     }
 
     #[test]
+    fn payloads_above_the_limit_are_refused() {
+        let limited =
+            Sidecar::new(r#"{"limits": {"payload_bytes_max": 64, "payload_bytes_max_reason": "why"}}"#);
+        assert!(limited.check_limit(64).is_ok());
+        assert!(limited.check_limit(65).unwrap_err().message.ends_with(": why"));
+        assert!(sidecar().check_limit(usize::MAX).is_ok());
+    }
+
+    #[test]
     fn what_is_not_declared_is_refused() {
         for wrong in [
             r#"{"sise": 1}"#,
