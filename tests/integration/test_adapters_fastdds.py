@@ -21,8 +21,8 @@ HERE = Path(__file__).parent
 DIRECTORY = "/dev/shm/lagometer"
 PAYLOAD_BYTES = 65_536
 OVER_LOOPBACK = ("udp", "tcp")
-# Over TCP some participants never find each other, or don't end (the adapter's README, Known limits).
-DEFECTS_OF_TCP = ("endpoints-missing", "worker-hung")
+# Over TCP some participants never find each other, or don't end well (the adapter's README, Known limits).
+DEFECTS_OF_TCP = ("endpoints-missing", "worker-hung", "worker-died")
 ANNOUNCEMENTS = {"initial_announcements", "initial_announcement_period_ns"}  # differ in every profile
 
 
