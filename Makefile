@@ -8,7 +8,7 @@ python := .venv/bin/python
 # SMOKE=1: the short form of a benchmark, which only shows that it works. SHORT=1: the short form of fresh.
 smoke := $(if $(SMOKE),--smoke)
 # ADAPTERS=all: also the packages of the middleware that the default set-up leaves out, and the study of them all.
-rack := $(if $(filter all,$(ADAPTERS)),--rack)
+rack := $(if $(filter all,$(ADAPTERS)),--rack --rust)
 study := $(if $(rack),rack,quick)
 
 help: ## this table

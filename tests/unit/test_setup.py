@@ -172,7 +172,7 @@ def make_dry(*words: str) -> list[str]:
 
 
 def test_all_adapters_are_asked_for_by_a_word() -> None:
-    assert make_dry("bench", "ADAPTERS=all") == ["tools/setup --rack"]
+    assert make_dry("bench", "ADAPTERS=all") == ["tools/setup --rack --rust"]
     assert make_dry("bench") == ["tools/setup"]
     assert make_dry("bench", "ADAPTERS=shm") == ["tools/setup"]
 
