@@ -10,12 +10,14 @@
 #include <stdexcept>
 
 #ifndef LAGOMETER_SANITIZED
+// NOLINTBEGIN(bugprone-reserved-identifier): the C library's own names for what is taken over here
 extern "C" {
 void* __libc_malloc(size_t bytes);
 void* __libc_calloc(size_t count, size_t bytes);
 void* __libc_realloc(void* old, size_t bytes);
 void* __libc_memalign(size_t alignment, size_t bytes);
 }
+// NOLINTEND(bugprone-reserved-identifier)
 #endif
 
 namespace lagometer::conformance {
