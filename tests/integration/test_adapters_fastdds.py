@@ -132,10 +132,10 @@ def test_the_standard_transports_within_one_process(
     assert transports_seen(build, tmp_path, {"intra_process": "off"}, matrix) == {seen}
 
 
-def test_many_processes_find_each_other_over_tcp(build: Path, tmp_path: Path) -> None:
+def test_processes_find_each_other_over_tcp(build: Path, tmp_path: Path) -> None:
     matrix = {
         "adapter": ["fastdds"],
-        "workload": ["pipeline-12"],
+        "workload": ["pipeline-4"],
         "rate": ["10Hz"],
         "reliability": ["reliable"],
         "placement": ["process-per-node"],
