@@ -105,8 +105,9 @@ def detail(row: dict[str, Any]) -> str:
     if "clock_read_ns" not in row:
         return ""
     return (
-        f"  (mean {row['bare_mean_ns']:.1f} -> {row['measured_mean_ns']:.1f},"
-        f" median {row['bare_median_ns']:.1f} -> {row['measured_median_ns']:.1f},"
+        f"  (mean {row['bare_mean_ns']:.1f} -> {row['measured_mean_ns']:.1f}, added:"
+        f" mean {row['added_mean_ns']:.1f} ± {row['added_mean_error_ns']:.1f},"
+        f" median {row['added_median_ns']:.1f} ± {row['added_median_error_ns']:.1f},"
         f" a clock read {row['clock_read_ns']:.1f})"
     )
 

@@ -4,16 +4,18 @@
 // The judged rows compare two versions of the same message. Bare: an application's own state of its publisher or
 // subscription (handle, sequence, counts) in a page of its own, and the clock reads. Measured: the same state at the
 // head of the page that holds the records, the clock reads, the CPU numbers, the record, the turn to a new page every
-// 63 messages. Both pages lie in one mapping, since a page's neighbours decide what its translation costs; the code of
-// both lies in one page for the same reason. For information: the measured message against clock reads that touch no
-// state at all, and the engine's whole path (envelope, rules, counting) against the same calls made by hand, over an
-// adapter that does nothing.
+// 63 messages. Both pages lie in one mapping, since a page's neighbours decide what its translation costs. For
+// information: the measured message against clock reads that touch no state at all, and the engine's whole path
+// (envelope, rules, counting) against the same calls made by hand, over an adapter that does nothing.
 //
-// Tight: in a loop. Cold: one at a time at 2 kHz, after every cache line of 4 MB was written, in random order, with the
-// objects at several addresses (where they happen to lie decides what their pages cost). The mean is over all
-// messages but those above 10 µs, which an interrupt hit. Prints one JSON object.
+// Tight: in a loop. Cold: one at a time at 2 kHz, after every cache line of 4 MB was written, in random order. Where
+// code and data happen to lie decides more then than what is compared: the same code on another page, or elsewhere in
+// its own, differs by up to 70 ns. So the pages take every place in turn, and the code exists in copies; a figure is
+// the mean over the placements of the difference within one, with its standard error. The mean within a placement is
+// over all messages but those above 10 µs, which an interrupt hit. Prints one JSON object.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -87,47 +89,80 @@ WriterPlan source_plan() {
 
 constexpr TouchPlan kTouch{.write = false, .read = true};
 
+/// Who needs a lane of the recorder. Each version has its own, so that all pages are used equally often: one that is
+/// used more often is warmer. Nothing is ever recorded in an application's own.
+enum class Role : uint8_t {
+  output,
+  input,
+  sent,
+  received,
+  publisher,
+  subscription,
+  plain_publisher,
+  plain_subscription
+};
+constexpr size_t kRoles = 8;
+using Places = std::array<Role, kRoles>;
+constexpr Places kInOrder = {Role::output,
+                             Role::input,
+                             Role::sent,
+                             Role::received,
+                             Role::publisher,
+                             Role::subscription,
+                             Role::plain_publisher,
+                             Role::plain_subscription};
+
+std::vector<LaneSpecification> lanes_of(const Places& places, uint64_t capacity) {
+  std::vector<LaneSpecification> lanes;
+  for (const Role role : places) {
+    const bool sends =
+        role == Role::output || role == Role::sent || role == Role::publisher || role == Role::plain_publisher;
+    lanes.push_back(
+        {sends ? LaneKind::sent : LaneKind::received, sends ? 0U : 1U, static_cast<uint32_t>(lanes.size()), capacity});
+  }
+  lanes.push_back({LaneKind::causes, 0, 0, 0});
+  return lanes;
+}
+
 /// All that a message of either version needs, at addresses of its own.
 struct Layout {
-  explicit Layout(uint64_t capacity)
-      : lanes{LaneSpecification{LaneKind::sent, 0, 0, capacity},     LaneSpecification{LaneKind::causes, 0, 0, 0},
-              LaneSpecification{LaneKind::received, 1, 0, capacity}, LaneSpecification{LaneKind::sent, 0, 1, capacity},
-              LaneSpecification{LaneKind::received, 1, 1, capacity}, LaneSpecification{LaneKind::sent, 0, 2, capacity},
-              LaneSpecification{LaneKind::received, 1, 2, capacity}, LaneSpecification{LaneKind::sent, 0, 3, capacity},
-              LaneSpecification{LaneKind::received, 1, 3, capacity}},
-        node(sink_plan(capacity), stage, failure) {
+  Layout(const Places& order, uint64_t capacity)
+      : places(order), lanes(lanes_of(order, capacity)), node(sink_plan(capacity), stage, failure) {
     stage.start_ns = 1;
     input = &node.inputs.emplace_back(node.plan().readers[0], 0, *opaque_table, kTouch, failure);
     node.prepare(nullptr, nullptr);
-    output.record_into(recorder.sent(0), recorder.causes(1));
-    input->record_into(recorder.received(2));
+    output.record_into(recorder.sent(lane(Role::output)), recorder.causes(kRoles));
+    input->record_into(recorder.received(lane(Role::input)));
     sent.state().cpu_source = received.state().cpu_source = best_cpu_source();
+  }
+  [[nodiscard]] size_t lane(Role role) const {
+    return static_cast<size_t>(std::find(places.begin(), places.end(), role) - places.begin());
   }
   [[nodiscard]] bool full() const {
     return output.recorder_full() || input->recorder_full() || sent.full() || received.full();
   }
 
+  Places places;
   lagometer_sample sample{};
   FailureFlag failure;
   Stage stage;
-  std::array<LaneSpecification, 9> lanes;
+  std::vector<LaneSpecification> lanes;
   Recorder recorder{0, lanes, -1};
   Output output{source_plan(), *opaque_table, kTouch, failure};
   Node node;
   Input* input = nullptr;
-  SentLane sent = recorder.sent(3);
-  ReceivedLane received = recorder.received(4);
-  // An application's own state, at the same kind of address; nothing is ever recorded here. Each version has its own,
-  // so that all pages are used equally often: one that is used more often is warmer.
-  SentLane publisher = recorder.sent(5);
-  ReceivedLane subscription = recorder.received(6);
-  SentLane plain_publisher = recorder.sent(7);
-  ReceivedLane plain_subscription = recorder.received(8);
+  SentLane sent = recorder.sent(lane(Role::sent));
+  ReceivedLane received = recorder.received(lane(Role::received));
+  SentLane publisher = recorder.sent(lane(Role::publisher));
+  ReceivedLane subscription = recorder.received(lane(Role::subscription));
+  SentLane plain_publisher = recorder.sent(lane(Role::plain_publisher));
+  ReceivedLane plain_subscription = recorder.received(lane(Role::plain_subscription));
 };
 
-// The code of all versions lies in one page: as little as data should it depend on the linker which of them pays for a
-// translation. In the engine, measuring is inlined into the code that sends and takes.
-#define MESSAGE [[gnu::noinline, gnu::section("messages")]]
+// The code of all versions lies in one page: it should not depend on the linker which of them pays for a translation.
+// In the engine, measuring is inlined into the code that sends and takes.
+#define MESSAGE [[gnu::noinline, gnu::aligned(64), gnu::section("messages")]]
+#define BODY [[gnu::always_inline]] inline
 asm(".pushsection messages,\"ax\",@progbits\n.p2align 12\n.popsection");  // begins a page
 extern "C" const char __start_messages[], __stop_messages[];
 
@@ -142,7 +177,7 @@ MESSAGE void three_clock_reads(Layout&) {
   kept = now_ns();
 }
 
-MESSAGE void bare_send(Layout& layout) {
+BODY void bare_send(Layout& layout) {
   SendState& publisher = layout.publisher.state();
   ++publisher.next_sequence;
   kept = reinterpret_cast<intptr_t>(publisher.writer);
@@ -151,28 +186,26 @@ MESSAGE void bare_send(Layout& layout) {
   ++publisher.sent;
 }
 
-MESSAGE void measured_send(Layout& layout) {
+BODY void measured_send(Layout& layout) {
   SentLane& lane = layout.sent;
   SendState& state = lane.state();
   const CpuSource cpu = state.cpu_source;
   const uint64_t sequence = state.next_sequence++;
   kept = reinterpret_cast<intptr_t>(state.writer);
-  const int64_t publish_ns = now_ns();
-  const uint16_t cpu_publish = current_cpu(cpu);
-  const int64_t published_ns = now_ns();
-  const uint16_t cpu_published = current_cpu(cpu);
+  const Stamp publish = stamp_now(cpu);
+  const Stamp published = stamp_now(cpu);
   ++state.sent;
   SentRecord* const record = lane.claim();
   if (record == nullptr) return;
   record->sequence = sequence;
-  record->publish_ns = publish_ns;
-  record->published_ns = published_ns;
-  record->cpu_publish = cpu_publish;
-  record->cpu_published = cpu_published;
+  record->publish_ns = publish.time_ns;
+  record->published_ns = published.time_ns;
+  record->cpu_publish = publish.cpu;
+  record->cpu_published = published.cpu;
   lane.keep();
 }
 
-MESSAGE void bare_receive(Layout& layout) {
+BODY void bare_receive(Layout& layout) {
   kept = now_ns();
   ReceiveState& subscription = layout.subscription.state();
   kept = reinterpret_cast<intptr_t>(subscription.reader);
@@ -181,15 +214,14 @@ MESSAGE void bare_receive(Layout& layout) {
   kept = now_ns();
 }
 
-MESSAGE void measured_receive(Layout& layout) {
+BODY void measured_receive(Layout& layout) {
   const int64_t signalled_ns = now_ns();
   ReceivedLane& lane = layout.received;
   ReceiveState& state = lane.state();
   const CpuSource cpu = state.cpu_source;
   const uint16_t cpu_signalled = current_cpu(cpu);
   kept = reinterpret_cast<intptr_t>(state.reader);
-  const int64_t taken_ns = now_ns();
-  const uint16_t cpu_taken = current_cpu(cpu);
+  const Stamp taken = stamp_now(cpu);
   const uint64_t sequence = state.received++;
   const int64_t handled_ns = now_ns();
   ReceivedRecord* const record = lane.claim();
@@ -197,11 +229,20 @@ MESSAGE void measured_receive(Layout& layout) {
   record->sequence = sequence;
   record->signalled_ns = signalled_ns;
   record->cpu_signalled = cpu_signalled;
-  record->taken_ns = taken_ns;
-  record->cpu_taken = cpu_taken;
+  record->taken_ns = taken.time_ns;
+  record->cpu_taken = taken.cpu;
   record->handled_ns = handled_ns;
   lane.keep();
 }
+
+// As large as the difference looked for is what the place of the code within its page makes: several copies of each.
+#define COPY(number)                                                             \
+  MESSAGE void bare_send_##number(Layout& layout) { bare_send(layout); }         \
+  MESSAGE void measured_send_##number(Layout& layout) { measured_send(layout); } \
+  MESSAGE void bare_receive_##number(Layout& layout) { bare_receive(layout); }   \
+  MESSAGE void measured_receive_##number(Layout& layout) { measured_receive(layout); }
+COPY(0)
+COPY(1)
 
 /// What an application does to send, by hand, and the two clock reads of the sender.
 MESSAGE void plain_send(Layout& layout) {
@@ -240,20 +281,25 @@ MESSAGE void engine_receive(Layout& layout) {
 
 enum : size_t { kClock, kClocks2, kClocks3, kBareSend, kSend, kBareReceive, kReceive, kPlainSend, kWholeSend };
 enum : size_t { kPlainReceive = kWholeSend + 1, kWholeReceive, kVersions };
-constexpr std::array<void (*)(Layout&), kVersions> kVersion = {
-    one_clock_read,   two_clock_reads, three_clock_reads, bare_send,     measured_send, bare_receive,
-    measured_receive, plain_send,      engine_send,       plain_receive, engine_receive};
+using Versions = std::array<void (*)(Layout&), kVersions>;
+#define VERSIONS(number)                                                                                         \
+  Versions {                                                                                                     \
+    one_clock_read, two_clock_reads, three_clock_reads, bare_send_##number, measured_send_##number,              \
+        bare_receive_##number, measured_receive_##number, plain_send, engine_send, plain_receive, engine_receive \
+  }
+constexpr std::array<Versions, 2> kCopies = {VERSIONS(0), VERSIONS(1)};
 
+/// What one placement took, per version: nanoseconds of each call, or of each round of calls.
 using Times = std::array<std::vector<double>, kVersions>;
 
 /// Nanoseconds per call in a tight loop, in rounds that take the versions in turns.
 Times tight(int rounds, int calls, bool& full) {
-  Layout layout(static_cast<uint64_t>(rounds) * static_cast<uint64_t>(calls));
+  Layout layout(kInOrder, static_cast<uint64_t>(rounds) * static_cast<uint64_t>(calls));
   Times times;
   for (int round = 0; round < rounds; ++round) {
     for (size_t index = 0; index < kVersions; ++index) {
       const int64_t begin = now_ns();
-      for (int call = 0; call < calls; ++call) kVersion[index](layout);
+      for (int call = 0; call < calls; ++call) kCopies[0][index](layout);
       times[index].push_back(static_cast<double>(now_ns() - begin) / calls);
     }
   }
@@ -261,19 +307,25 @@ Times tight(int rounds, int calls, bool& full) {
   return times;
 }
 
-/// Nanoseconds of single calls at 2 kHz, each after 4 MB of other memory were touched.
-Times cold(int layouts, int rounds, bool& full) {
+/// Nanoseconds of single calls at 2 kHz, each after 4 MB of other memory were touched: one element per placement.
+std::vector<Times> cold(size_t placements, int rounds, bool& full) {
   constexpr int64_t kPeriod_ns = 500'000;
   std::vector<uint8_t> other(size_t{4} << 20);
   std::minstd_rand random(1);
   std::vector<std::unique_ptr<Layout>> all;  // kept, so that each lies elsewhere
-  Times times;
+  std::vector<Times> times(placements);
   Parker parker;
   std::array<size_t, kVersions> order;
   std::iota(order.begin(), order.end(), size_t{0});
+  Places places = kInOrder;
   int64_t due = now_ns();
-  for (int index = 0; index < layouts; ++index) {
-    Layout& layout = *all.emplace_back(std::make_unique<Layout>(static_cast<uint64_t>(rounds)));
+  for (size_t placement = 0; placement < placements; ++placement) {
+    if (placement % 2 == 0) {
+      std::shuffle(places.begin(), places.end(), random);
+    } else {
+      std::reverse(places.begin(), places.end());  // who came first comes last: no role gains by its place
+    }
+    Layout& layout = *all.emplace_back(std::make_unique<Layout>(places, static_cast<uint64_t>(rounds)));
     for (int round = 0; round < rounds; ++round) {
       std::shuffle(order.begin(), order.end(), random);
       for (const size_t version : order) {
@@ -281,8 +333,8 @@ Times cold(int layouts, int rounds, bool& full) {
         parker.wait_until(due);
         touch_write(other.data(), other.size(), 0, static_cast<uint64_t>(round));
         const int64_t begin = now_ns();
-        kVersion[version](layout);
-        times[version].push_back(static_cast<double>(now_ns() - begin));
+        kCopies[placement / 2 % kCopies.size()][version](layout);
+        times[placement][version].push_back(static_cast<double>(now_ns() - begin));
       }
     }
     full = full || layout.full();
@@ -306,23 +358,57 @@ Figure figure(std::vector<double>& values) {
           .interrupted = static_cast<size_t>(values.end() - end)};
 }
 
-nlohmann::json rows_of(Times times) {
-  const auto row = [&](const char* what, bool judged, size_t bare, size_t measured) {
+struct Mean {
+  double value = 0;
+  double standard_error = 0;  // 0 of a single value
+};
+
+Mean mean_of(const std::vector<double>& values) {
+  const auto n = static_cast<double>(values.size());
+  Mean mean{.value = std::accumulate(values.begin(), values.end(), 0.0) / n};
+  if (values.size() < 2) return mean;
+  double squares = 0;
+  for (const double value : values) squares += (value - mean.value) * (value - mean.value);
+  mean.standard_error = std::sqrt(squares / (n - 1) / n);
+  return mean;
+}
+
+/// One comparison: what `measured` takes beyond `bare`, over all placements.
+nlohmann::json row_of(const char* what, bool judged, std::vector<Times>& placements, size_t bare, size_t measured) {
+  std::vector<double> bare_mean_ns, measured_mean_ns, added_mean_ns, added_median_ns;
+  size_t messages = 0, interrupted = 0;
+  for (Times& times : placements) {
     const Figure without = figure(times[bare]);
     const Figure with = figure(times[measured]);
-    return nlohmann::json{{"what", what},
-                          {"judged", judged},
-                          {"bare_mean_ns", without.mean},
-                          {"bare_median_ns", without.median},
-                          {"measured_mean_ns", with.mean},
-                          {"measured_median_ns", with.median},
-                          {"added_mean_ns", with.mean - without.mean},
-                          {"added_median_ns", with.median - without.median},
-                          {"messages", times[measured].size()},
-                          {"interrupted", with.interrupted}};
+    bare_mean_ns.push_back(without.mean);
+    measured_mean_ns.push_back(with.mean);
+    added_mean_ns.push_back(with.mean - without.mean);
+    added_median_ns.push_back(with.median - without.median);
+    messages += times[measured].size();
+    interrupted += with.interrupted;
+  }
+  const Mean mean = mean_of(added_mean_ns);
+  const Mean median = mean_of(added_median_ns);
+  return {{"what", what},
+          {"judged", judged},
+          {"bare_mean_ns", mean_of(bare_mean_ns).value},
+          {"measured_mean_ns", mean_of(measured_mean_ns).value},
+          {"added_mean_ns", mean.value},
+          {"added_mean_error_ns", mean.standard_error},
+          {"added_median_ns", median.value},
+          {"added_median_error_ns", median.standard_error},
+          {"placements", placements.size()},
+          {"messages", messages},
+          {"interrupted", interrupted}};
+}
+
+nlohmann::json rows_of(std::vector<Times> placements) {
+  std::vector<double> clock_read_ns;
+  for (Times& times : placements) clock_read_ns.push_back(figure(times[kClock]).median);
+  const auto row = [&](const char* what, bool judged, size_t bare, size_t measured) {
+    return row_of(what, judged, placements, bare, measured);
   };
-  const Figure clock = figure(times[kClock]);
-  return {{"clock_read_ns", clock.median},
+  return {{"clock_read_ns", mean_of(clock_read_ns).value},
           {"rows",
            {row("send: stamps and record", true, kBareSend, kSend),
             row("receive: stamps and record", true, kBareReceive, kReceive),
@@ -343,8 +429,8 @@ int main(int count, char** arguments) {
     std::fputs("the code of the messages does not fit into one page: the figures would depend on the linker\n", stderr);
     return 1;
   }
-  const nlohmann::json hot = rows_of(tight(smoke ? 5 : 400, 2000, full));
-  const nlohmann::json idle = rows_of(cold(smoke ? 1 : 16, smoke ? 20 : 1000, full));
+  const nlohmann::json hot = rows_of({tight(smoke ? 5 : 400, 2000, full)});
+  const nlohmann::json idle = rows_of(cold(smoke ? 2 : 48, smoke ? 20 : 300, full));
   std::puts(nlohmann::json{{"tight", hot}, {"cold", idle}, {"recorder_full", full}}.dump().c_str());
   return full ? 1 : 0;
 }

@@ -16,10 +16,12 @@
 
 namespace lagometer::engine {
 
+constexpr uint16_t kCpuUnknown = 0xFFFF;  // in the records, too (docs/PROTOCOL.md)
 constexpr int64_t kNanosecondsPerSecond = 1'000'000'000;
 
-/// Nanoseconds of CLOCK_MONOTONIC, the same for all processes of a host.
-inline int64_t now_ns() noexcept {
+/// Nanoseconds of CLOCK_MONOTONIC, the same for all processes of a host. Out of line on purpose, as stamp_now() is:
+/// what a message costs after a pause is how many lines of code it needs, and the clock is read several times.
+[[gnu::noinline]] inline int64_t now_ns() noexcept {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC, &time);
   return int64_t{time.tv_sec} * kNanosecondsPerSecond + time.tv_nsec;
@@ -62,6 +64,18 @@ inline uint16_t current_cpu(CpuSource source) noexcept {
   static_cast<void>(source);
 #endif
   return cpu_by_kernel();
+}
+
+/// When something happened, and on which CPU.
+struct Stamp {
+  int64_t time_ns = 0;
+  uint16_t cpu = kCpuUnknown;
+};
+
+/// The time, and right after it the CPU.
+[[gnu::noinline]] inline Stamp stamp_now(CpuSource source) noexcept {
+  const int64_t time_ns = now_ns();
+  return {.time_ns = time_ns, .cpu = current_cpu(source)};
 }
 
 /// The best source that this machine has. Asks the kernel, so not while measuring.

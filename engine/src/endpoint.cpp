@@ -57,14 +57,12 @@ Output::Sent Output::fill_and_commit(const Envelope& envelope, uint64_t bytes) n
     }
   }
   write_envelope(message.regions[0].data, envelope);
-  sent.cpu_publish = current_cpu(cpu);
-  sent.publish_ns = now_ns();
+  sent.publish = stamp_now(cpu);
   {
     const Lent lent;
     sent.status = state.table->commit(state.writer, &message);
   }
-  sent.published_ns = now_ns();
-  sent.cpu_published = current_cpu(cpu);
+  sent.published = stamp_now(cpu);
   return sent;
 }
 
@@ -82,7 +80,7 @@ void Output::publish(int64_t intended_ns, std::span<const Cause> causes, std::op
   } else {
     if (sent.status < 0) failure_.raise("sending");
     ++rejected_count_;
-    if (sent.publish_ns == 0) sent.publish_ns = now_ns();  // refused before there was anything to send
+    if (sent.publish.time_ns == 0) sent.publish.time_ns = now_ns();  // refused before there was anything to send
   }
   record(sent, intended_ns, causes);
 }
@@ -92,10 +90,10 @@ void Output::record(const Sent& sent, int64_t intended_ns, std::span<const Cause
   if (record == nullptr) return;
   record->sequence = sent.sequence;
   record->intended_ns = intended_ns;
-  record->publish_ns = sent.publish_ns;
-  record->published_ns = sent.published_ns;
-  record->cpu_publish = sent.cpu_publish;
-  record->cpu_published = sent.cpu_published;
+  record->publish_ns = sent.publish.time_ns;
+  record->published_ns = sent.published.time_ns;
+  record->cpu_publish = sent.publish.cpu;
+  record->cpu_published = sent.published.cpu;
   if (sent.status != LAGOMETER_OK) {
     record->status = static_cast<uint32_t>(sent.status < 0 ? SendStatus::failed : SendStatus::rejected);
   }

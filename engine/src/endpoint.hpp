@@ -70,10 +70,8 @@ class Output {
   /// record.
   struct Sent {
     uint64_t sequence = 0;
-    int64_t publish_ns = 0;
-    int64_t published_ns = 0;
-    uint16_t cpu_publish = kCpuUnknown;
-    uint16_t cpu_published = kCpuUnknown;
+    Stamp publish = {};
+    Stamp published = {};
     lagometer_status status = LAGOMETER_OK;
   };
 

@@ -74,8 +74,7 @@ void Node::drain(Input& input, Arrival arrival) noexcept {
   for (;;) {
     const std::span<lagometer_sample> samples = input.take();
     if (samples.empty()) return;
-    arrival.taken_ns = now_ns();
-    arrival.cpu_taken = current_cpu(input.cpu_source());
+    arrival.taken = stamp_now(input.cpu_source());
     stamping_path();
     for (const lagometer_sample& sample : samples) {
       const std::optional<Envelope> envelope = input.open(sample);
@@ -114,8 +113,8 @@ void Node::handle(Input& input, const lagometer_sample& sample, const Envelope& 
   record->signalled_ns = told ? sample.signalled_ns : arrival.signalled_ns;
   record->cpu_signalled = told ? static_cast<uint16_t>(sample.signalled_cpu) : arrival.cpu_signalled;
   record->woken_ns = arrival.woken_ns;
-  record->taken_ns = arrival.taken_ns;
-  record->cpu_taken = arrival.cpu_taken;
+  record->taken_ns = arrival.taken.time_ns;
+  record->cpu_taken = arrival.taken.cpu;
   record->handled_ns = handled_ns;
   record->stream = envelope.stream;
   record->payload_bytes = static_cast<uint32_t>(bytes);

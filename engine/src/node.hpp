@@ -17,9 +17,8 @@ namespace lagometer::engine {
 struct Arrival {
   int64_t signalled_ns = 0;
   int64_t woken_ns = 0;
-  int64_t taken_ns = 0;
   uint16_t cpu_signalled = kCpuUnknown;
-  uint16_t cpu_taken = kCpuUnknown;
+  Stamp taken = {};
 };
 
 /// What became of the schedule by which a writer sends.

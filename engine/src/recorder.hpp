@@ -53,7 +53,7 @@ class alignas(32) Lane {  // never in two cache lines
     const uint64_t count = page_->head.count + 1;
     // Release: whoever reads the count after this process was killed finds the record whole.
     __atomic_store_n(&page_->head.count, count, __ATOMIC_RELEASE);
-    if (count == limit_ && room() > 0) [[unlikely]]
+    if (count == limit_) [[unlikely]]
       turn();
   }
   [[nodiscard]] uint64_t count() const noexcept {
@@ -64,8 +64,10 @@ class alignas(32) Lane {  // never in two cache lines
   [[nodiscard]] bool full() const noexcept { return (header_->flags & kLaneFull) != 0; }
 
  private:
-  /// On to the next page, the state with it: once in 63 messages, after the message that filled the page has left.
+  /// On to the next page, if there is one, the state with it: once in 63 messages, after the message that filled the
+  /// page has left.
   [[gnu::noinline, gnu::cold]] void turn() noexcept {
+    if (room() == 0) return;
     Page* const next = page_ + 1;
     next->head.state = page_->head.state;
     page_ = next;

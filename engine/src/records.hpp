@@ -14,7 +14,6 @@ static_assert(std::endian::native == std::endian::little, "the records block is 
 
 constexpr uint64_t kRecordsMagic = 0x314345524F47414Cull;  // "LAGOREC1"
 constexpr uint32_t kRecordsVersion = 2;
-constexpr uint16_t kCpuUnknown = 0xFFFF;
 
 struct RecordsHeader {
   uint64_t magic;

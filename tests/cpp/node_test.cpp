@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "clock.hpp"
 #include "trial.hpp"
 
 namespace lagometer::engine {
