@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a test may find absent on a machine: it is skipped, or fails if LAGOMETER_REQUIRE names the thing.
 
-LAGOMETER_REQUIRE is a comma list of: netns, mount, chromium, and adapters of MIDDLEWARE.
+LAGOMETER_REQUIRE is a comma list of: netns, mount, chromium, and adapters of MIDDLEWARE and IN_PYTHON.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -21,14 +22,14 @@ ROOT = Path(__file__).resolve().parents[1]
 FLOORS = ("null", "shm", "uds", "tcp", "udp")
 STACKED = ("faulty",)  # stands on another adapter, shm unless told
 DDS = ("cyclonedds", "fastdds")  # which understand each other
+_SIDECARS = {
+    path.parent.name: json.loads(path.read_text())
+    for path in sorted((ROOT / "adapters").glob("*/adapter.json"))
+}
+# Adapters that the worker in Python carries out.
+IN_PYTHON = tuple(name for name, sidecar in _SIDECARS.items() if sidecar.get("worker") == "python")
 # Whatever else has a folder; most may be absent from a machine.
-MIDDLEWARE = tuple(
-    sorted(
-        path.parent.name
-        for path in (ROOT / "adapters").glob("*/adapter.json")
-        if path.parent.name not in (*FLOORS, *STACKED)
-    )
-)
+MIDDLEWARE = tuple(name for name in _SIDECARS if name not in (*FLOORS, *STACKED, *IN_PYTHON))
 
 
 def require(name: str, available: bool, needs: str) -> None:
@@ -44,8 +45,10 @@ def need(name: str) -> None:
     """Skips the test, or fails it, unless this machine has `name`: netns, an adapter, or a program."""
     if name == "netns":
         require(name, _namespaces_can_be_made(), "the right to make network namespaces")
-    elif name in MIDDLEWARE:
+    elif name in (*MIDDLEWARE, *IN_PYTHON):
         require(name, adapter_library(name).exists(), f"the adapter {name}: {why_missing(name)}")
+        missing = load_adapter(adapter_library(name).parent).missing
+        require(name, missing is None, f"the adapter {name}: {missing}")
         absent = list(missing_daemons(load_adapter(adapter_library(name).parent), {}, "default"))
         require(name, not absent, "; ".join(absent))
     elif name in (*FLOORS, *STACKED):
@@ -65,7 +68,7 @@ def guard_build_folder() -> Path:
 
 
 def adapter_library(name: str, build: Path | None = None) -> Path:
-    return (build or build_folder()) / "adapters" / name / f"liblagometer_{name}.so"
+    return (build or build_folder()) / "adapters" / name / _SIDECARS[name]["library"]
 
 
 def why_missing(name: str) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import json
 import os
 import subprocess
+import sys
 import threading
 import time
 import zlib
@@ -19,7 +21,7 @@ from typing import IO, Any
 from lagometer.run.daemons import Daemons, Wanted, filled_daemons
 from lagometer.store.errors import RecordsError
 from lagometer.store.records import Lane, decode
-from lagometer.study.adapters import load_adapter
+from lagometer.study.adapters import PYTHON_WORKER, load_adapter
 
 Mapping = dict[str, Any]
 TIMEOUT_S = 60.0
@@ -79,6 +81,13 @@ class Said:
 
 def line_of(plan: Mapping) -> bytes:
     return json.dumps(plan).encode() + b"\n"
+
+
+def worker_command(build: Path, library: Path | str) -> list[str]:
+    """How the worker that carries out this adapter is started."""
+    if str(library).endswith(".py"):
+        return [sys.executable, "-I", "-m", PYTHON_WORKER]
+    return [str(build / "engine" / "lagometer-worker")]
 
 
 def run_worker(
@@ -285,9 +294,10 @@ def machine(
     environment: Mapping | None = None,
     wrap: tuple[str, ...] = (),
     beside: Sequence[Wanted] = (),
+    libraries: Sequence[Path | str] = (),
 ) -> Iterator[Machine]:
     """Workers in a private machine; each waits for its plan. `wrap`: a command before each worker; `beside`:
-    daemons, which serve before the workers start."""
+    daemons, which serve before the workers start; `libraries`: of the adapter that each worker is for."""
     workers = [Worker() for _ in range(count)]
     outputs = [os.memfd_create("test-daemon") for _ in beside]
     inherited = [fd for w in workers for fd in (w.input_read, w.output_write, w.error_write, w.records)]
@@ -304,14 +314,14 @@ def machine(
         "network": "private",
         "workers": [
             {
-                "argv": [*wrap, str(build / "engine" / "lagometer-worker")],
+                "argv": [*wrap, *worker_command(build, library)],
                 "environment": {**found, **(environment or {})},
                 "stdin": worker.input_read,
                 "stdout": worker.output_write,
                 "stderr": worker.error_write,
                 "records": worker.records,
             }
-            for worker in workers
+            for worker, library in itertools.zip_longest(workers, libraries, fillvalue="")
         ],
         "companions": [
             {
@@ -349,9 +359,17 @@ def machine(
         process.stdout.close()
 
 
+def machine_for(
+    build: Path, plans: Sequence[Mapping], **more: Any
+) -> contextlib.AbstractContextManager[Machine]:
+    """A private machine with the workers and the daemons that these plans need."""
+    libraries = [plan["adapters"][0]["library"] for plan in plans]
+    return machine(build, len(plans), beside=daemons_of_plans(plans), libraries=libraries, **more)
+
+
 def run_private(build: Path, plans: list[Mapping], **more: Any) -> list[Said]:
     """Carries out standalone plans, one a worker, in one private machine, to their ends."""
-    with machine(build, len(plans), beside=daemons_of_plans(plans), **more) as private:
+    with machine_for(build, plans, **more) as private:
         for worker, plan in zip(private.workers, plans, strict=True):
             worker.send(plan)
         return private.finish()
@@ -359,7 +377,7 @@ def run_private(build: Path, plans: list[Mapping], **more: Any) -> list[Said]:
 
 def run_together(build: Path, plans: list[Mapping], **more: Any) -> list[Said]:
     """Carries out plans, one a worker, in one private machine: a common start once all are matched."""
-    with machine(build, len(plans), beside=daemons_of_plans(plans), **more) as private:
+    with machine_for(build, plans, **more) as private:
         private.match(plans)
         private.go()
         return private.finish()

@@ -30,7 +30,7 @@ from lagometer.stats.warmup import WarmUp, noted, without_warm_up
 from lagometer.store.errors import RecordsError
 from lagometer.store.records import Lane, decode
 from lagometer.study import Adapter, Cell, Study
-from lagometer.study.adapters import supervisor_path, worker_path
+from lagometer.study.adapters import supervisor_path, worker_command
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,9 @@ class TrialRunner:
 
     def __init__(self, adapters: Mapping[str, Adapter]) -> None:
         self._adapters = adapters
-        self._worker, self._supervisor = worker_path(), supervisor_path()
+        self._supervisor = supervisor_path()
+        # How the worker of each adapter is started; what is not set up is said before the first trial.
+        self._workers = {name: worker_command(adapter.sidecar) for name, adapter in adapters.items()}
         self._numbers = itertools.count()
         self._tuner = Tuner()
 
@@ -94,7 +96,8 @@ class TrialRunner:
             library for adapter in plan.adapters for library in self._adapters[adapter.name].sidecar.preload
         ]
         environment = {"LD_PRELOAD": ":".join(dict.fromkeys(preloads))} if preloads else {}
-        return Command((str(self._worker),), environment)
+        # All adapters of a process run in the same worker: other cells are excluded.
+        return Command(self._workers[plan.adapters[0].name], environment)
 
     def _leaves(self, plans: Sequence[Plan], network: str, directory: str) -> Leaves:
         """Returns what of the host's /dev/shm is the trial's; a private one goes with its namespaces."""

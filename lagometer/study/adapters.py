@@ -8,8 +8,10 @@ adapter's own folder), the installed `<package>/libexec/adapters`, and the devel
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
+import platform
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -25,6 +27,7 @@ from lagometer.study.stacking import Options, stand
 SIDECAR = "adapter.json"
 MISSING = "missing.txt"
 PROBE_TIMEOUT_S = 10.0
+PYTHON_WORKER = "lagometer.worker_python"
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _BUILD = _PACKAGE.parent / "build" / "release"
@@ -99,7 +102,7 @@ def load_adapter(directory: Path) -> Adapter:
 
 def probe(adapter: Adapter) -> Probe:
     """Asks the library for its version, in a child process so that a crash is only an answer."""
-    command = [str(worker_path()), "--probe", str(adapter.library)]
+    command = [*worker_command(adapter.sidecar), "--probe", str(adapter.library)]
     environment = {**os.environ, **adapter.sidecar.environment}
     if adapter.sidecar.preload:
         environment["LD_PRELOAD"] = ":".join(adapter.sidecar.preload)
@@ -117,6 +120,16 @@ def probe(adapter: Adapter) -> Probe:
     except OSError as error:
         return Probe(None, f"the worker cannot be started: {error.strerror}")
     return _read_probe(result)
+
+
+def worker_command(sidecar: Sidecar) -> tuple[str, ...]:
+    """How the worker that carries this adapter out is started. Raises SetupMissing.
+
+    A worker in Python runs on this interpreter, isolated from PYTHONPATH and the current folder.
+    """
+    if sidecar.worker == "python":
+        return (sys.executable, "-I", "-m", PYTHON_WORKER)
+    return (str(worker_path()),)
 
 
 def worker_path() -> Path:
@@ -173,6 +186,13 @@ def _missing(directory: Path, sidecar: Sidecar) -> str | None:
         return f"not built: {reason.read_text(encoding='utf-8', errors='replace').strip()}"
     if not (directory / sidecar.library).is_file():
         return f"not built: {directory / sidecar.library} is not there; run `make setup`"
+    package = sidecar.python_package
+    if package is not None and importlib.util.find_spec(package.module.partition(".")[0]) is None:
+        return (
+            f"the Python package {package.distribution} is not installed for Python "
+            f"{platform.python_version()} in {sys.prefix}: `make bench ADAPTERS=all` does it, or "
+            "`pip install lagometer[clients]`"
+        )
     return None
 
 

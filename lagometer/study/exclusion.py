@@ -50,6 +50,7 @@ def reasons(cell: Cell, template: Graph, measure_ns: int, around: Surroundings) 
         found += missing_daemons(adapter, around.options, factors.profile)
     found += _dispatch(around.adapters[factors.subscriber_adapter], factors)
     found += _pair(factors, around.adapters)
+    found += _worker(cell, around.adapters)
     found += _payload(factors)
     found += _workload(cell, template, measure_ns)
     found += _processors(cell, around.cpus)
@@ -113,6 +114,23 @@ def _pair(factors: Factors, adapters: Mapping[str, Adapter]) -> Iterator[str]:
     publisher, subscriber = factors.publisher_adapter, factors.subscriber_adapter
     if publisher != subscriber and subscriber not in adapters[publisher].sidecar.interoperates_with:
         yield f"{subscriber} does not understand {publisher}"
+
+
+def _worker(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
+    """A process is one worker, and that is in one language."""
+    publisher, subscriber = cell.factors.publisher_adapter, cell.factors.subscriber_adapter
+    workers = adapters[publisher].sidecar.worker, adapters[subscriber].sidecar.worker
+    if workers[0] == workers[1]:
+        return
+    for nodes in cell.workers:
+        rules = [rule for node in nodes for rule in cell.graph.rules_of(node)]
+        if any(rule.writes for rule in rules) and any(rule.reads for rule in rules):
+            named = nodes[0] if len(nodes) == 1 else f"{nodes[0]}, …"
+            yield (
+                f"the process of {named} publishes through {publisher} and subscribes through {subscriber}, "
+                f"which run in different workers ({workers[0]}, {workers[1]})"
+            )
+            return
 
 
 def _payload(factors: Factors) -> Iterator[str]:

@@ -161,9 +161,18 @@ class Daemon(_Part):
         return (asked | {name for values in self.only_if for name in values}) - {PROFILE}
 
 
+class PythonPackage(_Part):
+    """What an adapter in Python imports: the module, and the distribution to install for it."""
+
+    module: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.]*$")
+    distribution: str
+
+
 class Sidecar(_Part):
     """The whole file.
 
+    worker: which one carries the adapter out, `lagometer-worker` (library: a shared one) or `python`
+    (library: a Python module, which needs python_package);
     scope: `process` (only within one process), `host` (between the processes of a host), `network`;
     dlopen_flags, environment, preload, daemons: what must hold before the library is opened;
     shared_memory: patterns of the names in /dev/shm that a process of it leaves behind when it is killed;
@@ -176,7 +185,9 @@ class Sidecar(_Part):
     name: str = Field(pattern=r"^[a-z][a-z0-9_-]*$")
     title: str
     abi_version: Literal[1]
+    worker: Literal["lagometer-worker", "python"] = "lagometer-worker"
     library: str
+    python_package: PythonPackage | None = None
     scope: Literal["process", "host", "network"]
     compiled_in: str = ""
     dlopen_flags: tuple[str, ...] = ()
@@ -199,4 +210,14 @@ class Sidecar(_Part):
                 raise ValueError(
                     f"daemon {daemon.name} asks for the option '{unknown[0]}', which is not there"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _library_of_the_worker(self) -> Sidecar:
+        if (self.worker == "python") != self.library.endswith(".py"):
+            raise ValueError(f"the library {self.library} is not for the worker {self.worker}")
+        if self.worker == "python" and (self.preload or self.dlopen_flags):
+            raise ValueError("preload and dlopen_flags are for shared libraries")
+        if self.python_package is not None and self.worker != "python":
+            raise ValueError("python_package goes with the worker python")
         return self

@@ -67,10 +67,13 @@ def _beneath(name: str, key: str, adapters: Mapping[str, Adapter], options: Opti
 def _standing(adapter: Adapter, beneath: Adapter, options: Options) -> Adapter:
     inherited = {key: getattr(beneath.sidecar, key) for key in INHERITED}
     inherited["interoperates_with"] = (*beneath.sidecar.interoperates_with, beneath.name)
+    other_worker = None
+    if beneath.sidecar.worker != adapter.sidecar.worker:
+        other_worker = f"it can't stand on {beneath.name}, which runs in the worker {beneath.sidecar.worker}"
     return replace(
         adapter,
         sidecar=adapter.sidecar.model_copy(update=inherited),
-        missing=adapter.missing or beneath.missing,
+        missing=other_worker or adapter.missing or beneath.missing,
         fixed_options={"library": str(beneath.library), "inner": dict(options.get(beneath.name, {}))},
         beneath=beneath,
     )

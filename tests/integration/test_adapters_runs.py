@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from campaign_support import run_cells
-from needs import FLOORS, MIDDLEWARE, STACKED, adapter_library, need
+from needs import FLOORS, IN_PYTHON, MIDDLEWARE, STACKED, adapter_library, need
 
 # One size that fits into any datagram, and one that neither Cyclone DDS (1,344 B) nor Fast DDS (65,500 B)
 # sends in one piece; of fixed types, which have four sizes, 64 KB is it. A UDP datagram ends at 65,507 B.
@@ -28,7 +28,7 @@ def reliable_rows_are_whole(rows: pl.DataFrame) -> None:
     assert wrong.is_empty(), wrong.select("cell", "edge", "n", "sent", "lost", "censored").rows()
 
 
-@pytest.mark.parametrize("adapter", (*FLOORS, *MIDDLEWARE, *STACKED))
+@pytest.mark.parametrize("adapter", (*FLOORS, *MIDDLEWARE, *STACKED, *IN_PYTHON))
 def test_every_way_that_the_adapter_declares(build: Path, tmp_path: Path, adapter: str) -> None:
     need("netns")
     need(adapter)
@@ -60,7 +60,7 @@ def test_every_way_that_the_adapter_declares(build: Path, tmp_path: Path, adapte
     assert covered == {(*size, *each) for size, each in itertools.product(sizes, rest)}
 
 
-@pytest.mark.parametrize("adapter", (*FLOORS, *MIDDLEWARE, *STACKED))
+@pytest.mark.parametrize("adapter", (*FLOORS, *MIDDLEWARE, *STACKED, *IN_PYTHON))
 def test_nodes_in_one_process(build: Path, tmp_path: Path, adapter: str) -> None:
     """Where a middleware delivers on the sender's own thread, a loop of callbacks must not lock up."""
     need(adapter)

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from needs import FLOORS, MIDDLEWARE, adapter_library, need
+from needs import FLOORS, IN_PYTHON, MIDDLEWARE, adapter_library, need
 from plan_parts import MILLISECOND_NS, pingpong, pipeline, plan
 from worker_support import run_private
 
@@ -29,7 +29,7 @@ def test_spinning_fifo_threads_on_every_cpu_are_refused(build: Path) -> None:
     assert f"{os.cpu_count()} busy-polling threads" in failed["message"]
 
 
-@pytest.mark.parametrize("adapter", (*FLOORS, *MIDDLEWARE))
+@pytest.mark.parametrize("adapter", (*FLOORS, *MIDDLEWARE, *IN_PYTHON))
 def test_the_adapters_threads_inherit_what_was_asked_for(build: Path, adapter: str) -> None:
     need("netns")
     need(adapter)

@@ -13,7 +13,7 @@ import random
 import re
 import resource
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -165,12 +165,12 @@ def schema_refuses(schema: jsonschema.Draft202012Validator, text: bytes) -> bool
 
 
 def wrong_with(
-    worker: Path, schema: jsonschema.Draft202012Validator, text: bytes, folder: Path
+    command: Sequence[str], schema: jsonschema.Draft202012Validator, text: bytes, folder: Path
 ) -> str | None:
     """What the worker did that it must not, given this plan; None if nothing."""
     try:
         result = subprocess.run(
-            [str(worker)],
+            command,
             input=text + b"\n",
             capture_output=True,
             timeout=TIMEOUT_S,
@@ -210,7 +210,7 @@ def test_a_thousand_damaged_plans(build: Path, tmp_path: Path) -> None:
         chance = random.Random(f"{SEED} {number}")
         texts.append(damaged(chance, chance.choice(bases)))
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        verdicts = list(pool.map(lambda each: wrong_with(worker, schema, each, tmp_path), texts))
+        verdicts = list(pool.map(lambda each: wrong_with([str(worker)], schema, each, tmp_path), texts))
     wrong = [(number, verdict) for number, verdict in enumerate(verdicts) if verdict]
     for number, verdict in wrong[:5]:
         print(f"plan {number}: {verdict}\n{texts[number][:6000].decode(errors='replace')}\n")

@@ -308,7 +308,7 @@ def test_the_set_up_refuses_an_unknown_option() -> None:
     assert "unknown option --tets" in result.stderr
 
 
-@pytest.mark.parametrize("name", ["run.txt", "develop.txt"])
+@pytest.mark.parametrize("name", ["run.txt", "develop.txt", "clients.txt"])
 def test_lock_files_pin_and_hash_everything_and_name_no_host(name: str) -> None:
     text = (ROOT / "requirements" / name).read_text()
     assert "://" not in text

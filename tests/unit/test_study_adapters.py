@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,14 @@ from study_adapters import write_adapters
 
 from lagometer.errors import BadInput, SetupMissing
 from lagometer.study import Adapter, discover_adapters
-from lagometer.study.adapters import available_cpus, load_adapter, probe, supervisor_path, worker_path
+from lagometer.study.adapters import (
+    available_cpus,
+    load_adapter,
+    probe,
+    supervisor_path,
+    worker_command,
+    worker_path,
+)
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SIDECARS = sorted((REPOSITORY / "adapters").glob("*/adapter.json"))
@@ -110,3 +118,51 @@ def test_programs_can_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_there_is_a_cpu() -> None:
     assert available_cpus()
+
+
+def in_python(tmp_path: Path, **change: object) -> Path:
+    """The folder of an adapter for the worker in Python."""
+    write_adapters(tmp_path)
+    folder = tmp_path / "udp"
+    package = {"module": "no_such_client.part", "distribution": "no-such-client"}
+    python = {"worker": "python", "library": "udp.py", "python_package": package, **change}
+    (folder / "udp.py").write_text("")
+    path = folder / "adapter.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **python}))
+    return folder
+
+
+def test_an_adapter_in_python_without_its_package_says_what_to_install(tmp_path: Path) -> None:
+    missing = load_adapter(in_python(tmp_path)).missing
+    assert missing is not None
+    for words in ("package no-such-client is not installed", "make bench ADAPTERS=all", "lagometer[clients]"):
+        assert words in missing
+    there = {"module": "json", "distribution": "json"}
+    assert load_adapter(in_python(tmp_path, python_package=there)).missing is None
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"library": "liblagometer_udp.so"}, "is not for the worker python"),
+        ({"worker": "lagometer-worker"}, "is not for the worker lagometer-worker"),
+        ({"preload": ["x.so"]}, "for shared libraries"),
+        ({"worker": "lagometer-worker", "library": "x.so"}, "python_package goes with the worker python"),
+    ],
+)
+def test_a_library_of_the_other_worker_is_refused(
+    tmp_path: Path, change: dict[str, object], said: str
+) -> None:
+    folder = in_python(tmp_path, **change)
+    with pytest.raises(BadInput, match=said):
+        load_adapter(folder)
+
+
+def test_each_worker_is_started_its_own_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "program"
+    program.touch(mode=0o755)
+    monkeypatch.setenv("LAGOMETER_WORKER", str(program))
+    folder = in_python(tmp_path)
+    python = worker_command(load_adapter(folder).sidecar)
+    assert python == (sys.executable, "-I", "-m", "lagometer.worker_python")
+    assert worker_command(load_adapter(tmp_path / "shm").sidecar) == (str(program),)

@@ -1,0 +1,355 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Eclipse Cyclone DDS through its Python package `cyclonedds`. What it can't do is in README.md.
+
+The types and their names are those of the adapters `cyclonedds` and `fastdds`, so that each receives what the
+others send.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from cyclonedds.core import (
+    DDSException,
+    GuardCondition,
+    InstanceState,
+    ReadCondition,
+    SampleState,
+    ViewState,
+    WaitSet,
+)
+from cyclonedds.domain import Domain, DomainParticipant
+from cyclonedds.idl import make_idl_struct
+from cyclonedds.idl.annotations import final
+from cyclonedds.idl.types import array, sequence, uint8
+from cyclonedds.internal import InvalidSample
+from cyclonedds.pub import DataWriter
+from cyclonedds.qos import Policy, Qos
+from cyclonedds.sub import DataReader
+from cyclonedds.topic import Topic
+
+from lagometer.worker_python.adapter import (
+    TAKE_MAX,
+    AdapterError,
+    ContextConfiguration,
+    EndpointConfiguration,
+    Probe,
+    Reader,
+)
+
+NAME = "cyclonedds-py"
+FIXED_BYTES = (64, 1024, 65_536, 1_048_576)
+ANY_STATE = SampleState.Any | ViewState.Any | InstanceState.Any
+UNLIMITED = -1
+LONGEST_WAIT_NS = 1 << 40  # the wait is relative; one of 18 minutes is simply begun again
+DATAGRAM_BYTES_MAX = 65_500
+BUFFER_BYTES_MAX = 1 << 30
+BLOCKING_NS_DEFAULT = 100_000_000
+# As large as a datagram may be, so that a middleware is not measured by how often it calls the kernel.
+MATCHED = {"max_message_size": 65_500, "fragment_size": 65_000, "socket_receive_buffer": 4_194_304}
+# Option: the element, its vendor's default, the most that is accepted.
+ELEMENTS = {
+    "max_message_size": ("General/MaxMessageSize", 14_720, DATAGRAM_BYTES_MAX),
+    "fragment_size": ("General/FragmentSize", 1_344, DATAGRAM_BYTES_MAX),
+    "socket_receive_buffer": ("Internal/SocketReceiveBufferSize[@max]", 1_048_576, BUFFER_BYTES_MAX),
+}
+
+
+def probe(options: Mapping[str, Any]) -> Probe:
+    """The version of the package, which brings its own Cyclone DDS of the same version."""
+    _settings("default", options)
+    return Probe(importlib.metadata.version("cyclonedds"), {}, {})
+
+
+def open_context(configuration: ContextConfiguration) -> CycloneContext:
+    """A participant in a domain."""
+    return CycloneContext(configuration)
+
+
+class CycloneContext:
+    """A participant, configured by profile and options."""
+
+    def __init__(self, configuration: ContextConfiguration) -> None:
+        self._settings = _settings(configuration.profile, configuration.options)
+        self._xml = _xml(self._settings)
+        if configuration.domain > 230:
+            raise AdapterError(f"{NAME}: domain {configuration.domain} has no UDP ports; use 0 to 230")
+        try:
+            # A second participant of the same process finds the domain made, with these same settings.
+            self._domain = _domain(configuration.domain, self._xml)
+            self._participant: Any = DomainParticipant(configuration.domain)
+        except DDSException as error:
+            raise AdapterError(f"{NAME}: making a participant: {error}") from error
+        self._topics: dict[tuple[str, str], Any] = {}
+        self._readers: list[CycloneReader] = []
+        self._writers: list[CycloneWriter] = []
+
+    def create_writer(self, endpoint: EndpointConfiguration) -> CycloneWriter:
+        """Makes a writer; it sends from now on."""
+        writer = CycloneWriter(self._participant, self._topic(endpoint), endpoint)
+        self._writers.append(writer)
+        return writer
+
+    def create_reader(self, endpoint: EndpointConfiguration, on_data: Callable[[], None]) -> CycloneReader:
+        """Makes a reader, which comes to be with `enable`. `on_data` is not used: there are no listeners."""
+        del on_data
+        if endpoint.dispatch == "listener":
+            raise AdapterError(
+                f"{NAME}: no listeners: the package holds the interpreter's lock while it writes, and a "
+                "listener that waits for it would stand still for ever; use the waitset"
+            )
+        reader = CycloneReader(self._participant, self._topic(endpoint), endpoint)
+        self._readers.append(reader)
+        return reader
+
+    def create_waitset(self, readers: Sequence[Reader]) -> CycloneWaitset:
+        """Makes a waitset of readers that are enabled."""
+        own = [reader for reader in readers if isinstance(reader, CycloneReader)]
+        return CycloneWaitset(self._participant, own)
+
+    def describe(self) -> dict[str, Any]:
+        """What differs from the vendor's default."""
+        settings: dict[str, Any] = {
+            ELEMENTS[option][0]: {"value": value, "default": ELEMENTS[option][1]}
+            for option, value in self._settings.items()
+        }
+        paste = [{"file": "cyclonedds.xml, named by CYCLONEDDS_URI", "text": self._xml}] if self._xml else []
+        # The library reads this variable whatever an application does: it belongs to the effective settings.
+        if not self._xml and (uri := os.environ.get("CYCLONEDDS_URI")):
+            settings["CYCLONEDDS_URI"] = {"value": uri, "default": ""}
+        transport = {"within_process": ["process"], "between_processes": ["udp"]}
+        return {"settings": settings, "paste": paste, "transport": transport}
+
+    def close(self) -> None:
+        """Destroys all: the package deletes an entity when its last reference goes."""
+        for reader in self._readers:
+            reader.close()
+        for writer in self._writers:
+            writer.close()
+        self._readers.clear()
+        self._writers.clear()
+        self._topics.clear()
+        self._participant = None
+
+    def _topic(self, endpoint: EndpointConfiguration) -> Any:
+        """One topic entity for each name and type: the package keeps no second one apart."""
+        kind = _type(endpoint)
+        key = (endpoint.topic, kind.__idl_typename__)
+        if key not in self._topics:
+            try:
+                self._topics[key] = Topic(self._participant, endpoint.topic, kind)
+            except DDSException as error:
+                raise AdapterError(f"{NAME}: making topic {endpoint.topic}: {error}") from error
+        return self._topics[key]
+
+
+class CycloneWriter:
+    """Serialises in Python what lies in the application's buffer, then hands the octets to the library."""
+
+    origin = "native"
+
+    def __init__(self, participant: Any, topic: Any, endpoint: EndpointConfiguration) -> None:
+        self._topic_name = endpoint.topic
+        self._type = topic.data_type
+        self._whole = bytearray(endpoint.payload_bytes)
+        self._buffer = self._whole
+        try:
+            self._writer: Any = DataWriter(participant, topic, _qos(endpoint, writes=True))
+        except DDSException as error:
+            raise AdapterError(f"{NAME}: making a writer on {endpoint.topic}: {error}") from error
+
+    def borrow(self, size: int) -> bytearray:
+        """The application's own buffer, the same for every message of its size."""
+        if len(self._buffer) != size:
+            self._buffer = self._whole if len(self._whole) == size else bytearray(size)
+        return self._buffer
+
+    def commit(self) -> bool:
+        """Makes the message object and writes it, as an application does."""
+        try:
+            self._writer.write(self._type(data=self._buffer))
+        except DDSException as error:
+            if error.code == DDSException.DDS_RETCODE_TIMEOUT:
+                return False
+            raise AdapterError(f"{NAME}: writing on {self._topic_name}: {error}") from error
+        return True
+
+    def look_for_readers(self) -> None:
+        """Not needed: discovery has threads of its own."""
+
+    def counters(self) -> dict[str, int]:
+        """Nothing is counted."""
+        return {}
+
+    def describe(self) -> dict[str, Any]:
+        """The quality of service in force, read back."""
+        return _effective_qos(self._writer, reliable_by_default=True)
+
+    def close(self) -> None:
+        """Lets the entity go."""
+        self._writer = None
+
+
+class CycloneReader:
+    """Takes and deserialises in Python."""
+
+    def __init__(self, participant: Any, topic: Any, endpoint: EndpointConfiguration) -> None:
+        self._participant, self._topic, self._endpoint = participant, topic, endpoint
+        self._reader: Any = None
+        self.condition: Any = None
+
+    def enable(self) -> None:
+        """Makes the entity: a reader of the library hears from then on."""
+        try:
+            self._reader = DataReader(self._participant, self._topic, _qos(self._endpoint, writes=False))
+            self.condition = ReadCondition(self._reader, ANY_STATE)
+        except DDSException as error:
+            raise AdapterError(f"{NAME}: making a reader on {self._endpoint.topic}: {error}") from error
+
+    def take(self) -> list[Any]:
+        """The field `data` of each message: of type `fixed` octets, of type `bytes` a list of numbers."""
+        samples = self._reader.take(TAKE_MAX)
+        return [sample.data for sample in samples if type(sample) is not InvalidSample]
+
+    def counters(self) -> dict[str, int]:
+        """As the library counts them."""
+        lost = self._reader.get_sample_lost_status()
+        rejected = self._reader.get_sample_rejected_status()
+        return {"lost": int(lost.total_count), "rejected": int(rejected.total_count)}
+
+    def describe(self) -> dict[str, Any]:
+        """The quality of service in force, read back."""
+        return _effective_qos(self._reader, reliable_by_default=False)
+
+    def close(self) -> None:
+        """Lets the entities go."""
+        self.condition = self._reader = self._topic = self._participant = None
+
+
+class CycloneWaitset:
+    """Conditions of readers, and one to end a wait by."""
+
+    def __init__(self, participant: Any, readers: Sequence[CycloneReader]) -> None:
+        self._waitset: Any = WaitSet(participant)
+        self._guard: Any = GuardCondition(participant)
+        self._waitset.attach(self._guard)
+        for reader in readers:
+            self._waitset.attach(reader.condition)
+        self._triggered = False
+
+    def wait(self, until_ns: int | None) -> bool:
+        """With data left untaken it returns at once. The package knows only relative times."""
+        left_ns = LONGEST_WAIT_NS
+        if until_ns is not None:
+            left_ns = min(max(until_ns - time.monotonic_ns(), 0), LONGEST_WAIT_NS)
+        came = bool(self._waitset.wait(left_ns))
+        if self._triggered:
+            self._triggered = False
+            self._guard.set(False)
+        return came
+
+    def trigger(self) -> None:
+        """Ends one wait. In this order, so that the condition is never left set."""
+        self._guard.set(True)
+        self._triggered = True
+
+    def close(self) -> None:
+        """Lets the entities go."""
+        self._waitset = self._guard = None
+
+
+def _domain(number: int, xml: str) -> Any:
+    if not xml:
+        return None
+    try:
+        return Domain(number, xml)
+    except DDSException as error:
+        if error.code == DDSException.DDS_RETCODE_PRECONDITION_NOT_MET:
+            return None
+        raise
+
+
+def _settings(profile: str, options: Mapping[str, Any]) -> dict[str, int]:
+    """The elements to set. Raises AdapterError."""
+    found = dict(MATCHED) if profile == "matched" else {}
+    for key, value in options.items():
+        if key in ELEMENTS and type(value) is int and 1 <= value <= ELEMENTS[key][2]:
+            found[key] = value
+        else:
+            raise AdapterError(
+                f"{NAME}: option {key}: {value!r} is not known or out of bounds; known: {', '.join(ELEMENTS)}"
+            )
+    return found
+
+
+def _xml(settings: Mapping[str, int]) -> str:
+    """The configuration document; empty if nothing is set."""
+    general = "".join(
+        f"<{tag}>{settings[option]}B</{tag}>"
+        for option, tag in (("max_message_size", "MaxMessageSize"), ("fragment_size", "FragmentSize"))
+        if option in settings
+    )
+    inside = f"<General>{general}</General>" if general else ""
+    if "socket_receive_buffer" in settings:
+        size = settings["socket_receive_buffer"]
+        inside += f'<Internal><SocketReceiveBufferSize max="{size}B"/></Internal>'
+    return f'<CycloneDDS><Domain id="any">{inside}</Domain></CycloneDDS>' if inside else ""
+
+
+def _type(endpoint: EndpointConfiguration) -> Any:
+    """The message class, as the vendor's IDL compiler declares it; final, without a key."""
+    if endpoint.type == "bytes":
+        return final(make_idl_struct("Bytes", "lagometer::Bytes", {"data": sequence[uint8]}))
+    size = endpoint.payload_bytes
+    if size not in FIXED_BYTES:
+        raise AdapterError(f"{NAME}: the type fixed exists with {', '.join(map(str, FIXED_BYTES))} bytes")
+    return final(make_idl_struct(f"Fixed{size}", f"lagometer::Fixed{size}", {"data": array[uint8, size]}))
+
+
+def _qos(endpoint: EndpointConfiguration, *, writes: bool) -> Any:
+    """What is asked for; what is not stays as the vendor ships it."""
+    qos = endpoint.qos
+    # CDR version 1: the older library of the adapter `cyclonedds` understands no other.
+    policies: list[Any] = [Policy.DataRepresentation(use_cdrv0_representation=True)]
+    if qos.reliability == "reliable":
+        policies.append(Policy.Reliability.Reliable(max_blocking_time=qos.blocking_ns_max))
+    elif qos.reliability == "best_effort":
+        policies.append(Policy.Reliability.BestEffort)
+    history = Policy.History.KeepAll if qos.history == "keep_all" else Policy.History.KeepLast(qos.depth or 1)
+    if qos.history is not None or qos.depth is not None:
+        policies.append(history)
+    if qos.durability == "transient_local":
+        policies.append(Policy.Durability.TransientLocal)
+        if writes:
+            policies.append(Policy.DurabilityService(0, history, UNLIMITED, UNLIMITED, UNLIMITED))
+    elif qos.durability == "volatile":
+        policies.append(Policy.Durability.Volatile)
+    return Qos(*policies)
+
+
+def _effective_qos(entity: Any, *, reliable_by_default: bool) -> dict[str, Any]:
+    """What is in force, where it differs from the default of the standard."""
+    qos = entity.get_qos()
+    found: dict[str, tuple[Any, Any]] = {}
+    reliable = Policy.Reliability.BestEffort not in qos
+    words = {True: "RELIABLE", False: "BEST_EFFORT"}
+    found["reliability"] = words[reliable], words[reliable_by_default]
+    if reliable:
+        found["reliability.max_blocking_time_ns"] = (
+            qos[Policy.Reliability].max_blocking_time,
+            BLOCKING_NS_DEFAULT,
+        )
+    keeps_all = Policy.History.KeepAll in qos
+    found["history"] = ("KEEP_ALL" if keeps_all else "KEEP_LAST"), "KEEP_LAST"
+    if not keeps_all:
+        found["history.depth"] = qos[Policy.History].depth, 1
+    kept = Policy.Durability.TransientLocal in qos
+    found["durability"] = ("TRANSIENT_LOCAL" if kept else "VOLATILE"), "VOLATILE"
+    settings = {
+        key: {"value": value, "default": usual} for key, (value, usual) in found.items() if value != usual
+    }
+    return {"settings": settings, "paste": []}

@@ -1,0 +1,374 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Eclipse Zenoh through its Python package `eclipse-zenoh`, peer to peer; its limits are in README.md."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import itertools
+import json
+import os
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import zenoh
+
+from lagometer.worker_python.adapter import (
+    TAKE_MAX,
+    AdapterError,
+    ContextConfiguration,
+    EndpointConfiguration,
+    Probe,
+    Reader,
+)
+
+NAME = "zenoh-py"
+MEMBERS_MAX = 4096
+DEPTH_DEFAULT = 256  # the depth of Zenoh's own channels, where the study asks for no history
+MATCHED_SOCKET_BUFFER_BYTES = 4 << 20
+SLEEP_S_MAX = 3_600.0
+# Option: its vendor's default, the values that are accepted.
+TRANSPORTS = {"tcp": "tcp", "unix": "unix-socket"}
+CONGESTION = {"drop": zenoh.CongestionControl.DROP, "block": zenoh.CongestionControl.BLOCK}
+CHANGES_DEFAULT = {
+    "mode": "peer",
+    "scouting/multicast/enabled": True,
+    "scouting/gossip/enabled": True,
+    "connect/endpoints": [],
+    "connect/retry": {"period_init_ms": 1000, "period_max_ms": 4000, "period_increase_factor": 2},
+    "listen/endpoints": ["tcp/[::]:0"],
+    "transport/shared_memory/enabled": True,
+}
+_count = itertools.count()
+
+
+def probe(options: Mapping[str, Any]) -> Probe:
+    """The version of the package, which brings Zenoh of the same version."""
+    _Settings("default", options)
+    return Probe(importlib.metadata.version("eclipse-zenoh"), {}, {})
+
+
+def open_context(configuration: ContextConfiguration) -> ZenohContext:
+    """A session."""
+    return ZenohContext(configuration)
+
+
+class _Settings:
+    """Profile and options, checked. Raises AdapterError."""
+
+    def __init__(self, profile: str, options: Mapping[str, Any]) -> None:
+        matched = profile == "matched"
+        self.transport, self.congestion = "tcp", "by_reliability"
+        self.express = matched
+        for key, value in options.items():
+            if key == "transport" and value in TRANSPORTS:
+                self.transport = value
+            elif key == "congestion_control" and value in ("by_reliability", *CONGESTION):
+                self.congestion = value
+            elif key == "express" and isinstance(value, bool):
+                self.express = value or matched
+            else:
+                raise AdapterError(
+                    f"{NAME}: option {key}: {value!r} is not known or out of bounds; known: "
+                    "transport (tcp | unix), congestion_control (by_reliability | drop | block), "
+                    "express (true | false)"
+                )
+        tcp = self.transport == "tcp"
+        self.socket_buffer_bytes = MATCHED_SOCKET_BUFFER_BYTES if matched and tcp else None
+
+    def with_buffers(self, endpoint: str) -> str:
+        """An endpoint with the socket buffers that are asked for."""
+        size = self.socket_buffer_bytes
+        return f"{endpoint}#so_sndbuf={size};so_rcvbuf={size}" if size else endpoint
+
+    def congestion_control(self, reliability: str | None) -> Any:
+        """What a publisher does when the queue of a link is full."""
+        if self.congestion != "by_reliability":
+            return CONGESTION[self.congestion]
+        return CONGESTION["block" if reliability == "reliable" else "drop"]
+
+
+class ZenohContext:
+    """One session, a peer among peers, which find each other by files in the trial's folder."""
+
+    def __init__(self, configuration: ContextConfiguration) -> None:
+        self._settings = _Settings(configuration.profile, configuration.options)
+        self._domain = configuration.domain
+        self._readers: list[ZenohReader] = []
+        folder = Path(configuration.runtime_directory) / str(configuration.domain) / "zenoh"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            own = _free_endpoint(self._settings.transport, folder)
+            self._place, before = _take_place(folder, own)
+        except OSError as error:
+            raise AdapterError(f"{NAME}: taking a place among the peers in {folder}: {error}") from error
+        self._changes: dict[str, Any] = {
+            "mode": "peer",
+            # Scouting would leave the machine.
+            "scouting/multicast/enabled": False,
+            "scouting/gossip/enabled": False,
+            "connect/endpoints": [self._settings.with_buffers(each) for each in before],
+            # A peer before this one may not listen yet: it is asked again at once, not after a second.
+            "connect/retry": {"period_init_ms": 5, "period_max_ms": 20, "period_increase_factor": 2},
+            "listen/endpoints": [self._settings.with_buffers(own)],
+            "transport/shared_memory/enabled": False,
+        }
+        try:
+            zenoh.init_log_from_env_or("error")
+            self._session: Any = zenoh.open(_configured(self._changes))
+        except zenoh.ZError as error:
+            raise AdapterError(f"{NAME}: opening the session: {error}") from error
+
+    def create_writer(self, endpoint: EndpointConfiguration) -> ZenohWriter:
+        """Declares a publisher."""
+        _refuse_transient_local(endpoint)
+        return ZenohWriter(self._session, self._key(endpoint), endpoint, self._settings)
+
+    def create_reader(self, endpoint: EndpointConfiguration, on_data: Callable[[], None]) -> ZenohReader:
+        """Makes a subscriber, which is declared with `enable`."""
+        _refuse_transient_local(endpoint)
+        reader = ZenohReader(self._session, self._key(endpoint), endpoint, on_data)
+        self._readers.append(reader)
+        return reader
+
+    def create_waitset(self, readers: Sequence[Reader]) -> ZenohWaitset:
+        """Makes something to wait on for the readers' callbacks."""
+        return ZenohWaitset([reader for reader in readers if isinstance(reader, ZenohReader)])
+
+    def describe(self) -> dict[str, Any]:
+        """What differs from the vendor's default, and as the file that sets it."""
+        settings = {
+            key: {"value": value, "default": CHANGES_DEFAULT[key]}
+            for key, value in self._changes.items()
+            if value != CHANGES_DEFAULT[key]
+        }
+        nested: dict[str, Any] = {}
+        for key in settings:
+            place = nested
+            *path, last = key.split("/")
+            for part in path:
+                place = place.setdefault(part, {})
+            place[last] = self._changes[key]
+        transport = {
+            "within_process": ["process"],
+            "between_processes": [TRANSPORTS[self._settings.transport]],
+        }
+        paste = [{"file": "zenoh.json5", "text": json.dumps(nested, indent=2)}]
+        return {"settings": settings, "paste": paste, "transport": transport}
+
+    def close(self) -> None:
+        """Ends the session, then gives the place in the folder back."""
+        for reader in self._readers:
+            reader.close()
+        with contextlib.suppress(zenoh.ZError):
+            self._session.close()
+        with contextlib.suppress(OSError):
+            self._place.unlink()
+
+    def _key(self, endpoint: EndpointConfiguration) -> str:
+        return f"{self._domain}/{endpoint.topic}"
+
+
+class ZenohWriter:
+    """A publisher; what lies in the application's buffer is copied into the message by `put`."""
+
+    origin = "copied"
+
+    def __init__(self, session: Any, key: str, endpoint: EndpointConfiguration, settings: _Settings) -> None:
+        self._key = key
+        self._whole = self._buffer = bytearray(endpoint.payload_bytes)
+        self._reliability = endpoint.qos.reliability
+        try:
+            self._publisher: Any = session.declare_publisher(
+                key,
+                congestion_control=settings.congestion_control(endpoint.qos.reliability),
+                express=settings.express,
+                reliability=(
+                    zenoh.Reliability.BEST_EFFORT
+                    if endpoint.qos.reliability == "best_effort"
+                    else zenoh.Reliability.RELIABLE
+                ),
+            )
+        except zenoh.ZError as error:
+            raise AdapterError(f"{NAME}: declaring a publisher on '{key}': {error}") from error
+        self._express = settings.express
+
+    def borrow(self, size: int) -> bytearray:
+        """The application's own buffer, the same for every message of its size."""
+        if len(self._buffer) != size:
+            self._buffer = self._whole if len(self._whole) == size else bytearray(size)
+        return self._buffer
+
+    def commit(self) -> bool:
+        """Publishes. Zenoh never says that it dropped a message."""
+        try:
+            self._publisher.put(self._buffer)
+        except zenoh.ZError as error:
+            raise AdapterError(f"{NAME}: publishing on '{self._key}': {error}") from error
+        return True
+
+    def look_for_readers(self) -> None:
+        """Not needed: sessions tell each other."""
+
+    def counters(self) -> dict[str, int]:
+        """Nothing is counted."""
+        return {}
+
+    def describe(self) -> dict[str, Any]:
+        """As the publisher says of itself."""
+        found = {
+            "congestion_control": (_word(self._publisher.congestion_control), "DROP"),
+            "reliability": (_word(self._publisher.reliability), "RELIABLE"),
+            "express": (self._express, False),
+        }
+        settings = {
+            key: {"value": value, "default": usual} for key, (value, usual) in found.items() if value != usual
+        }
+        return {"settings": settings, "paste": []}
+
+
+class ZenohReader:
+    """A subscriber with a callback, which the package calls on a Python thread of its own, one at a time."""
+
+    def __init__(
+        self, session: Any, key: str, endpoint: EndpointConfiguration, on_data: Callable[[], None]
+    ) -> None:
+        self._session, self._key, self._on_data = session, key, on_data
+        self._listens = endpoint.dispatch == "listener"
+        history, depth = endpoint.qos.history, endpoint.qos.depth
+        usual = DEPTH_DEFAULT if history is None and depth is None else depth or 1
+        self._depth = None if history == "keep_all" else usual
+        self.queue: deque[Any] = deque(maxlen=self._depth)
+        self.overwritten = 0
+        self.wake: Callable[[], None] | None = None
+        self._subscriber: Any = None
+
+    def enable(self) -> None:
+        """Declares the subscriber."""
+        try:
+            self._subscriber = self._session.declare_subscriber(self._key, self._on_sample)
+        except zenoh.ZError as error:
+            raise AdapterError(f"{NAME}: declaring a subscriber on '{self._key}': {error}") from error
+
+    def _on_sample(self, sample: Any) -> None:
+        if self._depth is not None and len(self.queue) == self._depth:
+            self.overwritten += 1
+        self.queue.append(sample)
+        if self._listens:
+            self._on_data()
+        elif self.wake is not None:
+            self.wake()
+
+    def take(self) -> list[bytes]:
+        """The payloads as Python's bytes: a copy, joined where a message came in pieces."""
+        taken: list[bytes] = []
+        with contextlib.suppress(IndexError):
+            while len(taken) < TAKE_MAX:
+                taken.append(self.queue.popleft().payload.to_bytes())
+        return taken
+
+    def counters(self) -> dict[str, int]:
+        """Of this queue; Zenoh itself counts nothing."""
+        return {"overwritten": self.overwritten}
+
+    def describe(self) -> dict[str, Any]:
+        """How many messages wait at most."""
+        value = self._depth if self._depth is not None else "without bound"
+        return {"settings": {"queue": {"value": value, "default": "without bound"}}, "paste": []}
+
+    def close(self) -> None:
+        """Undeclares it."""
+        if self._subscriber is not None:
+            with contextlib.suppress(zenoh.ZError):
+                self._subscriber.undeclare()
+
+
+class ZenohWaitset:
+    """A lock that callbacks open: what Python itself builds its events on."""
+
+    def __init__(self, readers: Sequence[ZenohReader]) -> None:
+        self._readers = readers
+        self._lock = threading.Lock()
+        self._lock.acquire()
+        for reader in readers:
+            reader.wake = self.trigger
+
+    def wait(self, until_ns: int | None) -> bool:
+        """With data left untaken it returns at once."""
+        if not self._has_data():
+            left_s = SLEEP_S_MAX if until_ns is None else (until_ns - time.monotonic_ns()) / 1e9
+            if left_s > 0:
+                self._lock.acquire(timeout=min(left_s, SLEEP_S_MAX))
+        return self._has_data()
+
+    def trigger(self) -> None:
+        """Ends one wait, present or next."""
+        with contextlib.suppress(RuntimeError):  # open already
+            self._lock.release()
+
+    def close(self) -> None:
+        """Callbacks wake nobody any more."""
+        for reader in self._readers:
+            reader.wake = None
+
+    def _has_data(self) -> bool:
+        return any(reader.queue for reader in self._readers)
+
+
+def _refuse_transient_local(endpoint: EndpointConfiguration) -> None:
+    if endpoint.qos.durability == "transient_local":
+        raise AdapterError(f"{NAME}: a publisher keeps nothing for late joiners; use durability volatile")
+
+
+def _word(constant: object) -> str:
+    """`DROP` of `CongestionControl.DROP`: the package's enumerations have no names of their own."""
+    return str(constant).rpartition(".")[2]
+
+
+def _configured(changes: Mapping[str, Any]) -> Any:
+    configuration = zenoh.Config()
+    for key, value in changes.items():
+        configuration.insert_json5(key, json.dumps(value))
+    return configuration
+
+
+def _free_endpoint(transport: str, folder: Path) -> str:
+    """A place to listen at that nobody else uses."""
+    if transport == "unix":
+        return f"unixsock-stream/{folder / _unique('peer')}.sock"
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return f"tcp/127.0.0.1:{listener.getsockname()[1]}"
+
+
+def _take_place(folder: Path, endpoint: str) -> tuple[Path, list[str]]:
+    """The first free place among the peers of a domain, and where those before it listen: so each pair has
+    one link, whoever comes first."""
+    draft = folder / _unique(".draft")
+    draft.write_text(endpoint)  # a link makes the file appear whole, and fails if the place is taken
+    try:
+        before: list[str] = []
+        for place in _places(folder):
+            try:
+                os.link(draft, place)
+            except FileExistsError:
+                with contextlib.suppress(FileNotFoundError):  # its peer has left since
+                    before.append(place.read_text())
+            else:
+                return place, before
+        raise AdapterError(f"{NAME}: more than {MEMBERS_MAX} peers in {folder}")
+    finally:
+        draft.unlink()
+
+
+def _places(folder: Path) -> Iterator[Path]:
+    return (folder / f"member-{number}" for number in range(MEMBERS_MAX))
+
+
+def _unique(prefix: str) -> str:
+    return f"{prefix}-{os.getpid()}-{next(_count)}"

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an adapter in Python is: a module, named by `library` in its `adapter.json`, with two functions.
+
+    probe(options) -> Probe            which client library this is; starts nothing
+    open_context(configuration) -> Context   one participant in one domain
+
+An adapter uses this file and its client library, and nothing else of lagometer. What it can't do it refuses
+with `AdapterError` and a sentence, and declares in its sidecar; it never does something else instead.
+Nothing of an object is called from two threads at once, but for `Waitset.trigger`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Protocol
+
+TAKE_MAX = 8  # payloads that one take() gives at most; fewer: there is no more
+
+
+class AdapterError(Exception):
+    """What was wrong, where, and what to do."""
+
+
+@dataclass(frozen=True)
+class ContextConfiguration:
+    """profile: `default` (as the vendor ships it) or `matched`; network: what lagometer knows better, such as
+    `loopback` and the number of `peers`."""
+
+    domain: int
+    name: str
+    profile: str
+    options: Mapping[str, Any]
+    network: Mapping[str, Any]
+    runtime_directory: str
+
+
+@dataclass(frozen=True)
+class Qos:
+    """Quality of service; None: the vendor's default. blocking_ns_max: the longest that a reliable writer may
+    wait for room."""
+
+    reliability: str | None = None
+    history: str | None = None
+    depth: int | None = None
+    durability: str | None = None
+    blocking_ns_max: int = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class EndpointConfiguration:
+    """A publisher or a subscriber. type: `bytes` (any length up to payload_bytes) or `fixed`."""
+
+    topic: str
+    type: str
+    payload_bytes: int
+    qos: Qos
+    dispatch: str = ""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """version: of the client library; abilities, limits: as in the sidecar, but found out here and now."""
+
+    version: str
+    abilities: Mapping[str, Any]
+    limits: Mapping[str, Any]
+
+
+class Writer(Protocol):
+    """One publisher. origin: whose memory `borrow` shows (`loaned`, `native`, `copied`)."""
+
+    origin: str
+
+    def borrow(self, size: int) -> bytearray | memoryview:
+        """Returns where a payload of so many bytes is to be written; the caller's until `commit`."""
+
+    def commit(self) -> bool:
+        """Publishes what was borrowed last; False: not accepted now, and gone."""
+
+    def look_for_readers(self) -> None:
+        """Called now and then before the start, for client libraries that find readers only if asked."""
+
+    def counters(self) -> dict[str, int]:
+        """What the middleware can tell of lost, rejected, overwritten, deadline_missed, resent."""
+
+    def describe(self) -> dict[str, Any]:
+        """Effective settings, as in docs/ADAPTERS.md: settings, paste, and if known transport."""
+
+
+class Reader(Protocol):
+    """One subscriber."""
+
+    def enable(self) -> None:
+        """Nothing arrives before."""
+
+    def take(self) -> Sequence[Any]:
+        """Returns up to TAKE_MAX payloads, as the client library gives them: each something that can be
+        sliced into numbers from 0 to 255. Never waits."""
+
+    def counters(self) -> dict[str, int]:
+        """As of a writer."""
+
+    def describe(self) -> dict[str, Any]:
+        """As of a writer."""
+
+
+class Waitset(Protocol):
+    """What one thread can block on until one of its readers has data."""
+
+    def wait(self, until_ns: int | None) -> bool:
+        """Waits for data, `trigger` or this time on CLOCK_MONOTONIC (None: for ever); False: nothing came."""
+
+    def trigger(self) -> None:
+        """Ends one wait, present or next. From any thread."""
+
+    def close(self) -> None:
+        """Gives it back, before its readers are."""
+
+
+class Context(Protocol):
+    """One participant; everything else lives in it."""
+
+    def create_writer(self, endpoint: EndpointConfiguration) -> Writer:
+        """Makes a publisher."""
+
+    def create_reader(self, endpoint: EndpointConfiguration, on_data: Callable[[], None]) -> Reader:
+        """Makes a subscriber; with the dispatch `listener` it calls `on_data` on the client's own thread,
+        never twice at once."""
+
+    def create_waitset(self, readers: Sequence[Reader]) -> Waitset:
+        """Makes a waitset of readers that are enabled."""
+
+    def describe(self) -> dict[str, Any]:
+        """As of a writer."""
+
+    def close(self) -> None:
+        """Destroys the readers and writers, and itself; no callback runs afterwards."""
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """An adapter's module, loaded."""
+
+    name: str
+    probe: Callable[[Mapping[str, Any]], Probe]
+    open_context: Callable[[ContextConfiguration], Context]
+
+
+def load(name: str, library: str) -> Adapter:
+    """Loads the module in the file `library`. Raises AdapterError."""
+    if not library.endswith(".py"):
+        raise AdapterError(f"adapter {name}: {library} is no Python module; it is for lagometer-worker")
+    if not Path(library).is_file():
+        raise AdapterError(f"adapter {name}: {library} is not there; run `make setup`")
+    specification = importlib.util.spec_from_file_location("lagometer_adapter_" + Path(library).stem, library)
+    if specification is None or specification.loader is None:
+        raise AdapterError(f"adapter {name}: {library} can't be loaded")
+    module: ModuleType = importlib.util.module_from_spec(specification)
+    try:
+        specification.loader.exec_module(module)
+        return Adapter(name, module.probe, module.open_context)
+    except ImportError as error:
+        raise AdapterError(
+            f"adapter {name}: {error}; the packages are in requirements/rack.txt (`make bench ADAPTERS=all`)"
+        ) from error
+    except Exception as error:
+        raise AdapterError(f"adapter {name}: {library}: {type(error).__name__}: {error}") from error

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The two pipes that a worker is driven through: plan and commands come in, JSON lines and a block go out."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import select
+import time
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+LINE_BYTES_MAX = 64 << 20
+NS_PER_MS = 1_000_000
+STDIN, STDOUT, STDERR = 0, 1, 2
+FIRST_DESCRIPTOR = 16  # out of the way of what a client library opens and expects
+
+
+class ControlError(Exception):
+    """What came on standard input is not what the protocol knows."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """name: `go` (with at_ns), `stop`, or `end-of-input`."""
+
+    name: str
+    at_ns: int = 0
+
+
+class Control:
+    """Takes standard output away from whoever else would print on it, first of all."""
+
+    def __init__(self) -> None:
+        try:
+            self._output = fcntl.fcntl(STDOUT, fcntl.F_DUPFD_CLOEXEC, FIRST_DESCRIPTOR)
+        except OSError as error:
+            raise ControlError("standard output is closed") from error
+        try:
+            os.dup2(STDERR, STDOUT)
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), STDOUT)
+        self._pending = bytearray()
+        self._searched = 0  # so far of what is pending there is no end of a line
+        self._ended = self._end_reported = False
+        self.end_ignored = False
+        self._poll = select.poll()
+        self._poll.register(STDIN, select.POLLIN)
+
+    def read_plan(self) -> bytes:
+        """Returns the first line. Raises ControlError."""
+        while True:
+            if (line := self._next_line()) is not None:
+                return line
+            if self._ended:
+                if not self._pending:
+                    raise ControlError(
+                        "standard input: expected a plan (one JSON object on one line), got nothing"
+                    )
+                line, self._pending = bytes(self._pending), bytearray()
+                return line
+            self._fill(None)
+
+    def wait(self, until_ns: int) -> Command | None:
+        """Returns the next command; None if none came until then. Raises ControlError."""
+        while True:
+            if (line := self._next_line()) is not None:
+                return _command(line)
+            if self._ended and not self.end_ignored and not self._end_reported:
+                self._end_reported = True
+                return Command("end-of-input")
+            left_ns = until_ns - time.monotonic_ns()
+            if left_ns <= 0:
+                return None
+            # Whole milliseconds is all that poll knows; the rest is slept, not polled.
+            if left_ns >= NS_PER_MS and not self._ended:
+                self._fill(left_ns // NS_PER_MS)
+            else:
+                time.sleep(left_ns / 1e9)
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        """Writes one JSON line."""
+        self._write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
+
+    def send_block(self, block: bytes) -> None:
+        """Writes the line `records` and the block behind it."""
+        self.send({"event": "records", "bytes": len(block), "crc32": f"{zlib.crc32(block):08x}"})
+        self._write(block)
+
+    def output_is_terminal(self) -> bool:
+        """Whether a person looks on."""
+        return os.isatty(self._output)
+
+    def _next_line(self) -> bytes | None:
+        end = self._pending.find(b"\n", self._searched)
+        if end < 0:
+            self._searched = len(self._pending)
+            return None
+        line = bytes(self._pending[:end])
+        del self._pending[: end + 1]
+        self._searched = 0
+        return line
+
+    def _fill(self, timeout_ms: int | None) -> None:
+        if not self._poll.poll(timeout_ms):
+            return
+        try:
+            octets = os.read(STDIN, 65536)
+        except BlockingIOError:
+            return
+        except OSError:
+            octets = b""
+        self._pending += octets
+        self._ended = not octets
+        if len(self._pending) > LINE_BYTES_MAX:
+            raise ControlError("standard input: a line of more than 64 MiB")
+
+    def _write(self, octets: bytes) -> None:
+        rest = memoryview(octets)
+        while rest:
+            try:
+                rest = rest[os.write(self._output, rest) :]
+            except OSError:
+                self._alone()
+
+    def _alone(self) -> NoReturn:
+        with contextlib.suppress(OSError):
+            os.close(self._output)
+        os._exit(1)  # the conductor is gone: nobody is left to tell
+
+
+def _command(line: bytes) -> Command:
+    try:
+        message: Any = json.loads(line)
+    except (ValueError, RecursionError):
+        message = None
+    if isinstance(message, dict):
+        if message.get("command") == "stop":
+            return Command("stop")
+        at_ns = message.get("at_ns")
+        if message.get("command") == "go" and type(at_ns) is int:
+            return Command("go", at_ns)
+    raise ControlError(f"standard input: not a command: {line[:200].decode(errors='replace')}")

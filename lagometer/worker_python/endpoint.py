@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A writer and a reader as the worker uses them: the adapter's object, what is counted and recorded of it."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lagometer.worker_python.adapter import Reader, Writer
+from lagometer.worker_python.plan import ContentPlan, EndpointPlan, Plan
+from lagometer.worker_python.records import CAUSE, RECEIVED, SENT, Lane
+from lagometer.worker_python.schedule import Random
+from lagometer.worker_python.stage import Stage, current_cpu, now_ns
+
+ENVELOPE = struct.Struct("<HBBIQ")
+ENVELOPE_MAGIC, ENVELOPE_VERSION = 0x4C67, 1
+KIND_DATA, KIND_PROBE = 0, 1
+CACHE_LINE = 64
+STATUS_SENT, STATUS_REJECTED, STATUS_FAILED = 0, 1, 2
+FLAG_CORRUPTED = 1
+MADE_BYTES = 1 << 20  # more than a compressor's window
+FILE_BYTES_MAX = 64 << 20
+
+Cause = tuple[int, int]  # stream, sequence
+MARKS = tuple(bytes([value]) for value in range(256))
+
+
+class ContentError(Exception):
+    """A file of content can't be read, or is not the one that the study means."""
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """How a message came to this thread; 0 where that could not be observed."""
+
+    signalled_ns: int = 0
+    woken_ns: int = 0
+    cpu_signalled: int = 0xFFFF
+
+
+def load_content(plan: ContentPlan) -> bytes:
+    """What payloads are filled from; empty: what the buffer holds stays. Raises ContentError."""
+    if plan.kind == "zeros":
+        return bytes(MADE_BYTES)
+    if plan.kind == "random":
+        chance = Random(plan.seed)
+        return b"".join(chance.bits().to_bytes(8, "little") for _ in range(MADE_BYTES // 8))
+    if plan.kind == "any":
+        return b""
+    try:
+        with Path(plan.path).open("rb") as file:
+            content = file.read(FILE_BYTES_MAX + 1)
+    except OSError as error:
+        raise ContentError(f"content: {plan.path} can't be read: {error.strerror}") from error
+    if not 0 < len(content) <= FILE_BYTES_MAX:
+        raise ContentError(f"content: {plan.path} is empty or larger than 64 MiB")
+    if zlib.crc32(content) != plan.crc32:
+        raise ContentError(f"content: {plan.path} is not the file that the study was made with")
+    return content
+
+
+class Output:
+    """One publisher. One thread at a time."""
+
+    def __init__(self, endpoint: EndpointPlan, plan: Plan, stage: Stage, content: bytes) -> None:
+        self.plan = endpoint
+        self.writer: Writer
+        self.sent_lane: Lane
+        self.causes_lane: Lane
+        self._touch = plan.touch_write
+        self._content = content
+        self._stage = stage
+        self._next_sequence = self._probe_sequence = 0
+        self.last_sequence = -1
+        self.sent = self.rejected = 0
+        size = endpoint.payload_bytes
+        self._marks = len(range(CACHE_LINE, size, CACHE_LINE))
+
+    def attach(self, writer: Writer, sent: Lane, causes: Lane) -> None:
+        """Once, before the first message."""
+        self.writer, self.sent_lane, self.causes_lane = writer, sent, causes
+
+    def publish(self, intended_ns: int, causes: Sequence[Cause], echo: int | None = None) -> None:
+        """Fills, stamps, sends and records one message. intended_ns 0: there was no schedule; echo: the
+        sequence to use."""
+        sequence = self._next_sequence if echo is None else echo
+        self._next_sequence += 1
+        self.last_sequence = sequence  # before it leaves: the reply may come on another thread
+        publish_ns = published_ns = 0
+        cpu_publish = cpu_published = 0xFFFF
+        status = STATUS_FAILED
+        try:
+            self._fill(sequence)
+            cpu_publish = current_cpu()
+            publish_ns = now_ns()
+            accepted = self.writer.commit()
+            published_ns = now_ns()
+            cpu_published = current_cpu()
+            status = STATUS_SENT if accepted else STATUS_REJECTED
+        except Exception as error:
+            self._stage.fail("sending", error)
+        if status == STATUS_SENT:
+            self.sent += 1
+        else:
+            self.rejected += 1
+        first = causes[0] if causes else (0, 0)
+        first_cause = self.causes_lane.count if len(causes) > 1 else 0
+        self.sent_lane.add(
+            SENT,
+            sequence,
+            intended_ns,
+            publish_ns or now_ns(),
+            published_ns,
+            first[1],
+            first[0],
+            len(causes),
+            status,
+            cpu_publish,
+            cpu_published,
+            first_cause,
+        )
+        if len(causes) > 1:
+            for stream, number in causes:
+                self.causes_lane.add(CAUSE, number, stream, 0)
+
+    def skip(self, count: int) -> None:
+        """Numbers of messages that were due and are not sent: the gap in the sequence tells how many."""
+        self._next_sequence += count
+
+    def send_probe(self) -> None:
+        """A message that says "I am here"; outside the measured phases."""
+        size = self.plan.payload_bytes if self.plan.type == "fixed" else ENVELOPE.size
+        buffer = self.writer.borrow(size)
+        self._write_envelope(buffer, KIND_PROBE, self._probe_sequence)
+        self._probe_sequence += 1
+        self.writer.commit()
+
+    def _fill(self, sequence: int) -> None:
+        size = self.plan.payload_bytes
+        buffer = self.writer.borrow(size)
+        if self._content:
+            self._fill_content(buffer, sequence)
+        if self._touch:
+            buffer[CACHE_LINE::CACHE_LINE] = MARKS[sequence & 0xFF] * self._marks
+        self._write_envelope(buffer, KIND_DATA, sequence)
+
+    def _write_envelope(self, buffer: bytearray | memoryview, kind: int, sequence: int) -> None:
+        ENVELOPE.pack_into(buffer, 0, ENVELOPE_MAGIC, ENVELOPE_VERSION, kind, self.plan.stream, sequence)
+
+    def _fill_content(self, buffer: bytearray | memoryview, sequence: int) -> None:
+        """Each message goes on where the last one ended."""
+        content, left = self._content, len(buffer)
+        length, at = len(content), 0
+        begin = (sequence % length) * (left % length) % length
+        while left > 0:
+            count = min(left, length - begin)
+            buffer[at : at + count] = content[begin : begin + count]
+            at, left, begin = at + count, left - count, (begin + count) % length
+
+
+class Input:
+    """One subscriber. One thread at a time, but for `missing`."""
+
+    def __init__(self, endpoint: EndpointPlan, index: int, plan: Plan) -> None:
+        self.plan = endpoint
+        self.index = index
+        self.reader: Reader
+        self.lane: Lane
+        self.received = self.corrupted = 0
+        self.enabled = False
+        self._read = plan.touch_read
+        # Marks are what the sender wrote: they can only be checked where it writes them.
+        self._check = plan.touch_read and plan.touch_write and endpoint.payload_bytes >= 2 * CACHE_LINE
+        self._last_line = (endpoint.payload_bytes - 1) // CACHE_LINE * CACHE_LINE
+        self._awaited = set(endpoint.streams)
+
+    def attach(self, reader: Reader, lane: Lane) -> None:
+        """Once, before the first message."""
+        self.reader, self.lane = reader, lane
+
+    def open(self, payload: Any) -> tuple[int, int, int] | None:
+        """Kind, stream and sequence of a message; None if it is not ours (then counted as corrupted)."""
+        head = bytes(payload[: ENVELOPE.size])
+        if len(head) == ENVELOPE.size:
+            magic, version, kind, stream, sequence = ENVELOPE.unpack(head)
+            if magic == ENVELOPE_MAGIC and version == ENVELOPE_VERSION:
+                return kind, stream, sequence
+        self.corrupted += 1
+        return None
+
+    def note_probe(self, stream: int) -> None:
+        """A probe came."""
+        self._awaited.discard(stream)
+
+    def read_payload(self, payload: Any, sequence: int) -> bool:
+        """Reads the payload as the plan's touch says; False if it is not what the sender wrote."""
+        self.received += 1
+        whole = len(payload) == self.plan.payload_bytes
+        if self._read:
+            sum(payload[::CACHE_LINE])
+            whole = whole and (not self._check or payload[self._last_line] == sequence & 0xFF)
+        self.corrupted += not whole
+        return whole
+
+    def record(
+        self,
+        arrival: Arrival,
+        message: tuple[int, int, int],
+        taken: tuple[int, int],
+        handled_ns: int,
+        whole: bool,
+    ) -> None:
+        """message: sequence, stream, bytes; taken: when, and on which CPU."""
+        sequence, stream, size = message
+        self.lane.add(
+            RECEIVED,
+            sequence,
+            arrival.signalled_ns,
+            arrival.woken_ns,
+            taken[0],
+            handled_ns,
+            stream,
+            size,
+            0 if whole else FLAG_CORRUPTED,
+            arrival.cpu_signalled,
+            taken[1],
+            0,
+        )
+
+    def missing(self) -> list[int]:
+        """Streams that no probe came from yet."""
+        return [stream for stream in self.plan.streams if stream in self._awaited]

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One JSON object, read key by key with the bounds of each value; whatever nobody asked for is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+TEXT_CHARACTERS_MAX = 4096
+ITEMS_MAX = 4096
+
+
+class PlanError(Exception):
+    """What is wrong with a plan, and where: "nodes[0].rules[1].period_ns: …"."""
+
+
+def refuse(path: str, what: str) -> NoReturn:
+    """Raises PlanError for the value at this path."""
+    raise PlanError(f"{path or 'plan'}: {what}")
+
+
+class Fields:
+    """The keys of one object; `finish` refuses those that were not read."""
+
+    def __init__(self, value: object, path: str) -> None:
+        if not isinstance(value, dict):
+            refuse(path, f"must be an object, not {_kind(value)}")
+        self._value: Mapping[str, Any] = value
+        self._path = path
+        self._known: set[str] = set()
+
+    def path_of(self, key: str) -> str:
+        """Where a key of this object is, in words."""
+        return f"{self._path}.{key}" if self._path else key
+
+    def has(self, key: str) -> bool:
+        """Whether the key is there."""
+        return key in self._value
+
+    def at(self, key: str) -> Any:
+        """The value of a key that must be there."""
+        self._known.add(key)
+        if key not in self._value:
+            refuse(self.path_of(key), "is missing")
+        return self._value[key]
+
+    def text(self, key: str) -> str:
+        """Text that other programs can be given."""
+        value = self.at(key)
+        if not isinstance(value, str):
+            refuse(self.path_of(key), f"must be text, not {_kind(value)}")
+        if len(value) > TEXT_CHARACTERS_MAX:
+            refuse(self.path_of(key), f"is longer than {TEXT_CHARACTERS_MAX} characters")
+        if "\0" in value:
+            refuse(self.path_of(key), "holds a zero byte")
+        if any("\ud800" <= character <= "\udfff" for character in value):
+            refuse(self.path_of(key), "holds half of a surrogate pair")
+        return value
+
+    def filled_text(self, key: str) -> str:
+        """Text that is not empty."""
+        value = self.text(key)
+        if not value:
+            refuse(self.path_of(key), "is empty")
+        return value
+
+    def word(self, key: str, *words: str) -> str:
+        """One of these words."""
+        value = self.text(key)
+        if value not in words:
+            refuse(self.path_of(key), f"is '{value}', must be {' | '.join(words)}")
+        return value
+
+    def boolean(self, key: str) -> bool:
+        """True or false."""
+        value = self.at(key)
+        if not isinstance(value, bool):
+            refuse(self.path_of(key), f"must be true or false, not {_kind(value)}")
+        return value
+
+    def integer(self, key: str, low: int, high: int) -> int:
+        """A whole number within bounds."""
+        return _integer(self.at(key), self.path_of(key), low, high)
+
+    def number(self, key: str, low: float, high: float) -> float:
+        """A number within bounds."""
+        value = self.at(key)
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            refuse(self.path_of(key), f"must be a number, not {_kind(value)}")
+        if not low <= value <= high:
+            refuse(self.path_of(key), f"is {_shown(value)}, outside {low:g} … {high:g}")
+        return float(value)
+
+    def integers(self, key: str, low: int, high: int, most: int = ITEMS_MAX) -> tuple[int, ...]:
+        """A list of whole numbers within bounds."""
+        items = self._list(key, most)
+        return tuple(_integer(each, f"{self.path_of(key)}[{at}]", low, high) for at, each in enumerate(items))
+
+    def places(self, key: str, size: int) -> tuple[int, ...]:
+        """A list of places in another list of this size, each once."""
+        found: list[int] = []
+        for at, each in enumerate(self._list(key, ITEMS_MAX)):
+            path = f"{self.path_of(key)}[{at}]"
+            if size == 0:
+                refuse(path, "points at an empty list")
+            found.append(_integer(each, path, 0, size - 1))
+            if found.count(found[-1]) > 1:
+                refuse(path, "is listed twice")
+        return tuple(found)
+
+    def part(self, key: str) -> Fields:
+        """An object."""
+        return Fields(self.at(key), self.path_of(key))
+
+    def parts(self, key: str, least: int = 0) -> list[Fields]:
+        """A list of objects."""
+        items = self._list(key, ITEMS_MAX)
+        if len(items) < least:
+            refuse(self.path_of(key), "is empty: a worker needs one at least")
+        return [Fields(each, f"{self.path_of(key)}[{at}]") for at, each in enumerate(items)]
+
+    def mapping(self, key: str) -> Mapping[str, Any]:
+        """An object whose keys are somebody else's."""
+        value = self.at(key)
+        if not isinstance(value, dict):
+            refuse(self.path_of(key), f"must be an object, not {_kind(value)}")
+        return value
+
+    def finish(self) -> None:
+        """Refuses keys that nobody asked for."""
+        for key in self._value:
+            if key not in self._known:
+                refuse(self.path_of(key), "is not a key of a plan")
+
+    def _list(self, key: str, most: int) -> list[Any]:
+        value = self.at(key)
+        if not isinstance(value, list):
+            refuse(self.path_of(key), f"must be a list, not {_kind(value)}")
+        if len(value) > most:
+            refuse(self.path_of(key), f"has more than {most} items")
+        return value
+
+
+def _integer(value: object, path: str, low: int, high: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        refuse(path, f"must be a whole number, not {_kind(value)}")
+    if not low <= value <= high:
+        refuse(path, f"is {_shown(value)}, outside {low} … {high}")
+    return value
+
+
+def _kind(value: object) -> str:
+    names = {bool: "a truth value", int: "a number", float: "a number", str: "text", list: "a list"}
+    return "null" if value is None else names.get(type(value), "an object")
+
+
+def _shown(value: float) -> str:
+    return f"{value:.20g}" if isinstance(value, float) else str(value)[:40]

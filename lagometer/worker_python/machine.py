@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Priority, affinity and memory locking: asked for before a client library is loaded, so that its threads
+inherit them, and read back from every thread afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import mmap
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lagometer.worker_python.plan import Plan
+
+PR_SET_TIMERSLACK = 29
+MCL_CURRENT, MCL_FUTURE, MCL_ONFAULT = 1, 2, 4
+TRIAL_BYTES = 256 << 20
+TASKS = Path("/proc/self/task")
+POLICIES = {os.SCHED_FIFO: "fifo", os.SCHED_RR: "rr", os.SCHED_OTHER: "other"}
+RunTimes = Mapping[int, tuple[int, int]]
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class SchedulingRefused(Exception):
+    """The plan's scheduling would starve the machine."""
+
+
+def apply_scheduling(plan: Plan) -> list[str]:
+    """Applies the plan to the calling (main) thread; what the machine refuses comes back as warnings.
+
+    Raises SchedulingRefused.
+    """
+    scheduling = plan.scheduling
+    _refuse_starvation(plan)
+    warnings = []
+    try:
+        if scheduling.cpus:
+            os.sched_setaffinity(0, scheduling.cpus)
+    except (OSError, ValueError) as error:
+        warnings.append(f"affinity not set: {_reason(error)}")
+    if _libc.prctl(PR_SET_TIMERSLACK, ctypes.c_ulong(1), 0, 0, 0) != 0:
+        warnings.append(f"timer slack not set: {os.strerror(ctypes.get_errno())}")
+    if scheduling.lock_memory:
+        warnings += _lock_memory()
+    if scheduling.fifo:
+        try:
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(scheduling.priority))
+        except OSError as error:
+            warnings.append(
+                f"SCHED_FIFO priority {scheduling.priority} not set: {_reason(error)} "
+                "(needs CAP_SYS_NICE or a real-time limit: ulimit -r)"
+            )
+    return warnings
+
+
+def pin_thread(cpus: Sequence[int]) -> None:
+    """Pins the calling thread, if CPUs are named; threads() says what came of it."""
+    if cpus:
+        with contextlib.suppress(OSError, ValueError):
+            os.sched_setaffinity(0, cpus)
+
+
+def name_thread(name: str) -> None:
+    """The calling thread's name, as tools show it; the kernel keeps 15 bytes."""
+    with contextlib.suppress(OSError):
+        (TASKS / str(threading.get_native_id()) / "comm").write_bytes(name.encode()[:15])
+
+
+def run_times() -> RunTimes:
+    """By thread: what the kernel has accounted as time on a CPU, and as time ready to run without one."""
+    times = {}
+    for task in _tasks():
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            account = (task / "schedstat").read_text().split()
+            times[int(task.name)] = int(account[0]), int(account[1])
+    return times
+
+
+def threads(before: RunTimes | None = None, after: RunTimes | None = None) -> list[dict[str, Any]]:
+    """Every thread of this process, as the kernel has it; with accounts, what was spent between them."""
+    found = []
+    for task in _tasks():
+        number = int(task.name)
+        facts: dict[str, Any] = {"tid": number}
+        with contextlib.suppress(OSError, ValueError):
+            facts["name"] = (task / "comm").read_text(errors="replace").rstrip("\n")
+            facts["policy"] = POLICIES.get(os.sched_getscheduler(number), "unknown")
+            facts["priority"] = os.sched_getparam(number).sched_priority
+            facts["cpus"] = sorted(os.sched_getaffinity(number))
+            facts["timer_slack_ns"] = _timer_slack_ns(number)
+            if before and after and number in before and number in after:
+                facts["run_ns"] = after[number][0] - before[number][0]
+                facts["wait_ns"] = after[number][1] - before[number][1]
+            found.append(facts)
+    return found
+
+
+def _tasks() -> list[Path]:
+    try:
+        return list(TASKS.iterdir())
+    except OSError:
+        return []
+
+
+def _timer_slack_ns(number: int) -> int:
+    try:
+        return int(Path(f"/proc/{number}/timerslack_ns").read_text())
+    except (OSError, ValueError):
+        return -1  # can't be read
+
+
+def _refuse_starvation(plan: Plan) -> None:
+    """Spinning FIFO threads on every core leave none for the rest, and meet the kernel's throttling."""
+    if not plan.scheduling.fifo:
+        return
+    spinning = sum(node.dispatch == "poll" and bool(node.readers) for node in plan.nodes)
+    cpus = len(plan.scheduling.cpus) or len(os.sched_getaffinity(0))
+    online = os.sysconf("SC_NPROCESSORS_ONLN")
+    if spinning and (spinning >= online or spinning > cpus):
+        raise SchedulingRefused(
+            f"{spinning} busy-polling threads under SCHED_FIFO on {cpus} of {online} CPUs would starve the "
+            "machine; use the waitset, fewer nodes, or scheduling: other"
+        )
+
+
+def _lock_memory() -> list[str]:
+    """mlockall succeeds without the right to lock, and makes later allocations fail. So one is tried."""
+    if _libc.mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) != 0:
+        return [f"memory not locked: {os.strerror(ctypes.get_errno())}"]
+    try:
+        mmap.mmap(-1, TRIAL_BYTES).close()
+    except (OSError, MemoryError):
+        _libc.munlockall()
+        return ["memory not locked: the limit on locked memory is too low (ulimit -l)"]
+    return []
+
+
+def _reason(error: Exception) -> str:
+    return error.strerror or str(error) if isinstance(error, OSError) else str(error)

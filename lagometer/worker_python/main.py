@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Walks the phases create → discover → warm-up → measure → drain → tear down and says where it is."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import resource
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from lagometer import __version__
+from lagometer.worker_python import adapter as interface
+from lagometer.worker_python.adapter import AdapterError
+from lagometer.worker_python.control import Command, Control
+from lagometer.worker_python.fields import PlanError
+from lagometer.worker_python.machine import (
+    RunTimes,
+    SchedulingRefused,
+    apply_scheduling,
+    name_thread,
+    run_times,
+    threads,
+)
+from lagometer.worker_python.plan import Plan, parse_plan
+from lagometer.worker_python.records import NoRoom
+from lagometer.worker_python.session import Session
+from lagometer.worker_python.stage import now_ns
+
+PROBE_FIRST_NS = 1_000_000
+PROBE_SLOWEST_NS = 50_000_000
+HEAD_START_NS = 5_000_000
+# Nobody tells a standalone worker that its peers are matched as well, so it goes on being heard for a while.
+STANDALONE_GRACE_NS = 500_000_000
+NAME = "lagometer-worker"
+HELP = """usage: python -m lagometer.worker_python < plan.json   carry out a plan (docs/PROTOCOL.md)
+       python -m lagometer.worker_python --probe MODULE   ask an adapter what it is
+       python -m lagometer.worker_python --version
+A plan to try: lagometer plan STUDY --worker CELL 0 | python -m lagometer.worker_python
+"""
+
+
+class Failure(Exception):
+    """Ends the trial; the reason is one of the protocol's."""
+
+    def __init__(self, reason: str, message: str, missing: Sequence[Any] = ()) -> None:
+        super().__init__(message)
+        self.reason, self.message, self.missing = reason, message, list(missing)
+
+
+class Dismissed(Exception):
+    """The conductor wants no more of this worker."""
+
+
+class Worker:
+    """Carries out one plan."""
+
+    def __init__(self, control: Control, plan: Plan) -> None:
+        self._control = control
+        self._plan = plan
+        self._phase = "plan"
+        self._session: Session | None = None
+
+    def run(self) -> int:
+        """Returns the exit code."""
+        try:
+            self._walk()
+        except Dismissed:
+            return self._leave()
+        except Failure as failure:
+            self._fail(failure.reason, failure.message, failure.missing)
+        except SchedulingRefused as error:
+            self._fail("scheduling-refused", str(error))
+        except (NoRoom, MemoryError) as error:
+            self._fail("no-memory", str(error) or "out of memory")
+        except AdapterError as error:
+            self._fail("adapter-failed", str(error))
+        except Exception as error:
+            self._fail("internal", f"{type(error).__name__}: {error}")
+        return 0
+
+    def _walk(self) -> None:
+        hello = {"event": "hello", "protocol": 1, "worker": self._plan.worker}
+        self._control.send({**hello, "pid": os.getpid(), "version": __version__})
+        self._control.end_ignored = self._plan.standalone
+        session = self._create()
+        at_ns = self._discover(session)
+        done = self._measure(session, at_ns)
+        self._phase = "tear-down"
+        self._control.send(done)
+        if not self._plan.standalone or not self._control.output_is_terminal():
+            self._control.send_block(session.recorder.packed())
+        session.close()
+        self._control.send({"event": "bye"})
+
+    def _create(self) -> Session:
+        self._phase = "create"
+        warnings = apply_scheduling(self._plan)
+        descriptor = os.environ.get("LAGOMETER_RECORDS_FD", "")
+        session = self._session = Session(self._plan, int(descriptor) if descriptor.isdecimal() else None)
+        self._control.send(
+            {
+                "event": "ready",
+                "adapters": session.describe_adapters(),
+                "settings": session.describe_settings(),
+                "scheduling": {"threads": threads()},
+                "warnings": warnings,
+            }
+        )
+        return session
+
+    def _discover(self, session: Session) -> int:
+        """Probes until all readers heard all they expect and the conductor says go; returns the start."""
+        self._phase = "discover"
+        begin_ns = now_ns()
+        interval_ns, matched_ns = PROBE_FIRST_NS, 0
+        while True:
+            session.send_probes()
+            self._check_failure(session)
+            next_ns = now_ns() + interval_ns
+            interval_ns = min(interval_ns * 5 // 4, PROBE_SLOWEST_NS)
+            while True:
+                if not matched_ns and not session.missing():
+                    matched_ns = now_ns()
+                    self._control.send({"event": "matched", "elapsed_ns": matched_ns - begin_ns})
+                if self._plan.standalone and matched_ns and now_ns() > matched_ns + STANDALONE_GRACE_NS:
+                    return now_ns() + HEAD_START_NS
+                # While it waits for its peers' probes it looks often; once matched, only the conductor's word
+                # matters.
+                until_ns = next_ns if matched_ns else min(next_ns, now_ns() + PROBE_FIRST_NS)
+                if (command := self._control.wait(until_ns)) is not None:
+                    if command.name != "go":
+                        self._dismissed(command)
+                    if not matched_ns:
+                        raise Failure("internal", "told to go before it was matched")
+                    return command.at_ns
+                if now_ns() >= next_ns:
+                    break
+            if not matched_ns and now_ns() - begin_ns > self._plan.discovery_timeout_ns:
+                self._report_missing(session)
+
+    def _report_missing(self, session: Session) -> NoReturn:
+        missing = session.missing()
+        parts = [
+            f"node {each['node']} on topic {each['topic']} misses streams {json.dumps(each['streams'])}"
+            for each in missing
+        ]
+        waited_ms = self._plan.discovery_timeout_ns // 1_000_000
+        raise Failure(
+            "endpoints-missing", f"no probe came within {waited_ms} ms: {'; '.join(parts)}", missing
+        )
+
+    def _measure(self, session: Session, at_ns: int) -> dict[str, Any]:
+        self._phase = "warm-up"
+        begin_ns = at_ns + self._plan.warmup_ns
+        end_ns = begin_ns + self._plan.measure_ns
+        drained_ns = end_ns + self._plan.drain_ns
+        session.start(at_ns, end_ns)
+        self._sleep_until(begin_ns)
+        self._phase = "measure"
+        accounts_before, before = self._account(), _usage()
+        self._sleep_until(end_ns)
+        after, accounts_after = _usage(), self._account()
+        self._phase = "drain"
+        self._sleep_until(drained_ns)
+        said = threads(accounts_before, accounts_after)
+        session.stop()
+        self._check_failure(session)
+        return {
+            "event": "done",
+            "at_ns": at_ns,
+            "measure_begin_ns": begin_ns,
+            "measure_end_ns": end_ns,
+            "drain_end_ns": drained_ns,
+            "cpu_ns": after[0] - before[0],
+            "context_switches": {"voluntary": after[1] - before[1], "involuntary": after[2] - before[2]},
+            "resident_bytes_max": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            "threads": said,
+            "writers": session.describe_writers(),
+            "readers": session.describe_readers(),
+            "warnings": session.warnings(),
+        }
+
+    def _account(self) -> RunTimes:
+        """Only real-time threads can be throttled as such; nobody else pays for reading the accounts."""
+        return run_times() if self._plan.scheduling.fifo else {}
+
+    def _sleep_until(self, until_ns: int) -> None:
+        """Leaves the nodes alone, with an ear on the conductor."""
+        if (command := self._control.wait(until_ns)) is not None:
+            self._dismissed(command)
+
+    def _dismissed(self, command: Command) -> NoReturn:
+        if command.name == "go":
+            raise Failure("internal", "told to go twice")
+        if command.name == "end-of-input":
+            raise Failure("internal", "standard input ended: the conductor is gone")
+        raise Dismissed
+
+    def _check_failure(self, session: Session) -> None:
+        if text := session.failure():
+            raise Failure("adapter-failed", text)
+
+    def _leave(self) -> int:
+        session = self._session
+        if session is not None:
+            session.stop()
+            if session.recorder.count() > 0:
+                self._control.send_block(session.recorder.packed())
+            session.close()
+        self._control.send({"event": "bye"})
+        return 0
+
+    def _fail(self, reason: str, message: str, missing: Sequence[Any] = ()) -> NoReturn:
+        event = {"event": "failed", "phase": self._phase, "reason": reason, "message": message}
+        self._control.send({**event, "missing": list(missing)} if missing else event)
+        # A broken client library may hang as it is torn down; the process's end frees all the same.
+        sys.stderr.flush()
+        os._exit(1)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The program; returns its exit code."""
+    # As the worker in C++: an interrupt ends it, and a reader that is gone shows as an error of write.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    if not arguments:
+        return _conducted()
+    if len(arguments) == 2 and arguments[0] == "--probe":
+        return _probe(arguments[1])
+    if list(arguments) == ["--version"]:
+        print(f"{NAME} {__version__} (Python {platform.python_version()})")
+        return 0
+    asked = list(arguments) == ["--help"]
+    (sys.stdout if asked else sys.stderr).write(HELP)
+    return 0 if asked else 2
+
+
+def _conducted() -> int:
+    name_thread(NAME)
+    control = Control()
+    try:
+        plan = parse_plan(control.read_plan())
+    except PlanError as error:
+        message = str(error)
+    except Exception as error:
+        message = str(error) or type(error).__name__
+    else:
+        code = Worker(control, plan).run()
+        sys.stderr.flush()
+        # The interpreter's own end would wait for threads of the client library.
+        os._exit(code)
+    control.send({"event": "failed", "phase": "plan", "reason": "bad-plan", "message": message})
+    return 2
+
+
+def _probe(library: str) -> int:
+    control = Control()
+    try:
+        probe = interface.load(os.path.basename(library), library).probe({})  # noqa: PTH119
+    except Exception as error:
+        control.send({"error": str(error) or type(error).__name__})
+        return 1
+    said = {"version": probe.version, "abilities": dict(probe.abilities), "limits": dict(probe.limits)}
+    control.send(said)
+    return 0
+
+
+def _usage() -> tuple[int, int, int]:
+    """CPU time of the process in ns, voluntary and involuntary context switches."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return time.process_time_ns(), usage.ru_nvcsw, usage.ru_nivcsw

@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One node: takes messages, applies its rules, publishes. How a thread comes here is the node's loop."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from lagometer.worker_python.adapter import TAKE_MAX, Waitset
+from lagometer.worker_python.endpoint import KIND_PROBE, Arrival, Cause, Input, Output
+from lagometer.worker_python.plan import NodePlan, RulePlan
+from lagometer.worker_python.schedule import Schedule, Work, messages_due
+from lagometer.worker_python.stage import Parker, Stage, current_cpu, now_ns
+
+
+@dataclass
+class Rule:
+    """A rule and what it has come to. causes: the newest message of each of its readers."""
+
+    plan: RulePlan
+    schedule: Schedule
+    work: Work
+    causes: list[Cause | None]
+    fresh: list[bool]
+    intended_ns: int = 0  # timer: of the next message, by the original schedule
+    shift_ns: int = 0  # timer: by how much the schedule has moved
+    next_due_ns: int | None = None  # when to send next; None: never
+    skipped: int = 0
+    cycles: int = 0
+    awaiting: bool = False
+
+
+@dataclass
+class Punctuality:
+    """What became of the schedule by which a writer sends: messages due in the measure phase, those dropped
+    as late, and by how much it was behind the original in the end."""
+
+    due: int = 0
+    skipped: int = 0
+    shift_ns: int = 0
+
+
+def busy_for(work_ns: int) -> None:
+    """Busy time by the wall, as a node in Python is busy: it holds the interpreter's lock."""
+    if work_ns == 0:
+        return
+    end_ns = now_ns() + work_ns
+    while now_ns() < end_ns:
+        pass
+
+
+@dataclass
+class Node:
+    """Endpoints are appended in the order of the plan; then prepare() once."""
+
+    plan: NodePlan
+    stage: Stage
+    inputs: list[Input] = field(default_factory=list)
+    outputs: list[Output] = field(default_factory=list)
+    waitset: Waitset | None = None
+    ended_early: bool = False
+
+    def prepare(self) -> None:
+        """Makes the rules; no thread is here yet."""
+        self.parker = Parker()
+        self.rules = [
+            Rule(
+                plan=rule,
+                schedule=Schedule(rule.schedule, rule.period_ns),
+                work=Work(rule.work, rule.work_ns),
+                causes=[None] * len(rule.readers),
+                fresh=[False] * len(rule.readers),
+            )
+            for rule in self.plan.rules
+        ]
+        self.scheduled = any(rule.plan.trigger in ("timer", "closed_loop") for rule in self.rules)
+        self.resent = [0] * len(self.plan.writers)
+        self._lock = threading.Lock()
+        self._holder = 0
+        self._deferred: dict[int, Arrival] = {}  # by input
+
+    # --- messages ---
+
+    def on_data(self, entry: Input) -> None:
+        """The listener's way in. On the client library's thread."""
+        arrival = Arrival(signalled_ns=now_ns(), cpu_signalled=current_cpu())
+        if self.stage.stopped or not entry.enabled:
+            return
+        try:
+            if self._holder == threading.get_ident():
+                # Delivered on this thread, from inside the node's own publish: taken when that has returned.
+                self._deferred[entry.index] = arrival
+                return
+            with self.locked():
+                self.drain(entry, arrival)
+        except Exception as error:
+            self.stage.fail("taking", error)
+
+    def locked(self) -> _Locked:
+        """The node's lock, for threads of the client library and the node's own."""
+        return _Locked(self)
+
+    def drain_deferred(self) -> None:
+        """Under the lock: what was announced while this thread was inside the node already."""
+        while self._deferred and not self.stage.stopped:
+            index, arrival = self._deferred.popitem()
+            self.drain(self.inputs[index], arrival)
+
+    def drain(self, entry: Input, arrival: Arrival) -> None:
+        """Takes and handles all that is there."""
+        more = True
+        while more and (payloads := entry.reader.take()):
+            taken = now_ns(), current_cpu()
+            more = len(payloads) == TAKE_MAX
+            for payload in payloads:
+                opened = entry.open(payload)
+                if opened is None:
+                    continue
+                kind, stream, sequence = opened
+                if kind == KIND_PROBE:
+                    entry.note_probe(stream)
+                    continue
+                whole = entry.read_payload(payload, sequence)
+                handled_ns = self._apply_all(entry.index, (stream, sequence)) if whole else 0
+                # Last, when what this message caused is on its way.
+                message = sequence, stream, len(payload)
+                entry.record(arrival, message, taken, handled_ns or now_ns(), whole)
+
+    def _apply_all(self, index: int, cause: Cause) -> int:
+        handled_ns = 0
+        for rule in self.rules:
+            if index in rule.plan.readers:
+                handled_ns = self._apply(rule, rule.plan.readers.index(index), cause) or handled_ns
+        return handled_ns
+
+    def _apply(self, rule: Rule, position: int, cause: Cause) -> int:
+        """Returns when the node's work on this message was done; 0: there was none."""
+        trigger = rule.plan.trigger
+        rule.causes[position], rule.fresh[position] = cause, True
+        if trigger == "timer":
+            return 0  # the newest message is remembered; the timer fires
+        if trigger == "all":
+            if not all(rule.fresh):
+                return 0
+            rule.fresh = [False] * len(rule.fresh)
+        if trigger == "closed_loop":
+            expected = self.outputs[rule.plan.writers[0]].last_sequence
+            if not rule.awaiting or cause[1] != expected:
+                return 0
+            rule.awaiting = False
+        busy_for(rule.work.next_ns())
+        handled_ns = now_ns()
+        if trigger == "closed_loop":
+            self._fire_closed_loop(rule, timed_out=False)
+        elif trigger == "all":
+            self._publish_all(rule, [each for each in rule.causes if each is not None], None)
+        else:
+            self._publish_all(rule, (cause,), cause[1] if rule.plan.echo else None)
+        return handled_ns
+
+    def _publish_all(self, rule: Rule, causes: Sequence[Cause], echo: int | None) -> None:
+        if self.stage.start_ns == 0:
+            # A peer that started already may be heard while the main thread still sends probes.
+            with self.stage.probing:
+                for writer in rule.plan.writers:
+                    self.outputs[writer].publish(0, causes, echo)
+            return
+        for writer in rule.plan.writers:
+            self.outputs[writer].publish(0, causes, echo)
+
+    # --- time ---
+
+    def begin_schedules(self, start_ns: int) -> None:
+        """At the common start."""
+        for rule in self.rules:
+            if rule.plan.trigger == "timer":
+                self._advance(rule)
+            elif rule.plan.trigger == "closed_loop":
+                rule.next_due_ns = start_ns
+
+    def next_due_ns(self) -> int | None:
+        """When this node has something to do by time; None: never."""
+        stop_ns = self.stage.stop_ns
+        found = None
+        for rule in self.rules:
+            due_ns = rule.next_due_ns
+            if due_ns is None or (rule.plan.trigger == "timer" and stop_ns is not None and due_ns >= stop_ns):
+                continue
+            found = due_ns if found is None else min(found, due_ns)
+        return found
+
+    def fire_due(self, time_ns: int) -> None:
+        """Open loop: all that is overdue, each with its own intended time, unless the policy for late ones
+        says otherwise."""
+        stop_ns = self.stage.stop_ns
+        for rule in self.rules:
+            if rule.next_due_ns is None:
+                continue
+            if rule.plan.trigger == "timer":
+                while rule.next_due_ns <= time_ns and not self.stage.stopped:
+                    if stop_ns is not None and rule.next_due_ns >= stop_ns:
+                        break
+                    self._fire_timer(rule, time_ns)
+            elif rule.next_due_ns <= time_ns:
+                self._fire_closed_loop(rule, timed_out=rule.awaiting)
+
+    def _fire_timer(self, rule: Rule, time_ns: int) -> None:
+        """Late is what is overdue by a whole spacing: less is the machine's wake-up latency."""
+        assert rule.next_due_ns is not None
+        overdue_ns = time_ns - rule.next_due_ns
+        if overdue_ns >= rule.schedule.spacing_ns:
+            if rule.plan.schedule.late == "skip":
+                return self._skip_late(rule, time_ns)
+            if rule.plan.schedule.late == "shift":
+                rule.shift_ns += overdue_ns
+        busy_for(rule.work.next_ns())
+        # Caused by the newest message of each reader it lists; without one it is a root.
+        causes = [cause for cause in rule.causes if cause is not None]
+        # The intended time stays the original schedule's: a sender can't hide its lateness.
+        for writer in rule.plan.writers:
+            self.outputs[writer].publish(rule.intended_ns, causes)
+        rule.cycles += 1
+        return self._advance(rule)
+
+    def _skip_late(self, rule: Rule, time_ns: int) -> None:
+        stop_ns, count = self.stage.stop_ns, 0
+        while rule.next_due_ns is not None and time_ns - rule.next_due_ns >= rule.schedule.spacing_ns:
+            if stop_ns is not None and rule.next_due_ns >= stop_ns:
+                break
+            self._advance(rule)
+            count += 1
+        rule.skipped += count
+        for writer in rule.plan.writers:
+            self.outputs[writer].skip(count)
+
+    def _advance(self, rule: Rule) -> None:
+        rule.intended_ns = self.stage.start_ns + rule.plan.offset_ns + rule.schedule.next_ns()
+        rule.next_due_ns = rule.intended_ns + rule.shift_ns
+
+    def _fire_closed_loop(self, rule: Rule, *, timed_out: bool) -> None:
+        time_ns, stop_ns = now_ns(), self.stage.stop_ns
+        if (stop_ns is not None and time_ns >= stop_ns) or self._loop_ended(rule):
+            rule.next_due_ns = None
+            return
+        for writer in rule.plan.writers:
+            self.resent[writer] += timed_out
+            rule.awaiting = True  # before the message leaves: the reply may come on another thread
+            rule.next_due_ns = time_ns + rule.plan.timeout_ns
+            rule.cycles += 1
+            self.outputs[writer].publish(0, ())
+
+    def _loop_ended(self, rule: Rule) -> bool:
+        if rule.plan.messages_max and rule.cycles >= rule.plan.messages_max:
+            return True
+        if any(self.outputs[writer].sent_lane.room == 0 for writer in rule.plan.writers):
+            self.ended_early = True
+        return self.ended_early
+
+    def punctuality(self, writer: int, begin_ns: int, end_ns: int) -> Punctuality | None:
+        """None for a writer that not only timers send by. Times from the start on."""
+        found = Punctuality()
+        for rule in self.rules:
+            plan = rule.plan
+            if writer not in plan.writers:
+                continue
+            if plan.trigger != "timer":
+                return None
+            found.due += messages_due(plan.schedule, plan.period_ns, plan.offset_ns, begin_ns, end_ns)
+            found.skipped += rule.skipped
+            found.shift_ns = max(found.shift_ns, rule.shift_ns)
+        return found
+
+
+class _Locked:
+    """Held by one thread of the node at a time; on leaving, what was deferred meanwhile is taken."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    def __enter__(self) -> None:
+        self._node._lock.acquire()
+        self._node._holder = threading.get_ident()
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._node.drain_deferred()
+        finally:
+            self._node._holder = 0
+            self._node._lock.release()

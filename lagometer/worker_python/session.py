@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One worker's objects, from its plan to its last record: adapters, contexts, nodes, endpoints, lanes."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from lagometer.worker_python import adapter as interface
+from lagometer.worker_python.adapter import AdapterError, ContextConfiguration, EndpointConfiguration
+from lagometer.worker_python.endpoint import Input, Output, load_content
+from lagometer.worker_python.loop import Loop
+from lagometer.worker_python.node import Node
+from lagometer.worker_python.plan import AdapterPlan, EndpointPlan, NodePlan, Plan
+from lagometer.worker_python.records import (
+    KIND_CAUSES,
+    KIND_RECEIVED,
+    KIND_SENT,
+    LaneSpecification,
+    Recorder,
+)
+from lagometer.worker_python.stage import Stage
+
+# Options that every adapter in Python has, since they are the interpreter's.
+COLLECTION, SWITCH_INTERVAL = "garbage_collection", "switch_interval_us"
+SWITCH_INTERVAL_US_DEFAULT = 5_000
+
+
+class Session:
+    """Creates and enables everything. Raises AdapterError, NoRoom, ContentError; close() also then."""
+
+    def __init__(self, plan: Plan, records_descriptor: int | None) -> None:
+        self._plan = plan
+        self._stage = Stage()
+        self._contexts: list[interface.Context] = []
+        self._nodes: list[Node] = []
+        self._loops: list[Loop] = []
+        self._stopped = False
+        try:
+            Path(plan.runtime_directory).mkdir(parents=True, exist_ok=True)
+        except (OSError, ValueError) as error:
+            raise AdapterError(f"can't make runtime_directory {plan.runtime_directory}: {error}") from error
+        self._content = load_content(plan.content)
+        for each in plan.adapters:
+            os.environ.update(each.environment)
+        self._adapters = [interface.load(each.name, each.library) for each in plan.adapters]
+        self._interpreter = self._set_up_interpreter()
+        self._open_contexts()
+        for node in plan.nodes:
+            self._create_node(node)
+        self.recorder = self._create_recorder(records_descriptor)
+        for created in self._nodes:
+            self._create_endpoints(created)
+        self._enable()
+        if gc.isenabled():
+            gc.collect()  # what setting up has left is not the messages' to pay for
+
+    def _set_up_interpreter(self) -> dict[str, Any]:
+        """Applies the options that are the interpreter's; returns what differs from Python's default."""
+        settings: dict[str, Any] = {}
+        asked = [each.options for each in self._plan.adapters]
+        if any(not isinstance(options.get(COLLECTION, True), bool) for options in asked):
+            raise AdapterError(f"option {COLLECTION} must be true or false")
+        if any(options.get(COLLECTION) is False for options in asked):
+            gc.disable()
+            settings["python.gc"] = {"value": False, "default": True}
+        intervals_us = [options[SWITCH_INTERVAL] for options in asked if SWITCH_INTERVAL in options]
+        if intervals_us:
+            if not isinstance(intervals_us[0], int) or not 1 <= intervals_us[0] <= 1_000_000:
+                raise AdapterError(f"option {SWITCH_INTERVAL} must be a whole number from 1 to 1000000")
+            sys.setswitchinterval(intervals_us[0] / 1e6)
+            settings["python.switch_interval_us"] = {
+                "value": intervals_us[0],
+                "default": SWITCH_INTERVAL_US_DEFAULT,
+            }
+        return settings
+
+    def _open_contexts(self) -> None:
+        for context in self._plan.contexts:
+            adapter = self._plan.adapters[context.adapter]
+            configuration = ContextConfiguration(
+                domain=context.domain,
+                name=context.name,
+                profile=adapter.profile,
+                options=_own_options(adapter),
+                network=adapter.network,
+                runtime_directory=self._plan.runtime_directory,
+            )
+            self._contexts.append(self._adapters[context.adapter].open_context(configuration))
+
+    def _create_node(self, plan: NodePlan) -> None:
+        node = Node(plan, self._stage)
+        node.outputs = [Output(each, self._plan, self._stage, self._content) for each in plan.writers]
+        node.inputs = [Input(each, index, self._plan) for index, each in enumerate(plan.readers)]
+        node.prepare()
+        self._nodes.append(node)
+
+    def _create_recorder(self, descriptor: int | None) -> Recorder:
+        lanes = []
+        for node in self._nodes:
+            causes_max = max((len(rule.readers) for rule in node.plan.rules), default=0)
+            number = node.plan.index
+            for writer in node.plan.writers:
+                causes = writer.capacity * causes_max if causes_max > 1 else 0
+                lanes.append(LaneSpecification(KIND_SENT, number, writer.stream, writer.capacity))
+                lanes.append(LaneSpecification(KIND_CAUSES, number, writer.stream, causes))
+            for index, reader in enumerate(node.plan.readers):
+                lanes.append(LaneSpecification(KIND_RECEIVED, number, index, reader.capacity))
+        return Recorder(self._plan.worker, lanes, descriptor)
+
+    def _create_endpoints(self, node: Node) -> None:
+        lanes = iter(self.recorder.lanes[self._lanes_before(node) :])
+        for output in node.outputs:
+            writer = self._contexts[output.plan.context].create_writer(_configuration(output.plan, ""))
+            output.attach(writer, next(lanes), next(lanes))
+        for entry in node.inputs:
+            context = self._contexts[entry.plan.context]
+            configuration = _configuration(entry.plan, node.plan.dispatch)
+            entry.attach(context.create_reader(configuration, partial(node.on_data, entry)), next(lanes))
+
+    def _lanes_before(self, node: Node) -> int:
+        earlier = self._nodes[: self._nodes.index(node)]
+        return sum(2 * len(each.outputs) + len(each.inputs) for each in earlier)
+
+    def _enable(self) -> None:
+        for node in self._nodes:
+            for entry in node.inputs:
+                entry.reader.enable()
+                entry.enabled = True
+                if node.plan.dispatch == "listener":
+                    node.on_data(entry)  # what came before callbacks were let in
+            if node.plan.dispatch == "waitset" and node.inputs:
+                node.waitset = self._waitset_of(node)
+            self._loops.append(Loop(node))
+        for loop in self._loops:
+            loop.start()
+
+    def _waitset_of(self, node: Node) -> interface.Waitset:
+        context = node.inputs[0].plan.context
+        if any(entry.plan.context != context for entry in node.inputs):
+            raise AdapterError(f"node {node.plan.name}: one waitset can't span contexts")
+        return self._contexts[context].create_waitset([entry.reader for entry in node.inputs])
+
+    # --- phases ---
+
+    def send_probes(self) -> None:
+        """One message on each writer that says "I am here"."""
+        for node in self._nodes:
+            for output in node.outputs:
+                output.writer.look_for_readers()
+                with self._stage.probing:
+                    output.send_probe()
+
+    def missing(self) -> list[dict[str, Any]]:
+        """Readers that still miss a probe, for the event `failed`."""
+        return [
+            {"node": node.plan.name, "reader": entry.index, "topic": entry.plan.topic, "streams": streams}
+            for node in self._nodes
+            for entry in node.inputs
+            if (streams := entry.missing())
+        ]
+
+    def start(self, at_ns: int, stop_ns: int) -> None:
+        """The common start; sources stop at stop_ns."""
+        self._stage.stop_ns = stop_ns
+        self._stage.start_ns = at_ns
+        for loop in self._loops:
+            loop.wake()
+
+    def stop(self) -> None:
+        """Ends all measuring; returns when no node's thread runs and callbacks do nothing any more."""
+        if self._stopped:
+            return
+        self._stopped = self._stage.stopped = True
+        for loop in self._loops:
+            loop.wake()
+        for loop in self._loops:
+            loop.join()
+        for node in self._nodes:
+            with node.locked():  # a callback under way has ended
+                pass
+
+    def close(self) -> None:
+        """Destroys every object of the adapters."""
+        self.stop()
+        for node in self._nodes:
+            if node.waitset is not None:
+                node.waitset.close()
+        for context in reversed(self._contexts):
+            context.close()
+
+    def failure(self) -> str:
+        """What went wrong in an adapter since the start, or nothing."""
+        return self._stage.failure
+
+    # --- what is said of them ---
+
+    def describe_adapters(self) -> list[dict[str, Any]]:
+        """For the event `ready`. The interpreter belongs to what is measured: its version is said as well."""
+        found = []
+        for adapter, plan in zip(self._adapters, self._plan.adapters, strict=True):
+            probe = adapter.probe(_own_options(plan))
+            found.append(
+                {
+                    "name": adapter.name,
+                    "version": 1,
+                    "library_version": probe.version,
+                    "abilities": dict(probe.abilities),
+                }
+            )
+        return found
+
+    def describe_settings(self) -> list[dict[str, Any]]:
+        """Effective settings, for the event `ready`."""
+        found = []
+        for context, plan in zip(self._contexts, self._plan.contexts, strict=True):
+            effective = dict(context.describe())
+            effective["settings"] = {**effective.get("settings", {}), **self._interpreter}
+            found.append(self._setting(plan.adapter, "context", effective))
+        for node in self._nodes:
+            for output in node.outputs:
+                adapter = self._plan.contexts[output.plan.context].adapter
+                found.append(self._setting(adapter, f"writer {output.plan.topic}", output.writer.describe()))
+            for entry in node.inputs:
+                adapter = self._plan.contexts[entry.plan.context].adapter
+                found.append(self._setting(adapter, f"reader {entry.plan.topic}", entry.reader.describe()))
+        return found
+
+    def _setting(self, adapter: int, name: str, effective: Mapping[str, Any]) -> dict[str, Any]:
+        return {"adapter": self._plan.adapters[adapter].name, "object": name, "effective": dict(effective)}
+
+    def describe_writers(self) -> list[dict[str, Any]]:
+        """For the event `done`."""
+        found = []
+        begin_ns = self._plan.warmup_ns
+        end_ns = begin_ns + self._plan.measure_ns
+        for node in self._nodes:
+            for index, output in enumerate(node.outputs):
+                said: dict[str, Any] = {
+                    "node": node.plan.index,
+                    "stream": output.plan.stream,
+                    "sent": output.sent,
+                    "rejected": output.rejected,
+                    "resent_after_timeout": node.resent[index],
+                    "recorder_full": output.sent_lane.full,
+                    "origin": output.writer.origin,
+                    "counters": output.writer.counters(),
+                }
+                if (kept := node.punctuality(index, begin_ns, end_ns)) is not None:
+                    said |= {"due": kept.due, "skipped": kept.skipped, "shift_ns": kept.shift_ns}
+                found.append(said)
+        return found
+
+    def describe_readers(self) -> list[dict[str, Any]]:
+        """For the event `done`."""
+        return [
+            {
+                "node": node.plan.index,
+                "reader": entry.index,
+                "received": entry.received,
+                "corrupted": entry.corrupted,
+                "recorder_full": entry.lane.full,
+                "counters": entry.reader.counters(),
+            }
+            for node in self._nodes
+            for entry in node.inputs
+        ]
+
+    def warnings(self) -> list[str]:
+        """What a reader of the results must know, found while measuring."""
+        return [
+            f"the closed loop of node {node.plan.name} ended early, after {node.outputs[0].sent} messages: "
+            "no room for more records"
+            for node in self._nodes
+            if node.ended_early
+        ]
+
+
+def _configuration(plan: EndpointPlan, dispatch: str) -> EndpointConfiguration:
+    return EndpointConfiguration(plan.topic, plan.type, plan.payload_bytes, plan.qos, dispatch)
+
+
+def _own_options(plan: AdapterPlan) -> dict[str, Any]:
+    """Those of the adapter, without the interpreter's."""
+    return {key: value for key, value in plan.options.items() if key not in (COLLECTION, SWITCH_INTERVAL)}

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all threads of a worker must know of the phases, and a sleep that can be ended early."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import time
+from collections.abc import Callable
+
+NS_PER_S = 1_000_000_000
+SLEEP_NS_MAX = 3_600 * NS_PER_S  # a lock's time-out has a limit; a longer sleep is simply begun again
+
+now_ns: Callable[[], int] = time.monotonic_ns  # CLOCK_MONOTONIC, the one clock
+# Without giving the interpreter's lock away, which would let another thread in between two stamps.
+current_cpu: Callable[[], int] = ctypes.PyDLL(None).sched_getcpu
+
+
+class Stage:
+    """Written by the main thread, read by all. start_ns is 0 until the conductor said go; stop_ns: when
+    sources stop. failure: the first thing that went wrong on another thread."""
+
+    def __init__(self) -> None:
+        self.start_ns = 0
+        self.stop_ns: int | None = None
+        self.stopped = False
+        self.failure = ""
+        self.probing = threading.RLock()  # held while a probe is sent, before the start
+
+    def fail(self, what: str, error: Exception) -> None:
+        """Keeps the first failure for the main thread, which ends the trial."""
+        if not self.failure:
+            self.failure = f"{what}: {error if str(error) else type(error).__name__}"
+
+
+class Parker:
+    """Sleeps until an absolute time on the one clock, or until another thread wakes it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._lock.acquire()
+
+    def wait_until(self, until_ns: int | None) -> None:
+        """Sleeps; None: until it is woken."""
+        left_ns = SLEEP_NS_MAX if until_ns is None else min(until_ns - now_ns(), SLEEP_NS_MAX)
+        if left_ns > 0:
+            self._lock.acquire(timeout=left_ns / NS_PER_S)
+
+    def wake(self) -> None:
+        """Ends one sleep, present or next. By one thread only."""
+        if self._lock.locked():
+            self._lock.release()

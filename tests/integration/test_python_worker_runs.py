@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The worker in Python against real middleware: conversation, schedules, how it ends, whole campaigns."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from campaign_support import ENDED_S, journal, lagometer, running, signal_a_worker, wait_until, write_study
+from needs import IN_PYTHON, adapter_library, need
+from plan_parts import (
+    MILLISECOND_NS,
+    Mapping,
+    any_message,
+    node,
+    pingpong,
+    pipeline,
+    plan,
+    reader,
+    timer,
+    writer,
+)
+from test_engine_records import grandchild
+from test_signals import arguments_of, reach
+from worker_support import Said, machine, run_private, run_together
+
+from lagometer.store.records import KIND_CAUSES, KIND_RECEIVED, KIND_SENT
+
+DIRECTORY = "/dev/shm/lagometer"
+CONVERSATION = ["hello", "ready", "matched", "done", "records", "bye"]
+EACH = pytest.mark.parametrize("adapter", IN_PYTHON)
+LONG_DRAIN_NS = 2_000 * MILLISECOND_NS
+
+
+def carried_out(build: Path, adapter: str, nodes: list[Mapping], **phases: int) -> Said:
+    """One worker with all these nodes, in a private machine."""
+    need("netns")
+    need(adapter)
+    (said,) = run_private(build, [plan(adapter_library(adapter, build), DIRECTORY, nodes, **phases)])
+    return said
+
+
+@EACH
+@pytest.mark.parametrize("dispatch", ["waitset", "poll"])
+def test_the_events_come_in_the_order_of_the_phases(build: Path, adapter: str, dispatch: str) -> None:
+    said = carried_out(
+        build, adapter, pipeline(dispatch, period_ns=20 * MILLISECOND_NS), drain_ns=LONG_DRAIN_NS
+    )
+    assert said.code == 0, said.events[-1]
+    assert said.names == CONVERSATION
+    done = said.event("done")
+    sent, received = said.lane(KIND_SENT, 0, 0), said.lane(KIND_RECEIVED, 2, 0)
+    assert len(sent) == len(received) == 9
+    assert (np.diff(sent["intended_ns"]) == 20 * MILLISECOND_NS).all()
+    assert sent["intended_ns"].min() == done["at_ns"]
+    assert (sent["publish_ns"] >= sent["intended_ns"]).all()
+    assert (sent["published_ns"] >= sent["publish_ns"]).all()
+    assert (received["handled_ns"] >= received["taken_ns"]).all()
+    assert (received["woken_ns"] > 0).all() == (dispatch == "waitset")
+    relayed = said.lane(KIND_SENT, 1, 1)
+    assert (relayed["cause_stream"] == 0).all() and relayed["cause_sequence"].tolist() == list(range(9))
+    (written, _), (read, _) = done["writers"], done["readers"]
+    assert (written["sent"], written["due"], written["skipped"], written["rejected"]) == (9, 8, 0, 0)
+    assert (read["received"], read["corrupted"], read["recorder_full"]) == (9, 0, False)
+    assert done["cpu_ns"] > 0 and done["resident_bytes_max"] > 0
+    assert any(thread["name"] == "node:source" for thread in done["threads"])
+
+
+@EACH
+def test_a_closed_loop_ends_after_its_messages(build: Path, adapter: str) -> None:
+    said = carried_out(build, adapter, pingpong("waitset", 20), measure_ns=1_000 * MILLISECOND_NS)
+    assert said.lane(KIND_SENT, 0, 0)["sequence"].tolist() == list(range(20))
+    pong = said.lane(KIND_SENT, 1, 1)
+    assert pong["sequence"].tolist() == pong["cause_sequence"].tolist() == list(range(20))
+
+
+@EACH
+def test_all_readers_together_trigger_and_are_the_causes(build: Path, adapter: str) -> None:
+    nodes = [
+        node("left", 0, [], [writer("a", 0)], [timer(20 * MILLISECOND_NS)], "waitset"),
+        node("right", 1, [], [writer("b", 1)], [timer(20 * MILLISECOND_NS)], "waitset"),
+        node(
+            "both",
+            2,
+            [reader("a", [0]), reader("b", [1])],
+            [writer("c", 2)],
+            [{**any_message(writers=(0,)), "readers": [0, 1], "trigger": "all"}],
+            "waitset",
+        ),
+    ]
+    said = carried_out(build, adapter, nodes)
+    sent, causes = said.lane(KIND_SENT, 2, 2), said.lane(KIND_CAUSES, 2, 2)
+    assert len(sent) > 0 and (sent["cause_count"] == 2).all()
+    assert causes["stream"].tolist() == [0, 1] * len(sent)
+    assert sent["first_cause"].tolist() == list(range(0, 2 * len(sent), 2))
+
+
+@EACH
+def test_it_keeps_the_schedule_that_the_worker_in_cpp_keeps(build: Path, adapter: str) -> None:
+    schedule = {"kind": "poisson", "seed": 4711}
+    rule = {**timer(10 * MILLISECOND_NS), "schedule": schedule}
+    source = node("source", 0, [], [writer("t", 0, subscribers=0)], [rule], "waitset")
+    offsets = []
+    for name in ("shm", adapter):
+        said = carried_out(build, name, [source])
+        sent = said.lane(KIND_SENT, 0, 0)
+        offsets.append((sent["intended_ns"] - said.event("done")["at_ns"]).tolist())
+    assert len(offsets[0]) > 5
+    assert offsets[0] == offsets[1]
+
+
+@EACH
+def test_what_is_missing_is_named(build: Path, adapter: str) -> None:
+    nodes = [node("sink", 0, [reader("nothing", [5])], [], [any_message()], "waitset")]
+    said = carried_out(build, adapter, nodes, discovery_timeout_ns=50 * MILLISECOND_NS)
+    failed = said.event("failed")
+    assert (said.code, failed["phase"], failed["reason"]) == (1, "discover", "endpoints-missing")
+    assert "node sink on topic nothing misses streams [5]" in failed["message"]
+
+
+@EACH
+def test_an_interpreter_without_its_collector_says_so(build: Path, adapter: str) -> None:
+    need("netns")
+    need(adapter)
+    given = plan(adapter_library(adapter, build), DIRECTORY, pipeline("waitset"))
+    given["adapters"][0]["options"] = {"garbage_collection": False, "switch_interval_us": 100}
+    (said,) = run_private(build, [given])
+    settings = said.event("ready")["settings"][0]["effective"]["settings"]
+    assert settings["python.gc"] == {"value": False, "default": True}
+    assert settings["python.switch_interval_us"] == {"value": 100, "default": 5000}
+
+
+def test_a_listener_of_cyclone_is_refused(build: Path) -> None:
+    said = carried_out(build, "cyclonedds-py", pipeline("listener"))
+    failed = said.event("failed")
+    assert (failed["phase"], failed["reason"]) == ("create", "adapter-failed")
+    assert "no listeners" in failed["message"]
+
+
+def lonely(build: Path, adapter: str) -> Mapping:
+    need("netns")
+    need(adapter)
+    nodes = pipeline("waitset", period_ns=5 * MILLISECOND_NS)
+    return plan(adapter_library(adapter, build), DIRECTORY, nodes, measure_ns=60_000 * MILLISECOND_NS)
+
+
+@EACH
+def test_records_are_readable_after_kill_9(build: Path, adapter: str) -> None:
+    with machine(build, 1, libraries=[adapter_library(adapter, build)]) as private:
+        worker = private.workers[0]
+        worker.send(lonely(build, adapter))
+        worker.wait_for_records(KIND_RECEIVED, 20)
+        os.kill(grandchild(private.process.pid, 2), signal.SIGKILL)
+        (said,) = private.finish()
+        assert said.code == -signal.SIGKILL
+        lanes = {(lane.kind, lane.node): lane.records for lane in worker.lanes()}
+    sent, received = lanes[KIND_SENT, 0], lanes[KIND_RECEIVED, 1]
+    assert 10 <= len(received) <= len(sent)
+    assert (received["sequence"] == sent["sequence"][: len(received)]).all()
+
+
+@EACH
+def test_a_worker_that_is_told_to_stop_hands_over_what_it_has(build: Path, adapter: str) -> None:
+    with machine(build, 1, libraries=[adapter_library(adapter, build)]) as private:
+        worker = private.workers[0]
+        worker.send(lonely(build, adapter))
+        worker.wait_for_records(KIND_RECEIVED, 20)
+        worker.send({"command": "stop"})
+        (said,) = private.finish()
+    assert said.code == 0
+    assert said.names[-2:] == ["records", "bye"] and "done" not in said.names
+    assert len(said.lane(KIND_RECEIVED, 1, 0)) >= 10
+
+
+@EACH
+def test_a_worker_whose_conductor_is_gone_ends(build: Path, adapter: str) -> None:
+    given = {**lonely(build, adapter), "standalone": False}
+    with machine(build, 1, libraries=[adapter_library(adapter, build)]) as private:
+        private.match([given])
+        private.go()
+        worker = private.workers[0]
+        worker.wait_for_records(KIND_RECEIVED, 1)
+        os.close(worker.input)
+        worker.input = os.open(os.devnull, os.O_WRONLY)
+        (said,) = private.finish()
+    assert said.code == 1
+    assert "the conductor is gone" in said.event("failed")["message"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@EACH
+def test_an_interrupted_campaign_leaves_nothing(tmp_path: Path, adapter: str, number: signal.Signals) -> None:
+    need("netns")
+    need(adapter)
+    matrix = {"adapter": adapter, "workload": "pipeline-3", "rate": "10Hz"}
+    study, out = write_study(tmp_path, trials=30, matrix=matrix), tmp_path / "out"
+    with running(tmp_path, *arguments_of(study, out)) as run:
+        reach(run, "measure")
+        run.process.send_signal(number)
+        code, _, errors = run.end()
+        assert code == 130, errors
+        assert wait_until(run.nothing_left, ENDED_S), run.processes()
+    assert (journal(out)[0]["trial"], journal(out)[0]["reasons"]) == (0, [])
+
+
+@pytest.mark.parametrize("phase", ["discover", "measure"])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM])
+@EACH
+def test_a_worker_that_is_ended_fails_its_trial_alone(
+    tmp_path: Path, adapter: str, phase: str, number: signal.Signals
+) -> None:
+    need("netns")
+    need(adapter)
+    matrix = {"adapter": adapter, "workload": "pipeline-3", "rate": "10Hz"}
+    phases = {"warmup": "300ms", "drain": "500ms"}
+    study, out = write_study(tmp_path, trials=3, matrix=matrix, **phases), tmp_path / "out"
+    with running(tmp_path, *arguments_of(study, out)) as run:
+        reach(run, phase)
+        assert signal_a_worker(run, number)
+        code, _, errors = run.end()
+        assert wait_until(run.nothing_left, ENDED_S), run.processes()
+    assert code == 3, errors
+    entries = journal(out)
+    assert [entry["valid"] for entry in entries] == [True, False, True], [e["reasons"] for e in entries]
+    first = entries[1]["reasons"][0]
+    assert first.startswith("worker-hung" if number == signal.SIGSTOP else "worker-died"), first
+    assert number.name in first
+
+
+def test_a_node_can_t_be_in_two_languages(tmp_path: Path) -> None:
+    need("cyclonedds")
+    need("cyclonedds-py")
+    study = write_study(
+        tmp_path,
+        matrix={
+            "adapter": ["cyclonedds+cyclonedds-py"],
+            "workload": ["pipeline-2", "pipeline-3"],
+            "rate": "10Hz",
+            "placement": ["process-per-node", "single-process"],
+        },
+    )
+    code, output, errors = lagometer(tmp_path, "plan", str(study), "--json")
+    assert code == 0, errors
+    answer = json.loads(output)
+    (cell,) = [each["cell"] for each in answer["cells"]]
+    assert cell == "cyclonedds+cyclonedds-py/pipeline-2/10Hz/process-per-node"
+    assert len(answer["excluded"]) == 3
+    for each in answer["excluded"]:
+        assert "different workers (lagometer-worker, python)" in each["reason"]
+
+
+def test_both_languages_in_one_trial(build: Path) -> None:
+    """What the C++ worker sends through Cyclone DDS, the one in Python hears, octet for octet, and back."""
+    need("netns")
+    need("cyclonedds")
+    need("cyclonedds-py")
+    both = ("cyclonedds", "cyclonedds-py")
+    for sender, receiver in (both, both[::-1]):
+        nodes = [
+            node(
+                "source", 0, [], [writer("t", 0, payload_bytes=4000)], [timer(10 * MILLISECOND_NS)], "waitset"
+            ),
+            node("sink", 1, [reader("t", [0], payload_bytes=4000)], [], [any_message()], "waitset"),
+        ]
+        plans = [
+            {
+                **plan(adapter_library(name, build), DIRECTORY, [each], drain_ns=LONG_DRAIN_NS),
+                "standalone": False,
+            }
+            for name, each in zip((sender, receiver), nodes, strict=True)
+        ]
+        plans[1]["worker"] = {"index": 1, "name": "sink"}
+        sent, received = run_together(build, plans)
+        assert (sent.code, received.code) == (0, 0), (sent.events[-1], received.events[-1])
+        assert received.event("done")["readers"][0]["corrupted"] == 0
+        sequences = received.lane(KIND_RECEIVED, 1, 0)["sequence"].tolist()
+        assert sequences == sent.lane(KIND_SENT, 0, 0)["sequence"].tolist() == list(range(17))
+
+
+@EACH
+def test_what_is_stored_says_which_library_it_was(tmp_path: Path, adapter: str) -> None:
+    need("netns")
+    need(adapter)
+    matrix = {"adapter": adapter, "workload": "pipeline-2", "rate": "10Hz"}
+    study, out = write_study(tmp_path, matrix=matrix), tmp_path / "out"
+    code, _, errors = lagometer(tmp_path, *arguments_of(study, out))
+    assert code == 0, errors
+    assert (pl.read_parquet(out / "cells.parquet")["n"] > 0).all()
+    text = (out / "manifest.json").read_text() + (out / "journal.jsonl").read_text()
+    assert adapter in text

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Damaged plans for the worker in Python: it never dies of one, never hangs, always says what is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from needs import IN_PYTHON, ROOT, adapter_library, need
+from plan_parts import MILLISECOND_NS, any_message, node, pingpong, pipeline, plan, reader, timer, writer
+from test_plan_mutation import AT_ONCE, SEED, damaged, wrong_with
+
+MUTATIONS = int(os.environ.get("LAGOMETER_MUTATIONS_PYTHON", "300"))
+TIMEOUT_S = 60.0
+# In a network of its own, since a plan that is still sound makes middleware look for its peers.
+ISOLATED = 'ip link set lo up multicast on 2>/dev/null; exec "$@"'
+
+
+def command() -> list[str]:
+    unshare = ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-Urn"]
+    worker = [sys.executable, "-I", "-m", "lagometer.worker_python"]
+    return [*unshare, "sh", "-c", ISOLATED, "worker", *worker]
+
+
+def base_plans(directory: Path, adapter: str) -> list[dict[str, Any]]:
+    """What is damaged; phases of milliseconds."""
+    short = {
+        "discovery_timeout_ns": 40 * MILLISECOND_NS,
+        "warmup_ns": MILLISECOND_NS,
+        "measure_ns": 4 * MILLISECOND_NS,
+        "drain_ns": MILLISECOND_NS,
+    }
+    small = {"capacity": 500}
+    library = adapter_library(adapter)
+    mixed = [
+        node("camera", 0, [], [writer("a", 0, **small)], [timer(MILLISECOND_NS)], "waitset"),
+        node(
+            "fusion",
+            1,
+            [reader("a", [0], **small), reader("b", [], **small)],
+            [writer("b", 1, **small)],
+            [timer(MILLISECOND_NS, readers=(0, 1)), {**any_message(), "readers": [0, 1], "trigger": "all"}],
+            "waitset",
+        ),
+    ]
+    return [
+        plan(library, directory, pipeline("waitset", **small), **short),
+        plan(library, directory, pingpong("poll", 5, **small), **short),
+        plan(library, directory, mixed, **short),
+    ]
+
+
+@pytest.mark.parametrize("adapter", IN_PYTHON)
+def test_hundreds_of_damaged_plans(tmp_path: Path, adapter: str) -> None:
+    need("netns")
+    need("ip")
+    need(adapter)
+    print(f"LAGOMETER_SEED={SEED}")
+    schema = jsonschema.Draft202012Validator(json.loads((ROOT / "schema" / "plan.schema.json").read_text()))
+    bases = base_plans(tmp_path / "run", adapter)
+    texts = []
+    for number in range(MUTATIONS):
+        chance = random.Random(f"{SEED} {adapter} {number}")
+        texts.append(damaged(chance, chance.choice(bases)))
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        verdicts = list(pool.map(lambda each: wrong_with(command(), schema, each, tmp_path), texts))
+    wrong = [(number, verdict) for number, verdict in enumerate(verdicts) if verdict]
+    for number, verdict in wrong[:5]:
+        print(f"plan {number}: {verdict}\n{texts[number][:6000].decode(errors='replace')}\n")
+    assert not wrong, f"LAGOMETER_SEED={SEED}: {len(wrong)} of {MUTATIONS}: {wrong[:20]}"
+
+
+@pytest.mark.parametrize("index", range(3))
+@pytest.mark.parametrize("adapter", IN_PYTHON)
+def test_the_plans_that_are_damaged_are_sound(tmp_path: Path, adapter: str, index: int) -> None:
+    need("netns")
+    need("ip")
+    need(adapter)
+    base = base_plans(tmp_path / "run", adapter)[index]
+    base["phases"]["discovery_timeout_ns"] = 20_000 * MILLISECOND_NS
+    jsonschema.validate(base, json.loads((ROOT / "schema" / "plan.schema.json").read_text()))
+    text = json.dumps(base).encode()
+    result = subprocess.run(command(), input=text, capture_output=True, timeout=TIMEOUT_S)
+    assert result.returncode == 0, (result.stdout[-500:], result.stderr[-500:])

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parts of the worker in Python: its plan, its records block, its schedules, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from needs import ROOT
+from plan_parts import MILLISECOND_NS, pingpong, pipeline, plan
+
+from lagometer.store.records import KIND_CAUSES, KIND_RECEIVED, KIND_SENT, Lane, decode
+from lagometer.worker_python import records
+from lagometer.worker_python.adapter import AdapterError, load
+from lagometer.worker_python.fields import PlanError
+from lagometer.worker_python.plan import parse_plan
+from lagometer.worker_python.schedule import Random, Schedule, SchedulePlan, Work, WorkPlan, messages_due
+
+COMMAND = [sys.executable, "-I", "-m", "lagometer.worker_python"]
+
+
+def base() -> dict[str, Any]:
+    return plan("/adapters/x/x.py", "/dev/shm/lagometer", pipeline("waitset"))
+
+
+def test_a_plan_is_read_as_it_was_written() -> None:
+    document = plan("/adapters/x/x.py", "/run", pingpong("poll", 7))
+    document["nodes"][0]["rules"][0]["work"] = {"kind": "lognormal", "sigma": 1, "seed": 2**64 - 1}
+    document["content"] = {"kind": "random", "seed": 3}
+    read = parse_plan(json.dumps(document).encode())
+    assert (read.touch_write, read.touch_read, read.content.seed, read.standalone) == (True, True, 3, True)
+    ping, pong = read.nodes
+    assert (ping.name, ping.dispatch, ping.readers[0].streams, ping.writers[0].stream) == (
+        "ping",
+        "poll",
+        (1,),
+        0,
+    )
+    assert (ping.rules[0].trigger, ping.rules[0].messages_max) == ("closed_loop", 7)
+    assert (ping.rules[0].work.sigma, ping.rules[0].work.seed) == (1.0, 2**64 - 1)
+    assert pong.rules[0].echo
+    assert read.contexts[0].name == "context"
+    assert ping.readers[0].qos.depth == 64
+
+
+def changed(change: Callable[[dict[str, Any]], object]) -> bytes:
+    document = base()
+    change(document)
+    return json.dumps(document).encode()
+
+
+def put(path: str, value: object) -> Callable[[dict[str, Any]], object]:
+    """Sets the value at a path such as `nodes.0.name`."""
+
+    def change(document: dict[str, Any]) -> None:
+        place: Any = document
+        *way, last = [int(part) if part.isdigit() else part for part in path.split(".")]
+        for part in way:
+            place = place[part]
+        place[last] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        ("protocol", 2, "protocol: is 2, outside 1 … 1"),
+        ("surprise", 1, "surprise: is not a key of a plan"),
+        ("standalone", 1, "standalone: must be true or false, not a number"),
+        ("nodes.0.name", "", "nodes[0].name: is empty"),
+        ("nodes.0.name", "a\0b", "nodes[0].name: holds a zero byte"),
+        ("nodes.0.name", "\ud800", "nodes[0].name: holds half of a surrogate pair"),
+        ("nodes.0.dispatch", "magic", "nodes[0].dispatch: is 'magic', must be poll | waitset | listener"),
+        ("nodes.0.rules.0.period_ns", 999, "nodes[0].rules[0].period_ns: is 999, outside 1000 …"),
+        ("nodes.0.rules.0.period_ns", True, "nodes[0].rules[0].period_ns: must be a whole number"),
+        ("nodes.0.rules.0.writers", [1], "nodes[0].rules[0].writers[0]: is 1, outside 0 … 0"),
+        ("nodes.1.rules.0.readers", [], "nodes[1].rules[0].readers: is empty"),
+        ("nodes.1.index", 0, "nodes[1].index: another node has 0 too"),
+        ("nodes.1.writers.0.stream", 0, "nodes[1].writers[0].stream: another writer has 0 too"),
+        ("nodes.1.readers.0.context", 1, "nodes[1].readers[0].context: is 1, outside 0 … 0"),
+        ("nodes", [], "nodes: is empty"),
+        ("nodes.0.writers.0.qos", {"depth": 0}, "nodes[0].writers[0].qos.depth: is 0"),
+        ("adapters.0.environment", {"A=B": "c"}, "adapters[0].environment.A=B: is no name of a variable"),
+        ("adapters.0.options", [], "adapters[0].options: must be an object, not a list"),
+        ("scheduling", {"policy": "fifo", "priority": 0, "cpus": [], "lock_memory": False}, "priority: is 0"),
+        ("content", {"kind": "recorded", "path": "x"}, "content.crc32: is missing"),
+    ],
+)
+def test_a_plan_that_is_wrong_is_refused_with_the_place(path: str, value: object, said: str) -> None:
+    with pytest.raises(PlanError) as error:
+        parse_plan(changed(put(path, value)))
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (b"", "is not JSON"),
+        (b"\xff{}", "is not JSON"),
+        (b'{"protocol": NaN}', "NaN is no number"),
+        (b"[" * 200_000 + b"]" * 200_000, "nested more than 32 levels"),
+        (
+            changed(put("adapters.0.options", json.loads('{"a":' * 40 + "0" + "}" * 40))),
+            "nested more than 32",
+        ),
+        (b'{"protocol": ' + b"1" * 5000 + b"}", "is not JSON"),
+    ],
+    ids=["empty", "encoding", "nan", "deep", "deep options", "long number"],
+)
+def test_what_is_no_plan_at_all_is_said(line: bytes, said: str) -> None:
+    with pytest.raises(PlanError, match=said):
+        parse_plan(line)
+
+
+def test_what_it_reads_the_published_schema_accepts() -> None:
+    schema = json.loads((ROOT / "schema" / "plan.schema.json").read_text(encoding="utf-8"))
+    jsonschema.validate(base(), schema)
+    parse_plan(json.dumps(base()).encode())
+
+
+def recorder(descriptor: int | None = None) -> records.Recorder:
+    lanes = [
+        records.LaneSpecification(KIND_SENT, 3, 7, 4),
+        records.LaneSpecification(KIND_CAUSES, 3, 7, 3),
+        records.LaneSpecification(KIND_RECEIVED, 3, 0, 2),
+    ]
+    return records.Recorder(5, lanes, descriptor)
+
+
+def fill(made: records.Recorder) -> None:
+    sent, causes, received = made.lanes
+    sent.add(records.SENT, 2**64 - 1, 1, 2, 3, 4, 5, 2, 0, 1, 65535, 0)
+    causes.add(records.CAUSE, 4, 5, 0)
+    causes.add(records.CAUSE, 6, 8, 0)
+    for number in range(3):  # the lane has room for two
+        received.add(records.RECEIVED, number, 0, 11, 12, 13, 7, 64, 1, 65535, 0, 0)
+
+
+def check(lanes: list[Lane], *, full: bool = True) -> None:
+    sent, causes, received = lanes
+    assert [lane.worker for lane in lanes] == [5, 5, 5]
+    assert [(lane.kind, lane.node, lane.endpoint) for lane in lanes] == [(1, 3, 7), (3, 3, 7), (2, 3, 0)]
+    assert [lane.full for lane in lanes] == [False, False, full]
+    assert sent.records.tolist() == [(2**64 - 1, 1, 2, 3, 4, 5, 2, 0, 1, 65535, 0)]
+    assert causes.records.tolist() == [(4, 5, 0), (6, 8, 0)]
+    assert received.records.tolist() == [(n, 0, 11, 12, 13, 7, 64, 1, 65535, 0, 0) for n in range(2)]
+
+
+def test_the_projects_own_reader_reads_the_block_back() -> None:
+    made = recorder()
+    assert [len(lane.records) for lane in decode(made.packed())] == [0, 0, 0]
+    fill(made)
+    check(decode(made.packed()))
+    assert made.count() == 5
+    assert (made.lanes[0].room, made.lanes[2].room, made.lanes[2].full) == (3, 0, True)
+
+
+def test_records_lie_in_the_inherited_memory_as_they_are_made() -> None:
+    descriptor = os.memfd_create("test")
+    try:
+        made = recorder(descriptor)
+        with mmap.mmap(descriptor, 0) as seen:
+            assert [len(lane.records) for lane in decode(bytes(seen))] == [0, 0, 0]
+            fill(made)
+            check(decode(bytes(seen)))
+    finally:
+        os.close(descriptor)
+
+
+def test_more_records_than_there_is_memory_for_are_refused() -> None:
+    lanes = [records.LaneSpecification(KIND_SENT, 0, number, 1 << 26) for number in range(3)]
+    with pytest.raises(records.NoRoom, match="a worker may have"):
+        records.Recorder(0, lanes, None)
+
+
+def test_random_numbers_are_those_of_splitmix64() -> None:
+    """The reference implementation's first outputs for the seed 1234567 (Vigna, splitmix64.c)."""
+    chance = Random(1234567)
+    assert [chance.bits() for _ in range(3)] == [
+        6457827717110365317,
+        3203168211198807973,
+        9817491932198370423,
+    ]
+
+
+def test_a_ramp_goes_from_one_rate_to_the_other() -> None:
+    ramp = SchedulePlan("ramp", end_period_ns=MILLISECOND_NS, begin_ns=0, duration_ns=1_000 * MILLISECOND_NS)
+    schedule = Schedule(ramp, 10 * MILLISECOND_NS)
+    times = [schedule.next_ns() for _ in range(600)]
+    assert times[0] == 0 and sorted(times) == times
+    # 100 Hz to 1 kHz in a second: 550 messages, then one each millisecond.
+    assert abs(times[550] - 1_000 * MILLISECOND_NS) <= 1
+    assert times[551] - times[550] == pytest.approx(MILLISECOND_NS, abs=1)
+    assert messages_due(ramp, 10 * MILLISECOND_NS, 0, 0, 1_000 * MILLISECOND_NS) in (550, 551)
+
+
+def test_bursts_recordings_and_periods_repeat() -> None:
+    burst = Schedule(SchedulePlan("burst", messages=3), 10)
+    assert [burst.next_ns() for _ in range(7)] == [0, 0, 0, 30, 30, 30, 60]
+    recorded = Schedule(SchedulePlan("recorded", intervals_ns=(5, 7)), 0)
+    assert [recorded.next_ns() for _ in range(5)] == [0, 5, 12, 17, 24]
+    assert messages_due(SchedulePlan(), 10, 5, 5, 30) == 3
+    assert messages_due(SchedulePlan(), 10, 5, 0, 5) == 0
+
+
+def test_work_is_drawn_around_what_the_rule_says() -> None:
+    normal = Work(WorkPlan("normal", spread_ns=1_000, seed=1), 1_000)
+    drawn = [normal.next_ns() for _ in range(2_000)]
+    assert min(drawn) >= 0 and max(drawn) > 2_000
+    lognormal = sorted(
+        Work(WorkPlan("lognormal", sigma=0.5, seed=seed), 10_000).next_ns() for seed in range(999)
+    )
+    assert 9_000 < lognormal[499] < 11_000
+    assert Work(WorkPlan(), 17).next_ns() == 17
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("liblagometer_shm.so", "", "is no Python module; it is for lagometer-worker"),
+        ("absent.py", None, "is not there"),
+        ("broken.py", "1 / 0", "ZeroDivisionError"),
+        ("wanting.py", "import no_such_client_library", "no_such_client_library.*make bench ADAPTERS=all"),
+        ("empty.py", "", "AttributeError.*probe"),
+    ],
+)
+def test_what_is_no_adapter_is_refused(tmp_path: Path, name: str, content: str | None, said: str) -> None:
+    library = tmp_path / name
+    if content is not None:
+        library.write_text(content)
+    with pytest.raises(AdapterError, match=said):
+        load("x", str(library))
+    answer = subprocess.run([*COMMAND, "--probe", str(library)], capture_output=True, timeout=30)
+    assert answer.returncode == 1
+    assert json.loads(answer.stdout)["error"]
+
+
+@pytest.mark.parametrize(("argument", "code"), [("--version", 0), ("--help", 0), ("--no-such", 2)])
+def test_its_arguments(argument: str, code: int) -> None:
+    answer = subprocess.run([*COMMAND, argument], capture_output=True, timeout=30)
+    assert answer.returncode == code
+    assert b"lagometer" in (answer.stdout or answer.stderr)
+
+
+@pytest.mark.parametrize("line", [b"", b"no plan\n", b"{}\n"])
+def test_without_a_plan_it_says_so(line: bytes) -> None:
+    answer = subprocess.run(COMMAND, input=line, capture_output=True, timeout=30)
+    (said,) = [json.loads(each) for each in answer.stdout.splitlines()]
+    assert (answer.returncode, said["event"], said["reason"]) == (2, "failed", "bad-plan")
+    assert said["message"]
+
+
+def test_it_loads_nothing_but_the_standard_library() -> None:
+    code = (
+        "import sys\nbefore = set(sys.modules)\nimport lagometer.worker_python.main\n"
+        "print(*{name.partition('.')[0] for name in set(sys.modules) - before} - sys.stdlib_module_names)"
+    )
+    answer = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, timeout=30)
+    assert answer.stdout.split() == ["lagometer"]
