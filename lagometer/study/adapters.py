@@ -12,6 +12,7 @@ import importlib.util
 import json
 import os
 import platform
+import site
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -187,13 +188,21 @@ def _missing(directory: Path, sidecar: Sidecar) -> str | None:
     if not (directory / sidecar.library).is_file():
         return f"not built: {directory / sidecar.library} is not there; run `make setup`"
     package = sidecar.python_package
-    if package is not None and importlib.util.find_spec(package.module.partition(".")[0]) is None:
+    if package is not None and not _importable(package.module.partition(".")[0]):
         return (
             f"the Python package {package.distribution} is not installed for Python "
             f"{platform.python_version()} in {sys.prefix}: `make bench ADAPTERS=all` does it, or "
             "`pip install lagometer[clients]`"
         )
     return None
+
+
+def _importable(module: str) -> bool:
+    """Whether a worker in Python finds it, which does not look into the user's own site."""
+    specification = importlib.util.find_spec(module)
+    if specification is None:
+        return False
+    return not Path(specification.origin or "").is_relative_to(site.getusersitepackages())
 
 
 def _read_probe(result: subprocess.CompletedProcess[bytes]) -> Probe:

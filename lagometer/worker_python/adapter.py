@@ -165,7 +165,7 @@ def load(name: str, library: str) -> Adapter:
         return Adapter(name, module.probe, module.open_context)
     except ImportError as error:
         raise AdapterError(
-            f"adapter {name}: {error}; the packages are in requirements/rack.txt (`make bench ADAPTERS=all`)"
+            f"adapter {name}: {error}; install requirements/clients.txt (`make bench ADAPTERS=all`)"
         ) from error
     except Exception as error:
         raise AdapterError(f"adapter {name}: {library}: {type(error).__name__}: {error}") from error

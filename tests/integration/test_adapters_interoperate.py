@@ -12,7 +12,7 @@ from needs import DDS, IN_PYTHON, MIDDLEWARE, most_reliable, need
 
 TWO_WAYS = ["cyclonedds+fastdds", "fastdds+cyclonedds"]
 # A node is in one language: none of these can answer by the other.
-ONE_WAY = ["cyclonedds+cyclonedds-py", "cyclonedds-py+cyclonedds"]
+ONE_WAY = [f"{one}+cyclonedds-py" for one in DDS] + [f"cyclonedds-py+{one}" for one in DDS]
 PAIRS = pytest.mark.parametrize("pair", [*TWO_WAYS, *ONE_WAY])
 
 
