@@ -247,6 +247,8 @@ class ZenohReader:
         self.overwritten = 0
         self.wake: Callable[[], None] | None = None
         self._subscriber: Any = None
+        self._closed = False
+        self._calling = threading.Lock()
 
     def enable(self) -> None:
         """Declares the subscriber."""
@@ -256,6 +258,11 @@ class ZenohReader:
             raise AdapterError(f"{NAME}: declaring a subscriber on '{self._key}': {error}") from error
 
     def _on_sample(self, sample: Any) -> None:
+        with self._calling:
+            if not self._closed:
+                self._note(sample)
+
+    def _note(self, sample: Any) -> None:
         if self._depth is not None and len(self.queue) == self._depth:
             self.overwritten += 1
         self.queue.append(sample)
@@ -282,10 +289,12 @@ class ZenohReader:
         return {"settings": {"queue": {"value": value, "default": "without bound"}}, "paste": []}
 
     def close(self) -> None:
-        """Undeclares it."""
+        """Undeclares it. The package still calls with what waits in its queue: nothing comes of that."""
         if self._subscriber is not None:
             with contextlib.suppress(zenoh.ZError):
                 self._subscriber.undeclare()
+        with self._calling:  # a call under way has ended
+            self._closed = True
 
 
 class ZenohWaitset:

@@ -187,11 +187,12 @@ def _print(reports: list[AdapterReport]) -> None:
     console.print(table)
     console.print("✓ shown · ✗ failed · – declared absent · ! absent, and the manual has it · · not run")
     for report in reports:
-        for result in report.having("fail", "absent-against-manual", "absent"):
-            style = STYLES[result.verdict]
-            console.print(f"[{style}]{report.adapter} {result.ability}[/]: {escape(result.reason)}")
         if all(result.verdict == "not-run" for result in report.results):
             console.print(f"[yellow]{report.adapter}[/]: {escape(report.results[0].reason)}")
+            continue
+        for result in report.having("fail", "absent-against-manual", "absent", "not-run"):
+            style = STYLES[result.verdict]
+            console.print(f"[{style}]{report.adapter} {result.ability}[/]: {escape(result.reason)}")
 
 
 def _store(path: Path, results: dict[str, Any]) -> None:

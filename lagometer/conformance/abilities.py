@@ -32,13 +32,15 @@ class Ability:
     """One column of the matrix.
 
     lacks: why the sidecar declares it absent, None if it doesn't; check: shows it, notes lines, and returns
-    False if it turned out to be absent without a line being broken.
+    False if it turned out to be absent without a line being broken; not_from_python: why it can't be shown of
+    an adapter in Python, empty if it can.
     """
 
     name: str
     title: str
     check: Callable[[Subject, Findings], bool | None]
     lacks: Callable[[Sidecar], str | None] = lambda _: None
+    not_from_python: str = ""
 
 
 def _unlisted(ability: str, value: str) -> Callable[[Sidecar], str | None]:
@@ -112,10 +114,20 @@ ABILITIES: tuple[Ability, ...] = (
     Ability("50-endpoints", "50 endpoints on a topic", check_endpoints),
     Ability("fan-out", "eight subscribers get their share", check_fan_out),
     Ability("reopening", "100 openings leave nothing behind", check_reopening),
-    Ability("teardown", "endpoints come and go amid traffic", check_teardown),
+    Ability(
+        "teardown",
+        "endpoints come and go amid traffic",
+        check_teardown,
+        not_from_python="an adapter in Python gives its endpoints back with their context alone",
+    ),
     Ability("options", "unknown options are refused, known ones taken", check_options),
     Ability("settings", "effective settings tell what is in force", check_settings),
-    Ability("contract", "every line of the contract in adapter.h", check_contract),
+    Ability(
+        "contract",
+        "every line of the contract in adapter.h",
+        check_contract,
+        not_from_python="an adapter in Python is no shared library and is not driven through the C ABI",
+    ),
     Ability("output", "real workers, whatever is printed on standard output", check_output),
 )
 NAMES = frozenset(ability.name for ability in ABILITIES)

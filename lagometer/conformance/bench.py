@@ -24,7 +24,7 @@ from lagometer.run.daemons import filled_daemons, prepared, started_with
 from lagometer.run.isolation import runtime_directory
 from lagometer.run.launchers.base import Command, LaunchError, Pipes
 from lagometer.run.launchers.local import Leaves, LocalLauncher
-from lagometer.study.adapters import Adapter, conformance_path, supervisor_path
+from lagometer.study.adapters import Adapter, conformance_command, supervisor_path
 from lagometer.study.daemons import missing_daemons
 from lagometer.study.room import room_of
 from lagometer.study.sidecar import OptionValue
@@ -152,7 +152,7 @@ class Bench:
                 environment |= each.companion.environment
             if sidecar.preload:
                 environment["LD_PRELOAD"] = ":".join(sidecar.preload)
-            commands = [Command((str(conformance_path()),), environment)] * self._count
+            commands = [Command(conformance_command(sidecar), environment)] * self._count
             try:
                 pipes = self._launcher.start(commands, subject.network)
             except LaunchError as error:

@@ -39,6 +39,8 @@ def _result(subject: Subject, ability: Ability, manual: Manual | None) -> Result
     lacking = ability.lacks(subject.adapter.sidecar)
     if lacking is not None:
         return _absent(ability, f"declared absent: {lacking}", manual)
+    if subject.adapter.sidecar.worker == "python" and ability.not_from_python:
+        return Result(ability.name, "not-run", f"not applicable: {ability.not_from_python}")
     began_s = time.monotonic()
     findings = Findings()
     there: bool | None = True

@@ -29,6 +29,7 @@ SIDECAR = "adapter.json"
 MISSING = "missing.txt"
 PROBE_TIMEOUT_S = 10.0
 PYTHON_WORKER = "lagometer.worker_python"
+PYTHON_CONFORMANCE = "lagometer.conformance.in_python"
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _BUILD = _PACKAGE.parent / "build" / "release"
@@ -141,6 +142,13 @@ def worker_path() -> Path:
 def supervisor_path() -> Path:
     """The program `lagometer-supervisor`; LAGOMETER_SUPERVISOR overrides. Raises SetupMissing."""
     return _program("lagometer-supervisor", "LAGOMETER_SUPERVISOR")
+
+
+def conformance_command(sidecar: Sidecar) -> tuple[str, ...]:
+    """How a process of a conformance check of this adapter is started. Raises SetupMissing."""
+    if sidecar.worker == "python":
+        return (sys.executable, "-I", "-m", PYTHON_CONFORMANCE)
+    return (str(conformance_path()),)
 
 
 def conformance_path() -> Path:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import gc
 import os
-import sys
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -14,9 +13,10 @@ from typing import Any
 from lagometer.worker_python import adapter as interface
 from lagometer.worker_python.adapter import AdapterError, ContextConfiguration, EndpointConfiguration
 from lagometer.worker_python.endpoint import Input, Output, load_content
+from lagometer.worker_python.interpreter import own_options, set_up_interpreter
 from lagometer.worker_python.loop import Loop
 from lagometer.worker_python.node import Node
-from lagometer.worker_python.plan import AdapterPlan, EndpointPlan, NodePlan, Plan
+from lagometer.worker_python.plan import EndpointPlan, NodePlan, Plan
 from lagometer.worker_python.records import (
     KIND_CAUSES,
     KIND_RECEIVED,
@@ -25,10 +25,6 @@ from lagometer.worker_python.records import (
     Recorder,
 )
 from lagometer.worker_python.stage import Stage
-
-# Options that every adapter in Python has, since they are the interpreter's.
-COLLECTION, SWITCH_INTERVAL = "garbage_collection", "switch_interval_us"
-SWITCH_INTERVAL_US_DEFAULT = 5_000
 
 
 class Session:
@@ -49,7 +45,7 @@ class Session:
         for each in plan.adapters:
             os.environ.update(each.environment)
         self._adapters = [interface.load(each.name, each.library) for each in plan.adapters]
-        self._interpreter = self._set_up_interpreter()
+        self._interpreter = set_up_interpreter([each.options for each in plan.adapters])
         self._open_contexts()
         for node in plan.nodes:
             self._create_node(node)
@@ -60,26 +56,6 @@ class Session:
         if gc.isenabled():
             gc.collect()  # what setting up has left is not the messages' to pay for
 
-    def _set_up_interpreter(self) -> dict[str, Any]:
-        """Applies the options that are the interpreter's; returns what differs from Python's default."""
-        settings: dict[str, Any] = {}
-        asked = [each.options for each in self._plan.adapters]
-        if any(not isinstance(options.get(COLLECTION, True), bool) for options in asked):
-            raise AdapterError(f"option {COLLECTION} must be true or false")
-        if any(options.get(COLLECTION) is False for options in asked):
-            gc.disable()
-            settings["python.gc"] = {"value": False, "default": True}
-        intervals_us = [options[SWITCH_INTERVAL] for options in asked if SWITCH_INTERVAL in options]
-        if intervals_us:
-            if not isinstance(intervals_us[0], int) or not 1 <= intervals_us[0] <= 1_000_000:
-                raise AdapterError(f"option {SWITCH_INTERVAL} must be a whole number from 1 to 1000000")
-            sys.setswitchinterval(intervals_us[0] / 1e6)
-            settings["python.switch_interval_us"] = {
-                "value": intervals_us[0],
-                "default": SWITCH_INTERVAL_US_DEFAULT,
-            }
-        return settings
-
     def _open_contexts(self) -> None:
         for context in self._plan.contexts:
             adapter = self._plan.adapters[context.adapter]
@@ -87,7 +63,7 @@ class Session:
                 domain=context.domain,
                 name=context.name,
                 profile=adapter.profile,
-                options=_own_options(adapter),
+                options=own_options(adapter.options),
                 network=adapter.network,
                 runtime_directory=self._plan.runtime_directory,
             )
@@ -204,7 +180,7 @@ class Session:
         """For the event `ready`. The interpreter belongs to what is measured: its version is said as well."""
         found = []
         for adapter, plan in zip(self._adapters, self._plan.adapters, strict=True):
-            probe = adapter.probe(_own_options(plan))
+            probe = adapter.probe(own_options(plan.options))
             found.append(
                 {
                     "name": adapter.name,
@@ -283,8 +259,3 @@ class Session:
 
 def _configuration(plan: EndpointPlan, dispatch: str) -> EndpointConfiguration:
     return EndpointConfiguration(plan.topic, plan.type, plan.payload_bytes, plan.qos, dispatch)
-
-
-def _own_options(plan: AdapterPlan) -> dict[str, Any]:
-    """Those of the adapter, without the interpreter's."""
-    return {key: value for key, value in plan.options.items() if key not in (COLLECTION, SWITCH_INTERVAL)}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from conformance_support import abilities, broken_lines, conformance
-from needs import FLOORS, MIDDLEWARE, STACKED, adapter_library, guard_build_folder, need
+from needs import FLOORS, IN_PYTHON, MIDDLEWARE, STACKED, adapter_library, guard_build_folder, need
 
 from lagometer.conformance.abilities import ABILITIES
 
@@ -25,7 +25,7 @@ SET_UP = {
 }
 
 
-@pytest.mark.parametrize("adapter", (*FLOORS, *MIDDLEWARE, *STACKED))
+@pytest.mark.parametrize("adapter", (*FLOORS, *MIDDLEWARE, *STACKED, *IN_PYTHON))
 def test_an_adapter_does_what_it_declares(build: Path, adapter: str) -> None:
     need("netns")
     need(adapter)

@@ -142,6 +142,13 @@ def test_a_listener_of_cyclone_is_refused(build: Path) -> None:
     assert "no listeners" in failed["message"]
 
 
+def test_what_a_plain_publisher_of_zenoh_does_not_keep_is_refused(build: Path) -> None:
+    qos = {"reliability": "reliable", "durability": "transient_local"}
+    failed = carried_out(build, "zenoh-py", pipeline("waitset", qos=qos)).event("failed")
+    assert (failed["phase"], failed["reason"]) == ("create", "adapter-failed")
+    assert "late joiners" in failed["message"]
+
+
 def lonely(build: Path, adapter: str) -> Mapping:
     need("netns")
     need(adapter)

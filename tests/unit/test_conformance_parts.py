@@ -41,7 +41,7 @@ from lagometer.conformance.settings_checks import other_values
 from lagometer.conformance.stage import Account, Sent
 from lagometer.conformance.suite import examine
 from lagometer.errors import BadInput
-from lagometer.study.adapters import Adapter
+from lagometer.study.adapters import Adapter, conformance_command
 from lagometer.study.sidecar import Limits, Option
 
 PAGE = f"before\n{BEGIN}\n| adapter |\n| --- |\n{END}\nafter\n"
@@ -141,6 +141,25 @@ def test_what_is_absent_is_red_only_if_the_manual_has_it(tmp_path: Path) -> None
     assert [each.ability for each in report.having("absent-against-manual")] == [lacking[0].name]
     assert conforms([report], strict=False)
     assert not conforms([report], strict=True)
+
+
+def test_what_does_not_apply_to_an_adapter_in_python_is_not_run_and_says_why(tmp_path: Path) -> None:
+    adapter = adapter_in(tmp_path)
+    in_python = adapter.sidecar.model_copy(update={"worker": "python", "library": "shm.py"})
+    apart = [ability for ability in ABILITIES if ability.not_from_python]
+    assert [ability.name for ability in apart] == ["teardown", "contract"]
+    report = examine(Subject(replace(adapter, sidecar=in_python)), apart)
+    assert {result.verdict for result in report.results} == {"not-run"}
+    for ability, result in zip(apart, report.results, strict=True):
+        assert result.reason == f"not applicable: {ability.not_from_python}"
+
+
+def test_processes_of_a_check_speak_the_adapters_language(tmp_path: Path) -> None:
+    adapter = adapter_in(tmp_path)
+    (program,) = conformance_command(adapter.sidecar)
+    assert program.endswith("lagometer-conformance")
+    in_python = adapter.sidecar.model_copy(update={"worker": "python", "library": "shm.py"})
+    assert conformance_command(in_python) == (sys.executable, "-I", "-m", "lagometer.conformance.in_python")
 
 
 def reports(*verdicts: Any) -> list[AdapterReport]:

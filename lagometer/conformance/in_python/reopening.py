@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Contexts opened and closed again and again amid traffic, and what the process holds before and after."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from lagometer.conformance.in_python.content import KIND_DATA, written
+from lagometer.worker_python.adapter import Context, EndpointConfiguration, Qos, Waitset, Writer
+
+SETTLED = 10  # rounds after which there is whatever a library keeps until the process ends
+LONGEST_S = 20.0
+PAYLOAD_BYTES = 64
+DEPTH = 8
+MESSAGES = 20  # that are sent before and after the subscriber goes
+PAUSE_S = 0.001
+
+
+def held_now() -> dict[str, int]:
+    """Descriptors, threads and shared-memory files that there are, and what was printed, in bytes."""
+    gc.collect()  # what nobody points to is no leak; Python gives it back at a time of its own
+    return {
+        "descriptors": len(os.listdir("/proc/self/fd")),  # noqa: PTH208
+        "threads": len(os.listdir("/proc/self/task")),  # noqa: PTH208
+        "files": sum(1 for path in Path("/dev/shm").rglob("*") if not path.is_dir()),
+        "printed_bytes": os.fstat(1).st_size,
+    }
+
+
+def reopen_again_and_again(opened: Callable[[str], Context], dispatch: str, rounds: int) -> dict[str, Any]:
+    """`opened` makes a context of this name. Raises RuntimeError if nothing comes through."""
+    late, before = 0, held_now()
+    for number in range(SETTLED + rounds):
+        if number == SETTLED:
+            before = held_now()
+        late += _Round(opened, dispatch).carry_out()
+    return {"before": before, "after": held_now(), "late_callbacks": late}
+
+
+class _Round:
+    """A publisher in one context, a subscriber in another, which goes while the publisher goes on."""
+
+    def __init__(self, opened: Callable[[str], Context], dispatch: str) -> None:
+        self._calls = self._late = self._published = 0
+        self._gone = self._stop = False
+        self._failure = ""
+        qos = Qos(depth=DEPTH)
+        self._sends, self._hears = opened("sends"), opened("hears")
+        self._writer: Writer = self._sends.create_writer(
+            EndpointConfiguration("again", "bytes", PAYLOAD_BYTES, qos)
+        )
+        self._reader = self._hears.create_reader(
+            EndpointConfiguration("again", "bytes", PAYLOAD_BYTES, qos, dispatch), self._on_data
+        )
+        self._reader.enable()
+        self._waitset: Waitset | None = None
+        if dispatch == "waitset":
+            self._waitset = self._hears.create_waitset([self._reader])
+        self._listens = dispatch == "listener"
+
+    def carry_out(self) -> int:
+        """Returns how many callbacks came too late."""
+        deadline_s = time.monotonic() + LONGEST_S
+        taken = 0
+        while not taken or (self._listens and not self._calls):
+            self._writer.look_for_readers()
+            self._send(0)
+            time.sleep(PAUSE_S)
+            taken += len(self._reader.take())
+            if time.monotonic() > deadline_s:
+                raise RuntimeError(f"nothing came within {LONGEST_S:.0f} s")
+        self._close_amid_traffic()
+        self._sends.close()
+        return self._late
+
+    def _close_amid_traffic(self) -> None:
+        traffic = threading.Thread(target=self._flood, daemon=True)
+        traffic.start()
+        self._wait_for(MESSAGES)
+        if self._waitset is not None:
+            self._waitset.close()
+        self._hears.close()
+        self._gone = True
+        self._wait_for(self._published + MESSAGES)
+        self._stop = True
+        traffic.join()
+        if self._failure:
+            raise RuntimeError(f"sending while the subscriber goes: {self._failure}")
+
+    def _on_data(self) -> None:
+        self._calls += 1
+        self._late += self._gone
+
+    def _send(self, sequence: int) -> None:
+        self._writer.borrow(PAYLOAD_BYTES)[:] = written(KIND_DATA, 0, sequence, PAYLOAD_BYTES)
+        self._writer.commit()
+
+    def _flood(self) -> None:
+        try:
+            while not self._stop:
+                self._published += 1
+                self._send(self._published)
+        except Exception as error:
+            self._failure = str(error) or type(error).__name__
+            self._stop = True
+
+    def _wait_for(self, count: int) -> None:
+        while self._published < count and not self._stop:
+            time.sleep(PAUSE_S)
