@@ -11,6 +11,7 @@ import importlib.metadata
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from cyclonedds.core import (
@@ -137,7 +138,7 @@ class CycloneContext:
 
     def _topic(self, endpoint: EndpointConfiguration) -> Any:
         """One topic entity for each name and type: the package keeps no second one apart."""
-        kind = _type(endpoint)
+        kind = _type(endpoint.type, endpoint.payload_bytes)
         key = (endpoint.topic, kind.__idl_typename__)
         if key not in self._topics:
             try:
@@ -300,11 +301,20 @@ def _xml(settings: Mapping[str, int]) -> str:
     return f'<CycloneDDS><Domain id="any">{inside}</Domain></CycloneDDS>' if inside else ""
 
 
-def _type(endpoint: EndpointConfiguration) -> Any:
-    """The message class, as the vendor's IDL compiler declares it; final, without a key."""
-    if endpoint.type == "bytes":
-        return final(make_idl_struct("Bytes", "lagometer::Bytes", {"data": sequence[uint8]}))
-    size = endpoint.payload_bytes
+def _type(name: str, size: int) -> Any:
+    """The message class, one for each type as in an application."""
+    return _bytes_type() if name == "bytes" else _fixed_type(size)
+
+
+@cache
+def _bytes_type() -> Any:
+    """As the vendor's IDL compiler declares it; final, without a key."""
+    return final(make_idl_struct("Bytes", "lagometer::Bytes", {"data": sequence[uint8]}))
+
+
+@cache
+def _fixed_type(size: int) -> Any:
+    """As the vendor's IDL compiler declares it; final, without a key."""
     if size not in FIXED_BYTES:
         raise AdapterError(f"{NAME}: the type fixed exists with {', '.join(map(str, FIXED_BYTES))} bytes")
     return final(make_idl_struct(f"Fixed{size}", f"lagometer::Fixed{size}", {"data": array[uint8, size]}))

@@ -32,6 +32,7 @@ MEMBERS_MAX = 4096
 DEPTH_DEFAULT = 256  # the depth of Zenoh's own channels, where the study asks for no history
 MATCHED_SOCKET_BUFFER_BYTES = 4 << 20
 SLEEP_S_MAX = 3_600.0
+CLOSING_S_MAX = 5.0
 # Option: its vendor's default, the values that are accepted.
 TRANSPORTS = {"tcp": "tcp", "unix": "unix-socket"}
 CONGESTION = {"drop": zenoh.CongestionControl.DROP, "block": zenoh.CongestionControl.BLOCK}
@@ -249,6 +250,7 @@ class ZenohReader:
         self._subscriber: Any = None
         self._closed = False
         self._calling = threading.Lock()
+        self._caller: threading.Thread | None = None
 
     def enable(self) -> None:
         """Declares the subscriber."""
@@ -259,6 +261,8 @@ class ZenohReader:
 
     def _on_sample(self, sample: Any) -> None:
         with self._calling:
+            if self._caller is None:
+                self._caller = threading.current_thread()
             if not self._closed:
                 self._note(sample)
 
@@ -289,12 +293,15 @@ class ZenohReader:
         return {"settings": {"queue": {"value": value, "default": "without bound"}}, "paste": []}
 
     def close(self) -> None:
-        """Undeclares it. The package still calls with what waits in its queue: nothing comes of that."""
+        """Undeclares it. The package still calls with what waits in its queue: nothing comes of that, and its
+        thread ends with it."""
         if self._subscriber is not None:
             with contextlib.suppress(zenoh.ZError):
                 self._subscriber.undeclare()
         with self._calling:  # a call under way has ended
             self._closed = True
+        if self._caller is not None:
+            self._caller.join(CLOSING_S_MAX)
 
 
 class ZenohWaitset:
