@@ -135,6 +135,19 @@ def test_an_interpreter_without_its_collector_says_so(build: Path, adapter: str)
     assert settings["python.switch_interval_us"] == {"value": 100, "default": 5000}
 
 
+@EACH
+def test_a_process_has_room_for_many_topics(build: Path, adapter: str) -> None:
+    numbers = tuple(range(100))
+    writers = [writer(f"t{number}", number, capacity=100) for number in numbers]
+    readers = [reader(f"t{number}", [number], capacity=100) for number in numbers]
+    source = node("source", 0, [], writers, [timer(100 * MILLISECOND_NS, writers=numbers)], "waitset")
+    sink = node("sink", 1, readers, [], [any_message() | {"readers": list(numbers)}], "waitset")
+    said = carried_out(build, adapter, [source, sink], drain_ns=LONG_DRAIN_NS)
+    assert said.code == 0, said.events[-1]
+    for number in numbers:
+        assert len(said.lane(KIND_RECEIVED, 1, number)) == len(said.lane(KIND_SENT, 0, number)) > 0
+
+
 def test_a_listener_of_cyclone_is_refused(build: Path) -> None:
     said = carried_out(build, "cyclonedds-py", pipeline("listener"))
     failed = said.event("failed")

@@ -41,6 +41,7 @@ class Inbox:
         self._flowing.set()
         self._ended = False
         self._one_at_a_time = threading.Lock()  # nothing of a reader is called from two threads at once
+        self._taking = threading.Lock()
         self._account = threading.Lock()
         self._waitset: Waitset | None = None
         self._thread: threading.Thread | None = None
@@ -54,11 +55,13 @@ class Inbox:
             self._thread = threading.Thread(target=self._wait_and_take, daemon=True)
             self._thread.start()
         elif self.dispatch == "listener":
-            self._guarded(self._take_all)  # what came before callbacks were let in
+            self._guarded(self._take_when_flowing)  # what came before callbacks were let in
 
     def stall(self) -> None:
-        """From now on nothing is taken."""
+        """Nothing is taken once this has returned."""
         self._flowing.clear()
+        with self._taking:
+            pass
 
     def resume(self) -> None:
         """Goes on where `stall` stopped."""
@@ -76,9 +79,10 @@ class Inbox:
 
     def poll(self) -> int:
         """Takes what is there, for subscribers that are polled; returns how many messages that were."""
-        if self._failure or not self._flowing.is_set():
+        if self._failure:
             return 0
-        return self._guarded(self._take_all)
+        with self._taking:
+            return self._guarded(self._take_all)
 
     def describe(self) -> dict[str, Any]:
         """The reader's effective settings."""
@@ -100,14 +104,12 @@ class Inbox:
     def _on_data(self) -> None:
         self._callbacks += 1
         if self.dispatch == "listener":
-            self._flowing.wait()
-            self._guarded(self._take_all)
+            self._guarded(self._take_when_flowing)
 
     def _wait_and_take(self) -> None:
         while not self._ended and not self._failure:
             if self._guarded(self._wait):
-                self._flowing.wait()
-                self._guarded(self._take_all)
+                self._guarded(self._take_when_flowing)
 
     def _wait(self) -> int:
         assert self._waitset is not None
@@ -121,9 +123,20 @@ class Inbox:
                 self._failure = self._failure or f"taking failed: {str(error) or type(error).__name__}"
             return 0
 
-    def _take_all(self) -> int:
+    def _take_when_flowing(self) -> int:
+        """As `_take_all`; while the subscriber is stalled it waits."""
         total = 0
         while not self._ended:
+            self._flowing.wait()
+            with self._taking:
+                total += self._take_all()
+                if self._flowing.is_set():
+                    break
+        return total
+
+    def _take_all(self) -> int:
+        total = 0
+        while not self._ended and self._flowing.is_set():
             with self._one_at_a_time:
                 payloads = self._reader.take()
             if not payloads:
