@@ -22,6 +22,7 @@ from lagometer.conformance.matrix import (  # noqa: E402  (the checkout's own, w
     read_table,
     rows_of,
     stale_in_form,
+    stale_in_verdicts,
     write_manuals,
     write_table,
 )
@@ -49,6 +50,7 @@ def main(arguments: list[str]) -> int:
         problems = stale_in_form(text, adapters)
         if not problems and write_manuals(text, manuals_of_the_tree()) != text:
             problems = ["what the manuals have is not what adapters/*/manual.json say"]
+        problems = problems or stale_in_verdicts(text, manuals_of_the_tree())
         for problem in problems:
             print(f"docs/ADAPTERS.md: the conformance matrix is stale: {problem}", file=sys.stderr)
         if problems:

@@ -36,6 +36,13 @@ class Manual(_Part):
     manual: str
     abilities: dict[str, Entry]
 
+    def objection(self, ability: str) -> str | None:
+        """What the manual says against calling this ability absent; None if it does not have it."""
+        entry = self.abilities.get(ability)
+        if entry is None or not entry.has:
+            return None
+        return f"{self.manual} has it: {entry.section}" + (f" ({entry.note})" if entry.note else "")
+
 
 def manual_of(adapter: Adapter, known: frozenset[str]) -> Manual | None:
     """Reads the manual's table of an adapter; None if there is none. Raises `BadInput`."""

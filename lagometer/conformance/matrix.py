@@ -165,6 +165,28 @@ def stale_in_form(text: str, adapters: Iterable[str]) -> list[str]:
     return problems
 
 
+def stale_in_verdicts(text: str, manuals: Mapping[str, Manual]) -> list[str]:
+    """Which absent abilities the table judges or explains otherwise than the manuals; empty if none."""
+    reasons = read_reasons(text)
+    against = SIGNS["absent-against-manual"]
+    problems = []
+    for label, cells in read_table(text).items():
+        manual = manuals.get(_adapter_of(label))
+        for ability, cell in zip(COLUMNS, cells[1:], strict=True):
+            if cell not in (SIGNS["absent"], against):
+                continue
+            objection = manual.objection(ability) if manual is not None else None
+            if (cell == against) != (objection is not None):
+                problems.append(f"'{label}' has {cell} for {ability}, and the manual says otherwise")
+            elif objection is not None and not _told(reasons.get(label, ()), ability, objection):
+                problems.append(f"'{label}' does not give the manual's section for {ability}")
+    return problems
+
+
+def _told(reasons: Iterable[str], ability: str, objection: str) -> bool:
+    return any(line.startswith(f"{ability}: ") and line.endswith(objection) for line in reasons)
+
+
 def _label(adapter: Mapping[str, Any]) -> str:
     options = [f"{key}={json.dumps(value)}" for key, value in adapter.get("options", {}).items()]
     return " ".join([adapter["adapter"], *options])

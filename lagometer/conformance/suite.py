@@ -72,12 +72,7 @@ def _last_line(findings: Findings) -> str:
 
 
 def _absent(ability: Ability, reason: str, manual: Manual | None) -> Result:
-    entry = manual.abilities.get(ability.name) if manual is not None else None
-    if manual is None or entry is None or not entry.has:
+    objection = manual.objection(ability.name) if manual is not None else None
+    if objection is None:
         return Result(ability.name, "absent", reason)
-    note = f" ({entry.note})" if entry.note else ""
-    return Result(
-        ability.name,
-        "absent-against-manual",
-        f"{reason}, but {manual.manual} has it: {entry.section}{note}",
-    )
+    return Result(ability.name, "absent-against-manual", f"{reason}, but {objection}")

@@ -19,7 +19,7 @@ from lagometer.conformance.bench import Subject
 from lagometer.conformance.elf import comment_of, exported_symbols
 from lagometer.conformance.exchange_checks import judge_delivery, sizes_of
 from lagometer.conformance.findings import AdapterReport, Findings, Result
-from lagometer.conformance.manual import MANUAL, manual_of
+from lagometer.conformance.manual import MANUAL, Manual, manual_of
 from lagometer.conformance.matrix import (
     BEGIN,
     COLUMNS,
@@ -34,6 +34,7 @@ from lagometer.conformance.matrix import (
     reasons_of,
     rows_of,
     stale_in_form,
+    stale_in_verdicts,
     write_table,
 )
 from lagometer.conformance.scale_checks import fairness
@@ -215,6 +216,24 @@ def test_a_matrix_that_does_not_fit_is_named_stale() -> None:
     )
     assert "other cells" in stale_in_form(page.replace("| · |", "| ? |", 1), ["one", "two"])[0]
     assert "are not there" in stale_in_form("no marks", [])[0]
+
+
+def test_a_matrix_that_contradicts_the_manuals_is_named_stale() -> None:
+    entry = {"has": True, "section": "3.2", "note": "with a daemon"}
+    manual = Manual.model_validate({"middleware": "m", "manual": "its manual", "abilities": {"poll": entry}})
+    named = [Result("poll", "absent-against-manual", f"refused, but {manual.objection('poll')}")]
+    results = document([replace(reports()[0], results=tuple(named))], False)
+    page = write_table(PAGE, merged({}, rows_of(results), ["one"]), reasons_of(results))
+    assert "poll: refused, but its manual has it: 3.2 (with a daemon)" in page
+    assert stale_in_verdicts(page, {"one": manual}) == []
+    assert stale_in_verdicts(page.replace("| ! |", "| · |"), {"one": manual}) == []
+    says_otherwise = "and the manual says otherwise"
+    assert stale_in_verdicts(page, {}) == [f"'one' has ! for poll, {says_otherwise}"]
+    assert stale_in_verdicts(page.replace("| ! |", "| – |"), {"one": manual}) == [
+        f"'one' has – for poll, {says_otherwise}"
+    ]
+    moved = manual.model_copy(update={"manual": "its new manual"})
+    assert stale_in_verdicts(page, {"one": moved}) == ["'one' does not give the manual's section for poll"]
 
 
 def test_the_page_has_a_row_for_each_adapter_and_a_column_for_each_ability() -> None:
