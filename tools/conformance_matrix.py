@@ -26,14 +26,16 @@ from lagometer.conformance.matrix import (  # noqa: E402  (the checkout's own, w
     write_manuals,
     write_table,
 )
+from lagometer.study.own_installation import PRODUCTS  # noqa: E402
 
 PAGE = ROOT / "docs" / "ADAPTERS.md"
 
 
 def adapters_of_the_tree() -> list[str]:
-    """The names that the sidecars below adapters/ give."""
+    """The names that the sidecars below adapters/ give, and those that need an installation of one's own."""
     sidecars = sorted((ROOT / "adapters").glob("*/adapter.json"))
-    return [json.loads(path.read_text(encoding="utf-8"))["name"] for path in sidecars]
+    names = [json.loads(path.read_text(encoding="utf-8"))["name"] for path in sidecars]
+    return [*names, *(name for name in PRODUCTS if name not in names)]
 
 
 def manuals_of_the_tree() -> dict[str, Manual]:

@@ -11,6 +11,7 @@ from lagometer.cli.common import JsonFlag, output_console, print_json
 
 if TYPE_CHECKING:
     from lagometer.study.adapters import Adapter
+    from lagometer.study.own_installation import Installation
 
 
 def command(
@@ -24,11 +25,14 @@ def command(
     Example: lagometer adapters --json
     """
     from lagometer.study.adapters import discover_adapters, include_path
+    from lagometer.study.own_installation import without_adapter
 
     if include:
         path = str(include_path())
         return print_json({"include": path}) if json else output_console().print(path, soft_wrap=True)
-    rows = [_row(adapter) for adapter in discover_adapters().values()]
+    adapters = discover_adapters()
+    rows = [_row(adapter) for adapter in adapters.values()]
+    rows += [_row_without_adapter(each) for each in without_adapter(adapters)] if rows else []
     if json:
         print_json({"adapters": rows})
     else:
@@ -49,6 +53,12 @@ def _row(adapter: Adapter) -> dict[str, object]:
         "reason": answer.error or absent or None,
         "library": str(adapter.library) if adapter.built else None,
     }
+
+
+def _row_without_adapter(found: Installation) -> dict[str, object]:
+    product = found.product
+    row = {"name": product.name, "title": product.title, "built": False, "version": None}
+    return {**row, "reason": found.says, "library": None}
 
 
 def _print_table(rows: list[dict[str, object]]) -> None:

@@ -93,6 +93,7 @@ def _subjects(names: list[str], all_: bool, options: list[str], network: str) ->
     from lagometer.conformance.bench import Subject
     from lagometer.errors import BadInput, NothingRunnable
     from lagometer.study.adapters import discover_adapters
+    from lagometer.study.own_installation import PRODUCTS, look_for
     from lagometer.study.values import nearest
 
     where = "command line"
@@ -102,6 +103,8 @@ def _subjects(names: list[str], all_: bool, options: list[str], network: str) ->
         raise BadInput(f"--network '{network}' is not known", where, "private or host")
     there = discover_adapters()
     for name in names:
+        if name not in there and name in PRODUCTS:
+            raise NothingRunnable(look_for(PRODUCTS[name]).says, name, "see `lagometer doctor`")
         if name not in there:
             raise BadInput(f"there is no adapter '{name}'", where, nearest(name, list(there)))
     given = {name: _options(there[name], options) for name in (there if all_ else names)}

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.padding import Padding
 
     from lagometer.stats.health import Finding
+    from lagometer.study.own_installation import Installation
 
 MARKS = {
     "ok": "[green]ok[/]",
@@ -35,13 +36,17 @@ def command(json: JsonFlag = False) -> None:
     """
     from lagometer.stats.health import examine
     from lagometer.store.environment import collect
+    from lagometer.study.own_installation import PRODUCTS, look_for
 
     findings = examine(collect())
+    installations = [look_for(product) for product in PRODUCTS.values()]
     if json:
         counts = {verdict: sum(f.verdict == verdict for f in findings) for verdict in WORST_FIRST}
-        print_json({"checks": [asdict(finding) for finding in findings], **counts})
+        checks = [asdict(finding) for finding in findings]
+        print_json({"checks": checks, **counts, "installations": [_as_json(each) for each in installations]})
         return
     render(findings, output_console())
+    render_installations(installations, output_console())
 
 
 def render(findings: Sequence[Finding], console: Console) -> None:
@@ -56,6 +61,29 @@ def render(findings: Sequence[Finding], console: Console) -> None:
             console.print(_indented(f"mend:   {escape(finding.mend)}"))
     bad = sum(finding.verdict in ("warn", "fail") for finding in findings)
     console.print(f"\n{len(findings)} checks, {bad} of them not in order")
+
+
+def render_installations(installations: Sequence[Installation], console: Console) -> None:
+    """Prints what was found of the middleware that is the user's own installation."""
+    from rich.markup import escape
+
+    console.print("\nmiddleware of your own installation (docs/ADAPTERS.md):")
+    for each in installations:
+        found = each.lacking if each.home is None else f"found at {each.home}"
+        said = f"{each.product.title}: {found}; {each.licence}"
+        console.print(f"  [bold]{each.product.name}[/]  {escape(said)}", soft_wrap=True)
+
+
+def _as_json(found: Installation) -> dict[str, object]:
+    product = found.product
+    return {
+        "name": product.name,
+        "title": product.title,
+        "variable": product.variable,
+        "home": None if found.home is None else str(found.home),
+        "lacking": found.lacking or None,
+        "licence": found.licence,
+    }
 
 
 def _indented(text: str) -> Padding:

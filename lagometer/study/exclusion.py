@@ -16,6 +16,7 @@ from lagometer.study.cell import Cell, Factors
 from lagometer.study.daemons import missing_daemons
 from lagometer.study.graph import Graph
 from lagometer.study.interference import missing_program
+from lagometer.study.own_installation import PRODUCTS, look_for
 from lagometer.study.sidecar import Limits
 from lagometer.study.stacking import Options
 
@@ -39,9 +40,10 @@ def reasons(cell: Cell, template: Graph, measure_ns: int, around: Surroundings) 
     template: its workload before rate and work are filled in.
     """
     factors = cell.factors
-    sides = {factors.publisher_adapter: around.adapters[factors.publisher_adapter]}
-    sides[factors.subscriber_adapter] = around.adapters[factors.subscriber_adapter]
-    found: list[str] = []
+    names = dict.fromkeys((factors.publisher_adapter, factors.subscriber_adapter))
+    if found := list(_own_installations(names, around.adapters)):
+        return found
+    sides = {name: around.adapters[name] for name in names}
     for name, adapter in sides.items():
         if adapter.missing is not None:
             found.append(f"{name}: {adapter.missing}" if len(sides) > 1 else adapter.missing)
@@ -58,6 +60,14 @@ def reasons(cell: Cell, template: Graph, measure_ns: int, around: Surroundings) 
     if factors.tuning != "none" and os.geteuid() != 0:
         found.append("tuning needs root")
     return list(dict.fromkeys(found))
+
+
+def _own_installations(names: Collection[str], adapters: Mapping[str, Adapter]) -> Iterator[str]:
+    """Nothing else can be said of a cell whose adapter nobody has written."""
+    for name in names:
+        if name not in adapters:
+            says = look_for(PRODUCTS[name]).says
+            yield f"{name}: {says}" if len(names) > 1 else says
 
 
 def _placement(name: str, adapter: Adapter, cell: Cell, options: Options) -> Iterator[str]:

@@ -16,6 +16,7 @@ from lagometer.study.exclusion import Surroundings, reasons
 from lagometer.study.factors import FACTORS_BY_NAME, Factor
 from lagometer.study.graph import Graph
 from lagometer.study.load_shape import spread_of
+from lagometer.study.own_installation import PRODUCTS, look_for
 from lagometer.study.schedule import RECORDED, schedule_of
 from lagometer.study.schema import Study
 from lagometer.study.sidecar import OptionValue
@@ -75,8 +76,7 @@ def resolved_options(study: Study, adapters: Mapping[str, Adapter]) -> dict[str,
     for name, given in study.options.items():
         adapter = adapters.get(name)
         if adapter is None:
-            hint = nearest(name, adapters)
-            problems.append(Problem(f"unknown adapter '{name}'", study.where(f"options.{name}"), hint))
+            problems.append(_no_adapter(name, adapters, study.where(f"options.{name}")))
             continue
         for key, value in given.items():
             declared = adapter.sidecar.options.get(key)
@@ -133,14 +133,18 @@ def _check_adapters(study: Study, adapters: Mapping[str, Adapter]) -> None:
     problems = []
     for value in study.matrix["adapter"]:
         for name in str(value).split("+"):
-            if name not in adapters:
-                problems.append(
-                    Problem(
-                        f"unknown adapter '{name}'", study.where("matrix.adapter"), nearest(name, adapters)
-                    )
-                )
+            if name not in adapters and name not in PRODUCTS:
+                problems.append(_no_adapter(name, adapters, study.where("matrix.adapter")))
     if problems:
         raise BadInput.of(problems)
+
+
+def _no_adapter(name: str, adapters: Mapping[str, Adapter], where: str) -> Problem:
+    if name in PRODUCTS:
+        return Problem(
+            f"'{name}' has no adapter here, and so no options", where, look_for(PRODUCTS[name]).says
+        )
+    return Problem(f"unknown adapter '{name}'", where, nearest(name, [*adapters, *PRODUCTS]))
 
 
 def _check_globs(study: Study, matched: Sequence[bool]) -> None:
