@@ -94,6 +94,7 @@ class Ended {
 
 constexpr int64_t kMillisecond_ns = 1'000'000;
 constexpr int64_t kPatience_ns = 20'000 * kMillisecond_ns;  // for what must happen, but takes as long as it takes
+constexpr int64_t kAtOnce_ns = 1'000 * kMillisecond_ns;     // of a call that never blocks, on a busy machine
 
 /// Waits until `condition` holds. Throws Broken(what) if it does not come true.
 void wait_until(const std::string& what, const std::function<bool()>& condition);

@@ -12,7 +12,6 @@ namespace lagometer::conformance {
 
 namespace {
 
-constexpr int64_t kAtOnce_ns = 1'000 * kMillisecond_ns;  // of a call that never blocks, on a busy machine
 constexpr size_t kCanary = 48;
 
 /// One element of an array whose elements lie further apart than they are large.

@@ -12,7 +12,6 @@ namespace lagometer::conformance {
 namespace {
 
 constexpr int64_t kNever_ns = std::numeric_limits<int64_t>::max();
-constexpr int64_t kAtOnce_ns = 1'000 * kMillisecond_ns;
 
 EndpointSpec waiting(Bed& bed, const char* topic = "topic") {
   if (!bed.declares("dispatch", "waitset")) throw Absent("it has no waitset");

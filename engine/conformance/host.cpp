@@ -15,8 +15,8 @@ namespace {
 thread_local int call_depth = 0;
 thread_local std::string reason;
 
-std::mutex broken_mutex;
-std::string broken;
+std::mutex first_reason_mutex;
+std::string first_reason;
 
 std::string text_of(lagometer_string text) {
   return text.data == nullptr ? std::string() : std::string(text.data, text.size);
@@ -41,8 +41,8 @@ void host_fail(void*, lagometer_string message) noexcept {
     reason = text_of(message);
     return;
   }
-  const std::lock_guard lock(broken_mutex);
-  if (broken.empty()) broken = text_of(message);
+  const std::lock_guard lock(first_reason_mutex);
+  if (first_reason.empty()) first_reason = text_of(message);
 }
 
 }  // namespace
@@ -72,8 +72,8 @@ void forget_reason() noexcept { reason.clear(); }
 const std::string& last_reason() noexcept { return reason; }
 
 std::string broken_reason() {
-  const std::lock_guard lock(broken_mutex);
-  return broken;
+  const std::lock_guard lock(first_reason_mutex);
+  return first_reason;
 }
 
 int64_t now_ns() noexcept {
