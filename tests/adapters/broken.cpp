@@ -13,6 +13,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "binding.hpp"
 
@@ -87,6 +88,11 @@ void break_contexts(std::string_view what) {
   if (what == "leak")
     table.context_create = [](const lagometer_context_config* config, lagometer_context** out) noexcept {
       [[maybe_unused]] const int leaked = open("/dev/null", O_RDONLY | O_CLOEXEC);
+      return inner->context_create(config, out);
+    };
+  if (what == "leak-thread")
+    table.context_create = [](const lagometer_context_config* config, lagometer_context** out) noexcept {
+      std::thread([] { pause(); }).detach();
       return inner->context_create(config, out);
     };
   if (what == "thread")

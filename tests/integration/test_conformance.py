@@ -96,6 +96,7 @@ BREAKS = [
     ("crash", "reliable", "from the beginning"),
     ("hang", "reliable", "from the beginning"),
     ("leak", "reopening", "descriptors"),
+    ("leak-thread", "reopening", "threads"),
     ("late", "reopening", "no callback after its reader is destroyed"),
 ]
 
