@@ -44,33 +44,42 @@ ODD_VALUES: tuple[Any, ...] = (
 )  # fmt: skip
 
 
-def base_plans(directory: Path) -> list[dict[str, Any]]:
-    """What is damaged: cells within the process, over shared memory and over UDP; phases of milliseconds."""
-    short = {
-        "discovery_timeout_ns": 40 * MILLISECOND_NS,
-        "warmup_ns": MILLISECOND_NS,
-        "measure_ns": 4 * MILLISECOND_NS,
-        "drain_ns": MILLISECOND_NS,
-    }
-    small = {"capacity": 500}
-    best_effort = {"qos": {"reliability": "best_effort"}, **small}
+SHORT = {
+    "discovery_timeout_ns": 40 * MILLISECOND_NS,
+    "warmup_ns": MILLISECOND_NS,
+    "measure_ns": 4 * MILLISECOND_NS,
+    "drain_ns": MILLISECOND_NS,
+}
+SMALL = {"capacity": 500}
+
+
+def short_plans(library: Path, directory: Path) -> list[dict[str, Any]]:
+    """A pipeline, a closed loop and a graph of timers and triggers; phases of milliseconds."""
     mixed = [
-        node("camera", 0, [], [writer("a", 0, **small)], [timer(MILLISECOND_NS)], "waitset"),
+        node("camera", 0, [], [writer("a", 0, **SMALL)], [timer(MILLISECOND_NS)], "waitset"),
         node(
             "fusion",
             1,
-            [reader("a", [0], **small), reader("b", [], **small)],
-            [writer("b", 1, **small)],
+            [reader("a", [0], **SMALL), reader("b", [], **SMALL)],
+            [writer("b", 1, **SMALL)],
             [timer(MILLISECOND_NS, readers=(0, 1)), {**any_message(), "readers": [0, 1], "trigger": "all"}],
             "waitset",
         ),
     ]
     return [
-        plan(adapter_library("null"), directory, pipeline("waitset", **small), **short),
-        plan(adapter_library("null"), directory, pingpong("poll", 5, **small), **short),
-        plan(adapter_library("null"), directory, mixed, **short),
-        plan(adapter_library("shm"), directory, pingpong("listener", 5, **small), **short),
-        plan(adapter_library("udp"), directory, pipeline("waitset", **best_effort), **short),
+        plan(library, directory, pipeline("waitset", **SMALL), **SHORT),
+        plan(library, directory, pingpong("poll", 5, **SMALL), **SHORT),
+        plan(library, directory, mixed, **SHORT),
+    ]
+
+
+def base_plans(directory: Path) -> list[dict[str, Any]]:
+    """What is damaged: cells within the process, over shared memory and over UDP."""
+    best_effort = {"qos": {"reliability": "best_effort"}, **SMALL}
+    return [
+        *short_plans(adapter_library("null"), directory),
+        plan(adapter_library("shm"), directory, pingpong("listener", 5, **SMALL), **SHORT),
+        plan(adapter_library("udp"), directory, pipeline("waitset", **best_effort), **SHORT),
     ]
 
 

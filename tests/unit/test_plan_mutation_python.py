@@ -10,13 +10,12 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import jsonschema
 import pytest
 from needs import IN_PYTHON, ROOT, adapter_library, need
-from plan_parts import MILLISECOND_NS, any_message, node, pingpong, pipeline, plan, reader, timer, writer
-from test_plan_mutation import AT_ONCE, SEED, damaged, wrong_with
+from plan_parts import MILLISECOND_NS
+from test_plan_mutation import AT_ONCE, SEED, damaged, short_plans, wrong_with
 
 MUTATIONS = int(os.environ.get("LAGOMETER_MUTATIONS_PYTHON", "300"))
 TIMEOUT_S = 60.0
@@ -30,34 +29,6 @@ def command() -> list[str]:
     return [*unshare, "sh", "-c", ISOLATED, "worker", *worker]
 
 
-def base_plans(directory: Path, adapter: str) -> list[dict[str, Any]]:
-    """What is damaged; phases of milliseconds."""
-    short = {
-        "discovery_timeout_ns": 40 * MILLISECOND_NS,
-        "warmup_ns": MILLISECOND_NS,
-        "measure_ns": 4 * MILLISECOND_NS,
-        "drain_ns": MILLISECOND_NS,
-    }
-    small = {"capacity": 500}
-    library = adapter_library(adapter)
-    mixed = [
-        node("camera", 0, [], [writer("a", 0, **small)], [timer(MILLISECOND_NS)], "waitset"),
-        node(
-            "fusion",
-            1,
-            [reader("a", [0], **small), reader("b", [], **small)],
-            [writer("b", 1, **small)],
-            [timer(MILLISECOND_NS, readers=(0, 1)), {**any_message(), "readers": [0, 1], "trigger": "all"}],
-            "waitset",
-        ),
-    ]
-    return [
-        plan(library, directory, pipeline("waitset", **small), **short),
-        plan(library, directory, pingpong("poll", 5, **small), **short),
-        plan(library, directory, mixed, **short),
-    ]
-
-
 @pytest.mark.parametrize("adapter", IN_PYTHON)
 def test_hundreds_of_damaged_plans(tmp_path: Path, adapter: str) -> None:
     need("netns")
@@ -65,7 +36,7 @@ def test_hundreds_of_damaged_plans(tmp_path: Path, adapter: str) -> None:
     need(adapter)
     print(f"LAGOMETER_SEED={SEED}")
     schema = jsonschema.Draft202012Validator(json.loads((ROOT / "schema" / "plan.schema.json").read_text()))
-    bases = base_plans(tmp_path / "run", adapter)
+    bases = short_plans(adapter_library(adapter), tmp_path / "run")
     texts = []
     for number in range(MUTATIONS):
         chance = random.Random(f"{SEED} {adapter} {number}")
@@ -84,7 +55,7 @@ def test_the_plans_that_are_damaged_are_sound(tmp_path: Path, adapter: str, inde
     need("netns")
     need("ip")
     need(adapter)
-    base = base_plans(tmp_path / "run", adapter)[index]
+    base = short_plans(adapter_library(adapter), tmp_path / "run")[index]
     base["phases"]["discovery_timeout_ns"] = 20_000 * MILLISECOND_NS
     jsonschema.validate(base, json.loads((ROOT / "schema" / "plan.schema.json").read_text()))
     text = json.dumps(base).encode()
