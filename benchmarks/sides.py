@@ -39,6 +39,7 @@ class Sides:
     def __init__(self, smoke: bool) -> None:
         self._seconds = 1
         self._smoke = smoke
+        self._trials = 0  # so far: each has a number of its own, and so another heap
         self._adapters = discover_adapters()
         self._interruption = Interruption()
         self._events = EventLog()
@@ -111,7 +112,8 @@ class Sides:
 
     def _our_trial(self, payload_bytes: int) -> TrialOutcome:
         study, cell = self._cell(payload_bytes)
-        plans = worker_plans(study, cell, 0, self._adapters)
+        plans = worker_plans(study, cell, self._trials, self._adapters)
+        self._trials += 1
         command = Command((str(worker_path()),))
         launcher = LocalLauncher(supervisor_path())
         outcome = Conductor(self._interruption, self._events).carry_out(

@@ -12,9 +12,11 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "control.hpp"
+#include "heap_offset.hpp"
 #include "realtime.hpp"
 #include "session.hpp"
 #include "wake_up.hpp"
@@ -115,6 +117,7 @@ class Worker {
 
   void create() {
     phase_ = "create";
+    heap_offset_.emplace(plan_.heap_offset_bytes);
     warnings_ = apply_scheduling(plan_);
     const char* records = std::getenv("LAGOMETER_RECORDS_FD");
     session_ = std::make_unique<Session>(plan_, records == nullptr ? -1 : std::atoi(records));
@@ -246,6 +249,7 @@ class Worker {
   Plan plan_;
   const char* phase_ = "plan";
   std::vector<std::string> warnings_;
+  std::optional<HeapOffset> heap_offset_;
   std::unique_ptr<Session> session_;
 };
 

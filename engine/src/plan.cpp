@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "heap_offset.hpp"
+
 namespace lagometer::engine {
 
 namespace {
@@ -302,6 +304,14 @@ SchedulingPlan parse_scheduling(const Json& value, const std::string& path) {
   return scheduling;
 }
 
+uint32_t parse_heap_offset(Object& object) {
+  const auto bytes = object.integer<uint32_t>("heap_offset_bytes", 0, kHeapOffsetBytesMax);
+  if (bytes % kHeapStepBytes != 0) {
+    refuse(object.path_of("heap_offset_bytes"), "is no multiple of " + std::to_string(kHeapStepBytes));
+  }
+  return bytes;
+}
+
 void parse_phases(const Json& value, Plan& plan) {
   Object phases(value, "phases");
   plan.discovery_timeout_ns = phases.integer<int64_t>("discovery_timeout_ns", 1, kHour_ns);
@@ -379,6 +389,7 @@ Plan parse_plan(std::string_view text) {
   const size_t touch = object.word("touch", {"header", "write", "read", "write+read"});
   plan.touch = {.write = touch == 1 || touch == 3, .read = touch == 2 || touch == 3};
   if (object.has("content")) plan.content = parse_content(object.at("content"), "content");
+  if (object.has("heap_offset_bytes")) plan.heap_offset_bytes = parse_heap_offset(object);
   parse_parts(object, plan);
   object.finish();
   return plan;

@@ -32,6 +32,9 @@ PositiveNanoseconds = Annotated[int, Field(ge=1, le=HOUR_NS)]
 Period = Annotated[int, Field(ge=1_000, le=HOUR_NS)]
 Cpu = Annotated[int, Field(ge=0, le=1023)]
 Text = Annotated[str, Field(min_length=1, max_length=4096)]
+HEAP_STEP_BYTES = 16  # what allocators align to
+HEAP_OFFSET_BYTES_MAX = 4096 - HEAP_STEP_BYTES  # within a page: whole pages the kernel moves by itself
+HeapOffset = Annotated[int, Field(ge=0, le=HEAP_OFFSET_BYTES_MAX, multiple_of=HEAP_STEP_BYTES)]
 
 
 class PlanModel(BaseModel):
@@ -286,7 +289,7 @@ ANY_CONTENT = PlainContent(kind="any")
 
 
 class Plan(PlanModel):
-    """Everything that one worker is to do in one trial."""
+    """Everything that one worker is to do in one trial; `heap_offset_bytes` is how far its heap is moved."""
 
     protocol: Literal[1]
     cell: Annotated[str, Field(max_length=4096)]
@@ -298,6 +301,7 @@ class Plan(PlanModel):
     runtime_directory: Text
     touch: Literal["header", "write", "read", "write+read"]
     content: AnyContent = ANY_CONTENT
+    heap_offset_bytes: HeapOffset = 0
     adapters: Annotated[list[Adapter], Field(min_length=1)]
     contexts: Annotated[list[Context], Field(min_length=1)]
     nodes: Annotated[list[Node], Field(min_length=1)]
@@ -307,6 +311,8 @@ class Plan(PlanModel):
         written: dict[str, Any] = serialise(self)
         if self.content == ANY_CONTENT:
             del written["content"]
+        if self.heap_offset_bytes == 0:
+            del written["heap_offset_bytes"]
         return written
 
     def line(self) -> bytes:

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 
 from lagometer.run.plan import (
     CAPACITY_MAX,
+    HEAP_OFFSET_BYTES_MAX,
+    HEAP_STEP_BYTES,
     Adapter,
     AnyRule,
     AnySchedule,
@@ -141,6 +143,7 @@ class _Layout:
             runtime_directory=runtime_directory,
             touch=factors.touch,
             content=self._content(),
+            heap_offset_bytes=self._heap_offset_bytes(index),
             adapters=[self._adapter(adapter, runtime_directory) for adapter in used],
             contexts=[
                 Context(adapter=place, domain=factors.domain, name=name) for place, _ in enumerate(used)
@@ -331,8 +334,21 @@ class _Layout:
         So cells that are compared meet the same arrivals, and trials are not copies of each other.
         """
         streams = [self._graph.stream_number(rule.node, topic) for topic in rule.writes]
-        text = f"{self._study.seed}/{self._trial}/{purpose}/{rule.node}/{streams}"
-        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
+        return _drawn(f"{self._study.seed}/{self._trial}/{purpose}/{rule.node}/{streams}")
+
+    def _heap_offset_bytes(self, worker: int) -> int:
+        """Returns how far the worker's heap is moved: another draw for each worker, trial and cell.
+
+        Where in a page a buffer begins decides how fast it is copied, and would be the same in all trials.
+        """
+        steps = HEAP_OFFSET_BYTES_MAX // HEAP_STEP_BYTES + 1
+        drawn = _drawn(f"{self._study.seed}/{self._trial}/heap/{self._cell.id}/{worker}")
+        return drawn % steps * HEAP_STEP_BYTES
+
+
+def _drawn(text: str) -> int:
+    """Returns 64 bits that the text decides, evenly spread."""
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
 
 
 def _most_at_once(graph: Graph) -> int:

@@ -19,10 +19,16 @@ PR_SET_TIMERSLACK = 29
 MCL_CURRENT, MCL_FUTURE, MCL_ONFAULT = 1, 2, 4
 TRIAL_BYTES = 256 << 20
 TASKS = Path("/proc/self/task")
+# Larger than what starting the interpreter leaves free further down, where a block would move nothing;
+# smaller than what the allocator asks the kernel for apart from the heap (128 KiB).
+HEAP_BLOCK_BYTES = 96 << 10
 POLICIES = {os.SCHED_FIFO: "fifo", os.SCHED_RR: "rr", os.SCHED_OTHER: "other"}
 RunTimes = Mapping[int, tuple[int, int]]
 
 _libc = ctypes.CDLL(None, use_errno=True)
+
+
+_libc.malloc.argtypes, _libc.malloc.restype = [ctypes.c_size_t], ctypes.c_void_p
 
 
 class SchedulingRefused(Exception):
@@ -55,6 +61,15 @@ def apply_scheduling(plan: Plan) -> list[str]:
                 "(needs CAP_SYS_NICE or a real-time limit: ulimit -r)"
             )
     return warnings
+
+
+def move_heap(offset_bytes: int) -> None:
+    """Moves what the process allocates from now on by so many bytes, until it ends. Raises MemoryError.
+
+    Where in a page a buffer begins decides how fast it is copied, and would be the same in every trial.
+    """
+    if _libc.malloc(HEAP_BLOCK_BYTES + offset_bytes) is None:
+        raise MemoryError("no room to move the heap")
 
 
 def pin_thread(cpus: Sequence[int]) -> None:

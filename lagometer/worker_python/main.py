@@ -22,6 +22,7 @@ from lagometer.worker_python.machine import (
     RunTimes,
     SchedulingRefused,
     apply_scheduling,
+    move_heap,
     name_thread,
     run_times,
     threads,
@@ -99,6 +100,7 @@ class Worker:
 
     def _create(self) -> Session:
         self._phase = "create"
+        move_heap(self._plan.heap_offset_bytes)
         warnings = apply_scheduling(self._plan)
         descriptor = os.environ.get("LAGOMETER_RECORDS_FD", "")
         session = self._session = Session(self._plan, int(descriptor) if descriptor.isdecimal() else None)

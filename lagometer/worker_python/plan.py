@@ -25,6 +25,8 @@ INDEX_MAX = 1 << 20
 UNSIGNED_32_MAX = (1 << 32) - 1
 UNSIGNED_64_MAX = (1 << 64) - 1
 DEPTH_MAX = 32
+HEAP_STEP_BYTES = 16
+HEAP_OFFSET_BYTES_MAX = 4096 - HEAP_STEP_BYTES
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,7 @@ class Plan:
     touch_write: bool
     touch_read: bool
     content: ContentPlan
+    heap_offset_bytes: int
     adapters: tuple[AdapterPlan, ...]
     contexts: tuple[ContextPlan, ...]
     nodes: tuple[NodePlan, ...]
@@ -153,6 +156,7 @@ def parse_plan(line: bytes) -> Plan:
     runtime_directory = plan.filled_text("runtime_directory")
     touch = plan.word("touch", "header", "write", "read", "write+read")
     content = _content(plan.part("content")) if plan.has("content") else ContentPlan()
+    heap_offset_bytes = _heap_offset_bytes(plan) if plan.has("heap_offset_bytes") else 0
     adapters = tuple(_adapter(each) for each in plan.parts("adapters", least=1))
     contexts = tuple(_context(each, len(adapters)) for each in plan.parts("contexts", least=1))
     nodes = tuple(_node(each, len(contexts)) for each in plan.parts("nodes", least=1))
@@ -170,6 +174,7 @@ def parse_plan(line: bytes) -> Plan:
         touch_write=touch in ("write", "write+read"),
         touch_read=touch in ("read", "write+read"),
         content=content,
+        heap_offset_bytes=heap_offset_bytes,
         adapters=adapters,
         contexts=contexts,
         nodes=nodes,
@@ -198,6 +203,13 @@ def _document(line: bytes) -> object:
 
 def _no_number(text: str) -> NoReturn:
     raise ValueError(f"{text} is no number")
+
+
+def _heap_offset_bytes(plan: Fields) -> int:
+    bytes_ = plan.integer("heap_offset_bytes", 0, HEAP_OFFSET_BYTES_MAX)
+    if bytes_ % HEAP_STEP_BYTES:
+        refuse(plan.path_of("heap_offset_bytes"), f"is no multiple of {HEAP_STEP_BYTES}")
+    return bytes_
 
 
 def _scheduling(part: Fields) -> SchedulingPlan:

@@ -104,6 +104,8 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"/scheduling/policy", "\"fifo\"", "scheduling.priority", "FIFO needs"},
         Damage{"/scheduling/cpus", "[0,1024]", "scheduling.cpus[1]", "outside"},
         Damage{"/scheduling/lock_memory", "null", "scheduling.lock_memory", "true or false"},
+        Damage{"/heap_offset_bytes", "4096", "heap_offset_bytes", "outside"},
+        Damage{"/heap_offset_bytes", "24", "heap_offset_bytes", "no multiple of 16"},
         Damage{"/runtime_directory", "\"\"", "runtime_directory", "empty"},
         Damage{"/touch", "\"all\"", "touch", "write+read"}, Damage{"/adapters", "{}", "adapters", "a list"},
         Damage{"/adapters", "[]", "adapters", "empty"}, Damage{"/contexts", "[]", "contexts", "empty"},

@@ -105,6 +105,26 @@ def test_scheduling_and_cpus_are_passed_on(tmp_path: Path) -> None:
     }
 
 
+def test_each_worker_and_trial_has_another_heap_and_the_seed_decides_which(tmp_path: Path) -> None:
+    adapters = write_adapters(tmp_path)
+
+    def offsets(seed: int) -> list[list[int]]:
+        mapping = {"name": "x", "seed": seed, "matrix": {"adapter": "shm", "workload": "pipeline-3"}}
+        study = study_from_mapping(mapping, "test")
+        cell = expand(study, adapters, cpus=(0, 1)).cells[0]
+        trials = [worker_plans(study, cell, trial, adapters) for trial in range(40)]
+        return [[plan.heap_offset_bytes for plan in plans] for plans in trials]
+
+    first = offsets(1)
+    drawn = [offset for trial in first for offset in trial]
+    assert all(offset % 16 == 0 and 0 <= offset < 4096 for offset in drawn)
+    assert len(set(drawn)) > 80, "120 draws of 256 places"
+    assert min(drawn) < 512
+    assert max(drawn) >= 4096 - 512
+    assert offsets(1) == first
+    assert offsets(2) != first
+
+
 def test_options_have_the_adapters_types(tmp_path: Path) -> None:
     _, plans = plans_of(
         tmp_path, {"options": {"cyclonedds": {"max_message_size": "2048"}}}, adapter="cyclonedds"

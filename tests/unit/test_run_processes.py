@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 import socket
 import subprocess
@@ -46,14 +45,33 @@ def test_a_process_that_is_gone_has_no_figures() -> None:
     assert proportional_bytes(child) is None
 
 
+HOLD = """
+import mmap, os, sys
+print(flush=True)
+sys.stdin.readline()
+descriptor = os.memfd_create("left-out-of-it")
+os.ftruncate(descriptor, 64 << 20)
+held = mmap.mmap(descriptor, 64 << 20)
+for place in range(0, 64 << 20, 4096):
+    held[place] = 1
+print(flush=True)
+sys.stdin.readline()
+"""
+
+
 def test_memory_grows_by_what_is_touched_and_a_name_is_left_out() -> None:
-    before = proportional_bytes(os.getpid())
-    descriptor = os.memfd_create("left-out-of-it")
-    os.ftruncate(descriptor, 64 * MIB)
-    with mmap.mmap(descriptor, 64 * MIB) as held:
-        held.write(bytes(64 * MIB))
-        whole, without = proportional_bytes(os.getpid()), proportional_bytes(os.getpid(), "left-out-of-it")
-    os.close(descriptor)
+    """Of a process that does nothing meanwhile: what this one holds depends on the tests before."""
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        assert child.stdin is not None and child.stdout is not None
+        child.stdout.readline()
+        before = proportional_bytes(child.pid)
+        child.stdin.write(b"\n")
+        child.stdin.flush()
+        child.stdout.readline()
+        whole, without = proportional_bytes(child.pid), proportional_bytes(child.pid, "left-out-of-it")
+        child.communicate(b"\n")
     assert before is not None and whole is not None and without is not None
     assert abs(whole - without - 64 * MIB) < MIB
     assert whole >= before + 48 * MIB

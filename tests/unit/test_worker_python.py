@@ -92,6 +92,8 @@ def put(path: str, value: object) -> Callable[[dict[str, Any]], object]:
         ("adapters.0.environment", {"A=B": "c"}, "adapters[0].environment.A=B: is no name of a variable"),
         ("adapters.0.options", [], "adapters[0].options: must be an object, not a list"),
         ("scheduling", {"policy": "fifo", "priority": 0, "cpus": [], "lock_memory": False}, "priority: is 0"),
+        ("heap_offset_bytes", 4096, "heap_offset_bytes: is 4096, outside 0 … 4080"),
+        ("heap_offset_bytes", 24, "heap_offset_bytes: is no multiple of 16"),
         ("content", {"kind": "recorded", "path": "x"}, "content.crc32: is missing"),
     ],
 )
@@ -99,6 +101,29 @@ def test_a_plan_that_is_wrong_is_refused_with_the_place(path: str, value: object
     with pytest.raises(PlanError) as error:
         parse_plan(changed(put(path, value)))
     assert said in str(error.value)
+
+
+PROGRAM_THAT_MOVES = """
+import ctypes, sys
+from lagometer.worker_python.machine import move_heap
+library = ctypes.CDLL(None)
+library.malloc.restype, library.free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
+library.free(before := library.malloc(100_000))
+move_heap(int(sys.argv[1]))
+print((library.malloc(100_000) - before) % 4096)
+"""
+
+
+def test_the_heap_is_moved_as_told() -> None:
+    """In processes of their own, since it lasts until the process ends."""
+
+    def moved(offset_bytes: int) -> int:
+        command = [sys.executable, "-c", PROGRAM_THAT_MOVES, str(offset_bytes)]
+        return int(subprocess.run(command, capture_output=True, check=True, cwd=ROOT).stdout)
+
+    moved(0)  # compiles what it imports, which leaves free what others then use
+    least = moved(0)
+    assert [(moved(offset) - least) % 4096 for offset in (16, 1024, 4080)] == [16, 1024, 4080]
 
 
 @pytest.mark.parametrize(
