@@ -7,14 +7,21 @@
 #include <fastdds/rtps/transport/shared_mem/SharedMemTransportDescriptor.h>
 #include <fastrtps/utils/IPLocator.h>
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <fastdds/dds/domain/DomainParticipantFactory.hpp>
 #include <memory>
+
+#include "unhurried.hpp"
 
 namespace lagometer::fastdds {
 namespace {
 
 namespace transport_types = eprosima::fastdds::rtps;
+
+constexpr int kTcpAttempts = 4;  // in all less than the shortest time that a worker has to be ready
+constexpr auto kTcpMeeting = std::chrono::milliseconds(3000);  // of twelve processes on two cores none took 1.2 s
+constexpr auto kTcpLook = std::chrono::milliseconds(20);
 
 rtps::Locator_t loopback_locator(int32_t kind) {
   rtps::Locator_t locator;
@@ -45,6 +52,15 @@ void add_shm(const Settings& settings, dds::DomainParticipantQos& qos) {
   qos.transport().user_transports.push_back(shm);
 }
 
+rtps::Locator_t tcp_locator(const TcpEnd& end) {
+  rtps::Locator_t locator = loopback_locator(LOCATOR_KIND_TCPv4);
+  rtps::IPLocator::setPhysicalPort(locator, end.port);
+  rtps::IPLocator::setLogicalPort(locator, end.logical_port);
+  return locator;
+}
+
+// One logical port for all that a participant receives, where the vendor has two: each is asked for and granted on its
+// own, and 2.9 may lose that. So a pair that has discovered each other needs no other one (see Context::meet_peers).
 void add_tcp(const Settings& settings, const TcpPlace& place, dds::DomainParticipantQos& qos) {
   auto tcp = std::make_shared<transport_types::TCPv4TransportDescriptor>();
   tcp->sendBufferSize = settings.socket_buffer_bytes;  // 0: as the vendor does
@@ -53,13 +69,12 @@ void add_tcp(const Settings& settings, const TcpPlace& place, dds::DomainPartici
   tcp->enable_tcp_nodelay = settings.tcp_nodelay;
   tcp->interfaceWhiteList.emplace_back(kLoopback);
   tcp->add_listener_port(place.own().port);
-  qos.wire_protocol().participant_id = static_cast<int32_t>(place.participant());
-  for (const TcpEnd& end : place.peers()) {
-    rtps::Locator_t peer = loopback_locator(LOCATOR_KIND_TCPv4);
-    rtps::IPLocator::setPhysicalPort(peer, end.port);
-    rtps::IPLocator::setLogicalPort(peer, end.logical_port);
-    qos.wire_protocol().builtin.initialPeersList.push_back(peer);
-  }
+  auto& wire = qos.wire_protocol();
+  wire.participant_id = static_cast<int32_t>(place.participant());
+  wire.builtin.discovery_config.leaseDuration_announcementperiod = {kTcpLaterAnnouncementPeriodS, 0};
+  wire.builtin.metatrafficUnicastLocatorList.push_back(tcp_locator(place.own()));
+  wire.default_unicast_locator_list.push_back(tcp_locator(place.own()));
+  for (const TcpEnd& end : place.peers()) wire.builtin.initialPeersList.push_back(tcp_locator(end));
   qos.transport().user_transports.push_back(tcp);
 }
 
@@ -119,35 +134,107 @@ void log_failure(ReturnCode_t code, const char* call) noexcept {
 }
 
 Context::Context(const lagometer_context_config& config)
-    : settings_(parse_settings(config)), library_(settings_.intra_process) {
+    : settings_(parse_settings(config)),
+      library_(settings_.intra_process),
+      domain_(config.domain),
+      name_(view(config.name)),
+      runtime_directory_(view(config.runtime_directory)) {
   refuse_discovery_from_outside();
-  if (settings_.uses_tcp()) tcp_place_.emplace(view(config.runtime_directory), config.domain);
-  auto& factory = *dds::DomainParticipantFactory::get_instance();
-  create_disabled(factory);
-  participant_ = factory.create_participant(config.domain, participant_qos(settings_, tcp_place(), view(config.name)),
-                                            nullptr, dds::StatusMask::none());
-  if (participant_ == nullptr) {
-    throw Error(LAGOMETER_FAILED, "fastdds: no participant could be made in domain " + std::to_string(config.domain) +
-                                      ": see the lines of Fast DDS above");
-  }
+  if (settings_.uses_tcp()) tcp_place_.emplace(runtime_directory_, domain_);
+  create_disabled(*dds::DomainParticipantFactory::get_instance());
+  create_participant();
 }
 
 Context::~Context() {
+  if (participant_ == nullptr) return;
   log_failure(participant_->delete_contained_entities(), "delete_contained_entities");
+  try {
+    if (tcp_place_) tcp_place_->await_turn_to_leave();
+  } catch (const std::exception& error) {
+    lagometer::log(LAGOMETER_LOG_WARNING, error.what());
+  }
+  delete_participant();
+}
+
+void Context::create_participant() {
+  participant_ = dds::DomainParticipantFactory::get_instance()->create_participant(
+      domain_, participant_qos(settings_, tcp_place(), name_), &acquaintances_, dds::StatusMask::none());
+  if (participant_ != nullptr) return;
+  throw Error(LAGOMETER_FAILED, "fastdds: no participant could be made in domain " + std::to_string(domain_) +
+                                    ": see the lines of Fast DDS above");
+}
+
+void Context::delete_participant() noexcept {
   log_failure(dds::DomainParticipantFactory::get_instance()->delete_participant(participant_), "delete_participant");
+  participant_ = nullptr;
 }
 
 void Context::enable() {
-  if (!(participant_->enable() == ReturnCode_t::RETCODE_OK)) {
-    throw Error(LAGOMETER_FAILED,
-                "fastdds: the participant could not start: see the lines of Fast DDS above; a domain holds some 120 "
-                "participants per host, numbered 0 to 232");
+  if (tcp_place_) {
+    start_over_tcp();
+  } else {
+    start();
   }
-  if (tcp_place_) tcp_place_->require_listening();
+}
+
+void Context::start() {
+  if (participant_->enable() == ReturnCode_t::RETCODE_OK) return;
+  throw Error(LAGOMETER_FAILED,
+              "fastdds: the participant could not start: see the lines of Fast DDS above; a domain holds some 120 "
+              "participants per host, numbered 0 to 232");
+}
+
+// Fast DDS 2.9 loses a connection for good if the peer answers before the thread that connects has noted which logical
+// port it wants: the answer is dropped then. So nothing of this process may preempt that thread; and as that makes it
+// rare, not impossible, it is seen to that the peers are met. Only a new participant connects anew.
+void Context::start_over_tcp() {
+  const bool replaceable = !has_types_ && !participant_->has_active_entities();
+  for (int attempt = 1;; ++attempt) {
+    take_turn();
+    if (meet_peers()) return;
+    if (attempt == kTcpAttempts || !replaceable) break;
+    begin_anew();
+  }
+  throw Error(LAGOMETER_FAILED,
+              "fastdds: a participant did not meet those that came before it over TCP, as happens "
+              "with Fast DDS 2.9 (see Known limits in the adapter's README): run it again");
+}
+
+void Context::take_turn() {
+  TcpPlace::Turn turn(*tcp_place_);
+  if (!(participant_->set_qos(participant_qos(settings_, tcp_place(), name_)) == ReturnCode_t::RETCODE_OK)) {
+    throw Error(LAGOMETER_FAILED, "fastdds: its TCP transport was refused: see the lines of Fast DDS above");
+  }
+  {
+    const Unhurried connecting;
+    start();
+  }
+  turn.join(participant_of(participant_->guid()));
+}
+
+// Who discovers a peer was discovered by it: the peer learns where to send its own announcement from nobody else. So
+// both ways are open then.
+bool Context::meet_peers() {
+  const auto until = std::chrono::steady_clock::now() + kTcpMeeting;
+  while (!acquaintances_.missing(tcp_place_->peers_to_meet()).empty()) {
+    if (std::chrono::steady_clock::now() > until) return false;
+    acquaintances_.await_change(kTcpLook);
+  }
+  return true;
+}
+
+void Context::begin_anew() {
+  lagometer::log(LAGOMETER_LOG_WARNING,
+                 "fastdds: a connection over TCP was lost while it was set up; the participant is made anew");
+  tcp_place_.emplace(runtime_directory_, domain_);
+  delete_participant();
+  acquaintances_.forget();
+  create_participant();
 }
 
 std::string Context::register_type(const dds::TypeSupport& type) {
   std::string name = type.get_type_name();
+  has_types_ = true;
   if (participant_->find_type(name).empty() && !(type.register_type(participant_) == ReturnCode_t::RETCODE_OK)) {
     throw Error(LAGOMETER_FAILED, "fastdds: the type " + name + " could not be registered");
   }

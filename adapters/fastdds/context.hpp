@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "acquaintances.hpp"
 #include "library.hpp"
 #include "settings.hpp"
 #include "tcp_place.hpp"
@@ -42,10 +43,23 @@ class Context {
     dds::Topic* topic;
     uint32_t users;
   };
+  void create_participant();
+  void delete_participant() noexcept;
+  void start();
+  void start_over_tcp();
+  void take_turn();
+  [[nodiscard]] bool meet_peers();
+  void begin_anew();
+
   Settings settings_;
   LibraryUse library_;
+  uint32_t domain_;
+  std::string name_;
+  std::string runtime_directory_;
   std::optional<TcpPlace> tcp_place_;
+  Acquaintances acquaintances_;                    // outlives the participant, which tells it
   dds::DomainParticipant* participant_ = nullptr;  // the factory's; given back in the destructor
+  bool has_types_ = false;
   std::map<std::string, SharedTopic> topics_;
 };
 

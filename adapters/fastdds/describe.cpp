@@ -43,6 +43,8 @@ std::string addresses(const std::vector<TcpEnd>& ends) {
 
 void note_tcp(const Settings& settings, const TcpPlace& place, json& out) {
   out["participant_id"] = difference(place.participant(), "the next that is free");
+  out["announcement_period_s"] = difference(kTcpLaterAnnouncementPeriodS, kLaterAnnouncementPeriodSDefault);
+  out["tcp_logical_ports"] = difference(1, 2);
   out["tcp_listening_port"] = difference(place.own().port, "none");
   out["interfaces"] = difference(kLoopback, "all");
   if (!place.peers().empty()) out["initial_peers"] = difference(addresses(place.peers()), "none");

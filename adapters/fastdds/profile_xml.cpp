@@ -62,15 +62,16 @@ std::string udp_locator(const std::string& port) {
   return element("locator", element("udpv4", port + element("address", kLoopback)));
 }
 
+std::string tcp_locator(const TcpEnd& end) {
+  return element("locator", element("tcpv4", element("physical_port", end.port) + element("port", end.logical_port) +
+                                                 element("address", kLoopback)));
+}
+
 std::string initial_peers(const Settings& settings, const TcpPlace* place) {
   std::string peers;
   if (settings.loopback_only && !settings.discovery_server) peers = udp_locator("");
   if (place != nullptr) {
-    for (const TcpEnd& end : place->peers()) {
-      peers +=
-          element("locator", element("tcpv4", element("physical_port", end.port) + element("port", end.logical_port) +
-                                                  element("address", kLoopback)));
-    }
+    for (const TcpEnd& end : place->peers()) peers += tcp_locator(end);
   }
   return peers.empty() ? "" : element("initialPeersList", peers);
 }
@@ -90,7 +91,10 @@ std::string builtin(const Settings& settings, const TcpPlace* place) {
   if (settings.discovery_server) {
     discovery = element("discoveryProtocol", "CLIENT") + discovery + discovery_server();
   }
-  const std::string text = element("discovery_config", discovery) + initial_peers(settings, place);
+  if (place != nullptr) discovery += element("leaseAnnouncement", element("sec", kTcpLaterAnnouncementPeriodS));
+  std::string text = element("discovery_config", discovery);
+  if (place != nullptr) text += element("metatrafficUnicastLocatorList", tcp_locator(place->own()));
+  text += initial_peers(settings, place);
   return "      " + element("builtin", text) + "\n";
 }
 
@@ -159,7 +163,8 @@ std::string participant_profile(const Settings& settings, const TcpPlace* place)
   if (place != nullptr) {
     descriptors += tcp_descriptor(settings, *place);
     ids += element("transport_id", "lagometer_tcp");
-    number = "      " + element("participantID", place->participant()) + "\n";
+    number = "      " + element("participantID", place->participant()) + "\n      " +
+             element("defaultUnicastLocatorList", tcp_locator(place->own())) + "\n";
   }
   const std::string participant =
       "  <participant profile_name=\"lagometer\" is_default_profile=\"true\">\n    <rtps>\n";

@@ -71,6 +71,11 @@ inline constexpr uint32_t kAnnouncementsDefault = 5;
 inline constexpr uint32_t kAnnouncementPeriodNs = 20'000'000;
 inline constexpr uint32_t kAnnouncementPeriodNsDefault = 100'000'000;
 
+/// Over TCP announcements go on more often than the vendor's every 3 s: what is announced before the receiver's port is
+/// asked for is dropped, and the next one is waited for.
+inline constexpr uint32_t kTcpLaterAnnouncementPeriodS = 1;
+inline constexpr uint32_t kLaterAnnouncementPeriodSDefault = 3;
+
 /// Where the vendor's tool `fastdds discovery -i 0 -p 11811` listens, by its defaults, on the loopback.
 inline constexpr uint16_t kDiscoveryServerPort = 11811;
 

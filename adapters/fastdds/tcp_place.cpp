@@ -12,8 +12,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <random>
+#include <thread>
 
 #include "settings.hpp"
 
@@ -24,6 +27,13 @@ using nlohmann::json;
 
 constexpr uint16_t kFirstPort = 5100;  // as in the vendor's examples; below the ports that the kernel gives away
 constexpr uint16_t kPorts = 4096;
+
+// How long a participant that goes waits for others to go, too, which may not be about to; for what they send to be
+// over; and for those after it, of which each takes some 10 ms.
+constexpr auto kOthersToo = std::chrono::milliseconds(250);
+constexpr auto kSilence = std::chrono::milliseconds(30);
+constexpr auto kLaterOnes = std::chrono::milliseconds(1000);
+constexpr auto kLook = std::chrono::milliseconds(2);
 
 class Descriptor {
  public:
@@ -39,10 +49,12 @@ class Descriptor {
   int value_;
 };
 
+}  // namespace
+
 /// The list of who is there, as JSON, locked against the other participants of the trial.
-class LockedList {
+class TcpList {
  public:
-  explicit LockedList(const std::string& file)
+  explicit TcpList(const std::string& file)
       : file_(file), descriptor_(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
     if (descriptor_.value() < 0 || flock(descriptor_.value(), LOCK_EX) != 0) complain("opened");
   }
@@ -55,7 +67,7 @@ class LockedList {
       text.append(piece.data(), static_cast<size_t>(got));
     }
     json list = json::parse(text, nullptr, false);
-    return list.is_object() ? list : json{{"next", 0}, {"members", json::array()}};
+    return list.is_object() ? list : json{{"next", 0}, {"next_port", kFirstPort}, {"members", json::array()}};
   }
 
   void write(const json& list) const {
@@ -75,6 +87,8 @@ class LockedList {
   Descriptor descriptor_;
 };
 
+namespace {
+
 // Like the vendor's own socket: connections that just ended are no hindrance, somebody who listens is.
 bool is_free(uint16_t port) {
   const Descriptor probe(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -87,9 +101,12 @@ bool is_free(uint16_t port) {
   return bind(probe.value(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
-uint16_t choose_port(const std::vector<uint16_t>& taken) {
-  for (uint16_t port = kFirstPort; port < kFirstPort + kPorts; ++port) {
-    if (std::find(taken.begin(), taken.end(), port) == taken.end() && is_free(port)) return port;
+// No port is given twice in a trial, as long as there are others: whoever still has it among the initial peers would
+// connect to it.
+uint16_t choose_port(uint16_t first) {
+  for (uint16_t i = 0; i < kPorts; ++i) {
+    const auto port = static_cast<uint16_t>(kFirstPort + (first - kFirstPort + i) % kPorts);
+    if (is_free(port)) return port;
   }
   throw Error(LAGOMETER_NO_RESOURCE, "fastdds: no TCP port is free on 127.0.0.1 from " + std::to_string(kFirstPort) +
                                          " to " + std::to_string(kFirstPort + kPorts - 1));
@@ -105,51 +122,121 @@ uint16_t logical_port(uint32_t domain, uint32_t participant) {
   return static_cast<uint16_t>(ports.getUnicastPort(domain, participant));
 }
 
+bool is(const TcpEnd& end, const json& member) { return member["participant"] == end.participant; }
+
+// A process that was killed stays in the list.
+bool is_there(const json& member) { return !is_free(member["port"].get<uint16_t>()); }
+
+// Process numbers won't do: each worker may have a namespace of its own for them.
+uint32_t this_process() {
+  static const uint32_t drawn = std::random_device()();
+  return drawn;
+}
+
+// Waits until the condition holds, or that long; how long is not exact.
+template <typename Condition>
+void wait_at_most(std::chrono::milliseconds longest, Condition holds) {
+  const auto until = std::chrono::steady_clock::now() + longest;
+  while (!holds() && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(kLook);
+}
+
 }  // namespace
 
 TcpPlace::TcpPlace(std::string_view runtime_directory, uint32_t domain)
-    : file_(std::string(runtime_directory) + "/fastdds-tcp.json") {
+    : file_(std::string(runtime_directory) + "/fastdds-tcp.json"), domain_(domain) {
   refuse(runtime_directory.empty(), "transport tcp needs a runtime directory, in which participants find each other");
-  enter(domain);
+  const TcpList locked(file_);
+  json list = locked.read();
+  participant_ = list["next"].get<uint32_t>();  // never given twice: a participant's GUID follows from it, too
+  own_.logical_port = logical_port(domain, participant_);
+  list["next"] = participant_ + 1;
+  locked.write(list);
 }
 
 TcpPlace::~TcpPlace() {
+  if (own_.participant.empty()) return;
   try {
-    leave();
+    const TcpList locked(file_);
+    json list = locked.read();
+    json& members = list["members"];
+    members.erase(std::remove_if(members.begin(), members.end(), [this](const json& each) { return is(own_, each); }),
+                  members.end());
+    locked.write(list);
   } catch (const std::exception& error) {
     lagometer::log(LAGOMETER_LOG_WARNING, error.what());
   }
 }
 
-void TcpPlace::enter(uint32_t domain) {
-  const LockedList locked(file_);
-  json list = locked.read();
-  std::vector<uint16_t> taken;
+std::vector<std::string> TcpPlace::peers_to_meet() const {
+  if (peers_.empty()) return {};
+  const json list = TcpList(file_).read();
+  std::vector<std::string> result;
   for (const json& member : list["members"]) {
-    taken.push_back(member["port"].get<uint16_t>());
-    if (member["domain"] == domain) peers_.push_back({taken.back(), member["logical_port"].get<uint16_t>()});
+    const auto same = [&member](const TcpEnd& peer) { return is(peer, member); };
+    const bool awaited = std::any_of(peers_.begin(), peers_.end(), same) && member["leaves"] == false;
+    if (awaited && is_there(member)) result.push_back(member["participant"]);
   }
-  participant_ = list["next"].get<uint32_t>();  // never given twice: a participant's GUID follows from it, too
-  own_ = {choose_port(taken), logical_port(domain, participant_)};
-  list["next"] = participant_ + 1;
-  list["members"].push_back({{"domain", domain}, {"port", own_.port}, {"logical_port", own_.logical_port}});
-  locked.write(list);
+  return result;
 }
 
-void TcpPlace::leave() {
-  const LockedList locked(file_);
-  json list = locked.read();
-  json& members = list["members"];
-  const auto own = std::remove_if(members.begin(), members.end(),
-                                  [this](const json& member) { return member["port"] == own_.port; });
-  members.erase(own, members.end());
-  locked.write(list);
+void TcpPlace::await_turn_to_leave() {
+  if (own_.participant.empty()) return;
+  {
+    const TcpList locked(file_);
+    json list = locked.read();
+    for (json& member : list["members"]) {
+      if (is(own_, member)) member["leaves"] = true;
+    }
+    locked.write(list);
+  }
+  if (others().empty()) return;
+  const auto stays = [](const Other& other) { return !other.leaves; };
+  wait_at_most(kOthersToo, [&] { return std::ranges::none_of(others(), stays); });
+  std::this_thread::sleep_for(kSilence);
+  const auto goes_first = [this](const Other& other) { return other.leaves && other.number > participant_; };
+  wait_at_most(kLaterOnes, [&] { return std::ranges::none_of(others(), goes_first); });
 }
 
-void TcpPlace::require_listening() const {
-  if (!is_free(own_.port)) return;
-  throw Error(LAGOMETER_NO_RESOURCE, "fastdds: nobody listens on TCP port " + std::to_string(own_.port) +
-                                         " of 127.0.0.1: see the lines of Fast DDS above");
+std::vector<TcpPlace::Other> TcpPlace::others() const {
+  const json list = TcpList(file_).read();
+  std::vector<Other> result;
+  for (const json& member : list["members"]) {
+    // Those of this process go in the order in which it closes them.
+    if (member["domain"] != domain_ || member["process"] == this_process() || !is_there(member)) continue;
+    result.push_back({member["number"].get<uint32_t>(), member["leaves"].get<bool>()});
+  }
+  return result;
+}
+
+TcpPlace::Turn::Turn(TcpPlace& place) : place_(place), list_(std::make_unique<TcpList>(place.file_)) {
+  const json list = list_->read();
+  for (const json& member : list["members"]) {
+    if (member["domain"] != place_.domain_ || member["leaves"] == true || !is_there(member)) continue;
+    place_.peers_.push_back(
+        {member["port"].get<uint16_t>(), member["logical_port"].get<uint16_t>(), member["participant"]});
+  }
+  place_.own_.port = choose_port(list["next_port"].get<uint16_t>());
+}
+
+TcpPlace::Turn::~Turn() = default;
+
+void TcpPlace::Turn::join(const std::string& participant) {
+  const TcpEnd& own = place_.own_;
+  if (is_free(own.port)) {
+    throw Error(LAGOMETER_NO_RESOURCE, "fastdds: nobody listens on TCP port " + std::to_string(own.port) +
+                                           " of 127.0.0.1: see the lines of Fast DDS above");
+  }
+  place_.own_.participant = participant;
+  json list = list_->read();
+  list["next_port"] = own.port + 1;
+  list["members"].push_back({{"domain", place_.domain_},
+                             {"number", place_.participant_},
+                             {"port", own.port},
+                             {"logical_port", own.logical_port},
+                             {"participant", participant},
+                             {"process", this_process()},
+                             {"leaves", false}});
+  list_->write(list);
 }
 
 }  // namespace lagometer::fastdds

@@ -29,7 +29,6 @@ namespace {
 
 constexpr uint64_t kPayloadBytes = 65536;
 constexpr auto kLongest = std::chrono::seconds(20);
-constexpr auto kSilence = std::chrono::milliseconds(200);
 constexpr auto kPause = std::chrono::milliseconds(5);  // between two messages
 
 [[noreturn]] void give_up(const std::string& why) {
@@ -193,12 +192,17 @@ class End {
     return arrival;
   }
 
-  /// Takes what is still under way: Fast DDS 2.9 can lock itself up if a subscriber goes while its publisher's thread
-  /// for asynchronous sending has something to send, and that is not what is asked here.
-  void take_the_rest() {
-    for (auto last = std::chrono::steady_clock::now(); std::chrono::steady_clock::now() - last < kSilence;) {
-      if (take()) last = std::chrono::steady_clock::now();
-      std::this_thread::sleep_for(kPause);
+  /// The number of the message that was published last.
+  [[nodiscard]] uint64_t last() const { return last_; }
+
+  /// Takes what is still under way, until the message of that number came, which it does whatever the depth: none
+  /// displaces the last one.
+  void take_until(uint64_t seen, uint64_t last) {
+    const auto give_up_at = std::chrono::steady_clock::now() + kLongest;
+    while (seen < last) {
+      if (const auto arrival = take()) seen = arrival->sequence;
+      if (std::chrono::steady_clock::now() > give_up_at) give_up("the last message did not come");
+      std::this_thread::yield();
     }
   }
 
@@ -257,7 +261,8 @@ void within_one_process(const lagometer_adapter_table& table, char** arguments) 
   both.say(*arrival);
 }
 
-// The other process, forked before any library was loaded: waits for a message, reports it, and stays until told to go.
+// The other process, forked before any library was loaded: waits for a message, reports it, and takes what comes until
+// the message that it is told to be the last. It stays until the publisher is gone.
 [[noreturn]] void receive(int report, int leave, char** arguments) {
   {
     End end(load(arguments[1]), arguments[2], arguments[3], false, true, false);
@@ -267,9 +272,12 @@ void within_one_process(const lagometer_adapter_table& table, char** arguments) 
       if (!arrival) std::this_thread::yield();
     }
     if (write(report, &*arrival, sizeof *arrival) != sizeof *arrival) give_up("the pipe is broken");
+    uint64_t last = 0;
+    if (read(leave, &last, sizeof last) != sizeof last) give_up("the pipe for the leave is broken");
+    end.take_until(arrival->sequence, last);
+    if (write(report, &last, sizeof last) != sizeof last) give_up("the pipe is broken");
     char none = 0;
     if (read(leave, &none, 1) != 0) give_up("the pipe for the leave is broken");
-    end.take_the_rest();
   }
   std::exit(0);
 }
@@ -290,7 +298,8 @@ Arrival publish_until_heard(End& end, int report, pid_t child) {
   return arrival;
 }
 
-// One after the other: how a subscriber goes amid traffic is not asked here.
+// Nobody goes amid traffic, and the publisher first: Fast DDS 2.9 can lock itself up if a subscriber goes while its
+// publisher's thread for asynchronous sending has something to send, and that is not what is asked here.
 void between_two_processes(char** arguments) {
   int report[2];
   int leave[2];
@@ -301,8 +310,13 @@ void between_two_processes(char** arguments) {
     receive(report[1], leave[0], arguments);
   }
   close(report[1]);
-  End end(load(arguments[1]), arguments[2], arguments[3], true, false, false);
-  end.say(publish_until_heard(end, report[0], child));
+  {
+    End end(load(arguments[1]), arguments[2], arguments[3], true, false, false);
+    end.say(publish_until_heard(end, report[0], child));
+    uint64_t last = end.last();
+    if (write(leave[1], &last, sizeof last) != sizeof last) give_up("the pipe for the leave is broken");
+    if (read(report[0], &last, sizeof last) != sizeof last) give_up("the other process broke off");
+  }
   close(leave[1]);
   int status = 0;
   waitpid(child, &status, 0);

@@ -17,6 +17,16 @@ using eprosima::fastrtps::rtps::IPLocator;
 using eprosima::fastrtps::xmlparser::XMLP_ret;
 using eprosima::fastrtps::xmlparser::XMLProfileManager;
 
+std::string text_of(const eprosima::fastdds::rtps::LocatorList& locators) {
+  std::string text;
+  for (const auto& each : locators) {
+    text += (text.empty() ? "\"" : ",\"") + IPLocator::toIPv4string(each) + ":" +
+            std::to_string(IPLocator::getPhysicalPort(each)) + "/" + std::to_string(IPLocator::getLogicalPort(each)) +
+            "\"";
+  }
+  return text;
+}
+
 void say_participant() {
   eprosima::fastrtps::ParticipantAttributes attributes;
   if (XMLProfileManager::fillParticipantAttributes("lagometer", attributes, false) != XMLP_ret::XML_OK) return;
@@ -31,13 +41,10 @@ void say_participant() {
     where << server.guidPrefix << " " << *server.metatrafficUnicastLocatorList.begin();
     std::printf(",\"server\":\"%s\"", where.str().c_str());
   }
-  std::string peers;
-  for (const auto& peer : rtps.builtin.initialPeersList) {
-    peers += (peers.empty() ? "\"" : ",\"") + IPLocator::toIPv4string(peer) + ":" +
-             std::to_string(IPLocator::getPhysicalPort(peer)) + "/" + std::to_string(IPLocator::getLogicalPort(peer)) +
-             "\"";
-  }
-  std::printf(",\"peers\":[%s]", peers.c_str());
+  std::printf(",\"later_announcements_s\":%d", discovery.leaseDuration_announcementperiod.seconds);
+  std::printf(",\"peers\":[%s],\"listens\":[%s],\"listens_for_discovery\":[%s]",
+              text_of(rtps.builtin.initialPeersList).c_str(), text_of(rtps.defaultUnicastLocatorList).c_str(),
+              text_of(rtps.builtin.metatrafficUnicastLocatorList).c_str());
   for (const auto& transport : rtps.userTransports) {
     const auto tcp = std::dynamic_pointer_cast<eprosima::fastdds::rtps::TCPv4TransportDescriptor>(transport);
     if (tcp == nullptr) continue;

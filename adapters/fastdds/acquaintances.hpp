@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whom a participant has discovered, as its own listener hears it.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <fastdds/dds/domain/DomainParticipantListener.hpp>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace lagometer::fastdds {
+
+namespace dds = eprosima::fastdds::dds;
+namespace rtps = eprosima::fastrtps::rtps;
+
+/// The text of a GUID's prefix, which names the participant.
+std::string participant_of(const rtps::GUID_t& guid);
+
+class Acquaintances : public dds::DomainParticipantListener {
+ public:
+  void on_participant_discovery(dds::DomainParticipant*, rtps::ParticipantDiscoveryInfo&& info) override;
+
+  /// Those of the list that are not known.
+  [[nodiscard]] std::vector<std::string> missing(const std::vector<std::string>& participants) const;
+  /// Waits until somebody is discovered or gone, or that long.
+  void await_change(std::chrono::milliseconds longest);
+  void forget();
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::set<std::string> known_;
+};
+
+}  // namespace lagometer::fastdds
