@@ -195,9 +195,10 @@ void Context::start_over_tcp() {
     if (attempt == kTcpAttempts || !replaceable) break;
     begin_anew();
   }
-  throw Error(LAGOMETER_FAILED,
-              "fastdds: a participant did not meet those that came before it over TCP, as happens "
-              "with Fast DDS 2.9 (see Known limits in the adapter's README): run it again");
+  throw Error(
+      LAGOMETER_FAILED,
+      "fastdds: a participant did not meet those that came before it over TCP, as happens with Fast DDS 2.9 (see "
+      "Lost connections over TCP in the adapter's README): run it again");
 }
 
 void Context::take_turn() {
