@@ -58,27 +58,27 @@ std::string time(const eprosima::fastrtps::Duration_t& duration) {
   return element("sec", static_cast<uint64_t>(duration.seconds)) + element("nanosec", duration.nanosec);
 }
 
-std::string udp_locator(const std::string& port) {
+std::string udp_locator_xml(const std::string& port) {
   return element("locator", element("udpv4", port + element("address", kLoopback)));
 }
 
-std::string tcp_locator(const TcpEnd& end) {
+std::string tcp_locator_xml(const TcpEnd& end) {
   return element("locator", element("tcpv4", element("physical_port", end.port) + element("port", end.logical_port) +
                                                  element("address", kLoopback)));
 }
 
 std::string initial_peers(const Settings& settings, const TcpPlace* place) {
   std::string peers;
-  if (settings.loopback_only && !settings.discovery_server) peers = udp_locator("");
+  if (settings.loopback_only && !settings.discovery_server) peers = udp_locator_xml("");
   if (place != nullptr) {
-    for (const TcpEnd& end : place->peers()) peers += tcp_locator(end);
+    for (const TcpEnd& end : place->peers()) peers += tcp_locator_xml(end);
   }
   return peers.empty() ? "" : element("initialPeersList", peers);
 }
 
 std::string discovery_server() {
   const std::string address =
-      element("metatrafficUnicastLocatorList", udp_locator(element("port", kDiscoveryServerPort)));
+      element("metatrafficUnicastLocatorList", udp_locator_xml(element("port", kDiscoveryServerPort)));
   return element("discoveryServersList", "<RemoteServer prefix=\"" +
                                              std::string(eprosima::fastdds::rtps::DEFAULT_ROS2_SERVER_GUIDPREFIX) +
                                              "\">" + address + "</RemoteServer>");
@@ -93,7 +93,7 @@ std::string builtin(const Settings& settings, const TcpPlace* place) {
   }
   if (place != nullptr) discovery += element("leaseAnnouncement", element("sec", kTcpLaterAnnouncementPeriodS));
   std::string text = element("discovery_config", discovery);
-  if (place != nullptr) text += element("metatrafficUnicastLocatorList", tcp_locator(place->own()));
+  if (place != nullptr) text += element("metatrafficUnicastLocatorList", tcp_locator_xml(place->own()));
   text += initial_peers(settings, place);
   return "      " + element("builtin", text) + "\n";
 }
@@ -164,7 +164,7 @@ std::string participant_profile(const Settings& settings, const TcpPlace* place)
     descriptors += tcp_descriptor(settings, *place);
     ids += element("transport_id", "lagometer_tcp");
     number = "      " + element("participantID", place->participant()) + "\n      " +
-             element("defaultUnicastLocatorList", tcp_locator(place->own())) + "\n";
+             element("defaultUnicastLocatorList", tcp_locator_xml(place->own())) + "\n";
   }
   const std::string participant =
       "  <participant profile_name=\"lagometer\" is_default_profile=\"true\">\n    <rtps>\n";

@@ -18,6 +18,7 @@
 #include <random>
 #include <thread>
 
+#include "descriptor.hpp"
 #include "settings.hpp"
 
 namespace lagometer::fastdds {
@@ -35,20 +36,6 @@ constexpr auto kSilence = std::chrono::milliseconds(30);
 constexpr auto kLaterOnes = std::chrono::milliseconds(1000);
 constexpr auto kLook = std::chrono::milliseconds(2);
 
-class Descriptor {
- public:
-  explicit Descriptor(int value) : value_(value) {}
-  ~Descriptor() {
-    if (value_ >= 0) close(value_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  [[nodiscard]] int value() const noexcept { return value_; }
-
- private:
-  int value_;
-};
-
 }  // namespace
 
 /// The list of who is there, as JSON, locked against the other participants of the trial.
@@ -56,14 +43,14 @@ class TcpList {
  public:
   explicit TcpList(const std::string& file)
       : file_(file), descriptor_(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
-    if (descriptor_.value() < 0 || flock(descriptor_.value(), LOCK_EX) != 0) complain("opened");
+    if (descriptor_.get() < 0 || flock(descriptor_.get(), LOCK_EX) != 0) complain("opened");
   }
 
   [[nodiscard]] json read() const {
     std::string text;
     std::array<char, 4096> piece{};
     ssize_t got = 0;
-    while ((got = pread(descriptor_.value(), piece.data(), piece.size(), static_cast<off_t>(text.size()))) > 0) {
+    while ((got = pread(descriptor_.get(), piece.data(), piece.size(), static_cast<off_t>(text.size()))) > 0) {
       text.append(piece.data(), static_cast<size_t>(got));
     }
     json list = json::parse(text, nullptr, false);
@@ -72,8 +59,8 @@ class TcpList {
 
   void write(const json& list) const {
     const std::string text = list.dump();
-    const bool written = ftruncate(descriptor_.value(), 0) == 0 &&
-                         pwrite(descriptor_.value(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
+    const bool written = ftruncate(descriptor_.get(), 0) == 0 &&
+                         pwrite(descriptor_.get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
     if (!written) complain("written");
   }
 
@@ -93,12 +80,12 @@ namespace {
 bool is_free(uint16_t port) {
   const Descriptor probe(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int yes = 1;
-  setsockopt(probe.value(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  setsockopt(probe.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  return bind(probe.value(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  return bind(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
 // No port is given twice in a trial, as long as there are others: whoever still has it among the initial peers would
