@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where in a page the buffers begin that a worker and its middleware allocate. The kernel moves the heap by whole pages
 // only, so without this it is the same in every trial, and it decides how fast large messages are copied: where source
-// and destination begin within a few bytes of the same place of a page, by a fifth and more (docs/METHODOLOGY.md,
+// and destination begin within a few bytes of the same place of a page, copies are slower (docs/METHODOLOGY.md,
 // "Campaigns").
 #pragma once
 
