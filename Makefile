@@ -49,7 +49,7 @@ coverage: ## whether 95 % intervals contain the truth, the stop included, on sim
 	@$(python) benchmarks/coverage.py $(smoke)
 
 adaptive: ## adaptive cells against runs of 60 s, at most a fifteenth of their time (SMOKE=1: short)
-	@tools/setup --test
+	@tools/setup --test --rack
 	@$(python) benchmarks/adaptive.py $(smoke)
 
 calibration: ## a build against itself raises no alarm, and an injected +5 % is found (SMOKE=1: short)

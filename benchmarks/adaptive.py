@@ -27,8 +27,8 @@ from lagometer.run.campaign import Assignment, CampaignRun
 from lagometer.store.reader import Campaign, open_campaign
 from lagometer.study import discover_adapters, expand, study_from_mapping
 
-ADAPTERS = ("shm", "udp", "cyclonedds", "fastdds")
-PAYLOADS = ("64B", "16KB", "32KB")
+ADAPTERS = ("cyclonedds", "fastdds", "zeromq")  # middleware; a bare transport is an easier case
+PAYLOADS = ("64B", "4KB", "16KB", "32KB")
 RATES = ("100Hz", "500Hz")
 # Pinned: where threads may wander, a median mixes the ways in which they happened to lie.
 FACTORS = {"workload": "pipeline-2", "placement": "process-per-node", "cpus": "spread"}

@@ -57,6 +57,8 @@ class _Task:
     series: frozenset[str]  # edges whose series is drawn
     points: int
     payload: bool  # whether the cell's payload must be taken from the samples
+    curves: bool  # whether it is its cell's only file, so that its curves are the cell's
+    alpha: float | None  # what the band of its cell's curves may miss; None for no band
 
     @property
     def messages(self) -> int:
@@ -69,6 +71,7 @@ class _Read:
     """What came of it."""
 
     latencies: dict[str, npt.NDArray[np.int64]] = field(default_factory=dict)  # by edge, of a valid trial
+    curves: list[Curve] = field(default_factory=list)  # in place of latencies, where the task asks for them
     series: list[Series] = field(default_factory=list)
     payload_bytes: int | None = None
     unread: str | None = None
@@ -91,7 +94,7 @@ def draw(
     fitting = set(chosen[: limits.SERIES_POINTS_TOTAL // limits.SERIES_POINTS_MIN])
     points = limits.SERIES_POINTS_TOTAL // max(1, len(fitting))
     points = max(limits.SERIES_POINTS_MIN, min(limits.SERIES_POINTS_MAX, points))
-    tasks = list(_tasks(wanted, fitting, points, payload_known))
+    tasks = list(_tasks(wanted, fitting, points, payload_known, alphas or {}))
     drawn = Drawn()
     with ThreadPoolExecutor(_threads(tasks)) as pool:
         cell, latencies = "", dict[str, list[npt.NDArray[np.int64]]]()
@@ -108,7 +111,11 @@ def draw(
 
 
 def _tasks(
-    wanted: dict[Key, Row], fitting: set[Key], points: int, payload_known: frozenset[str]
+    wanted: dict[Key, Row],
+    fitting: set[Key],
+    points: int,
+    payload_known: frozenset[str],
+    alphas: Mapping[str, float],
 ) -> Iterator[_Task]:
     """The files to read: cells in the order of their rows, trials ascending."""
     files: dict[str, dict[int, list[Row]]] = {}
@@ -118,7 +125,8 @@ def _tasks(
     for cell, trials in files.items():
         for trial, rows in sorted(trials.items()):
             series = frozenset(row.edge for row in rows if (cell, trial, row.edge) in fitting)
-            yield _Task(cell, trial, rows, series, points, cell not in payload_known)
+            known, alone = cell in payload_known, len(trials) == 1
+            yield _Task(cell, trial, rows, series, points, not known, alone, alphas.get(cell))
 
 
 def _threads(tasks: Sequence[_Task]) -> int:
@@ -180,14 +188,26 @@ def _made(task: _Task, samples: pl.DataFrame, edges: dict[str, EdgeRows] | Campa
             continue
         edge_rows = edges[row.edge]
         if row.valid:
-            read.latencies[row.edge] = edge_rows.latencies
+            _add_latencies(task, row.edge, edge_rows.latencies, read)
         if row.edge in task.series:
             series = edge_series(task.cell, task.trial, row.edge, edge_rows, origin_ns, task.points)
             read.series += [] if series is None else [series]
     return read
 
 
+def _add_latencies(task: _Task, edge: str, latencies: npt.NDArray[np.int64], read: _Read) -> None:
+    """Kept until the cell is done, or made into its curve at once: thousands of cells, each with a turn of
+    its own in the pool's queue, would wait for the files that are read ahead.
+    """
+    if not task.curves:
+        read.latencies[edge] = latencies
+        return
+    made = curve(task.cell, edge, [latencies], task.alpha)
+    read.curves += [] if made is None else [made]
+
+
 def _add(task: _Task, read: _Read, drawn: Drawn) -> None:
+    drawn.curves += read.curves[: max(0, limits.CURVES_MAX - len(drawn.curves))]
     drawn.series += read.series
     drawn.unread += [] if read.unread is None else [read.unread]
     if read.payload_bytes is not None:

@@ -84,12 +84,13 @@ def by_edge(estimates: pl.DataFrame) -> dict[Key, Estimated]:
     for row in estimates.iter_rows(named=True):
         of_edge.setdefault((row["cell"], row["edge"]), []).append(row)
     found: dict[Key, Estimated] = {}
+    shown = frozenset(Row.model_fields)  # asked for once: tens of thousands of estimates are not rare
     for key, rows in of_edge.items():
         figures: dict[str, float] = {}
         intervals: list[Interval] = []
         for row in rows:
             name = f"{row['quantity']}_ns"
-            if name not in Row.model_fields:
+            if name not in shown:
                 continue
             reached = row["status"] == OK
             if reached:
