@@ -6,14 +6,14 @@ comparison takes the next 12 valid trials of each cell (in the order of time), d
 which is A and which B, and compares the three cells as one family. No trial is in two comparisons and none is
 resampled: all are fresh. It passes with at most 10 false alarms in 200 comparisons (alpha is 2 %).
 
-*Power.* A first pilot picks, of six cells (three adapters, relays without work and with 200 µs of it), the
-one whose median varies least. A second one (fresh: the first was picked for being low) measures its median
-and how it varies. From it follows, as `plan --detect 5%`
-says it, how many trials a comparison needs. Then two cells are run in randomised blocks: the same one, and
-one whose relay spins for 5 % of that median before it publishes (`work: busy-…`, a factor like any other).
-Each comparison takes the next so many trials of both; again all are fresh. It passes if the +5 % is found in
-at least 95 % of the comparisons: 60 of them, or fewer (at least 20) where a machine is so unsteady that 60
-took more than 40 minutes. One on which 20 took more than two hours fails.
+*Power.* A first pilot picks, of three adapters, the one whose median varies least. A second one (fresh: the
+first was picked for being low) measures its median beneath the adapter `faulty`, and how it varies. From it
+follows, as `plan --detect 5%` says it, how many trials a comparison needs. Then two cells are run in
+randomised blocks: the same one, and one whose worker spins within publish for 5 % of that median (the fault
+`spin`: after the stamp of publishing, before the middleware sees the message). Each comparison takes the next
+so many trials of both; again all are fresh. It passes if the +5 % is found in at least 95 % of the
+comparisons: 60 of them, or fewer (at least 20) where a machine is so unsteady that 60 took more than 40
+minutes. One on which 20 took more than two hours fails.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +38,12 @@ from lagometer.stats.detection import trials_to_detect
 from lagometer.stats.power import measured_variance
 from lagometer.store.reader import open_campaign
 from lagometer.study import discover_adapters, expand, study_from_mapping
-from lagometer.study.factors import parse_work_ns
+from lagometer.study.adapters import Adapter
 
 # Pinned: where threads may wander, a median mixes the ways in which they happened to lie.
 FACTORS = {"workload": "pipeline-3", "payload": "64B", "rate": "1kHz", "cpus": "spread"}
+ONE_PUBLISH = {"workload": "pipeline-2"}  # so that the spin is in each latency once
+FAULTY, SPINNING = "faulty", "faulty-spinning"  # the adapter without a fault, and with the injected one
 PHASES = {"duration": "200ms", "warmup": "30ms", "drain": "10ms", "control": "none"}
 ADAPTERS = ("shm", "udp", "cyclonedds")
 EFFECT, SMOKE_EFFECT = 0.05, 1.0
@@ -49,7 +51,6 @@ FOUND_MIN = 0.95
 FOUND_OF_LEAST, POWER_S = 20, 40 * 60
 POWER_S_MAX = 2 * 60 * 60
 ALARMS_MAX_OF_200 = 10
-WORKS = ("none", "busy-200us")
 PICK_TRIALS, PILOT_TRIALS = 10, 20
 AT_ONCE = 5  # comparisons from one campaign, whose samples are on the disk meanwhile
 CAMPAIGNS_MAX_FACTOR = 3  # of as many as were needed if all trials were valid
@@ -73,30 +74,46 @@ WHOLE = Size(200, ADAPTERS, 60, PICK_TRIALS, PILOT_TRIALS, EFFECT)
 SMOKE = Size(2, ("shm", "udp"), 1, 3, 10, SMOKE_EFFECT, 8)
 
 
-def campaign_trials(matrix: Mapping[str, Any], trials: int, seed: int) -> dict[str, list[Numbers]]:
-    """The latencies of each cell's valid trials, from a campaign of the ordinary kind."""
-    with tempfile.TemporaryDirectory(prefix="lagometer-calibration-") as folder:
-        out = run(matrix, trials, seed, Path(folder))
-        campaign = open_campaign(out)
-        cells = [str(item["id"]) for item in campaign.manifest["cells"]]
-        return {cell: cell_trials(campaign, cell)[2] for cell in cells}
+@dataclass(frozen=True)
+class Trials:
+    """What trials are made of. over: what `faulty` stands on; spin_ns: what `faulty-spinning` injects."""
+
+    matrix: Mapping[str, Any]
+    over: str | None = None
+    spin_ns: int = 0
+
+    def latencies(self, trials: int, seed: int) -> dict[str, list[Numbers]]:
+        """The latencies of each cell's valid trials, from a campaign of the ordinary kind."""
+        with tempfile.TemporaryDirectory(prefix="lagometer-calibration-") as folder:
+            campaign = open_campaign(self.run(trials, seed, Path(folder)))
+            cells = [str(item["id"]) for item in campaign.manifest["cells"]]
+            return {cell: cell_trials(campaign, cell)[2] for cell in cells}
+
+    def run(self, trials: int, seed: int, folder: Path) -> Path:
+        """Carries out a campaign; returns where it lies."""
+        keys = {"name": "calibration", "trials": str(trials), "seed": str(seed), **PHASES}
+        options = {} if self.over is None else {"options": {FAULTY: {"over": self.over}}}
+        mapping = {**keys, **options, "matrix": {**FACTORS, **self.matrix}}
+        study = study_from_mapping(mapping, "calibration benchmark")
+        adapters = self._adapters()
+        expansion = expand(study, adapters)
+        if not expansion.cells or expansion.excluded:
+            raise RuntimeError(f"can't be measured here: {expansion.excluded[0].reason}")
+        CampaignRun(Assignment(study, expansion.cells, (), adapters, folder / "out")).carry_out()
+        return folder / "out"
+
+    def _adapters(self) -> dict[str, Adapter]:
+        """A study gives an adapter one set of options; so the one with the fault has a name of its own."""
+        if self.over is None:
+            return discover_adapters()
+        adapters = discover_adapters({FAULTY: {"over": self.over}})
+        plain = adapters[FAULTY]
+        injected = {**plain.fixed_options, "spin": 1, "spin_ns": self.spin_ns}
+        sidecar = plain.sidecar.model_copy(update={"name": SPINNING})
+        return {**adapters, SPINNING: replace(plain, sidecar=sidecar, fixed_options=injected)}
 
 
-def run(matrix: Mapping[str, Any], trials: int, seed: int, folder: Path) -> Path:
-    """Carries out a campaign; returns where it lies."""
-    keys = {"name": "calibration", "trials": str(trials), "seed": str(seed), **PHASES}
-    study = study_from_mapping({**keys, "matrix": {**FACTORS, **matrix}}, "calibration benchmark")
-    adapters = discover_adapters()
-    expansion = expand(study, adapters)
-    if not expansion.cells or expansion.excluded:
-        raise RuntimeError(f"can't be measured here: {expansion.excluded[0].reason}")
-    CampaignRun(Assignment(study, expansion.cells, (), adapters, folder / "out")).carry_out()
-    return folder / "out"
-
-
-def comparisons(
-    matrix: Mapping[str, Any], trials: int, wanted: int, seed: int
-) -> Iterator[dict[str, list[Numbers]]]:
+def comparisons(made: Trials, trials: int, wanted: int, seed: int) -> Iterator[dict[str, list[Numbers]]]:
     """Gives so many times the next `trials` valid trials of each cell, none of them twice.
 
     Raises RuntimeError if too many trials fail for that.
@@ -107,9 +124,8 @@ def comparisons(
     while given < wanted:
         if campaigns >= campaigns_max:
             raise RuntimeError(f"only {given} of {wanted} comparisons: too many trials are not valid")
-        for cell, found in campaign_trials(
-            matrix, trials * min(AT_ONCE, wanted - given), seed + campaigns
-        ).items():
+        count = trials * min(AT_ONCE, wanted - given)
+        for cell, found in made.latencies(count, seed + campaigns).items():
             left.setdefault(cell, []).extend(found)
         campaigns += 1
         while given < wanted and all(len(found) >= trials for found in left.values()):
@@ -123,8 +139,8 @@ def false_alarms(size: Size, seed: int) -> dict[str, Any]:
     generator = random.Random(seed)
     alarms: list[dict[str, Any]] = []
     judged = {"p50": 0, "p99": 0}
-    matrix = {"adapter": list(size.adapters)}
-    for number, trials in enumerate(comparisons(matrix, 2 * TRIALS_MIN, size.comparisons, seed)):
+    made = Trials({"adapter": list(size.adapters)})
+    for number, trials in enumerate(comparisons(made, 2 * TRIALS_MIN, size.comparisons, seed)):
         cells = compare_pairs([_drawn(cell, found, generator) for cell, found in trials.items()])
         for cell in cells:
             for name, quantity in cell.quantities.items():
@@ -158,25 +174,23 @@ def _drawn(cell: str, trials: Sequence[Numbers], generator: random.Random) -> Pa
     return Pair(cell, cell, a, b)
 
 
-def steadiest(size: Size, seed: int) -> tuple[str, str]:
-    """The adapter and the work of the cell whose median varies least from trial to trial."""
-    matrix = {"adapter": list(size.adapters), "work": list(WORKS)}
+def steadiest(size: Size, seed: int) -> str:
+    """The adapter of the cell whose median varies least from trial to trial."""
+    found = Trials({**ONE_PUBLISH, "adapter": list(size.adapters)}).latencies(size.pick, seed)
     variances = {
-        cell: measured_variance(trials, 500, size.effect)
-        for cell, trials in campaign_trials(matrix, size.pick, seed).items()
-        if len(trials) > 1
+        cell: measured_variance(trials, 500, size.effect) for cell, trials in found.items() if len(trials) > 1
     }
     if not variances:
         raise RuntimeError("no cell has two valid trials")
-    adapter, _, work, *_ = min(variances, key=lambda cell: variances[cell]).split("/")
-    return adapter, work
+    return min(variances, key=lambda cell: variances[cell]).partition("/")[0]
 
 
 def power(size: Size, seed: int) -> dict[str, Any]:
     """Injects the effect and looks how often it is found at the number of trials that is predicted."""
-    adapter, work = steadiest(size, seed + 3000)
+    adapter = steadiest(size, seed + 3000)
     with tempfile.TemporaryDirectory(prefix="lagometer-calibration-") as folder:
-        pilot = open_campaign(run({"adapter": adapter, "work": work}, size.pilot, seed + 2000, Path(folder)))
+        made = Trials({**ONE_PUBLISH, "adapter": FAULTY}, over=adapter)
+        pilot = open_campaign(made.run(size.pilot, seed + 2000, Path(folder)))
         cell = str(pilot.manifest["cells"][0]["id"])
         latencies = cell_trials(pilot, cell)[2]
         if len(latencies) < TRIALS_MIN:
@@ -189,16 +203,16 @@ def power(size: Size, seed: int) -> dict[str, Any]:
     affordable = max(FOUND_OF_LEAST, int(POWER_S / (2 * trials * TRIAL_S)))
     count = min(size.found_of, affordable)
     print(
-        f"{cell}: median {median_ns / 1000:.2f} µs, spin {spin_ns} ns (+{size.effect:.0%}); predicted: "
-        f"{predicted} trials of each, about {2 * trials * count * TRIAL_S / 60:.1f} min",
+        f"{cell} over {adapter}: median {median_ns / 1000:.2f} µs, spin {spin_ns} ns (+{size.effect:.0%}); "
+        f"predicted: {predicted} trials of each, about {2 * trials * count * TRIAL_S / 60:.1f} min",
         flush=True,
     )
     if 2 * trials * count * TRIAL_S > POWER_S_MAX:
         spread = f"a trial's median spreads by {detection.cells[0].relative_sd or 0.0:.0%}"
         raise RuntimeError(f"power not judged: {spread} on this machine, which takes {trials} trials")
-    matrix = {"adapter": adapter, "work": [work, f"busy-{parse_work_ns(work) + spin_ns}ns"]}
+    both = Trials({**ONE_PUBLISH, "adapter": [FAULTY, SPINNING]}, over=adapter, spin_ns=spin_ns)
     found, ratios = 0, []
-    for pairs in comparisons(matrix, trials, count, seed + 1000):
+    for pairs in comparisons(both, trials, count, seed + 1000):
         before, after = pairs  # in the study's order: without the spin, and with it
         result = compare_pairs([Pair(before, after, pairs[before], pairs[after])])[0]
         median = result.quantities["p50"]
@@ -208,6 +222,7 @@ def power(size: Size, seed: int) -> dict[str, Any]:
         "what": "power",
         "comparisons": count,
         "cell": cell,
+        "over": adapter,
         "effect": size.effect,
         "median_ns": median_ns,
         "spin_ns": spin_ns,

@@ -59,6 +59,8 @@ std::map<std::string, Setter> setters(Faults& faults) {
        }},
       {"delay_ns",
        [&](const auto& key, const json& value) { faults.delay_ns = static_cast<int64_t>(whole(key, value)); }},
+      {"spin_ns",
+       [&](const auto& key, const json& value) { faults.spin_ns = static_cast<int64_t>(whole(key, value)); }},
       {"limit_rate_hz", [&](const auto& key, const json& value) { faults.limit_rate_hz = number(key, value, 1e9); }},
       {"limit_burst", [&](const auto& key, const json& value) { faults.limit_burst = number(key, value, 1e9); }},
       {"probes",

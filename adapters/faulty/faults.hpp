@@ -13,9 +13,9 @@
 
 namespace lagometer::faulty {
 
-enum class Fault : uint8_t { drop, duplicate, reorder, delay, corrupt, hang, crash };
-inline constexpr std::array<const char*, 7> kFaultNames{"drop",    "duplicate", "reorder", "delay",
-                                                        "corrupt", "hang",      "crash"};
+enum class Fault : uint8_t { drop, duplicate, reorder, delay, corrupt, hang, crash, spin };
+inline constexpr std::array<const char*, 8> kFaultNames{"drop",    "duplicate", "reorder", "delay",
+                                                        "corrupt", "hang",      "crash",   "spin"};
 
 /// A share of the messages, and one position; either may be off.
 struct Strike {
@@ -34,6 +34,7 @@ struct Faults {
   std::array<Strike, kFaultNames.size()> strikes;
   uint32_t copies = 1;
   int64_t delay_ns = 10'000'000;
+  int64_t spin_ns = 1'000;
   double limit_rate_hz = 0.0;  // 0: no limit
   double limit_burst = 0.0;    // messages that may come at once
   bool probes = false;

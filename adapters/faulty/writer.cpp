@@ -43,6 +43,13 @@ void sleep_for(int64_t duration_ns) {
   clock_nanosleep(CLOCK_MONOTONIC, 0, &time, nullptr);
 }
 
+/// Burns so much time on this CPU: what sleeps comes back tens of microseconds late.
+void spin_for(int64_t duration_ns) {
+  const int64_t end_ns = now_ns() + duration_ns;
+  while (now_ns() < end_ns) {
+  }
+}
+
 [[noreturn]] void hang() {
   for (;;) pause();
 }
@@ -82,6 +89,7 @@ lagometer_status Writer::commit_data(lagometer_message& message, uint32_t stream
   if (struck(Fault::drop) || (faults_.concerns(stream) && over_the_limit())) return drop(message);
   if (struck(Fault::corrupt)) corrupt(message);
   if (struck(Fault::delay)) sleep_for(faults_.delay_ns);
+  if (struck(Fault::spin)) spin_for(faults_.spin_ns);
   if (struck(Fault::reorder) && !holding_) return hold(message);
   const bool twice = struck(Fault::duplicate);
   if (twice) copy_out(message, copy_);

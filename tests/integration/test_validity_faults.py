@@ -99,6 +99,15 @@ def test_without_a_fault_nothing_is_found(build: Path, tmp_path: Path) -> None:
     assert rows["noisy"].null_count() == 0
 
 
+def test_a_spin_is_in_the_latency_of_what_it_strikes(build: Path, tmp_path: Path) -> None:
+    spin_ns = 1_500_000
+    rows = run(build, tmp_path, {"faulty": {"over": "shm", "spin": 1, "spin_ns": spin_ns, "stream": 0}})
+    first = rows.row(by_predicate=pl.col("edge") == "source→relay-1", named=True)
+    assert first["latency_min_ns"] >= spin_ns
+    second = rows.row(by_predicate=pl.col("edge") == "relay-1→sink", named=True)
+    assert second["latency_min_ns"] < spin_ns
+
+
 def test_best_effort_may_lose_and_reorder(build: Path, tmp_path: Path) -> None:
     faults = {"over": "shm", "drop": 0.2, "reorder_at": 41, "stream": 0}
     rows = run(build, tmp_path, {"faulty": faults}, matrix={"reliability": "best_effort", "depth": 64})
