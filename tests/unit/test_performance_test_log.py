@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lagometer.exchange.errors import ExchangeError
@@ -187,7 +187,7 @@ seconds_of = st.lists(
 
 
 @pytest.mark.parametrize("version", VERSIONS, ids=lambda version: version.number)
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 @given(seconds=seconds_of, loop_s=st.sampled_from([1.0, 1.000067, 1.0003]))
 def test_every_version_means_the_same(
     tmp_path_factory: pytest.TempPathFactory, version: Version, seconds: list[Second], loop_s: float
