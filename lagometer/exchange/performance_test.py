@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The log format of Apex.AI performance_test: a head of `key: value` lines, then a row per second, as CSV.
 
-What its columns mean was read from its source (analysis_result.cpp, statistics_tracker.hpp): latencies are
-in milliseconds; `latency_variance (ms)` is the variance in s² times 1000, over n and not n - 1; counts are
-of one loop. What lagometer does not measure (getrusage, CPU load) is written as `nan`.
+Written are the columns of its versions 1.2 to 2.3, and both names that the head has had for what carries the
+messages. What they mean was read from its source (analysis_result.cpp, statistics_tracker.hpp): latencies are
+in milliseconds; `latency_variance (ms)` is the variance in s² times 1000, here over n as up to 1.4; counts
+are per second, of loops that are a second long. What lagometer does not measure (getrusage, CPU load) is
+`nan`.
 """
 
 from __future__ import annotations
@@ -74,8 +76,8 @@ def write_logs(campaign: Campaign, directory: Path) -> list[Path]:
 
 def _log(row: Mapping[str, Any], edge: str, name: str, samples: pl.DataFrame) -> str:
     head = "".join(f"{key}: {value}\n" for key, value in _head(row, edge, name))
-    table = "".join("\t\t,".join(cells) + "\n" for cells in _loops(samples))
-    return f"{head}\n\n{START}\n" + "\t,".join(COLUMNS) + "\n" + table
+    table = "".join(",\t\t".join(cells) + "\n" for cells in _loops(samples))
+    return f"{head}\n{START}\n" + ",\t".join(COLUMNS) + "\n" + table
 
 
 def _head(row: Mapping[str, Any], edge: str, name: str) -> Iterator[tuple[str, str]]:
@@ -84,6 +86,7 @@ def _head(row: Mapping[str, Any], edge: str, name: str) -> Iterator[tuple[str, s
     yield "Experiment id", str(uuid.uuid5(uuid.NAMESPACE_URL, f"lagometer:{identity}"))
     yield "Performance Test Version", f"lagometer {__version__}"
     yield "Logfile name", name
+    yield "Communicator", str(row.get("adapter") or "unknown")
     yield "Communication mean", str(row.get("adapter") or "unknown")
     yield "RMW Implementation", "N/A"
     yield "DDS domain id", _text(row.get("domain"))

@@ -4,7 +4,8 @@ made, never our own measurements.
 
 There are no samples and no quantiles, and none are made up: counts are summed, least and greatest latency
 taken over all rows, mean and standard deviation pooled from the rows' means and variances. Nothing of it went
-through our validity checks, and the warning `imported` says so on every row.
+through our validity checks, and the warning `imported` says so on every row. How a log is read, and what its
+figures mean in which version, is in performance_test_log.
 """
 
 from __future__ import annotations
@@ -14,33 +15,21 @@ import math
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from lagometer import __version__
-from lagometer.exchange.errors import ExchangeError
-from lagometer.exchange.performance_test import START
+from lagometer.exchange.performance_test_log import TOOL, Log, Loop, read_log
 from lagometer.store import format as form
 
-TOOL = "performance_test"
-WARNING = f"imported: aggregates of {TOOL}, not measured by lagometer"
 IMPORTED = "imported"  # the folder that keeps the logs, and the first part of a cell's id
-REQUIRED = (
-    *("received", "sent", "lost"),
-    *("latency_min (ms)", "latency_max (ms)", "latency_mean (ms)", "latency_variance (ms)"),
-)
 NS_PER_MS = 1e6
-
-
-@dataclass(frozen=True)
-class Log:
-    """One log as it was read: its head, and its rows with a message in them."""
-
-    path: Path
-    head: Mapping[str, str]
-    loops: Sequence[Mapping[str, float]]
+WARNING = f"{IMPORTED}: aggregates of {TOOL}, not measured by lagometer"
+NO_DEVIATION = (
+    f"{IMPORTED}: no standard deviation, since the variance of at least one row can't be relied on: "
+    f"from 1.5 on {TOOL} computes it in 64-bit integers, which overflow"
+)
 
 
 def import_logs(paths: Sequence[Path], directory: Path) -> list[str]:
@@ -68,67 +57,16 @@ def import_logs(paths: Sequence[Path], directory: Path) -> list[str]:
     return list(numbers)
 
 
-def read_log(path: Path) -> Log:
-    """Reads one log. Raises ExchangeError: file, line and what was expected there."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ExchangeError(f"{path}: cannot be read: {error}") from error
-    start = next((place for place, line in enumerate(lines) if line.strip().startswith("---")), None)
-    if start is None or start + 1 >= len(lines):
-        raise ExchangeError(f"{path}: no line {START!r} with a table after it; not a log of {TOOL}")
-    head = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines[:start])}
-    names = _cells(lines[start + 1])
-    absent = [name for name in REQUIRED if name not in names]
-    if absent:
-        raise ExchangeError(f"{path}:{start + 2}: column {absent[0]!r} is missing; not a log of {TOOL}")
-    loops = []
-    for number, line in enumerate(lines[start + 2 :], start=start + 3):
-        if not line.strip():
-            continue
-        values = _numbers(names, _cells(line), f"{path}:{number}")
-        if values["received"] or values["sent"]:
-            loops.append(values)
-    if not any(loop["received"] for loop in loops):
-        raise ExchangeError(f"{path}: no row says that a message was received; there is nothing to import")
-    return Log(path, {key: value for key, value in head.items() if key}, loops)
-
-
-def _cells(line: str) -> list[str]:
-    """The fields of a line; older versions end each with a comma."""
-    return [cell.strip() for cell in line.rstrip(" \t,").split(",")]
-
-
-def _numbers(names: Sequence[str], cells: Sequence[str], where: str) -> dict[str, float]:
-    """What is needed of a row. Without a message received its latencies say nothing."""
-    if len(cells) != len(names):
-        raise ExchangeError(
-            f"{where}: {len(cells)} fields, but {len(names)} columns; if the log was cut off there, "
-            "remove the line"
-        )
-    values: dict[str, float] = {}
-    for name, cell in zip(names, cells, strict=True):
-        if name not in REQUIRED or (name.startswith("latency") and not values.get("received")):
-            continue
-        try:
-            values[name] = float(cell)
-        except ValueError:
-            values[name] = math.nan
-        if not math.isfinite(values[name]):
-            raise ExchangeError(f"{where}: {cell!r} in column {name!r} is no number")
-    return values
-
-
 def cell_id(log: Log) -> str:
     """`imported/performance_test/…`: what the head says of transport, message, rate and QoS."""
     head, factors = log.head, _factors(log)
-    mean = head.get("Communication mean") or "unknown"
-    implementation = head.get("RMW Implementation", "N/A")
-    parts = [mean if implementation in ("", "N/A") else f"{mean}+{implementation}"]
+    implementation = head.get("RMW Implementation") or head.get("rmw_implementation") or "N/A"
+    parts = [log.communicator if implementation == "N/A" else f"{log.communicator}+{implementation}"]
     parts += [head[key] for key in ("Msg name", "Topic name") if head.get(key)][:1]
     parts += [f"{factors['rate_hz']:g}Hz"] if factors["rate_hz"] else []
     parts += [str(factors[key]) for key in ("reliability", "history", "durability") if factors[key]]
-    parts += [f"{head['Roundtrip Mode'].lower()}"] if head.get("Roundtrip Mode", "NONE") != "NONE" else []
+    mode = head.get("Roundtrip Mode", "none").lower()
+    parts += [mode] if mode != "none" else []
     return "/".join([IMPORTED, TOOL, *(re.sub(r"[^\w.+:-]", "_", part).strip(".") or "_" for part in parts)])
 
 
@@ -141,7 +79,7 @@ def _factors(log: Log) -> dict[str, Any]:
 
     depth = word("History depth")
     return {
-        "adapter": f"{TOOL}:{log.head.get('Communication mean') or 'unknown'}",
+        "adapter": f"{TOOL}:{log.communicator}",
         "rate_hz": _number(log.head.get("Publishing rate")),
         "reliability": word("Reliability"),
         "history": word("History kind"),
@@ -160,29 +98,39 @@ def _number(text: str | None) -> float | None:
 
 def _figures(log: Log) -> dict[str, Any]:
     """Counts and pooled moments over all rows; what was not told is null."""
-    loops = [loop for loop in log.loops if loop["received"] > 0]
-    count = sum(loop["received"] for loop in loops)
-    mean_s = sum(loop["received"] * loop["latency_mean (ms)"] / 1000 for loop in loops) / count
-    square = sum(
-        loop["received"] * (loop["latency_variance (ms)"] / 1000 + (loop["latency_mean (ms)"] / 1000) ** 2)
-        for loop in loops
-    )
-    variance = max(0.0, square / count - mean_s**2)  # over n, as in each row
-    sd_ns = math.sqrt(variance * count / (count - 1)) * 1e9 if count > 1 else None
+    loops = [loop for loop in log.loops if loop.received]
+    count = sum(loop.received for loop in loops)
+    mean_ms = sum(loop.received * loop.mean_ms for loop in loops) / count
+    sd_ns = _deviation_ns(loops, log.writer.less, count, mean_ms)
+    told = sd_ns is not None or count == 1
     return {
         "edge": form.END_TO_END,
         "valid": True,
         "reasons": [],
-        "warnings": [WARNING],
-        "n": round(count),
-        "sent": round(sum(loop["sent"] for loop in log.loops)),
-        "lost": round(sum(loop["lost"] for loop in log.loops)),
-        "latency_min_ns": round(min(loop["latency_min (ms)"] for loop in loops) * NS_PER_MS),
-        "latency_max_ns": round(max(loop["latency_max (ms)"] for loop in loops) * NS_PER_MS),
-        "latency_mean_ns": mean_s * 1e9,
+        "warnings": [WARNING] if told else [WARNING, NO_DEVIATION],
+        "n": count,
+        # A process without publishers does not know what the others sent.
+        "sent": sum(loop.sent for loop in log.loops) or None,
+        "lost": sum(loop.lost for loop in log.loops),
+        "latency_min_ns": round(min(loop.least_ms for loop in loops) * NS_PER_MS),
+        "latency_max_ns": round(max(loop.most_ms for loop in loops) * NS_PER_MS),
+        "latency_mean_ns": mean_ms * NS_PER_MS,
         "latency_sd_ns": sd_ns,
         "imported_from": TOOL,
     }
+
+
+def _deviation_ns(loops: Sequence[Loop], less: int, count: int, mean_ms: float) -> float | None:
+    """The standard deviation (over n - 1) of all messages; the rows' variances are over n less `less`."""
+    if count < 2:
+        return None
+    squares_s2 = 0.0
+    for loop in loops:
+        if loop.variance is None:
+            return None
+        squares_s2 += (loop.received - less) * loop.variance / 1000
+        squares_s2 += loop.received * ((loop.mean_ms - mean_ms) / 1000) ** 2
+    return math.sqrt(squares_s2 / (count - 1)) * 1e9
 
 
 def _entry(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -196,7 +144,10 @@ def _manifest(
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     names = tuple(_factors(logs[0]))
     factors = {row["cell"]: {name: row[name] for name in names} for row in rows}
-    heads = [{"file": log.path.name, **log.head} for log in logs]
+    heads = [
+        {"file": log.path.name, "read_as": log.writer.versions, "rows_left_out": log.left_out, **log.head}
+        for log in logs
+    ]
     return {
         "format_version": form.FORMAT_VERSION,
         "name": f"imported from {TOOL}",

@@ -19,6 +19,8 @@ CLOCK_READ_NS_MAX = (
 )
 CLOCK_READ_NS_TERRIBLE = 1000.0
 EXIT_LATENCY_US_MAX = 10
+LOAD_SHARE_MAX = 0.3  # of the CPUs, over the last minute
+SWAPPINESS_MAX = 10
 STEAL_SHARE_MAX = 0.01
 SOCKET_BYTES_WANTED = 4 * 1024 * 1024  # some messages of 1 MB in flight
 FRAGMENT_BYTES_WANTED = 4 * 1024 * 1024
@@ -126,7 +128,9 @@ def _load(environment: Environment) -> Outcome:
     found = f"{load:.2f} over the last minute on {cpus} CPUs"
     if load > cpus:
         return "fail", found, "stop what else is running, or wait"
-    return ("warn", found, "stop what else is running, or wait") if load > 0.3 * cpus else ("ok", found, "")
+    if load > LOAD_SHARE_MAX * cpus:
+        return "warn", found, "stop what else is running, or wait"
+    return "ok", found, ""
 
 
 def _steal(environment: Environment) -> Outcome:
@@ -224,7 +228,7 @@ def _shared_memory(environment: Environment) -> Outcome:
 def _swappiness(environment: Environment) -> Outcome:
     value = int(_known(environment["sysctls"]["vm.swappiness"]))
     locked = "IPC_LOCK" in (environment["capabilities"] or [])
-    if value <= 10 or locked:
+    if value <= SWAPPINESS_MAX or locked:
         return "ok", f"{value}" + (", but workers lock their memory" if locked else ""), ""
     return "warn", str(value), "sysctl vm.swappiness=1, or let workers lock their memory (see memlock)"
 
