@@ -49,7 +49,8 @@ def beside_rows(campaign: Campaign | None) -> list[Row]:
     if campaign is None:
         return []
     chosen = campaign.cells.filter(pl.col("edge") == "end-to-end").sort("started", "trial")
-    names = ("cell", "trial", "started", "valid", "n", "latency_p50_ns", "latency_p99_ns")
+    names = ("cell", "trial", "started", "valid", "n")
+    names += ("latency_p50_ns", "cpu_per_message_ns", "latency_p99_ns")
     return chosen.select(names).to_dicts()
 
 
@@ -124,11 +125,13 @@ def render_beside(campaign: Campaign, console: Console) -> None:
     """Prints how steady the control was over the campaign, and the long trials beside the short ones."""
     control = [row for row in beside_rows(campaign.control) if row["valid"] and row["latency_p50_ns"]]
     if control:
-        medians = sorted(row["latency_p50_ns"] for row in control)
         first, last = control[0]["latency_p50_ns"], control[-1]["latency_p50_ns"]
-        spread = f"{duration(medians[0])} to {duration(medians[-1])} over {len(control)} blocks"
         ends = f"{duration(first)} in the first and {duration(last)} in the last"
-        console.print(f"\n[bold]control[/] {control[0]['cell']}: p50 {spread}, {ends}", soft_wrap=True)
+        console.print(
+            f"\n[bold]control[/] {control[0]['cell']}: p50 {_range(control, 'latency_p50_ns')} over "
+            f"{len(control)} blocks, {ends}; CPU/msg {_range(control, 'cpu_per_message_ns')}",
+            soft_wrap=True,
+        )
     long = [row for row in beside_rows(campaign.long_trials) if row["valid"] and row["latency_p50_ns"]]
     if long:
         console.print("\n[bold]long trials[/], beside the median of the short ones' p50")
@@ -138,4 +141,11 @@ def render_beside(campaign: Campaign, console: Console) -> None:
         )["latency_p50_ns"].median()
         both = f"{duration(row['latency_p50_ns'])} against {duration(float(str(short))) if short else '-'}"
         more = f" ({row['latency_p50_ns'] / float(str(short)) - 1:+.1%})" if short else ""
-        console.print(f"  {row['cell']}: {both}{more}", soft_wrap=True, markup=False)
+        cost = f", CPU/msg {duration(row['cpu_per_message_ns'])}"
+        console.print(f"  {row['cell']}: {both}{more}{cost}", soft_wrap=True, markup=False)
+
+
+def _range(rows: list[Row], column: str) -> str:
+    """The smallest and the largest of a figure; `-` where no row has it."""
+    known = [row[column] for row in rows if row[column] is not None]
+    return f"{duration(min(known))} to {duration(max(known))}" if known else "-"

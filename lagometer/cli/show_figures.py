@@ -71,3 +71,10 @@ def duration(value_ns: float | None) -> str:
             digits = 2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0
             return f"{value:.{digits}f} {unit}"
     return f"{value_ns:.0f} ns"
+
+
+def with_interval(value_ns: float | None, low_ns: float | None, high_ns: float | None) -> str:
+    """A time and its interval: 38.1 µs (37.9 µs – 38.6 µs); the time alone where there is no interval."""
+    if value_ns is None or low_ns is None or high_ns is None:
+        return duration(value_ns)
+    return f"{duration(value_ns)} ({duration(low_ns)} – {duration(high_ns)})"

@@ -27,7 +27,9 @@ class ComparedQuantity(Model):
 
 
 class ComparedCell(Model):
-    """Two cells: one verdict over the quantities. CPU per message is the median of the valid trials'."""
+    """Two cells: one verdict over the quantities. CPU per message is the median of the valid trials', with its
+    95 % interval; null where they are too few for one.
+    """
 
     cell_a: str
     cell_b: str
@@ -41,7 +43,11 @@ class ComparedCell(Model):
     notes: list[str]
     quantities: list[ComparedQuantity]
     cpu_per_message_a_ns: float | None
+    cpu_per_message_a_low_ns: float | None
+    cpu_per_message_a_high_ns: float | None
     cpu_per_message_b_ns: float | None
+    cpu_per_message_b_low_ns: float | None
+    cpu_per_message_b_high_ns: float | None
 
 
 class Difference(Model):

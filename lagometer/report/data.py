@@ -238,8 +238,9 @@ class WithoutNoise(Model):
     """One figure of a cell end to end, of all valid trials and of those alone that nothing disturbed.
 
     `of`: `messages`, the quantile of all messages with its 95 % interval; or `trials`, the median of the
-    trials' figures, where the quiet trials are too few for the former. Both sides are of the same kind. Cells
-    without disturbed trials, or without quiet ones, are not listed.
+    trials' figures, for CPU time per message and where the quiet trials are too few for the former; it has an
+    interval from six trials on. Both sides are of the same kind. Cells without disturbed trials, or without
+    quiet ones, are not listed.
     """
 
     cell: str
@@ -294,8 +295,10 @@ class LongTrial(Model):
     n: int
     latency_p50_ns: float | None
     latency_p99_ns: float | None
+    cpu_per_message_ns: float | None
     short_latency_p50_ns: float | None
     short_latency_p99_ns: float | None
+    short_cpu_per_message_ns: float | None
 
 
 class CoreFloor(Model):

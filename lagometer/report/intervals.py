@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +13,7 @@ from lagometer.report import limits
 from lagometer.report.data import Interval, Row
 from lagometer.stats.campaign_estimates import campaign_estimates, progress_of_cells, stops_of_cells
 from lagometer.stats.confidence import CONFIDENCE, OK, TRIALS_MIN
+from lagometer.stats.medians import median_interval
 from lagometer.store.errors import CampaignError
 from lagometer.store.format import ESTIMATES
 from lagometer.store.reader import Campaign
@@ -122,19 +122,3 @@ def with_intervals(summary: Row, trials: Iterable[Row], estimates: Mapping[Key, 
             )
     figures |= {"intervals": intervals, "stopped": estimated.stopped if estimated is not None else None}
     return summary.model_copy(update=figures)
-
-
-def median_interval(values: Sequence[float | None], alpha: float = ALPHA) -> tuple[float, float] | None:
-    """The order statistics between which the median of what values are drawn from lies with probability
-    1 - alpha at least, whatever their distribution (the sign test turned round); None where even the
-    smallest and the largest don't do, or one is absent.
-    """
-    present = sorted(value for value in values if value is not None)
-    count = len(present)
-    if count < len(values):
-        return None
-    outside, beyond = 0, 0.0  # how many may be left out at each end, and the probability of that
-    while 2.0 * (beyond + math.comb(count, outside) * 0.5**count) <= alpha:
-        beyond += math.comb(count, outside) * 0.5**count
-        outside += 1
-    return (present[outside - 1], present[count - outside]) if outside else None

@@ -103,8 +103,10 @@ def long_trials(campaign: Campaign, summaries: Sequence[Row]) -> list[LongTrial]
                 n=row.n,
                 latency_p50_ns=row.latency_p50_ns,
                 latency_p99_ns=row.latency_p99_ns,
+                cpu_per_message_ns=row.cpu_per_message_ns,
                 short_latency_p50_ns=None if beside is None else beside.latency_p50_ns,
                 short_latency_p99_ns=None if beside is None else beside.latency_p99_ns,
+                short_cpu_per_message_ns=None if beside is None else beside.cpu_per_message_ns,
             )
         )
     return found

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lagometer.stats.confidence import NOT_ENOUGH, PERMILLE, TRIALS_MIN, Numbers, Pool
+from lagometer.stats.medians import TrialMedian
 from lagometer.stats.power import detectable_effect
 from lagometer.stats.shares import RatioTest, Sides, fewest_trials, smallest_p
 
@@ -81,7 +82,11 @@ class QuantityComparison:
 
 @dataclass
 class CellComparison:
-    """Two cells: the verdict over its quantities, and each of these."""
+    """Two cells: the verdict over its quantities, and each of these.
+
+    cpu_per_message_a, cpu_per_message_b: what a message costs, which stands beside every latency; no test is
+    made of it.
+    """
 
     cell_a: str
     cell_b: str
@@ -93,6 +98,8 @@ class CellComparison:
     notes: list[str] = field(default_factory=list)
     verdict: str = NOT_COMPARABLE
     why: str | None = None
+    cpu_per_message_a: TrialMedian = field(default_factory=TrialMedian)
+    cpu_per_message_b: TrialMedian = field(default_factory=TrialMedian)
 
 
 def compare_pairs(

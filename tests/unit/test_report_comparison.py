@@ -7,6 +7,7 @@ import json
 import sys
 from pathlib import Path
 
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
@@ -55,7 +56,7 @@ def made(comparison: Comparison, campaigns: tuple[Campaign, Campaign]) -> Compar
 
 
 def test_figures_and_verdicts_are_those_of_the_comparison(
-    made: ComparisonReport, comparison: Comparison
+    made: ComparisonReport, comparison: Comparison, campaigns: tuple[Campaign, Campaign]
 ) -> None:
     assert made.verdict == comparison.verdict == "slower"
     assert len(made.cells) == len(comparison.cells) == 2
@@ -71,7 +72,16 @@ def test_figures_and_verdicts_are_those_of_the_comparison(
             assert (each.p, each.verdict, each.why) == (found.p_corrected, found.verdict, found.why)
         assert shown.cpu_per_message_a_ns is not None and shown.cpu_per_message_b_ns is not None
         assert shown.cpu_per_message_b_ns > shown.cpu_per_message_a_ns
+        for campaign, ends in (
+            (campaigns[0], (shown.cpu_per_message_a_low_ns, shown.cpu_per_message_a_high_ns)),
+            (campaigns[1], (shown.cpu_per_message_b_low_ns, shown.cpu_per_message_b_high_ns)),
+        ):
+            own = campaign.cells.filter(
+                (pl.col("cell") == shown.cell_a) & (pl.col("edge") == "end-to-end") & pl.col("valid")
+            )["cpu_per_message_ns"]
+            assert ends == (own.min(), own.max()), "of seven and of eight trials the smallest and the largest"
     assert made.control is not None and made.control.quantities[0].quantity == "p50"
+    assert made.control.cpu_per_message_a_ns is not None
 
 
 def test_what_differs_is_named(made: ComparisonReport) -> None:

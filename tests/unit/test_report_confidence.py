@@ -17,8 +17,8 @@ from lagometer.exchange.performance_test_import import import_logs
 from lagometer.report import limits
 from lagometer.report.build import build_report
 from lagometer.report.data import Report, Row
-from lagometer.report.intervals import median_interval
 from lagometer.stats.campaign_estimates import make_estimates
+from lagometer.stats.medians import median_interval, median_of_trials
 from lagometer.store.reader import open_campaign
 
 ROOT = Path(__file__).parents[2]
@@ -126,6 +126,14 @@ def test_no_median_interval_where_a_trial_lacks_the_figure() -> None:
     assert median_interval([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, None]) is None
 
 
+def test_a_median_of_trials_is_that_of_those_that_know_it() -> None:
+    whole = median_of_trials([6.0, 1.0, 2.0, 3.0, 4.0, 5.0])
+    assert (whole.value_ns, whole.low_ns, whole.high_ns) == (3.5, 1.0, 6.0)
+    partly = median_of_trials([6.0, None, 2.0])
+    assert (partly.value_ns, partly.low_ns, partly.high_ns) == (4.0, None, None)
+    assert median_of_trials([None]).value_ns is None
+
+
 def test_the_control_is_shown_over_time_with_the_load(report: Report, directory: Path) -> None:
     stored = pl.read_parquet(directory / "control" / "cells.parquet").sort("trial")
     control = report.control
@@ -196,6 +204,10 @@ def test_figures_stand_with_and_without_the_disturbed_trials(report: Report, dir
     }
     rows = {cell: row for (cell, edge), row in summaries(report).items() if edge == "end-to-end"}
     for cell in cells:
+        cost = found[cell, "cpu_per_message_ns"]
+        own = calm.cells.filter((pl.col("cell") == cell) & (pl.col("edge") == "end-to-end") & pl.col("valid"))
+        assert (cost.of, cost.quiet_ns) == ("trials", own["cpu_per_message_ns"].median())
+        assert cost.quiet_low_ns == own["cpu_per_message_ns"].min(), "six quiet trials are enough for one"
         median = found[cell, "latency_p50_ns"]
         alone = expected[cell, "latency_p50_ns"]
         assert (median.of, median.trials, median.trials_noisy) == ("messages", 7, 1)
@@ -220,7 +232,9 @@ def test_too_few_quiet_trials_are_compared_by_their_medians(tmp_path: Path) -> N
         assert (cell.of, cell.trials - cell.trials_noisy) == ("trials", quiet.height)
         assert cell.all_ns == of_cell[cell.figure].median() or of_cell[cell.figure].null_count()
         assert cell.quiet_ns == quiet[cell.figure].median() or quiet[cell.figure].null_count()
-        assert cell.all_low_ns is cell.quiet_high_ns is None
+        assert cell.quiet_low_ns is cell.quiet_high_ns is None
+        values = of_cell[cell.figure].to_list()
+        assert (cell.all_low_ns, cell.all_high_ns) == (median_interval(values) or (None, None))
 
 
 def test_nothing_is_compared_where_no_trial_or_every_trial_is_disturbed(tmp_path: Path) -> None:

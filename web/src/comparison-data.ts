@@ -24,7 +24,8 @@ export interface ComparedQuantity {
 }
 
 /**
- * Two cells: one verdict over the quantities. CPU per message is the median of the valid trials'.
+ * Two cells: one verdict over the quantities. CPU per message is the median of the valid trials', with its
+ * 95 % interval; null where they are too few for one.
  */
 export interface ComparedCell {
   cell_a: string;
@@ -39,7 +40,11 @@ export interface ComparedCell {
   notes: string[];
   quantities: ComparedQuantity[];
   cpu_per_message_a_ns: number | null;
+  cpu_per_message_a_low_ns: number | null;
+  cpu_per_message_a_high_ns: number | null;
   cpu_per_message_b_ns: number | null;
+  cpu_per_message_b_low_ns: number | null;
+  cpu_per_message_b_high_ns: number | null;
 }
 
 /**

@@ -133,6 +133,7 @@ function control(report: ComparisonReport): HTMLElement | null {
   const compared = report.control;
   if (compared === null) return null;
   const said = compared.quantities.map((each) => `${each.quantity}: ${each.why ?? `${word(each.verdict)} ${ratioOf(each)}`}`);
+  said.push(`CPU per message: ${durationText(compared.cpu_per_message_a_ns)} → ${durationText(compared.cpu_per_message_b_ns)}`);
   return element("p", { class: "lead" }, `The control, that is the machine itself: ${said.join("; ")}.`);
 }
 

@@ -171,10 +171,12 @@ function longTable(trials: LongTrial[]): HTMLElement {
   const rows = trials.map((each) => {
     const [long, short] = [each.latency_p50_ns, each.short_latency_p50_ns];
     const ratio = long === null || short === null || short === 0 ? ABSENT : `${(100 * (long / short - 1)).toFixed(1)} %`;
+    const costs = [each.cpu_per_message_ns, each.short_cpu_per_message_ns].map(durationText);
     const tails = [each.latency_p99_ns, each.short_latency_p99_ns].map(durationText);
-    return [each.cell, countText(each.n), durationText(long), durationText(short), ratio, ...tails];
+    return [each.cell, countText(each.n), durationText(long), durationText(short), ratio, ...costs, ...tails];
   });
-  return numbers("Long trials beside short ones", ["cell", "n", "p50 long", "p50 short", "difference", "p99 long", "p99 short"], rows);
+  const heads = ["cell", "n", "p50 long", "p50 short", "difference", "CPU / message long", "CPU / message short", "p99 long", "p99 short"];
+  return numbers("Long trials beside short ones", heads, rows);
 }
 
 export function controlView(report: Report): View {

@@ -227,8 +227,9 @@ export interface ReasonCount {
  * One figure of a cell end to end, of all valid trials and of those alone that nothing disturbed.
  *
  * `of`: `messages`, the quantile of all messages with its 95 % interval; or `trials`, the median of the
- * trials' figures, where the quiet trials are too few for the former. Both sides are of the same kind. Cells
- * without disturbed trials, or without quiet ones, are not listed.
+ * trials' figures, for CPU time per message and where the quiet trials are too few for the former; it has an
+ * interval from six trials on. Both sides are of the same kind. Cells without disturbed trials, or without
+ * quiet ones, are not listed.
  */
 export interface WithoutNoise {
   cell: string;
@@ -286,8 +287,10 @@ export interface LongTrial {
   n: number;
   latency_p50_ns: number | null;
   latency_p99_ns: number | null;
+  cpu_per_message_ns: number | null;
   short_latency_p50_ns: number | null;
   short_latency_p99_ns: number | null;
+  short_cpu_per_message_ns: number | null;
 }
 
 /**
