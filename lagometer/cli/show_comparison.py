@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from lagometer.cli.show_figures import duration, with_interval
+from lagometer.cli.show_figures import with_interval
 from lagometer.stats.compare import FASTER, MIXED, NO_DIFFERENCE, NOT_COMPARABLE, SLOWER
 
 if TYPE_CHECKING:
@@ -55,13 +55,18 @@ def _render_cell(cell: CellComparison, console: Console, reach: float) -> None:
     else:
         for found, line in zip(cell.quantities.values(), quantity_lines(cell), strict=True):
             bar = f"{chart(found, reach)}  " if found.ratio is not None else ""
-            figures = f"  {duration(found.a_ns)} → {duration(found.b_ns)}" if found.ratio is not None else ""
+            figures = f"  {_sides(found)}" if found.ratio is not None else ""
             text = f"  {bar}{line}{figures}"
             console.print(text, markup=False, style=STYLES[found.verdict], soft_wrap=True)
         console.print(f"  {cost_line(cell)}", markup=False, soft_wrap=True)
         console.print(f"  {trials}", style="dim", soft_wrap=True)
     for note in cell.notes:
         console.print(f"  {note}", markup=False, style="yellow", soft_wrap=True)
+
+
+def _sides(found: QuantityComparison) -> str:
+    a = with_interval(found.a_ns, found.a_low_ns, found.a_high_ns)
+    return f"{a} → {with_interval(found.b_ns, found.b_low_ns, found.b_high_ns)}"
 
 
 def quantity_lines(cell: CellComparison) -> Iterator[str]:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from lagometer.cli.show_figures import duration, new_table, print_wide
+from lagometer.cli.show_figures import duration, new_table, print_wide, span, with_interval
+from lagometer.stats.medians import TrialMedian, median_of_trials
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -70,17 +71,19 @@ def render_estimates(campaign: Campaign, console: Console, edge: str | None, cel
         needed = max(row["needed_trials"] or 0 for row in chosen if row["quantity"] == QUANTITIES[0])
         console.print(f"\nintervals: not enough samples ({needed} trials of each cell would do for p50)")
         return
-    console.print("\n[bold]of all valid trials[/], with 95 % intervals; CPU/msg: median over trials")
+    said = "with 95 % intervals; CPU/msg: median over trials, with the median's"
+    console.print(f"\n[bold]of all valid trials[/], {said}", soft_wrap=True)
     print_wide(_table(chosen, _cpu_per_message(campaign)), console)
 
 
-def _cpu_per_message(campaign: Campaign) -> dict[str, float | None]:
-    """Of each cell the median of its valid trials, ns."""
-    rows = campaign.cells.filter("valid").group_by("cell").agg(pl.col("cpu_per_message_ns").median())
-    return dict(rows.iter_rows())
+def _cpu_per_message(campaign: Campaign) -> dict[str, TrialMedian]:
+    """Of each cell the median of its valid trials."""
+    chosen = campaign.cells.filter(pl.col("valid") & (pl.col("edge") == "end-to-end"))
+    rows = chosen.group_by("cell").agg("cpu_per_message_ns")
+    return {cell: median_of_trials(values) for cell, values in rows.iter_rows()}
 
 
-def _table(rows: list[Row], cpu_per_message_ns: dict[str, float | None]) -> Any:
+def _table(rows: list[Row], cpu_per_message: dict[str, TrialMedian]) -> Any:
     from rich.markup import escape
 
     by_place: dict[tuple[str, str], dict[str, Row]] = {}
@@ -98,7 +101,8 @@ def _table(rows: list[Row], cpu_per_message_ns: dict[str, float | None]) -> Any:
         table.add_column("ended by")
     for (cell, edge), found in by_place.items():
         median, tail = (found[quantity] for quantity in QUANTITIES)
-        cost = duration(cpu_per_message_ns.get(cell))
+        spent = cpu_per_message.get(cell, TrialMedian())
+        cost = with_interval(spent.value_ns, spent.low_ns, spent.high_ns)
         counts = [str(median["trials"]), str(median["n"])]
         figures = [*counts, *_figures(median), cost, *_figures(tail, plus=False)]
         ended = [median["stopped"] or "-"] * adaptive
@@ -113,7 +117,7 @@ def _figures(row: Row, plus: bool = True) -> list[str]:
     low, high, estimate = row["low_ns"], row["high_ns"], row["estimate_ns"]
     half = 50 * (high - low) / estimate if estimate else None
     text = "-" if half is None else f"{half:.0f} %" if half >= 10 else f"{half:.2g} %"
-    return [duration(estimate), *([text] * plus), f"{duration(low)} – {duration(high)}"]
+    return [duration(estimate), *([text] * plus), span(low, high)]
 
 
 def _wanting(row: Row) -> str:

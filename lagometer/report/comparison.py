@@ -71,7 +71,11 @@ def _cell(compared: CellComparison, b: Campaign) -> ComparedCell:
             ComparedQuantity(
                 quantity=name,
                 a_ns=found.a_ns,
+                a_low_ns=found.a_low_ns,
+                a_high_ns=found.a_high_ns,
                 b_ns=found.b_ns,
+                b_low_ns=found.b_low_ns,
+                b_high_ns=found.b_high_ns,
                 ratio=_finite(found.ratio),
                 low=_finite(found.low),
                 high=_finite(found.high),

@@ -70,13 +70,14 @@ class Cell(Model):
 class Interval(Model):
     """What is known of one figure of a row over trials: its 95 % interval, or how much would do for one.
 
-    `figure` names the row's field. With an interval, both ends are given; without, `needed_trials` (of the
-    same length) and `needed_messages` say what should be enough.
+    `figure` names the field that it belongs to, or `times_floor_p50`: p50 as a multiple of the floor's. With
+    an interval, both ends are given, in the figure's unit; without, `needed_trials` (of the same length) and
+    `needed_messages` say what should be enough.
     """
 
     figure: str
-    low_ns: float | None
-    high_ns: float | None
+    low: float | None
+    high: float | None
     needed_trials: int | None
     needed_messages: int | None
 
@@ -86,7 +87,8 @@ class Row(Model):
 
     Over trials: counts are summed, `max` is the largest, `min` the smallest. A quantile of latency or
     response time that has an interval is the quantile of all valid trials (docs/METHODOLOGY.md, Intervals);
-    every other figure is the median of the trials' figures, and null unless each valid trial has it.
+    every other figure is the median of the trials' figures (`lost_share`, lost over sent messages, their
+    mean), and null unless each valid trial has it.
     `intervals` are of rows over trials alone. `floor_latency_p50_ns` is the smallest p50 among the bare
     transports with the same placement, dispatch, payload and touch; `floor_cell` says which. `stopped` is
     what ended the cell of an adaptive campaign: precision, time or trials. `trials_noisy` counts the valid
@@ -103,6 +105,7 @@ class Row(Model):
     n: int
     sent: int | None
     lost: int | None
+    lost_share: float | None
     overwritten: int | None
     censored: int | None
     rejected: int | None
@@ -362,7 +365,7 @@ class GlanceFigure(Model):
     """One cell of the table at a glance, end to end over its valid trials.
 
     `times_floor_…`: as a multiple of the same quantile of the floor (of the row's `floor_cell`); null without
-    one.
+    one. `intervals`: of these figures, as far as they are known.
     """
 
     cell: str
@@ -371,6 +374,7 @@ class GlanceFigure(Model):
     times_floor_p50: float | None
     times_floor_p99: float | None
     cpu_per_message_ns: float | None
+    intervals: list[Interval]
 
 
 class GlanceRow(Model):

@@ -35,8 +35,10 @@ def without_noise(campaign: Campaign, trial_rows: Sequence[Row], known: Known) -
 
 def _quiet_estimates(campaign: Campaign, known: Known) -> Mapping[Key, Estimated]:
     """Empty where the samples are too many for it, or can't be read; `known` has said so."""
+    if not (known.affordable and known.alphas):
+        return {}
     try:
-        return by_edge(estimates_without_noise(campaign, known.alphas)) if known.alphas else {}
+        return by_edge(estimates_without_noise(campaign, known.alphas))
     except CampaignError:
         return {}
 
@@ -75,7 +77,7 @@ def _estimate(estimated: Estimated | None, figure: str) -> Figure:
     if estimated is None or figure not in estimated.figures:
         return None, None, None
     known = next(each for each in estimated.intervals if each.figure == figure)
-    return estimated.figures[figure], known.low_ns, known.high_ns
+    return estimated.figures[figure], known.low, known.high
 
 
 def _median(rows: Sequence[Row], figure: str) -> Figure:

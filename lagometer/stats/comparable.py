@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from lagometer.stats.campaign_estimates import safe_alpha
 from lagometer.stats.compare import (
     ALPHA,
     QUANTITIES,
@@ -241,7 +242,7 @@ def _pair(a: Campaign, b: Campaign, cell_a: str, cell_b: str, refused: str | Non
         return Pair(cell_a, cell_b, refused=str(error))
     blocks = common_blocks(trials_a, started_a, trials_b, started_b)
     notes = list(_notes(a, cell_a, b, cell_b))
-    return Pair(cell_a, cell_b, of_a, of_b, blocks, notes=notes)
+    return Pair(cell_a, cell_b, of_a, of_b, blocks, notes=notes, alphas=(safe_alpha(a), safe_alpha(b)))
 
 
 def _notes(a: Campaign, cell_a: str, b: Campaign, cell_b: str) -> Iterator[str]:

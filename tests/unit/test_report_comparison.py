@@ -15,7 +15,8 @@ from lagometer.cli.main import app
 from lagometer.report import page
 from lagometer.report.comparison import build_comparison, write_comparison
 from lagometer.report.comparison_data import ComparisonReport
-from lagometer.stats.comparable import Comparison, compare_campaigns
+from lagometer.stats.comparable import Comparison, cell_trials, compare_campaigns
+from lagometer.stats.confidence import PERMILLE, Pool
 from lagometer.store.reader import Campaign, open_campaign
 
 ROOT = Path(__file__).parents[2]
@@ -69,6 +70,14 @@ def test_figures_and_verdicts_are_those_of_the_comparison(
         for each in shown.quantities:
             found = compared.quantities[each.quantity]
             assert (each.a_ns, each.b_ns, each.ratio) == (found.a_ns, found.b_ns, found.ratio)
+            for campaign, side in zip(campaigns, (shown.cell_a, shown.cell_b), strict=True):
+                pool = Pool(cell_trials(campaign, side)[2]).estimate(PERMILLE[each.quantity])
+                own = (
+                    (each.a_low_ns, each.a_high_ns)
+                    if campaign is campaigns[0]
+                    else (each.b_low_ns, each.b_high_ns)
+                )
+                assert own == (pool.low_ns, pool.high_ns) or each.why is not None
             assert (each.p, each.verdict, each.why) == (found.p_corrected, found.verdict, found.why)
         assert shown.cpu_per_message_a_ns is not None and shown.cpu_per_message_b_ns is not None
         assert shown.cpu_per_message_b_ns > shown.cpu_per_message_a_ns

@@ -83,6 +83,7 @@ async function useIt() {
       adapter: row.dataset.adapter,
       settings: row.dataset.settings,
       values: [...row.querySelectorAll("td.number")].map((cell) => (cell.dataset.value === undefined ? null : Number(cell.dataset.value))),
+      intervals: [...row.querySelectorAll(".interval")].map((each) => [each.dataset.figure, each.textContent]),
     })),
   );
   seen.charts = await page.$$eval(".chart", (all) => all.map((each) => each.getAttribute("aria-label")));
@@ -193,6 +194,7 @@ async function compareIt(width, theme) {
   seen.comparison = await page.$$eval("#comparison tbody tr", (rows) =>
     rows.map((row) => ({
       cell: row.dataset.cell,
+      own: [...row.querySelectorAll("td[data-own-low]")].map((cell) => [cell.dataset.ownLow, cell.dataset.ownHigh].map(Number)),
       ratios: [...row.querySelectorAll("td[data-ratio]")].map((cell) => [cell.dataset.ratio, cell.dataset.low, cell.dataset.high].map(Number)),
       texts: [...row.children].map((cell) => cell.textContent),
     })),

@@ -193,6 +193,12 @@ def test_the_table_at_a_glance_has_its_multiples_of_the_floor(seen: dict[str, An
     shown = [(row["adapter"], row["settings"], row["values"]) for row in seen["glance"]]
     assert shown == wanted
     assert any(value == 1.0 for _, _, values in wanted for value in values), "the floor itself"
+    for row, known in zip(seen["glance"], glance.rows, strict=True):
+        figures = [each for figure in known.figures if figure is not None for each in figure.intervals]
+        assert sorted(name for name, _ in row["intervals"]) == sorted(each.figure for each in figures)
+        assert all("–" in text for _, text in row["intervals"])
+    multiples = [name for row in seen["glance"] for name, _ in row["intervals"] if name == "times_floor_p50"]
+    assert len(multiples) >= 8
 
 
 def test_cpu_per_message_stands_beside_every_latency(seen: dict[str, Any], cells: pl.DataFrame) -> None:
@@ -337,6 +343,11 @@ def test_a_comparison_shows_ratios_and_verdicts(
         found = expected[row["cell"]].quantities["p50"]
         assert row["ratios"][0] == pytest.approx([found.ratio, found.low, found.high])
         assert found.verdict in row["texts"]
+        cell = expected[row["cell"]]
+        sides = cell.cpu_per_message_a, cell.cpu_per_message_b
+        costs = [[each.low_ns, each.high_ns] for each in sides if each.low_ns is not None]
+        assert row["own"][: len(costs)] == costs and len(costs) == 2
+        assert row["own"][2:4] == [[found.a_low_ns, found.a_high_ns], [found.b_low_ns, found.b_high_ns]]
     compared = sum(each.ratio is not None for cell in expected.values() for each in cell.quantities.values())
     assert len(seen["forest"]) == compared >= len(expected)
     assert all(link.startswith(("#", "data:")) for link in seen["comparisonLinks"])

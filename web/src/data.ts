@@ -56,13 +56,14 @@ export interface Cell {
 /**
  * What is known of one figure of a row over trials: its 95 % interval, or how much would do for one.
  *
- * `figure` names the row's field. With an interval, both ends are given; without, `needed_trials` (of the
- * same length) and `needed_messages` say what should be enough.
+ * `figure` names the field that it belongs to, or `times_floor_p50`: p50 as a multiple of the floor's. With
+ * an interval, both ends are given, in the figure's unit; without, `needed_trials` (of the same length) and
+ * `needed_messages` say what should be enough.
  */
 export interface Interval {
   figure: string;
-  low_ns: number | null;
-  high_ns: number | null;
+  low: number | null;
+  high: number | null;
   needed_trials: number | null;
   needed_messages: number | null;
 }
@@ -72,7 +73,8 @@ export interface Interval {
  *
  * Over trials: counts are summed, `max` is the largest, `min` the smallest. A quantile of latency or
  * response time that has an interval is the quantile of all valid trials (docs/METHODOLOGY.md, Intervals);
- * every other figure is the median of the trials' figures, and null unless each valid trial has it.
+ * every other figure is the median of the trials' figures (`lost_share`, lost over sent messages, their
+ * mean), and null unless each valid trial has it.
  * `intervals` are of rows over trials alone. `floor_latency_p50_ns` is the smallest p50 among the bare
  * transports with the same placement, dispatch, payload and touch; `floor_cell` says which. `stopped` is
  * what ended the cell of an adaptive campaign: precision, time or trials. `trials_noisy` counts the valid
@@ -89,6 +91,7 @@ export interface Row {
   n: number;
   sent: number | null;
   lost: number | null;
+  lost_share: number | null;
   overwritten: number | null;
   censored: number | null;
   rejected: number | null;
@@ -358,7 +361,7 @@ export interface Settings {
  * One cell of the table at a glance, end to end over its valid trials.
  *
  * `times_floor_…`: as a multiple of the same quantile of the floor (of the row's `floor_cell`); null without
- * one.
+ * one. `intervals`: of these figures, as far as they are known.
  */
 export interface GlanceFigure {
   cell: string;
@@ -367,6 +370,7 @@ export interface GlanceFigure {
   times_floor_p50: number | null;
   times_floor_p99: number | null;
   cpu_per_message_ns: number | null;
+  intervals: Interval[];
 }
 
 /**

@@ -323,7 +323,7 @@ const METHOD: [string, string][] = [
   ],
   [
     "Intervals",
-    "are for 95 %, from the spread between trials and, within them, a block bootstrap, so that messages of a trial are not taken for independent. They need at least six valid trials. A quantile of latency or response time that has one is that of all valid trials; send lag, blocked and CPU per message have the interval of the median over trials. A cell that was stopped for its precision has intervals that allow for the looks.",
+    "are for 95 %, from the spread between trials and, within them, a block bootstrap, so that messages of a trial are not taken for independent. They need at least six valid trials. A quantile of latency or response time that has one is that of all valid trials; send lag, blocked, wake, rate and CPU per message have the interval of the median over trials, the share of lost messages that of a share over trials, a multiple of the floor one made of both its parts' (the lowest over the highest, and the other way round). Without one stay single trials (the control, series), counts, minimum and maximum, threads and memory. A cell that was stopped for its precision has intervals that allow for the looks.",
   ],
   [
     "CPU per message",

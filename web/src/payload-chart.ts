@@ -5,7 +5,7 @@ import type uPlot from "uplot";
 import { clipped, drawChart, drawInterval, logRange, type Chart, type TipLine } from "./chart";
 import type { Row } from "./data";
 import { element, numbers, section } from "./dom";
-import { ABSENT, countText, durationText, intervalText, ratioText, sizeText } from "./format";
+import { ABSENT, countText, durationText, endsText, intervalText, ratioText, sizeText } from "./format";
 import { ends as endsOf, floorRatio, key, payloadsOf, selectedCells } from "./model";
 import { drawMarker, theme, type Look } from "./palette";
 import { adapterLooks, legend, type Context, type View } from "./view";
@@ -122,13 +122,14 @@ function drawWhiskers(chart: uPlot, lines: Line[], payloads: number[]): void {
 
 /** A latency speaks of what arrived; so what did not is said beside it. */
 export function lossText(row: Row): string {
-  return row.lost === null || row.lost === 0 ? "" : `, ${countText(row.lost)} of ${countText(row.sent)} lost`;
+  if (row.lost === null || row.lost === 0) return "";
+  return `, ${countText(row.lost)} of ${countText(row.sent)} lost${intervalBeside(row, "lost_share")}`;
 }
 
 /** ` (37.9–38.6 µs)`, or nothing where there is no interval. */
 export function intervalBeside(row: Row, figure: string): string {
   const both = endsOf(row, figure);
-  return both === null ? "" : ` (${intervalText(...both)})`;
+  return both === null ? "" : ` (${endsText(figure, ...both)})`;
 }
 
 function tipLines(lines: Line[], payloads: number[], floors: Floor[], place: number): TipLine[] {
@@ -137,8 +138,8 @@ function tipLines(lines: Line[], payloads: number[], floors: Floor[], place: num
   const shown = lines.flatMap((line) => {
     const row = line.rows[place];
     if (row == null) return [];
-    const tail = row.latency_p99_ns === null ? "" : `, p99 ${durationText(row.latency_p99_ns)}`;
-    const cost = row.cpu_per_message_ns === null ? "" : `, CPU ${durationText(row.cpu_per_message_ns)}`;
+    const tail = row.latency_p99_ns === null ? "" : `, p99 ${durationText(row.latency_p99_ns)}${intervalBeside(row, "latency_p99_ns")}`;
+    const cost = row.cpu_per_message_ns === null ? "" : `, CPU ${durationText(row.cpu_per_message_ns)}${intervalBeside(row, "cpu_per_message_ns")}`;
     const text =
       row.latency_p50_ns === null
         ? "no valid trial"
@@ -221,11 +222,11 @@ function table(context: Context): HTMLElement {
               countText(row.n),
               countText(row.lost),
               `${durationText(row.latency_p50_ns)}${intervalBeside(row, "latency_p50_ns")}`,
-              durationText(row.cpu_per_message_ns),
+              `${durationText(row.cpu_per_message_ns)}${intervalBeside(row, "cpu_per_message_ns")}`,
               `${durationText(row.latency_p90_ns)}${intervalBeside(row, "latency_p90_ns")}`,
               `${durationText(row.latency_p99_ns)}${intervalBeside(row, "latency_p99_ns")}`,
               durationText(row.floor_latency_p50_ns),
-              ratioText(floorRatio(row)),
+              `${ratioText(floorRatio(row))}${intervalBeside(row, "times_floor_p50")}`,
               row.valid ? "valid" : "no valid trial",
             ],
           ],
@@ -250,8 +251,8 @@ function lead(context: Context): string {
     const both = endsOf(row, "latency_p50_ns");
     const beside = [
       ...(both === null ? [] : [intervalText(...both)]),
-      ...(ratio === null ? [] : [`${ratioText(ratio)} the floor`]),
-      ...(row.cpu_per_message_ns === null ? [] : [`CPU ${durationText(row.cpu_per_message_ns)} a message`]),
+      ...(ratio === null ? [] : [`${ratioText(ratio)} the floor${intervalBeside(row, "times_floor_p50")}`]),
+      ...(row.cpu_per_message_ns === null ? [] : [`CPU ${durationText(row.cpu_per_message_ns)}${intervalBeside(row, "cpu_per_message_ns")} a message`]),
     ];
     return [`${line.adapter} ${durationText(row.latency_p50_ns)}${beside.length === 0 ? "" : ` (${beside.join(", ")})`}${lossText(row)}`];
   });

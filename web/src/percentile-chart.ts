@@ -3,19 +3,19 @@
 
 import type uPlot from "uplot";
 import { clipped, drawChart, logRange, type Chart, type TipLine } from "./chart";
-import type { Curve, MachineFloor } from "./data";
+import type { Curve, MachineFloor, Row } from "./data";
 import { choice, element, numbers, section } from "./dom";
 import { ABSENT, countText, durationText, intervalText, percentileText, sizeText } from "./format";
 import { key, payloadsOf, selectedCells } from "./model";
 import { drawMarker, theme, type Look } from "./palette";
+import { intervalBeside } from "./payload-chart";
 import { adapterLooks, legend, type Context, type View } from "./view";
 
 interface Drawn {
   adapter: string;
   look: Look;
   curve: Curve;
-  lost: number | null;
-  cpuNs: number | null;
+  row: Row | null;
 }
 
 /** 0.9 is 1, 0.99 is 2, 0.999 is 3. */
@@ -30,9 +30,8 @@ function curvesOf({ model, state }: Context): Drawn[] {
     .flatMap((cell) => {
       const curve = model.curves.get(key(cell.id, state.edge));
       const look = styles.get(cell.adapter);
-      const row = model.summaries.get(key(cell.id, state.edge));
-      const beside = { lost: row?.lost ?? null, cpuNs: row?.cpu_per_message_ns ?? null };
-      return curve === undefined || look === undefined ? [] : [{ adapter: cell.adapter, look, curve, ...beside }];
+      const row = model.summaries.get(key(cell.id, state.edge)) ?? null;
+      return curve === undefined || look === undefined ? [] : [{ adapter: cell.adapter, look, curve, row }];
     });
 }
 
@@ -183,11 +182,12 @@ function draw(drawn: Drawn[], parent: HTMLElement, edge: string, floor: MachineF
 
 function table(drawn: Drawn[]): HTMLElement {
   const shown = [0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 0.9999];
-  const rows = drawn.map(({ adapter, curve, lost, cpuNs }) => {
+  const rows = drawn.map(({ adapter, curve, row }) => {
     const last = curve.probabilities.length - 1;
     const end = `${percentileText(curve.probabilities[last] ?? 0)}: ${durationText(curve.latency_ns[last] ?? null)}`;
     const values = shown.map((each) => `${durationText(valueAt(curve, each))}${bandAt(curve, each)}`);
-    return [adapter, countText(curve.n), countText(lost), String(curve.trials), durationText(cpuNs), ...values, end];
+    const cost = durationText(row?.cpu_per_message_ns ?? null) + (row === null ? "" : intervalBeside(row, "cpu_per_message_ns"));
+    return [adapter, countText(curve.n), countText(row?.lost ?? null), String(curve.trials), cost, ...values, end];
   });
   return numbers(
     "Percentile curves",
