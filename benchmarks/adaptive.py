@@ -49,6 +49,7 @@ ADAPTIVE = {
     "drain": "10ms",
     "precision": "5%",
     "control": "none",
+    "long_trial": "off",
 }
 
 

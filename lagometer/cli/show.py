@@ -61,7 +61,7 @@ def render(directory: Path, console: Console, edge: str | None = None, cell: str
 
 def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None) -> Row:
     """The same as one JSON object: `dir`, `rows`, `estimates`, …; `valid` and `failed` count trials."""
-    from lagometer.cli.show_estimates import beside_rows
+    from lagometer.cli.show_estimates import beside_rows, long_rows
 
     rows = _chosen(campaign, edge, cell)
     estimates, why_none = _estimates(campaign, edge, cell)
@@ -77,7 +77,7 @@ def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None
         "estimates": estimates,
         "no_estimates": why_none,
         "control": beside_rows(campaign.control),
-        "long_trials": beside_rows(campaign.long_trials),
+        "long_trials": long_rows(campaign),
     }
 
 

@@ -4,16 +4,19 @@
 from __future__ import annotations
 
 import fnmatch
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from lagometer.cli.show_figures import duration, new_table, print_wide, span, with_interval
+from lagometer.stats.long_trials import INSIDE, known_of, long_checks
 from lagometer.stats.medians import TrialMedian, median_of_trials
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from lagometer.stats.long_trials import LongCheck, LongFigure
     from lagometer.store.reader import Campaign
 
 Row = dict[str, Any]
@@ -53,6 +56,18 @@ def beside_rows(campaign: Campaign | None) -> list[Row]:
     names = ("cell", "trial", "started", "valid", "n")
     names += ("latency_p50_ns", "cpu_per_message_ns", "latency_p99_ns")
     return chosen.select(names).to_dicts()
+
+
+def long_rows(campaign: Campaign) -> list[Row]:
+    """The long trials likewise, each valid one with `short`: what the short trials of its cell say."""
+    checks = {check.cell: asdict(check) for check in checks_of(campaign)}
+    rows = beside_rows(campaign.long_trials)
+    for row in rows:
+        check = checks.get(row["cell"]) if row["valid"] else None
+        row["short"] = (
+            {**check["figures"], "cpu_per_message": check["short_cpu_per_message"]} if check else None
+        )
+    return rows
 
 
 def render_estimates(campaign: Campaign, console: Console, edge: str | None, cell: str | None) -> None:
@@ -136,17 +151,46 @@ def render_beside(campaign: Campaign, console: Console) -> None:
             f"{len(control)} blocks, {ends}; CPU/msg {_range(control, 'cpu_per_message_ns')}",
             soft_wrap=True,
         )
-    long = [row for row in beside_rows(campaign.long_trials) if row["valid"] and row["latency_p50_ns"]]
-    if long:
-        console.print("\n[bold]long trials[/], beside the median of the short ones' p50")
-    for row in long:
-        short = campaign.cells.filter(
-            (pl.col("cell") == row["cell"]) & (pl.col("edge") == "end-to-end") & pl.col("valid")
-        )["latency_p50_ns"].median()
-        both = f"{duration(row['latency_p50_ns'])} against {duration(float(str(short))) if short else '-'}"
-        more = f" ({row['latency_p50_ns'] / float(str(short)) - 1:+.1%})" if short else ""
-        cost = f", CPU/msg {duration(row['cpu_per_message_ns'])}"
-        console.print(f"  {row['cell']}: {both}{more}{cost}", soft_wrap=True, markup=False)
+    _render_long_trials(campaign, console)
+
+
+def _render_long_trials(campaign: Campaign, console: Console) -> None:
+    """A line for each long trial, and a warning for each figure outside the short trials' interval."""
+    checks = checks_of(campaign)
+    if checks:
+        console.print("\n[bold]long trials[/], beside the estimates from the short ones", soft_wrap=True)
+    for check in checks:
+        parts = [_beside(name, figure) for name, figure in check.figures.items()]
+        spent = check.short_cpu_per_message
+        short = with_interval(spent.value_ns, spent.low_ns, spent.high_ns)
+        parts.insert(1, f"CPU/msg {duration(check.cpu_per_message_ns)} against {short}")
+        console.print(f"  {check.cell}: {'; '.join(parts)}", soft_wrap=True, markup=False)
+        for remark in check.remarks():
+            console.print(f"    warning: {remark}", style="yellow", soft_wrap=True, markup=False)
+
+
+def checks_of(campaign: Campaign) -> list[LongCheck]:
+    """The long trials beside the estimates; beside medians of the short trials where these can't be made."""
+    from lagometer.stats.campaign_estimates import campaign_estimates
+    from lagometer.store.errors import CampaignError
+
+    if campaign.long_trials is None:
+        return []
+    try:
+        known = known_of(campaign_estimates(campaign))
+    except CampaignError:  # `render_estimates` has said so
+        known = {}
+    return long_checks(campaign, known)
+
+
+def _beside(name: str, figure: LongFigure) -> str:
+    """p50 50.6 µs against 50.3 µs (49.8 – 50.9 µs), +0.6 %, inside the interval."""
+    short = with_interval(figure.short_ns, figure.low_ns, figure.high_ns)
+    change = ""
+    if figure.long_ns is not None and figure.short_ns:
+        change = f", {100.0 * (figure.long_ns / figure.short_ns - 1.0):+.1f} %"
+    inside = ", inside the interval" if figure.place == INSIDE else ""
+    return f"{name} {duration(figure.long_ns)} against {short}{change}{inside}"
 
 
 def _range(rows: list[Row], column: str) -> str:

@@ -291,17 +291,36 @@ class Control(Model):
     load: list[Load]
 
 
+class LongFigure(Model):
+    """A quantile of a long trial, and the estimate of it from the short trials with its 95 % interval; without
+    one the median of their figures.
+
+    `place`: `inside` the interval, `outside` of it, or `beyond` the figures of all short trials, too; null
+    where there is no interval to hold it against.
+    """
+
+    long_ns: float | None
+    short_ns: float | None
+    low_ns: float | None
+    high_ns: float | None
+    place: str | None
+
+
 class LongTrial(Model):
-    """A long trial of a cell beside the short ones, end to end."""
+    """A long trial of a cell beside the short ones, end to end: a check on the bias of short trials.
+
+    CPU time per message of the short ones is their median, with its interval. `remarks`: what to warn of.
+    """
 
     cell: str
     n: int
-    latency_p50_ns: float | None
-    latency_p99_ns: float | None
+    p50: LongFigure
+    p99: LongFigure
     cpu_per_message_ns: float | None
-    short_latency_p50_ns: float | None
-    short_latency_p99_ns: float | None
     short_cpu_per_message_ns: float | None
+    short_cpu_per_message_low_ns: float | None
+    short_cpu_per_message_high_ns: float | None
+    remarks: list[str]
 
 
 class CoreFloor(Model):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from lagometer.run.order import control_cell, long_trial_cells
+from lagometer.run.order import control_cell, long_trial_cells, long_trial_ns
 from lagometer.stats.sequential import trials_for
 from lagometer.stats.stopping import Bounds
 from lagometer.store import format as form
@@ -123,7 +123,7 @@ def _beside_s(
     study: Study, cells: Sequence[Cell], adapters: Mapping[str, Adapter], blocks: int, experience: Experience
 ) -> float:
     """The time of the control's trials, one a block, and of the long ones."""
-    longer = replace(study, duration_ns=study.long_trial_ns)
+    longer = replace(study, duration_ns=long_trial_ns(study, cells))
     beside = [(longer, cell, 1) for cell in long_trial_cells(study, cells)]
     by, control = control_cell(study, adapters)
     if by is not None and isinstance(control, Cell):

@@ -283,17 +283,35 @@ export interface Control {
 }
 
 /**
- * A long trial of a cell beside the short ones, end to end.
+ * A quantile of a long trial, and the estimate of it from the short trials with its 95 % interval; without
+ * one the median of their figures.
+ *
+ * `place`: `inside` the interval, `outside` of it, or `beyond` the figures of all short trials, too; null
+ * where there is no interval to hold it against.
+ */
+export interface LongFigure {
+  long_ns: number | null;
+  short_ns: number | null;
+  low_ns: number | null;
+  high_ns: number | null;
+  place: string | null;
+}
+
+/**
+ * A long trial of a cell beside the short ones, end to end: a check on the bias of short trials.
+ *
+ * CPU time per message of the short ones is their median, with its interval. `remarks`: what to warn of.
  */
 export interface LongTrial {
   cell: string;
   n: number;
-  latency_p50_ns: number | null;
-  latency_p99_ns: number | null;
+  p50: LongFigure;
+  p99: LongFigure;
   cpu_per_message_ns: number | null;
-  short_latency_p50_ns: number | null;
-  short_latency_p99_ns: number | null;
   short_cpu_per_message_ns: number | null;
+  short_cpu_per_message_low_ns: number | null;
+  short_cpu_per_message_high_ns: number | null;
+  remarks: string[];
 }
 
 /**

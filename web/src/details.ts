@@ -326,6 +326,10 @@ const METHOD: [string, string][] = [
     "are for 95 %, from the spread between trials and, within them, a block bootstrap, so that messages of a trial are not taken for independent. They need at least six valid trials. A quantile of latency or response time that has one is that of all valid trials; send lag, blocked, wake, rate and CPU per message have the interval of the median over trials, the share of lost messages that of a share over trials, a multiple of the floor one made of both its parts' (the lowest over the highest, and the other way round). Without one stay single trials (the control, series), counts, minimum and maximum, threads and memory. A cell that was stopped for its precision has intervals that allow for the looks.",
   ],
   [
+    "Long trials",
+    "are a check on the bias of short ones: one for each adapter and workload, of a cell drawn at random. The report says whether their p50 and p99 lie in the short trials' intervals.",
+  ],
+  [
     "CPU per message",
     "is the CPU time of all workers and daemons in the measure phase over the messages delivered. A receiver that polls is fast and pays for it here.",
   ],
