@@ -55,7 +55,8 @@ ADAPTIVE = {
 
 def run(cell: Mapping[str, Any], **keys: Any) -> Campaign:
     """Carries out one cell as a campaign; what it stored stays readable until `close` of its folder."""
-    study = study_from_mapping({"name": "adaptive", "matrix": dict(cell), **keys}, "adaptive benchmark")
+    named = {"name": "adaptive", "machine_floor": "off", "matrix": dict(cell)}
+    study = study_from_mapping({**named, **keys}, "adaptive benchmark")
     adapters = discover_adapters()
     expansion = expand(study, adapters)
     if not expansion.cells:

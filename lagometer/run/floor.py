@@ -19,17 +19,18 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from lagometer.run.interruption import Interruption
+from lagometer.run.order import least_ns
 from lagometer.run.storing import storing
 from lagometer.store import format as form
 from lagometer.store.environment import load_now, ticks_now
 from lagometer.study import Cell, Study
-from lagometer.study.matrix import TRIAL_OVERHEAD_NS
 
 NS_PER_S = 1_000_000_000
 GRACE_S = 10.0
 TEXT_BYTES_MAX = 1 << 22
-# Without a length in the study: this share of the campaign's time, within these bounds.
-SHARE = 0.01
+# Without a length in the study: 10 s, which with a wake-up each millisecond has ten beyond p99.9; but at most
+# this share of the campaign's time.
+SHARE = 0.1
 LEAST_NS, MOST_NS = NS_PER_S // 10, 10 * NS_PER_S
 
 
@@ -62,8 +63,7 @@ def floor_ns(study: Study, cells: Sequence[Cell]) -> int:
     """How long the floor of this campaign is to be measured; 0 for not at all."""
     if study.machine_floor_ns is not None:
         return study.machine_floor_ns
-    campaign_ns = len(cells) * study.fewest_trials() * (study.trial_ns() + TRIAL_OVERHEAD_NS)
-    return min(max(LEAST_NS, round(campaign_ns * SHARE)), MOST_NS)
+    return min(max(LEAST_NS, round(least_ns(study, cells) * SHARE)), MOST_NS)
 
 
 def write_floor(

@@ -286,7 +286,8 @@ TOP_LEVEL_KEYS: tuple[TopLevelKey, ...] = (
         "machine_floor_ns",
         _unless_told(_duration(10_000_000, HOUR_NS)),
         "auto",
-        "how long the CPUs' wake-up latency is measured first: a time, off, or auto (1 % of the campaign)",
+        "how long the CPUs' wake-up latency is measured first: a time, off, or auto (10s, but at most a tenth of "
+        "the campaign)",
         _TIME,
     ),
     TopLevelKey(

@@ -10,6 +10,7 @@ import pytest
 from study_adapters import write_adapters
 
 from lagometer.run.adaptive import Stopping
+from lagometer.run.floor import floor_ns
 from lagometer.run.order import blocks, control_cell, long_trial_cells, long_trial_ns
 from lagometer.run.prediction import predict, trials_of
 from lagometer.run.trial_store import Finished
@@ -164,6 +165,8 @@ def test_the_predicted_time_counts_trials(adapters: dict[str, Adapter], tmp_path
     found = predict(fixed, cells, adapters, tmp_path)
     assert found.seconds == found.least_s == found.most_s > len(cells) * 3 * fixed.trial_ns() / 1e9
     assert (found.trials, found.earlier) == (12, None)
+    floorless = predict(study(trials=3, machine_floor="off"), cells, adapters, tmp_path)
+    assert found.seconds - floorless.seconds == pytest.approx(floor_ns(fixed, cells) / 1e9)
     adaptive = study(precision="5%", trials_max=20, control="none")
     guessed = predict(adaptive, cells, adapters, tmp_path)
     assert guessed.least_s == guessed.seconds < guessed.most_s

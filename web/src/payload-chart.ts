@@ -6,6 +6,7 @@ import { clipped, drawChart, drawInterval, logRange, type Chart, type TipLine } 
 import type { Row } from "./data";
 import { element, numbers, section } from "./dom";
 import { ABSENT, countText, durationText, endsText, intervalText, ratioText, sizeText } from "./format";
+import { drawFloorLevel, stolenText, tailFloor, tailText, type FloorRow } from "./machine-floor";
 import { ends as endsOf, floorRatio, key, payloadsOf, selectedCells } from "./model";
 import { drawMarker, theme, type Look } from "./palette";
 import { adapterLooks, legend, type Context, type View } from "./view";
@@ -132,7 +133,7 @@ export function intervalBeside(row: Row, figure: string): string {
   return both === null ? "" : ` (${endsText(figure, ...both)})`;
 }
 
-function tipLines(lines: Line[], payloads: number[], floors: Floor[], place: number): TipLine[] {
+function tipLines(lines: Line[], payloads: number[], floors: Floor[], tail: FloorRow | null, place: number): TipLine[] {
   const payload = payloads[place] ?? 0;
   const floor = floors.find((each) => each.payload === payload);
   const shown = lines.flatMap((line) => {
@@ -147,7 +148,7 @@ function tipLines(lines: Line[], payloads: number[], floors: Floor[], place: num
     return [{ text: `${line.adapter}  ${text}`, colour: line.look.colour }];
   });
   const below = floor === undefined ? [] : [{ text: `floor (${floor.adapter})  p50 ${durationText(floor.latencyNs)}` }];
-  return [{ text: sizeText(payload) }, ...shown, ...below];
+  return [{ text: sizeText(payload) }, ...shown, ...below, ...(tail === null ? [] : [{ text: tailText(tail) }])];
 }
 
 function draw(context: Context, parent: HTMLElement): Chart | null {
@@ -159,7 +160,9 @@ function draw(context: Context, parent: HTMLElement): Chart | null {
     line.rows.flatMap((row) => [row?.latency_p50_ns ?? null, row?.latency_p90_ns ?? null, row?.latency_p99_ns ?? null]),
   );
   const known = lines.flatMap((line) => line.rows.flatMap((row) => (row === null ? [] : (endsOf(row, "latency_p99_ns") ?? []))));
-  const values = [...figures.filter((value) => value !== null), ...known, ...floors.map((floor) => floor.latencyNs)];
+  const tail = tailFloor(context.model.report.machine_floor);
+  const measured = [...figures.filter((value) => value !== null), ...known];
+  const values = [...measured, ...floors.map((floor) => floor.latencyNs), ...(measured.length === 0 || tail === null ? [] : [tail.best, tail.worst])];
   if (values.length === 0 || payloads.length === 0) {
     parent.append(element("p", { class: "empty" }, "Nothing valid was measured for this choice."));
     return null;
@@ -184,9 +187,10 @@ function draw(context: Context, parent: HTMLElement): Chart | null {
       label: "payload",
     },
     y: { scale: { distr: 3, log: 10, range: rangeOf(values, floors) }, label: "latency" },
-    tip: (place) => tipLines(lines, payloads, floors, place),
+    tip: (place) => tipLines(lines, payloads, floors, tail, place),
     underlay: (chart) => {
       drawFloor(chart, floors);
+      if (tail !== null) drawFloorLevel(chart, tail);
     },
     overlay: (chart) => {
       drawWhiskers(chart, lines, payloads);
@@ -275,7 +279,9 @@ export function payloadView(): View {
       const note = "Marker: p50. Whisker: p90 (short tick) and p99 (long tick), where at least 10 messages lie beyond. Pale bar: 95 % interval of p50 and of p99, where the trials support one. ";
       const cross = "A cross at the foot: no valid trial. ";
       const ground = "Shaded: the floor, the p50 of the fastest bare transport that did the same work.";
-      body.append(element("p", { class: "note" }, note + cross + ground), table(context));
+      const { report } = context.model;
+      const machine = tailFloor(report.machine_floor) === null ? "" : ` Dashed band across: the p99 of how late the machine wakes a thread by itself, from its best to its worst CPU; no tail is better than that by merit. ${stolenText(report)}`;
+      body.append(element("p", { class: "note" }, note + cross + ground + machine), table(context));
     },
   };
 }

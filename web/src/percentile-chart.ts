@@ -6,8 +6,9 @@ import { clipped, drawChart, logRange, type Chart, type TipLine } from "./chart"
 import type { Curve, MachineFloor, Row } from "./data";
 import { choice, element, numbers, section } from "./dom";
 import { ABSENT, countText, durationText, intervalText, percentileText, sizeText } from "./format";
+import { drawFloorCurve, floorRows, nines, stolenText } from "./machine-floor";
 import { key, payloadsOf, selectedCells } from "./model";
-import { drawMarker, theme, type Look } from "./palette";
+import { drawMarker, type Look } from "./palette";
 import { intervalBeside } from "./payload-chart";
 import { adapterLooks, legend, type Context, type View } from "./view";
 
@@ -16,11 +17,6 @@ interface Drawn {
   look: Look;
   curve: Curve;
   row: Row | null;
-}
-
-/** 0.9 is 1, 0.99 is 2, 0.999 is 3. */
-export function nines(probability: number): number {
-  return -Math.log10(1 - probability);
 }
 
 function curvesOf({ model, state }: Context): Drawn[] {
@@ -78,47 +74,6 @@ function drawBands(chart: uPlot, drawn: Drawn[]): void {
   });
 }
 
-/** The wake-up latency that the machine has anyway, from its best to its worst CPU. */
-function drawMachineFloor(chart: uPlot, floor: MachineFloor): void {
-  const colours = theme();
-  clipped(chart, (context, pixel) => {
-    const rows = floorRows(floor);
-    const last = rows.at(-1);
-    if (last === undefined) return;
-    const point = (probability: number, value: number): [number, number] => [
-      chart.valToPos(nines(probability), "x", true),
-      chart.valToPos(value, "y", true),
-    ];
-    context.beginPath();
-    for (const { probability, best } of rows) context.lineTo(...point(probability, best));
-    for (const { probability, worst } of rows.reverse()) context.lineTo(...point(probability, worst));
-    context.closePath();
-    context.fillStyle = context.strokeStyle = colours.muted;
-    context.lineWidth = pixel;
-    context.setLineDash([4 * pixel, 3 * pixel]);
-    context.stroke();
-    context.globalAlpha = 0.14;
-    context.fill();
-    context.globalAlpha = 1;
-    context.font = `${String(12 * pixel)}px system-ui, sans-serif`;
-    context.textBaseline = "bottom";
-    context.textAlign = "right";
-    const end = chart.bbox.left + chart.bbox.width;
-    const [x, y] = point(last.probability, last.worst);
-    context.fillText("the machine's wake-up", Math.min(x, end) - 4 * pixel, y - 5 * pixel);
-  });
-}
-
-/** Best and worst CPU at the quantiles that the floor's measurement tells. */
-export function floorRows(floor: MachineFloor): { probability: number; best: number; worst: number }[] {
-  const names = [[0.5, "p50_ns"] as const, [0.99, "p99_ns"] as const, [0.999, "p999_ns"] as const];
-  return names.flatMap(([probability, name]) => {
-    const values = floor.cores.map((core) => core[name]).filter((each) => each !== null);
-    if (values.length < floor.cores.length) return []; // too few wake-ups on some CPU
-    return [{ probability, best: Math.min(...values), worst: Math.max(...values) }];
-  });
-}
-
 function bandAt(curve: Curve, probability: number): string {
   const place = curve.band_probabilities.findIndex((each) => Math.abs(each - probability) < 1e-9);
   const [low, high] = [curve.band_low_ns[place], curve.band_high_ns[place]];
@@ -170,7 +125,7 @@ function draw(drawn: Drawn[], parent: HTMLElement, edge: string, floor: MachineF
     y: { scale: { distr: 3, log: 10, range: logRange(reached, 1.2) }, label: "latency" },
     tip,
     underlay: (chart) => {
-      if (floor !== null) drawMachineFloor(chart, floor);
+      if (floor !== null) drawFloorCurve(chart, floor);
       drawBands(chart, drawn);
     },
     overlay: (chart) => {
@@ -224,7 +179,7 @@ export function percentileView(): View {
       const note =
         "Delivered messages of all valid trials of a cell together. A curve ends at its last quantile with 10 messages beyond it; lost messages are not in it, the table counts them." +
         (all.some(({ curve }) => curve.band_probabilities.length > 0) ? " Band: the 95 % interval over trials, point by point." : "") +
-        (context.model.report.machine_floor === null ? "" : " Dashed: how late the machine wakes a thread by itself, from its best to its worst CPU.");
+        (context.model.report.machine_floor === null ? "" : ` Dashed: how late the machine wakes a thread by itself, from its best to its worst CPU. ${stolenText(context.model.report)}`);
       body.append(element("p", { class: "note" }, note), table(all));
     },
   };
