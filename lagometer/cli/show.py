@@ -39,9 +39,9 @@ def command(
     """Print what a campaign measured: a row per cell, trial and edge; what failed and was excluded, and why.
 
     A campaign of several middlewares is shown at a glance, too: as multiples of the machine's own floor. Of
-    cells with several trials p50 and p99 follow with their 95 % intervals, then the machine's floor, the control and the
-    long trials if there are any. Latency is publish to taken. `-` stands for a quantile with fewer than 10 samples
-    beyond it.
+    cells with several trials p50 and p99 follow with their 95 % intervals, then the machine's floor, the
+    control and the long trials if there are any. Latency is publish to taken. `-` stands for a quantile with
+    fewer than 10 samples beyond it.
 
     Example: lagometer show out/tiny
 

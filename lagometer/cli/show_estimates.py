@@ -53,9 +53,8 @@ def beside_rows(campaign: Campaign | None) -> list[Row]:
     if campaign is None:
         return []
     chosen = campaign.cells.filter(pl.col("edge") == "end-to-end").sort("started", "trial")
-    names = ("cell", "trial", "started", "valid", "n")
-    names += ("latency_p50_ns", "cpu_per_message_ns", "latency_p99_ns")
-    return chosen.select(names).to_dicts()
+    figures = ("latency_p50_ns", "cpu_per_message_ns", "latency_p99_ns")
+    return chosen.select("cell", "trial", "started", "valid", "n", *figures).to_dicts()
 
 
 def long_rows(campaign: Campaign) -> list[Row]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `lagometer show` says of the machine itself: how late it wakes a thread, and what a hypervisor took."""
+"""What `lagometer show` says of the machine itself: how late it wakes a thread, what a hypervisor took."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A curve and its band from more messages than can be looked at fifty times.
 
-The interval is that of `lagometer.stats.confidence`, on the scale of shares, but what it needs of the messages
-is counted while they are put into bins for the curve itself: how many of each run of consecutive messages lie
-below some limit near each quantile. So the band costs no further pass.
+The interval is that of `lagometer.stats.confidence`, on the scale of shares, but what it needs of the
+messages is counted while they are put into bins for the curve itself: how many of each run of consecutive
+messages lie below some limit near each quantile. So the band costs no further pass.
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ class ComparedQuantity(Model):
 
 
 class ComparedCell(Model):
-    """Two cells: one verdict over the quantities. CPU per message is the median of the valid trials', with its
-    95 % interval; null where they are too few for one.
+    """Two cells: one verdict over the quantities. CPU per message is the median of the valid trials', with
+    its 95 % interval; null where they are too few for one.
     """
 
     cell_a: str

@@ -20,8 +20,8 @@ Figure = tuple[float | None, float | None, float | None]  # with the ends of its
 
 
 def without_noise(campaign: Campaign, trial_rows: Sequence[Row], known: Known) -> list[WithoutNoise]:
-    """Of each cell with trials of both kinds, p50, its cost in CPU time and p99 end to end with and without the
-    disturbed ones.
+    """Of each cell with trials of both kinds, p50, its cost in CPU time and p99 end to end with and without
+    the disturbed ones.
     """
     quiet_estimates = _quiet_estimates(campaign, known)
     found: list[WithoutNoise] = []

@@ -159,7 +159,7 @@ class CampaignRun:
             self.tally.warnings.append(f"no machine floor: {error}")
 
     def _write_estimates(self) -> None:
-        """Writes estimates.parquet; without it readers make it themselves. Holds the long trials against it."""
+        """Writes estimates.parquet, and holds the long trials against it; readers can make it themselves."""
         try:
             campaign = open_campaign(self._assignment.directory)
             estimates = make_estimates(campaign, self._stopping.progress)

@@ -25,7 +25,7 @@ NS_PER_S = 1_000_000_000
 
 @dataclass(frozen=True)
 class Prediction:
-    """Time in all, with control, long trials and the machine's floor; and how many trials of the study's cells.
+    """Time in all, with control, long trials and floor, and how many trials of the study's cells that is.
 
     least_s, most_s: the bounds, equal where the number of trials is fixed; earlier: the campaign whose trials
     tell overhead and spread; None where usual values stand in, and an adaptive study's trials are a guess.

@@ -16,8 +16,8 @@ from lagometer.store import format as form
 from lagometer.store.reader import Campaign
 
 QUANTILES = ("p50", "p99")
-# Where a long trial's figure lies: in the interval of the short trials' estimate; outside of it, yet not beyond
-# all the short trials' own figures; beyond the figure of each of them.
+# Where a long trial's figure lies: in the interval of the short trials' estimate; outside of it, yet not
+# beyond all the short trials' own figures; beyond the figure of each of them.
 INSIDE, OUTSIDE, BEYOND = "inside", "outside", "beyond"
 
 Estimate = tuple[float, float, float]  # with the ends of its interval

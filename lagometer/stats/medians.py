@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of which each trial of a cell has one: their median, with an interval that supposes no distribution.
+"""Figures of which each trial of a cell has one: their median, and an interval without any distribution.
 
 The interval is the sign test turned round (David and Nagaraja, *Order Statistics*, 2003, section 7.1).
 """

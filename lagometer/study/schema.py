@@ -43,9 +43,9 @@ class Study:
     measure phase that count as warm-up; precision: half-width of the interval of p50 over p50 at which a cell
     has enough trials, None where each has exactly `trials`; trials_min, trials_max, cell_time_ns: its bounds;
     control: the factors of the cell that is carried out between blocks, None for no such cell; long_trial_ns:
-    measure phase of one long trial per family of cells, 0 for none, None: by the campaign; recordings: of recorded schedules, by
-    name; contents: files that payloads are filled from, by name; deadline_ns: from due to taken, or
-    None.
+    measure phase of one long trial per family of cells, 0 for none, None: by the campaign; recordings: of
+    recorded schedules, by name; contents: files that payloads are filled from, by name; deadline_ns: from due
+    to taken, or None.
     """
 
     name: str
@@ -277,8 +277,8 @@ TOP_LEVEL_KEYS: tuple[TopLevelKey, ...] = (
         "long_trial_ns",
         _unless_told(_duration(1_000_000, DAY_NS)),
         "auto",
-        "measure phase of one long trial per adapter and workload, a check on the short ones: a time, off, or "
-        "auto (with `precision` a tenth of the campaign for all of them)",
+        "measure phase of one long trial per adapter and workload, a check on the short ones: a time, off, "
+        "or auto (with `precision` a tenth of the campaign for all of them)",
         _TIME,
     ),
     TopLevelKey(
@@ -286,7 +286,7 @@ TOP_LEVEL_KEYS: tuple[TopLevelKey, ...] = (
         "machine_floor_ns",
         _unless_told(_duration(10_000_000, HOUR_NS)),
         "auto",
-        "how long the CPUs' wake-up latency is measured first: a time, off, or auto (10s, but at most a tenth of "
+        "how long the CPUs' wake-up latency is measured first: a time, off, or auto (10s, at most a tenth of "
         "the campaign)",
         _TIME,
     ),

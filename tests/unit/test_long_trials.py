@@ -8,6 +8,7 @@ import json
 import re
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -56,7 +57,7 @@ def with_long_trial(source: Path, folder: Path, p50_ns: float, valid: bool = Tru
     return open_campaign(folder)
 
 
-def ends(campaign: Path) -> tuple[float, float, float, float]:
+def ends(campaign: Path) -> dict[str, float]:
     """The interval of the short trials' p50, and the least and the largest of their own."""
     opened = open_campaign(campaign)
     estimate, low, high = known_of(make_estimates(opened))[CELL, "p50"]
@@ -64,24 +65,27 @@ def ends(campaign: Path) -> tuple[float, float, float, float]:
     least, most = own["latency_p50_ns"].min(), own["latency_p50_ns"].max()
     assert isinstance(least, float) and isinstance(most, float)
     assert least < low < estimate < high < most, "else the test can't tell these apart"
-    return low, high, least, most
+    return {"low": low, "high": high, "least": least, "most": most}
 
 
 @pytest.mark.parametrize(
     ("chosen", "place", "said"),
     [
-        (lambda low, high, least, most: (low + high) / 2, INSIDE, None),
-        (lambda low, high, least, most: low, INSIDE, None),
-        (lambda low, high, least, most: (high + most) / 2, OUTSIDE, "above .* yet within what single ones"),
-        (lambda low, high, least, most: 1.5 * most, BEYOND, "above .* and above each one's"),
-        (lambda low, high, least, most: 0.5 * least, BEYOND, "below .* and below each one's"),
+        (lambda of: (of["low"] + of["high"]) / 2, INSIDE, None),
+        (lambda of: of["low"], INSIDE, None),
+        (lambda of: (of["high"] + of["most"]) / 2, OUTSIDE, "above .* yet within what single ones"),
+        (lambda of: 1.5 * of["most"], BEYOND, "above .* and above each one's"),
+        (lambda of: 0.5 * of["least"], BEYOND, "below .* and below each one's"),
     ],
 )
 def test_a_long_trial_is_held_against_the_interval(
-    campaign: Path, tmp_path: Path, chosen: object, place: str, said: str | None
+    campaign: Path,
+    tmp_path: Path,
+    chosen: Callable[[dict[str, float]], float],
+    place: str,
+    said: str | None,
 ) -> None:
-    assert callable(chosen)
-    opened = with_long_trial(campaign, tmp_path / "copy", chosen(*ends(campaign)))
+    opened = with_long_trial(campaign, tmp_path / "copy", chosen(ends(campaign)))
     [check] = long_checks(opened, known_of(make_estimates(opened)))
     assert check.figures["p50"].place == place
     remarks = [remark for remark in check.remarks() if remark.startswith("p50")]

@@ -143,7 +143,7 @@ def test_long_trials_take_a_tenth_of_the_campaign_within_bounds(adapters: dict[s
     plan = study(precision="5%", duration="1s", warmup="300ms", drain="200ms")
     cells = expand(plan, adapters).cells
     assert long_trial_ns(plan, cells) == 3 * 10**9, "as long as three short ones at least"
-    # 80 cells of six trials, each of 1.65 s with what it takes beside; two families; 0.65 s beside each long one.
+    # 80 cells of six trials, each 1.65 s with all that it takes; two families; 0.65 s beside each long one.
     assert long_trial_ns(plan, cells * 20) == round(0.1 * 80 * 6 * 1.65e9 / 2) - 650_000_000
     assert long_trial_ns(plan, cells * 100) == 60 * 10**9
     assert long_trial_ns(study(long_trial="7s"), cells) == 7 * 10**9

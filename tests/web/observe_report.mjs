@@ -122,6 +122,11 @@ async function useIt() {
   await page.keyboard.press("ArrowRight");
   seen.tip = await page.textContent("#payload .tip");
   seen.lead = await page.textContent("#payload .lead");
+  seen.payloadNote = await page.textContent("#payload .note");
+  seen.percentilesNote = await page.textContent("#percentiles .note");
+  seen.longSaid = await page.textContent("#control [data-long=said]");
+  seen.longRemarks = await page.$$eval("#control [data-long=remarks] li", (all) => all.map((each) => each.textContent));
+  seen.longTrials = await tableOf(page, "#control .numbers:last-of-type tbody tr");
   seen.control = await tableOf(page, "#control .numbers:first-of-type tbody tr");
   seen.percentiles = await tableOf(page, "#percentiles .numbers tbody tr");
   seen.cost = await tableOf(page, "#cost .numbers tbody tr");

@@ -29,8 +29,8 @@ export interface ComparedQuantity {
 }
 
 /**
- * Two cells: one verdict over the quantities. CPU per message is the median of the valid trials', with its
- * 95 % interval; null where they are too few for one.
+ * Two cells: one verdict over the quantities. CPU per message is the median of the valid trials', with
+ * its 95 % interval; null where they are too few for one.
  */
 export interface ComparedCell {
   cell_a: string;

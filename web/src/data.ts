@@ -283,8 +283,8 @@ export interface Control {
 }
 
 /**
- * A quantile of a long trial, and the estimate of it from the short trials with its 95 % interval; without
- * one the median of their figures.
+ * A quantile of a long trial, and the estimate of it from the short trials with its 95 % interval;
+ * without one the median of their figures.
  *
  * `place`: `inside` the interval, `outside` of it, or `beyond` the figures of all short trials, too; null
  * where there is no interval to hold it against.

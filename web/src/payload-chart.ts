@@ -280,7 +280,7 @@ export function payloadView(): View {
       const cross = "A cross at the foot: no valid trial. ";
       const ground = "Shaded: the floor, the p50 of the fastest bare transport that did the same work.";
       const { report } = context.model;
-      const machine = tailFloor(report.machine_floor) === null ? "" : ` Dashed band across: the p99 of how late the machine wakes a thread by itself, from its best to its worst CPU; no tail is better than that by merit. ${stolenText(report)}`;
+      const machine = tailFloor(report.machine_floor) === null ? "" : ` Dashed band across: the p99 of how late the machine wakes a thread by itself, from its best to its worst CPU. ${stolenText(report)}`;
       body.append(element("p", { class: "note" }, note + cross + ground + machine), table(context));
     },
   };
