@@ -153,7 +153,7 @@ class CampaignRun:
         """Writes floor.json; a campaign without it is as good, so that it can't be measured is a warning."""
         study = self._assignment.study
         try:
-            duration_ns = floor_ns(study, self._assignment.cells)
+            duration_ns = floor_ns(study, self._assignment.cells, self._assignment.max_s)
             write_floor(self._assignment.directory, worker_path(), duration_ns, study.priority, interruption)
         except FloorError as error:
             self.tally.warnings.append(f"no machine floor: {error}")

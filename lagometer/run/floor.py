@@ -59,11 +59,14 @@ class _WakeUp(BaseModel):
     warnings: list[str]
 
 
-def floor_ns(study: Study, cells: Sequence[Cell]) -> int:
-    """How long the floor of this campaign is to be measured; 0 for not at all."""
+def floor_ns(study: Study, cells: Sequence[Cell], max_s: float | None = None) -> int:
+    """How long the floor of this campaign is to be measured; 0 for not at all. max_s: all that there is."""
     if study.machine_floor_ns is not None:
         return study.machine_floor_ns
-    return min(max(LEAST_NS, round(least_ns(study, cells) * SHARE)), MOST_NS)
+    campaign_ns = float(least_ns(study, cells))
+    if max_s is not None:
+        campaign_ns = min(campaign_ns, max_s * NS_PER_S)
+    return min(max(LEAST_NS, round(campaign_ns * SHARE)), MOST_NS)
 
 
 def write_floor(

@@ -53,6 +53,10 @@ def test_by_itself_it_takes_ten_seconds_or_a_tenth_of_the_campaign(adapters: dic
     assert automatic(duration="1s", trials=10_000) == MOST_NS == 10**10
     between_ns = automatic(duration="2s", warmup="300ms", drain="200ms", trials=20)
     assert between_ns == round(20 * 2.65e9 / 10)
+    plan = study(duration="1s", trials=10_000)
+    cells = expand(plan, adapters, (0, 1)).cells
+    assert floor_ns(plan, cells, 30.0) == 3 * 10**9, "of the time that --max-time leaves"
+    assert floor_ns(plan, cells, 1e6) == MOST_NS
     # 100 s and more: a campaign of two minutes has the whole.
     assert automatic(duration="2s", warmup="300ms", drain="200ms", trials=46) == MOST_NS
     assert automatic(duration="100ms", machine_floor="7s") == 7 * 10**9
