@@ -49,12 +49,14 @@ ADAPTIVE = {
     "drain": "10ms",
     "precision": "5%",
     "control": "none",
+    "long_trial": "off",
 }
 
 
 def run(cell: Mapping[str, Any], **keys: Any) -> Campaign:
     """Carries out one cell as a campaign; what it stored stays readable until `close` of its folder."""
-    study = study_from_mapping({"name": "adaptive", "matrix": dict(cell), **keys}, "adaptive benchmark")
+    named = {"name": "adaptive", "machine_floor": "off", "matrix": dict(cell)}
+    study = study_from_mapping({**named, **keys}, "adaptive benchmark")
     adapters = discover_adapters()
     expansion = expand(study, adapters)
     if not expansion.cells:

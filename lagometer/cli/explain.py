@@ -75,11 +75,12 @@ def _cell(text: str, other: CellOf | None) -> CellOf:
 
 
 def _render(explanation: Explanation, console: Console) -> None:
-    from lagometer.cli.show_comparison import quantity_lines
+    from lagometer.cli.show_comparison import cost_line, quantity_lines
     from lagometer.stats.compare import NO_DIFFERENCE, NOT_COMPARABLE
 
     console.print(f"A {explanation.a}\nB {explanation.b}", markup=False, style="bold", soft_wrap=True)
-    console.print("; ".join(quantity_lines(explanation.comparison)), markup=False, soft_wrap=True)
+    said = [*quantity_lines(explanation.comparison), cost_line(explanation.comparison)]
+    console.print("; ".join(said), markup=False, soft_wrap=True)
     if explanation.comparison.verdict in (NO_DIFFERENCE, NOT_COMPARABLE):
         warning = "that these cells differ at all is not shown: what follows may be chance"
         console.print(warning, style="yellow", soft_wrap=True)

@@ -39,9 +39,9 @@ def command(
     """Print what a campaign measured: a row per cell, trial and edge; what failed and was excluded, and why.
 
     A campaign of several middlewares is shown at a glance, too: as multiples of the machine's own floor. Of
-    cells with several trials p50 and p99 follow with their 95 % intervals, then the control and the long
-    trials if there are any. Latency is publish to taken. `-` stands for a quantile with fewer than 10 samples
-    beyond it.
+    cells with several trials p50 and p99 follow with their 95 % intervals, then the machine's floor, the
+    control and the long trials if there are any. Latency is publish to taken. `-` stands for a quantile with
+    fewer than 10 samples beyond it.
 
     Example: lagometer show out/tiny
 
@@ -61,11 +61,13 @@ def render(directory: Path, console: Console, edge: str | None = None, cell: str
 
 def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None) -> Row:
     """The same as one JSON object: `dir`, `rows`, `estimates`, …; `valid` and `failed` count trials."""
-    from lagometer.cli.show_estimates import beside_rows
+    from lagometer.cli.show_estimates import beside_rows, long_rows
+    from lagometer.cli.show_floor import floor_of
 
     rows = _chosen(campaign, edge, cell)
     estimates, why_none = _estimates(campaign, edge, cell)
     verdicts = {(row["cell"], row["trial"]): bool(row["valid"]) for row in rows}
+    floor = floor_of(campaign)
     return {
         "dir": str(campaign.directory),
         "name": campaign.name,
@@ -77,7 +79,8 @@ def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None
         "estimates": estimates,
         "no_estimates": why_none,
         "control": beside_rows(campaign.control),
-        "long_trials": beside_rows(campaign.long_trials),
+        "long_trials": long_rows(campaign),
+        "machine_floor": floor.model_dump() if floor is not None else None,
     }
 
 
@@ -118,6 +121,7 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
 
     from lagometer.cli.show_daemons import render_daemons
     from lagometer.cli.show_estimates import render_beside, render_estimates
+    from lagometer.cli.show_floor import render_floor
     from lagometer.cli.show_glance import render_glance
     from lagometer.cli.show_noise import render_lost, render_noise
 
@@ -132,6 +136,7 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     if edge is None and cell is None:
         render_glance(campaign, console)
     render_estimates(campaign, console, edge, cell)
+    render_floor(campaign, console)
     render_beside(campaign, console)
     render_daemons(campaign, console, {row["cell"] for row in valid})
     render_lost(valid, console)

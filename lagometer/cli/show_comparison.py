@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from lagometer.cli.show_figures import duration
+from lagometer.cli.show_figures import with_interval
 from lagometer.stats.compare import FASTER, MIXED, NO_DIFFERENCE, NOT_COMPARABLE, SLOWER
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def render(comparison: Comparison, console: Console) -> None:
         for only in cells:
             console.print(f"only in {name}: {only}", markup=False, soft_wrap=True)
     if comparison.control is not None:
-        text = "; ".join(quantity_lines(comparison.control))
+        text = "; ".join([*quantity_lines(comparison.control), cost_line(comparison.control)])
         console.print(f"control (the machine itself): {text}", markup=False, soft_wrap=True)
     compared = sum(cell.verdict != NOT_COMPARABLE for cell in comparison.cells)
     beside = f", {compared} of {len(comparison.cells)} cells compared"
@@ -55,12 +55,18 @@ def _render_cell(cell: CellComparison, console: Console, reach: float) -> None:
     else:
         for found, line in zip(cell.quantities.values(), quantity_lines(cell), strict=True):
             bar = f"{chart(found, reach)}  " if found.ratio is not None else ""
-            figures = f"  {duration(found.a_ns)} → {duration(found.b_ns)}" if found.ratio is not None else ""
+            figures = f"  {_sides(found)}" if found.ratio is not None else ""
             text = f"  {bar}{line}{figures}"
             console.print(text, markup=False, style=STYLES[found.verdict], soft_wrap=True)
+        console.print(f"  {cost_line(cell)}", markup=False, soft_wrap=True)
         console.print(f"  {trials}", style="dim", soft_wrap=True)
     for note in cell.notes:
         console.print(f"  {note}", markup=False, style="yellow", soft_wrap=True)
+
+
+def _sides(found: QuantityComparison) -> str:
+    a = with_interval(found.a_ns, found.a_low_ns, found.a_high_ns)
+    return f"{a} → {with_interval(found.b_ns, found.b_low_ns, found.b_high_ns)}"
 
 
 def quantity_lines(cell: CellComparison) -> Iterator[str]:
@@ -75,6 +81,15 @@ def quantity_lines(cell: CellComparison) -> Iterator[str]:
             yield f"{name} no difference shown{seen} {interval}"
         else:
             yield f"{name} {found.verdict} {interval}"
+
+
+def cost_line(cell: CellComparison) -> str:
+    """What a message costs on both sides, since busy polling wins every comparison of latencies."""
+    a, b = cell.cpu_per_message_a, cell.cpu_per_message_b
+    sides = " → ".join(with_interval(each.value_ns, each.low_ns, each.high_ns) for each in (a, b))
+    if not a.value_ns or b.value_ns is None:
+        return f"CPU/msg {sides}"
+    return f"CPU/msg {percent(b.value_ns / a.value_ns)}  {sides}"
 
 
 def _effect(effect: float) -> str:

@@ -4,15 +4,19 @@
 from __future__ import annotations
 
 import fnmatch
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from lagometer.cli.show_figures import duration, new_table, print_wide
+from lagometer.cli.show_figures import duration, new_table, print_wide, span, with_interval
+from lagometer.stats.long_trials import INSIDE, known_of, long_checks
+from lagometer.stats.medians import TrialMedian, median_of_trials
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from lagometer.stats.long_trials import LongCheck, LongFigure
     from lagometer.store.reader import Campaign
 
 Row = dict[str, Any]
@@ -49,8 +53,20 @@ def beside_rows(campaign: Campaign | None) -> list[Row]:
     if campaign is None:
         return []
     chosen = campaign.cells.filter(pl.col("edge") == "end-to-end").sort("started", "trial")
-    names = ("cell", "trial", "started", "valid", "n", "latency_p50_ns", "latency_p99_ns")
-    return chosen.select(names).to_dicts()
+    figures = ("latency_p50_ns", "cpu_per_message_ns", "latency_p99_ns")
+    return chosen.select("cell", "trial", "started", "valid", "n", *figures).to_dicts()
+
+
+def long_rows(campaign: Campaign) -> list[Row]:
+    """The long trials likewise, each valid one with `short`: what the short trials of its cell say."""
+    checks = {check.cell: asdict(check) for check in checks_of(campaign)}
+    rows = beside_rows(campaign.long_trials)
+    for row in rows:
+        check = checks.get(row["cell"]) if row["valid"] else None
+        row["short"] = (
+            {**check["figures"], "cpu_per_message": check["short_cpu_per_message"]} if check else None
+        )
+    return rows
 
 
 def render_estimates(campaign: Campaign, console: Console, edge: str | None, cell: str | None) -> None:
@@ -69,17 +85,19 @@ def render_estimates(campaign: Campaign, console: Console, edge: str | None, cel
         needed = max(row["needed_trials"] or 0 for row in chosen if row["quantity"] == QUANTITIES[0])
         console.print(f"\nintervals: not enough samples ({needed} trials of each cell would do for p50)")
         return
-    console.print("\n[bold]of all valid trials[/], with 95 % intervals; CPU/msg: median over trials")
+    said = "with 95 % intervals; CPU/msg: median over trials, with the median's"
+    console.print(f"\n[bold]of all valid trials[/], {said}", soft_wrap=True)
     print_wide(_table(chosen, _cpu_per_message(campaign)), console)
 
 
-def _cpu_per_message(campaign: Campaign) -> dict[str, float | None]:
-    """Of each cell the median of its valid trials, ns."""
-    rows = campaign.cells.filter("valid").group_by("cell").agg(pl.col("cpu_per_message_ns").median())
-    return dict(rows.iter_rows())
+def _cpu_per_message(campaign: Campaign) -> dict[str, TrialMedian]:
+    """Of each cell the median of its valid trials."""
+    chosen = campaign.cells.filter(pl.col("valid") & (pl.col("edge") == "end-to-end"))
+    rows = chosen.group_by("cell").agg("cpu_per_message_ns")
+    return {cell: median_of_trials(values) for cell, values in rows.iter_rows()}
 
 
-def _table(rows: list[Row], cpu_per_message_ns: dict[str, float | None]) -> Any:
+def _table(rows: list[Row], cpu_per_message: dict[str, TrialMedian]) -> Any:
     from rich.markup import escape
 
     by_place: dict[tuple[str, str], dict[str, Row]] = {}
@@ -97,7 +115,8 @@ def _table(rows: list[Row], cpu_per_message_ns: dict[str, float | None]) -> Any:
         table.add_column("ended by")
     for (cell, edge), found in by_place.items():
         median, tail = (found[quantity] for quantity in QUANTITIES)
-        cost = duration(cpu_per_message_ns.get(cell))
+        spent = cpu_per_message.get(cell, TrialMedian())
+        cost = with_interval(spent.value_ns, spent.low_ns, spent.high_ns)
         counts = [str(median["trials"]), str(median["n"])]
         figures = [*counts, *_figures(median), cost, *_figures(tail, plus=False)]
         ended = [median["stopped"] or "-"] * adaptive
@@ -112,7 +131,7 @@ def _figures(row: Row, plus: bool = True) -> list[str]:
     low, high, estimate = row["low_ns"], row["high_ns"], row["estimate_ns"]
     half = 50 * (high - low) / estimate if estimate else None
     text = "-" if half is None else f"{half:.0f} %" if half >= 10 else f"{half:.2g} %"
-    return [duration(estimate), *([text] * plus), f"{duration(low)} – {duration(high)}"]
+    return [duration(estimate), *([text] * plus), span(low, high)]
 
 
 def _wanting(row: Row) -> str:
@@ -124,18 +143,56 @@ def render_beside(campaign: Campaign, console: Console) -> None:
     """Prints how steady the control was over the campaign, and the long trials beside the short ones."""
     control = [row for row in beside_rows(campaign.control) if row["valid"] and row["latency_p50_ns"]]
     if control:
-        medians = sorted(row["latency_p50_ns"] for row in control)
         first, last = control[0]["latency_p50_ns"], control[-1]["latency_p50_ns"]
-        spread = f"{duration(medians[0])} to {duration(medians[-1])} over {len(control)} blocks"
         ends = f"{duration(first)} in the first and {duration(last)} in the last"
-        console.print(f"\n[bold]control[/] {control[0]['cell']}: p50 {spread}, {ends}", soft_wrap=True)
-    long = [row for row in beside_rows(campaign.long_trials) if row["valid"] and row["latency_p50_ns"]]
-    if long:
-        console.print("\n[bold]long trials[/], beside the median of the short ones' p50")
-    for row in long:
-        short = campaign.cells.filter(
-            (pl.col("cell") == row["cell"]) & (pl.col("edge") == "end-to-end") & pl.col("valid")
-        )["latency_p50_ns"].median()
-        both = f"{duration(row['latency_p50_ns'])} against {duration(float(str(short))) if short else '-'}"
-        more = f" ({row['latency_p50_ns'] / float(str(short)) - 1:+.1%})" if short else ""
-        console.print(f"  {row['cell']}: {both}{more}", soft_wrap=True, markup=False)
+        console.print(
+            f"\n[bold]control[/] {control[0]['cell']}: p50 {_range(control, 'latency_p50_ns')} over "
+            f"{len(control)} blocks, {ends}; CPU/msg {_range(control, 'cpu_per_message_ns')}",
+            soft_wrap=True,
+        )
+    _render_long_trials(campaign, console)
+
+
+def _render_long_trials(campaign: Campaign, console: Console) -> None:
+    """A line for each long trial, and a warning for each figure outside the short trials' interval."""
+    checks = checks_of(campaign)
+    if checks:
+        console.print("\n[bold]long trials[/], beside the estimates from the short ones", soft_wrap=True)
+    for check in checks:
+        parts = [_beside(name, figure) for name, figure in check.figures.items()]
+        spent = check.short_cpu_per_message
+        short = with_interval(spent.value_ns, spent.low_ns, spent.high_ns)
+        parts.insert(1, f"CPU/msg {duration(check.cpu_per_message_ns)} against {short}")
+        console.print(f"  {check.cell}: {'; '.join(parts)}", soft_wrap=True, markup=False)
+        for remark in check.remarks():
+            console.print(f"    warning: {remark}", style="yellow", soft_wrap=True, markup=False)
+
+
+def checks_of(campaign: Campaign) -> list[LongCheck]:
+    """The long trials beside the estimates; beside medians of the short trials where these can't be made."""
+    from lagometer.stats.campaign_estimates import campaign_estimates
+    from lagometer.store.errors import CampaignError
+
+    if campaign.long_trials is None:
+        return []
+    try:
+        known = known_of(campaign_estimates(campaign))
+    except CampaignError:  # `render_estimates` has said so
+        known = {}
+    return long_checks(campaign, known)
+
+
+def _beside(name: str, figure: LongFigure) -> str:
+    """p50 50.6 µs against 50.3 µs (49.8 – 50.9 µs), +0.6 %, inside the interval."""
+    short = with_interval(figure.short_ns, figure.low_ns, figure.high_ns)
+    change = ""
+    if figure.long_ns is not None and figure.short_ns:
+        change = f", {100.0 * (figure.long_ns / figure.short_ns - 1.0):+.1f} %"
+    inside = ", inside the interval" if figure.place == INSIDE else ""
+    return f"{name} {duration(figure.long_ns)} against {short}{change}{inside}"
+
+
+def _range(rows: list[Row], column: str) -> str:
+    """The smallest and the largest of a figure; `-` where no row has it."""
+    known = [row[column] for row in rows if row[column] is not None]
+    return f"{duration(min(known))} to {duration(max(known))}" if known else "-"

@@ -71,3 +71,17 @@ def duration(value_ns: float | None) -> str:
             digits = 2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0
             return f"{value:.{digits}f} {unit}"
     return f"{value_ns:.0f} ns"
+
+
+def with_interval(value_ns: float | None, low_ns: float | None, high_ns: float | None) -> str:
+    """A time and its interval: 38.1 µs (37.9 – 38.6 µs); the time alone where there is no interval."""
+    if value_ns is None or low_ns is None or high_ns is None:
+        return duration(value_ns)
+    return f"{duration(value_ns)} ({span(low_ns, high_ns)})"
+
+
+def span(low_ns: float, high_ns: float) -> str:
+    """Both ends of an interval, the unit once where they share it: 37.9 – 38.6 µs, 940 ns – 1.25 µs."""
+    low, high = duration(low_ns), duration(high_ns)
+    number, _, unit = low.rpartition(" ")
+    return f"{number} – {high}" if high.endswith(f" {unit}") else f"{low} – {high}"

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lagometer.cli.show_daemons import mib
-from lagometer.cli.show_figures import duration, new_table, print_wide
+from lagometer.cli.show_figures import duration, new_table, print_wide, span
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lagometer.store.reader import Campaign
 
 PER_PAYLOAD = ("p50", "× floor", "p99", "× floor", "CPU/msg")
+FIGURES = ("latency_p50_ns", "times_floor_p50", "latency_p99_ns", "times_floor_p99", "cpu_per_message_ns")
 
 
 def render_glance(campaign: Campaign, console: Console) -> None:
@@ -33,9 +34,10 @@ def render_glance(campaign: Campaign, console: Console) -> None:
         return
     if found is None:
         return
-    console.print(
-        "\n[bold]at a glance[/] end to end, beside the fastest bare transport that did the same work"
-    )
+    said = "end to end, beside the fastest bare transport that did the same work"
+    if any(figure is not None and figure.intervals for row in found.rows for figure in row.figures):
+        said += "; beneath a figure its 95 % interval (threads and memory are of one trial)"
+    console.print(f"\n[bold]at a glance[/] {said}")
     every = range(len(found.payloads_bytes))
     if not print_wide(_table(found, every), console, or_not=True):
         for place in every:  # a terminal too narrow for all payloads side by side
@@ -71,15 +73,20 @@ def _table(found: Glance, places: Sequence[int]) -> Table:
 
 
 def _texts(figure: GlanceFigure | None) -> tuple[str, ...]:
+    """Each figure, and beneath it its interval where there is one."""
     if figure is None:
         return ("-",) * len(PER_PAYLOAD)
-    return (
-        duration(figure.latency_p50_ns),
-        times(figure.times_floor_p50),
-        duration(figure.latency_p99_ns),
-        times(figure.times_floor_p99),
-        duration(figure.cpu_per_message_ns),
-    )
+    ends = {each.figure: (each.low, each.high) for each in figure.intervals}
+    texts = []
+    for name in FIGURES:
+        value, (low, high) = getattr(figure, name), ends.get(name, (None, None))
+        factor = name.startswith("times")
+        text = times(value) if factor else duration(value)
+        if low is not None and high is not None:
+            beneath = f"{times(low)} – {times(high)}" if factor else span(low, high)
+            text += f"\n[dim]{beneath}[/]"
+        texts.append(text)
+    return tuple(texts)
 
 
 def times(value: float | None) -> str:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 Key = tuple[str, str]
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
+# Given with and without noise; what a latency costs stands beside it.
+FIGURES = {"p50": "latency_p50_ns", "CPU/msg": "cpu_per_message_ns", "p99": "latency_p99_ns"}
 
 
 def render_noise(rows: list[Row], console: Console) -> None:
@@ -30,15 +32,14 @@ def render_noise(rows: list[Row], console: Console) -> None:
     if not compared:
         return
     table = new_table()
-    for heading in ("cell", "edge", "p50 of all", "p50 without noise", "p99 of all", "p99 without noise"):
-        table.add_column(heading, justify="left" if heading in ("cell", "edge") else "right")
+    for heading in ("cell", "edge"):
+        table.add_column(heading)
+    for name in FIGURES:
+        for side in ("of all", "without noise"):
+            table.add_column(f"{name} {side}", justify="right")
     for (cell, edge), group in compared:
         quiet = [row for row in group if not row.get("noisy")]
-        figures = [
-            duration(_median(part, f"latency_{name}_ns"))
-            for name in ("p50", "p99")
-            for part in (group, quiet)
-        ]
+        figures = [duration(_median(part, column)) for column in FIGURES.values() for part in (group, quiet)]
         table.add_row(cell, edge, *figures)
     print_wide(table, console)
 

@@ -34,6 +34,7 @@ def openmetrics(campaign: Campaign) -> str:
     lines = [
         *_summaries("latency", "Publish to taken, of delivered messages", valid),
         *_summaries("response", "Intended to taken, of delivered messages", valid),
+        *_cost(valid),
         *_messages(valid),
         *_validity(rows),
         "# EOF",
@@ -72,14 +73,31 @@ def _messages(rows: Sequence[Row]) -> Iterator[str]:
                 yield f'{name}_total{{{labels},outcome="{outcome}"}} {row[column]}'
 
 
+def _cost(rows: Sequence[Row]) -> Iterator[str]:
+    name = "lagometer_cpu_per_message_seconds"
+    help_text = "CPU time of workers and daemons in the measure phase per delivered message; per trial"
+    yield from _head(name, "gauge", "seconds", help_text)
+    for row in _first_of_trials(rows):
+        value = row.get("cpu_per_message_ns")
+        if value is not None:
+            yield f"{name}{{{_labels(row, edge=False)}}} {value / NS_PER_S!r}"
+
+
 def _validity(rows: Sequence[Row]) -> Iterator[str]:
     name = "lagometer_trial_valid"
     yield from _head(name, "gauge", "", "1 if the trial can be trusted, else 0")
-    seen: set[tuple[str, int]] = set()
+    for row in _first_of_trials(rows):
+        yield f"{name}{{{_labels(row, edge=False)}}} {int(row['valid'])}"
+
+
+def _first_of_trials(rows: Sequence[Row]) -> Iterator[Row]:
+    """One row of each trial, for what all its edges have in common."""
+    seen: set[tuple[str, int, object]] = set()
     for row in rows:
-        if (row["cell"], row["trial"]) not in seen:
-            seen.add((row["cell"], row["trial"]))
-            yield f"{name}{{{_labels(row, edge=False)}}} {int(row['valid'])}"
+        trial = (row["cell"], row["trial"], row.get("machine"))
+        if trial not in seen:
+            seen.add(trial)
+            yield row
 
 
 def _labels(row: Row, edge: bool = True) -> str:

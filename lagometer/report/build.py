@@ -18,7 +18,7 @@ from lagometer.stats.confidence import TRIALS_MIN
 from lagometer.store.format import END_TO_END
 from lagometer.store.reader import Campaign
 
-DATA_FORMAT = 2
+DATA_FORMAT = 3
 
 
 def build_report(campaign: Campaign) -> Report:
@@ -35,7 +35,9 @@ def build_report(campaign: Campaign) -> Report:
     confidence = known(campaign)
     rows, thinned = _rows(measured_rows, factors, confidence.estimates)
     payload_known = frozenset(cell for cell, values in factors.items() if "payload_bytes" in values)
-    drawn, notes = draw(campaign, measured_rows, payload_known, confidence.alphas)
+    drawn, notes = draw(
+        campaign, measured_rows, payload_known, confidence.alphas, in_passing=not confidence.affordable
+    )
     floor, unread = steadiness.machine_floor(campaign)
     shown, unshown = conformance(campaign)
     cells = heads.cells(factors, measured_rows, campaign.journal, drawn.payload_bytes)
@@ -96,7 +98,7 @@ def glance_of(campaign: Campaign) -> Glance | None:
 
 
 def _with_ends(row: Row) -> list[Interval]:
-    return [each for each in row.intervals if each.low_ns is not None]
+    return [each for each in row.intervals if each.low is not None]
 
 
 def _trials_needed(rows: Sequence[Row]) -> int | None:
@@ -107,7 +109,7 @@ def _trials_needed(rows: Sequence[Row]) -> int | None:
         for each in row.intervals
         if each.figure == "latency_p50_ns" and row.trial is None
     ]
-    if any(each.low_ns is not None for each in medians):
+    if any(each.low is not None for each in medians):
         return None
     return max([TRIALS_MIN, *(each.needed_trials or 0 for each in medians)])
 

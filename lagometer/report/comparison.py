@@ -8,8 +8,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from lagometer.report import heads
 from lagometer.report.build import DATA_FORMAT
 from lagometer.report.comparison_data import (
@@ -23,7 +21,6 @@ from lagometer.report.page import write_page
 from lagometer.report.words import plain_text
 from lagometer.stats.comparable import Comparison
 from lagometer.stats.compare import CellComparison
-from lagometer.store.format import END_TO_END
 from lagometer.store.reader import Campaign
 
 
@@ -44,8 +41,8 @@ def build_comparison(comparison: Comparison, a: Campaign, b: Campaign) -> Compar
         directory_b=b.directory.name,
         alpha=comparison.alpha,
         verdict=comparison.verdict,
-        cells=[_cell(each, a, b) for each in comparison.cells],
-        control=_cell(control, a.control or a, b.control or b) if control is not None else None,
+        cells=[_cell(each, b) for each in comparison.cells],
+        control=_cell(control, b.control or b) if control is not None else None,
         only_a=comparison.only_a,
         only_b=comparison.only_b,
         differences=[
@@ -56,7 +53,7 @@ def build_comparison(comparison: Comparison, a: Campaign, b: Campaign) -> Compar
     )
 
 
-def _cell(compared: CellComparison, a: Campaign, b: Campaign) -> ComparedCell:
+def _cell(compared: CellComparison, b: Campaign) -> ComparedCell:
     factors = heads.cell_factors(b.manifest).get(compared.cell_b, {})
     payload = factors.get("payload_bytes")
     return ComparedCell(
@@ -74,7 +71,11 @@ def _cell(compared: CellComparison, a: Campaign, b: Campaign) -> ComparedCell:
             ComparedQuantity(
                 quantity=name,
                 a_ns=found.a_ns,
+                a_low_ns=found.a_low_ns,
+                a_high_ns=found.a_high_ns,
                 b_ns=found.b_ns,
+                b_low_ns=found.b_low_ns,
+                b_high_ns=found.b_high_ns,
                 ratio=_finite(found.ratio),
                 low=_finite(found.low),
                 high=_finite(found.high),
@@ -85,20 +86,17 @@ def _cell(compared: CellComparison, a: Campaign, b: Campaign) -> ComparedCell:
             )
             for name, found in compared.quantities.items()
         ],
-        cpu_per_message_a_ns=_cpu_per_message(a, compared.cell_a),
-        cpu_per_message_b_ns=_cpu_per_message(b, compared.cell_b),
+        cpu_per_message_a_ns=compared.cpu_per_message_a.value_ns,
+        cpu_per_message_a_low_ns=compared.cpu_per_message_a.low_ns,
+        cpu_per_message_a_high_ns=compared.cpu_per_message_a.high_ns,
+        cpu_per_message_b_ns=compared.cpu_per_message_b.value_ns,
+        cpu_per_message_b_low_ns=compared.cpu_per_message_b.low_ns,
+        cpu_per_message_b_high_ns=compared.cpu_per_message_b.high_ns,
     )
 
 
 def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
-
-
-def _cpu_per_message(campaign: Campaign, cell: str) -> float | None:
-    """The median of the valid trials' CPU time per message, ns."""
-    chosen = (pl.col("cell") == cell) & (pl.col("edge") == END_TO_END) & pl.col("valid")
-    median = campaign.cells.filter(chosen)["cpu_per_message_ns"].median()
-    return float(median) if isinstance(median, (int, float)) else None
 
 
 def _settings(comparison: Comparison, a: Campaign, b: Campaign) -> Iterator[SettingDifference]:

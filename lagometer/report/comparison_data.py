@@ -7,8 +7,9 @@ from lagometer.report.data import Campaign, Model
 
 
 class ComparedQuantity(Model):
-    """B over A in one quantity of latency. An end of the interval that lies at
-    infinity is null; without a ratio, `why` says what is in the way.
+    """B over A in one quantity of latency. An end of the interval that lies at infinity is null; without a
+    ratio, `why` says what is in the way. `a_low_ns` to `b_high_ns`: the 95 % intervals of each side's own
+    figure, null where the samples support none.
 
     `p` is corrected for the number of tests. `detectable`: the difference that would have been found with
     95 % probability, 0.05 for 5 %.
@@ -16,7 +17,11 @@ class ComparedQuantity(Model):
 
     quantity: str
     a_ns: float | None
+    a_low_ns: float | None
+    a_high_ns: float | None
     b_ns: float | None
+    b_low_ns: float | None
+    b_high_ns: float | None
     ratio: float | None
     low: float | None
     high: float | None
@@ -27,7 +32,9 @@ class ComparedQuantity(Model):
 
 
 class ComparedCell(Model):
-    """Two cells: one verdict over the quantities. CPU per message is the median of the valid trials'."""
+    """Two cells: one verdict over the quantities. CPU per message is the median of the valid trials', with
+    its 95 % interval; null where they are too few for one.
+    """
 
     cell_a: str
     cell_b: str
@@ -41,7 +48,11 @@ class ComparedCell(Model):
     notes: list[str]
     quantities: list[ComparedQuantity]
     cpu_per_message_a_ns: float | None
+    cpu_per_message_a_low_ns: float | None
+    cpu_per_message_a_high_ns: float | None
     cpu_per_message_b_ns: float | None
+    cpu_per_message_b_low_ns: float | None
+    cpu_per_message_b_high_ns: float | None
 
 
 class Difference(Model):

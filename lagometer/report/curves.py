@@ -11,8 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from lagometer.report.bands import with_band
 from lagometer.report.data import Curve
-from lagometer.report.selection import order_statistics
+from lagometer.report.selection import PARTITIONED_MAX, order_statistics
 from lagometer.stats.confidence import OK, TRIALS_MIN, Pool
 
 BEYOND_MIN = 10
@@ -45,17 +46,25 @@ def quantiles(
     trials: Sequence[npt.NDArray[np.int64]], probabilities: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.int64]:
     """Order statistics of type 1 (inverse of the empirical distribution): never an interpolated value."""
-    count = sum(len(each) for each in trials)
+    return order_statistics(trials, _ranks(probabilities, sum(len(each) for each in trials)))
+
+
+def _ranks(probabilities: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.int64]:
     # The subtraction undoes binary fractions: 0.99 * 1000 must be rank 990, not 991.
-    ranks = np.clip(np.ceil(probabilities * count - 1e-9).astype(np.int64), 1, count)
-    return order_statistics(trials, ranks)
+    ranks: npt.NDArray[np.int64] = np.clip(np.ceil(probabilities * count - 1e-9).astype(np.int64), 1, count)
+    return ranks
 
 
 def curve(
-    cell: str, edge: str, trials: Sequence[npt.NDArray[np.int64]], alpha: float | None = None
+    cell: str,
+    edge: str,
+    trials: Sequence[npt.NDArray[np.int64]],
+    alpha: float | None = None,
+    in_passing: bool = False,
 ) -> Curve | None:
     """The curve of an edge over the latencies of its valid trials; None where too few messages were
-    delivered. alpha: what its band may miss; None for no band.
+    delivered. alpha: what its band may miss; None for no band. in_passing: the band is made while the curve
+    is, since the messages are too many to be looked at for each of its places.
     """
     if not trials:
         return None
@@ -63,14 +72,20 @@ def curve(
     if count <= 2 * BEYOND_MIN:
         return None
     probabilities = supported_probabilities(count)
-    band = _band(trials, alpha) if alpha is not None else []
+    banded = alpha is not None and sum(len(each) > 0 for each in trials) >= TRIALS_MIN
+    if alpha is not None and banded and in_passing and count > PARTITIONED_MAX:
+        shares = [permille / 1000.0 for permille in _BAND_PERMILLE]
+        values, band = with_band(trials, _ranks(probabilities, count), shares, alpha)
+    else:
+        values = quantiles(trials, probabilities)
+        band = _band(trials, alpha) if alpha is not None and banded else []
     return Curve(
         cell=cell,
         edge=edge,
         trials=len(trials),
         n=count,
         probabilities=probabilities.tolist(),
-        latency_ns=quantiles(trials, probabilities).tolist(),
+        latency_ns=values.tolist(),
         band_probabilities=[probability for probability, _, _ in band],
         band_low_ns=[low for _, low, _ in band],
         band_high_ns=[high for _, _, high in band],
@@ -79,8 +94,6 @@ def curve(
 
 def _band(trials: Sequence[npt.NDArray[np.int64]], alpha: float) -> list[tuple[float, int, int]]:
     """Where the samples support one, the interval of the quantile: probability, low, high."""
-    if sum(len(each) > 0 for each in trials) < TRIALS_MIN:
-        return []
     pool = Pool(trials)
     found = [pool.estimate(permille, alpha) for permille in _BAND_PERMILLE]
     return [

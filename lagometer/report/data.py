@@ -70,13 +70,14 @@ class Cell(Model):
 class Interval(Model):
     """What is known of one figure of a row over trials: its 95 % interval, or how much would do for one.
 
-    `figure` names the row's field. With an interval, both ends are given; without, `needed_trials` (of the
-    same length) and `needed_messages` say what should be enough.
+    `figure` names the field that it belongs to, or `times_floor_p50`: p50 as a multiple of the floor's. With
+    an interval, both ends are given, in the figure's unit; without, `needed_trials` (of the same length) and
+    `needed_messages` say what should be enough.
     """
 
     figure: str
-    low_ns: float | None
-    high_ns: float | None
+    low: float | None
+    high: float | None
     needed_trials: int | None
     needed_messages: int | None
 
@@ -86,7 +87,8 @@ class Row(Model):
 
     Over trials: counts are summed, `max` is the largest, `min` the smallest. A quantile of latency or
     response time that has an interval is the quantile of all valid trials (docs/METHODOLOGY.md, Intervals);
-    every other figure is the median of the trials' figures, and null unless each valid trial has it.
+    every other figure is the median of the trials' figures (`lost_share`, lost over sent messages, their
+    mean), and null unless each valid trial has it.
     `intervals` are of rows over trials alone. `floor_latency_p50_ns` is the smallest p50 among the bare
     transports with the same placement, dispatch, payload and touch; `floor_cell` says which. `stopped` is
     what ended the cell of an adaptive campaign: precision, time or trials. `trials_noisy` counts the valid
@@ -103,6 +105,7 @@ class Row(Model):
     n: int
     sent: int | None
     lost: int | None
+    lost_share: float | None
     overwritten: int | None
     censored: int | None
     rejected: int | None
@@ -238,8 +241,9 @@ class WithoutNoise(Model):
     """One figure of a cell end to end, of all valid trials and of those alone that nothing disturbed.
 
     `of`: `messages`, the quantile of all messages with its 95 % interval; or `trials`, the median of the
-    trials' figures, where the quiet trials are too few for the former. Both sides are of the same kind. Cells
-    without disturbed trials, or without quiet ones, are not listed.
+    trials' figures, for CPU time per message and where the quiet trials are too few for the former; it has an
+    interval from six trials on. Both sides are of the same kind. Cells without disturbed trials, or without
+    quiet ones, are not listed.
     """
 
     cell: str
@@ -287,15 +291,36 @@ class Control(Model):
     load: list[Load]
 
 
+class LongFigure(Model):
+    """A quantile of a long trial, and the estimate of it from the short trials with its 95 % interval;
+    without one the median of their figures.
+
+    `place`: `inside` the interval, `outside` of it, or `beyond` the figures of all short trials, too; null
+    where there is no interval to hold it against.
+    """
+
+    long_ns: float | None
+    short_ns: float | None
+    low_ns: float | None
+    high_ns: float | None
+    place: str | None
+
+
 class LongTrial(Model):
-    """A long trial of a cell beside the short ones, end to end."""
+    """A long trial of a cell beside the short ones, end to end: a check on the bias of short trials.
+
+    CPU time per message of the short ones is their median, with its interval. `remarks`: what to warn of.
+    """
 
     cell: str
     n: int
-    latency_p50_ns: float | None
-    latency_p99_ns: float | None
-    short_latency_p50_ns: float | None
-    short_latency_p99_ns: float | None
+    p50: LongFigure
+    p99: LongFigure
+    cpu_per_message_ns: float | None
+    short_cpu_per_message_ns: float | None
+    short_cpu_per_message_low_ns: float | None
+    short_cpu_per_message_high_ns: float | None
+    remarks: list[str]
 
 
 class CoreFloor(Model):
@@ -359,7 +384,7 @@ class GlanceFigure(Model):
     """One cell of the table at a glance, end to end over its valid trials.
 
     `times_floor_…`: as a multiple of the same quantile of the floor (of the row's `floor_cell`); null without
-    one.
+    one. `intervals`: of these figures, as far as they are known.
     """
 
     cell: str
@@ -368,6 +393,7 @@ class GlanceFigure(Model):
     times_floor_p50: float | None
     times_floor_p99: float | None
     cpu_per_message_ns: float | None
+    intervals: list[Interval]
 
 
 class GlanceRow(Model):

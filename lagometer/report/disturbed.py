@@ -5,19 +5,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from lagometer.report.data import Interval, Row, WithoutNoise
+from lagometer.report.data import Row, WithoutNoise
 from lagometer.report.intervals import Estimated, Key, Known, by_edge
 from lagometer.report.rows import group_by_edge, over_trials
 from lagometer.stats.campaign_estimates import estimates_without_noise
+from lagometer.stats.medians import median_interval
 from lagometer.store.errors import CampaignError
 from lagometer.store.format import END_TO_END
 from lagometer.store.reader import Campaign
 
-FIGURES = ("latency_p50_ns", "latency_p99_ns")
+FIGURES = ("latency_p50_ns", "cpu_per_message_ns", "latency_p99_ns")
+
+Figure = tuple[float | None, float | None, float | None]  # with the ends of its interval
 
 
 def without_noise(campaign: Campaign, trial_rows: Sequence[Row], known: Known) -> list[WithoutNoise]:
-    """Of each cell with trials of both kinds, p50 and p99 end to end with and without the disturbed ones."""
+    """Of each cell with trials of both kinds, p50, its cost in CPU time and p99 end to end with and without
+    the disturbed ones.
+    """
     quiet_estimates = _quiet_estimates(campaign, known)
     found: list[WithoutNoise] = []
     for key, group in group_by_edge(trial_rows).items():
@@ -30,8 +35,10 @@ def without_noise(campaign: Campaign, trial_rows: Sequence[Row], known: Known) -
 
 def _quiet_estimates(campaign: Campaign, known: Known) -> Mapping[Key, Estimated]:
     """Empty where the samples are too many for it, or can't be read; `known` has said so."""
+    if not (known.affordable and known.alphas):
+        return {}
     try:
-        return by_edge(estimates_without_noise(campaign, known.alphas)) if known.alphas else {}
+        return by_edge(estimates_without_noise(campaign, known.alphas))
     except CampaignError:
         return {}
 
@@ -44,30 +51,36 @@ def _of_cell(
     quiet_estimates: Mapping[Key, Estimated],
 ) -> Iterator[WithoutNoise]:
     both = all_estimates.get(key), quiet_estimates.get(key)
-    summaries = over_trials(good), over_trials(quiet)
     for figure in FIGURES:
         # Like with like: estimates on both sides, else medians of the trials' figures on both.
-        ends = [_interval(each, figure) for each in both]
-        values = [each.figures.get(figure) if each is not None else None for each in both]
-        estimated = None not in values
+        found = [_estimate(each, figure) for each in both]
+        estimated = all(value is not None for value, _, _ in found)
         if not estimated:
-            values = [getattr(each, figure) for each in summaries]
+            found = [_median(part, figure) for part in (good, quiet)]
+        (all_ns, all_low_ns, all_high_ns), (quiet_ns, quiet_low_ns, quiet_high_ns) = found
         yield WithoutNoise(
             cell=key[0],
             figure=figure,
             of="messages" if estimated else "trials",
             trials=len(good),
             trials_noisy=len(good) - len(quiet),
-            all_ns=values[0],
-            all_low_ns=ends[0].low_ns if estimated and ends[0] is not None else None,
-            all_high_ns=ends[0].high_ns if estimated and ends[0] is not None else None,
-            quiet_ns=values[1],
-            quiet_low_ns=ends[1].low_ns if estimated and ends[1] is not None else None,
-            quiet_high_ns=ends[1].high_ns if estimated and ends[1] is not None else None,
+            all_ns=all_ns,
+            all_low_ns=all_low_ns,
+            all_high_ns=all_high_ns,
+            quiet_ns=quiet_ns,
+            quiet_low_ns=quiet_low_ns,
+            quiet_high_ns=quiet_high_ns,
         )
 
 
-def _interval(estimated: Estimated | None, figure: str) -> Interval | None:
-    if estimated is None:
-        return None
-    return next((each for each in estimated.intervals if each.figure == figure), None)
+def _estimate(estimated: Estimated | None, figure: str) -> Figure:
+    if estimated is None or figure not in estimated.figures:
+        return None, None, None
+    known = next(each for each in estimated.intervals if each.figure == figure)
+    return estimated.figures[figure], known.low, known.high
+
+
+def _median(rows: Sequence[Row], figure: str) -> Figure:
+    value = getattr(over_trials(rows), figure)
+    low, high = median_interval([getattr(row, figure) for row in rows]) or (None, None)
+    return value, low, high

@@ -33,6 +33,7 @@ MESSAGES_AT_ONCE = 16_000_000  # of all the files that are worked on at a time, 
 MESSAGES_PER_BATCH, FILES_PER_BATCH = 1_000_000, 64
 
 Key = tuple[str, int | None, str]
+Latencies = dict[str, list[npt.NDArray[np.int64]]]  # by edge, of each valid trial of a cell
 Given = TypeVar("Given")
 Made = TypeVar("Made")
 
@@ -82,12 +83,13 @@ def draw(
     rows: Sequence[Row],
     payload_known: frozenset[str],
     alphas: Mapping[str, float] | None = None,
+    in_passing: bool = False,
 ) -> tuple[Drawn, list[str]]:
     """Curves and series of all trials' rows, and the notes on what was thinned or left out.
 
     `payload_known`: the cells whose payload the manifest tells. `alphas`: of the cells whose curves have a
-    band. A trial whose samples can't be read is named
-    among the notes.
+    band; `in_passing`: it is made while the curve is (see `curves.curve`). A trial whose samples can't be
+    read is named among the notes.
     """
     wanted: dict[Key, Row] = {(row.cell, row.trial, row.edge): row for row in rows if row.n > 0}
     chosen = sorted(wanted, key=lambda key: (key[2] != END_TO_END, key[1] or 0))
@@ -97,16 +99,24 @@ def draw(
     tasks = list(_tasks(wanted, fitting, points, payload_known, alphas or {}))
     drawn = Drawn()
     with ThreadPoolExecutor(_threads(tasks)) as pool:
-        cell, latencies = "", dict[str, list[npt.NDArray[np.int64]]]()
+
+        def add_curves(cell: str, latencies: Latencies) -> None:
+            room = max(0, limits.CURVES_MAX - len(drawn.curves))
+            alpha = (alphas or {}).get(cell)
+            listed = list(latencies.items())[:room]
+            made = pool.map(lambda item: curve(cell, item[0], item[1], alpha, in_passing), listed)
+            drawn.curves += [each for each in made if each is not None]
+
+        cell, latencies = "", Latencies()
         for batch, made in _in_order(pool, lambda each: _read(campaign, each), _batches(tasks)):
             for task, read in zip(batch, made, strict=True):
                 if task.cell != cell:
-                    _add_curves(pool, cell, latencies, drawn, (alphas or {}).get(cell))
+                    add_curves(cell, latencies)
                     cell, latencies = task.cell, {}
                 for edge, values in read.latencies.items():
                     latencies.setdefault(edge, []).append(values)
                 _add(task, read, drawn)
-        _add_curves(pool, cell, latencies, drawn, (alphas or {}).get(cell))
+        add_curves(cell, latencies)
     return drawn, _notes(drawn, len(wanted), len(fitting), points)
 
 
@@ -212,18 +222,6 @@ def _add(task: _Task, read: _Read, drawn: Drawn) -> None:
     drawn.unread += [] if read.unread is None else [read.unread]
     if read.payload_bytes is not None:
         drawn.payload_bytes[task.cell] = max(read.payload_bytes, drawn.payload_bytes.get(task.cell, 0))
-
-
-def _add_curves(
-    pool: ThreadPoolExecutor,
-    cell: str,
-    latencies: dict[str, list[npt.NDArray[np.int64]]],
-    drawn: Drawn,
-    alpha: float | None,
-) -> None:
-    room = max(0, limits.CURVES_MAX - len(drawn.curves))
-    made = pool.map(lambda item: curve(cell, item[0], item[1], alpha), list(latencies.items())[:room])
-    drawn.curves += [each for each in made if each is not None]
 
 
 def _notes(drawn: Drawn, wanted: int, fitting: int, points: int) -> list[str]:

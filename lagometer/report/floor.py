@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from lagometer.report.data import Row
+from lagometer.report.intervals import between, ends_of, ratio_interval
 
 BARE_TRANSPORTS = frozenset({"null", "shm", "uds", "udp", "tcp"})
 
@@ -43,7 +44,23 @@ def with_floor(rows: Iterable[Row], factors: Mapping[str, Mapping[str, object]])
     return [_held_against(row, floors.get((keys[row.cell], row.edge))) for row in listed]
 
 
+def times_floor(row: Row, floor: Row, quantile: str) -> tuple[float | None, tuple[float, float] | None]:
+    """A quantile (`p50`, `p99`) as a multiple of the floor's, and the interval of that; None where a part of
+    it is not known. The floor itself is 1 by what it is, without an interval.
+    """
+    name = f"latency_{quantile}_ns"
+    value_ns, floor_ns = getattr(row, name), getattr(floor, name)
+    if value_ns is None or not floor_ns:
+        return None, None
+    if row.cell == floor.cell:
+        return 1.0, None
+    return value_ns / floor_ns, ratio_interval(ends_of(row, name), ends_of(floor, name))
+
+
 def _held_against(row: Row, floor: Row | None) -> Row:
     if floor is None:
         return row
-    return row.model_copy(update={"floor_cell": floor.cell, "floor_latency_p50_ns": floor.latency_p50_ns})
+    _, ends = times_floor(row, floor, "p50")
+    known = [] if ends is None else [between("times_floor_p50", *ends)]
+    held = {"floor_cell": floor.cell, "floor_latency_p50_ns": floor.latency_p50_ns}
+    return row.model_copy(update=held | {"intervals": [*row.intervals, *known]})

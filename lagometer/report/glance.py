@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from lagometer.report.data import Exclusion, Failure, Glance, GlanceFigure, GlanceRow, Missing, Row
-from lagometer.report.floor import BARE_TRANSPORTS
+from lagometer.report.floor import BARE_TRANSPORTS, times_floor
+from lagometer.report.intervals import between, ends_of
 from lagometer.report.words import factor_text
 from lagometer.store.format import END_TO_END
 
@@ -17,6 +18,7 @@ USUAL_PAYLOADS_BYTES = (64, 64 * 1024, 1024 * 1024)
 PAYLOADS_MAX = 3
 ROWS_MAX = 60  # above that it is no glance
 _NAMED_APART = frozenset({"adapter", "payload_bytes"})
+_WITH_INTERVALS = ("latency_p50_ns", "latency_p99_ns", "cpu_per_message_ns")
 
 
 def glance(
@@ -120,18 +122,20 @@ def _figure(row: Row | None, summaries: Mapping[str, Row]) -> GlanceFigure | Non
     if row is None or row.latency_p50_ns is None:
         return None
     floor = summaries.get(row.floor_cell) if row.floor_cell is not None else None
+    intervals = {name: ends_of(row, name) for name in _WITH_INTERVALS}
+    times: dict[str, float | None] = dict.fromkeys(("p50", "p99"))
+    if floor is not None:
+        for quantile in times:
+            times[quantile], intervals[f"times_floor_{quantile}"] = times_floor(row, floor, quantile)
     return GlanceFigure(
         cell=row.cell,
         latency_p50_ns=row.latency_p50_ns,
         latency_p99_ns=row.latency_p99_ns,
-        times_floor_p50=_times(row.latency_p50_ns, floor.latency_p50_ns if floor else None),
-        times_floor_p99=_times(row.latency_p99_ns, floor.latency_p99_ns if floor else None),
+        times_floor_p50=times["p50"],
+        times_floor_p99=times["p99"],
         cpu_per_message_ns=row.cpu_per_message_ns,
+        intervals=[between(name, *ends) for name, ends in intervals.items() if ends is not None],
     )
-
-
-def _times(value_ns: float | None, floor_ns: float | None) -> float | None:
-    return value_ns / floor_ns if value_ns is not None and floor_ns else None
 
 
 def _missing(

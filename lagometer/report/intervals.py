@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,15 +11,25 @@ import polars as pl
 
 from lagometer.report import limits
 from lagometer.report.data import Interval, Row
-from lagometer.stats.campaign_estimates import campaign_estimates, progress_of_cells, stops_of_cells
+from lagometer.stats.campaign_estimates import (
+    campaign_estimates,
+    progress_of_cells,
+    safe_alpha,
+    stops_of_cells,
+)
 from lagometer.stats.confidence import CONFIDENCE, OK, TRIALS_MIN
+from lagometer.stats.loss_share import loss_share_interval
+from lagometer.stats.medians import median_interval
 from lagometer.store.errors import CampaignError
 from lagometer.store.format import ESTIMATES
 from lagometer.store.reader import Campaign
 
 ALPHA = 1.0 - CONFIDENCE
 # Figures over trials that are no quantiles of all messages: their interval is that of a median of trials.
-_OF_TRIALS = ("send_lag_p50_ns", "send_lag_p99_ns", "blocked_p50_ns", "blocked_p99_ns", "cpu_per_message_ns")
+_OF_TRIALS = (
+    *("send_lag_p50_ns", "send_lag_p99_ns", "blocked_p50_ns", "blocked_p99_ns", "wake_p50_ns"),
+    *("cpu_per_message_ns", "rate_achieved_hz"),
+)
 
 Key = tuple[str, str]
 
@@ -38,12 +47,13 @@ class Estimated:
 class Known:
     """What is known of a campaign's confidence.
 
-    alphas: of cells with trials enough for a band; empty where bands would cost too much. notes: for people.
-    absent: why there are no estimates, where that is not for want of trials.
+    alphas: of cells with trials enough for a band. affordable: whether their messages may be looked at again
+    and again. notes: for people. absent: why there are no estimates, where that is not for want of trials.
     """
 
     estimates: dict[Key, Estimated] = field(default_factory=dict)
     alphas: dict[str, float] = field(default_factory=dict)
+    affordable: bool = True
     notes: list[str] = field(default_factory=list)
     absent: str | None = None
 
@@ -53,17 +63,17 @@ def known(campaign: Campaign) -> Known:
     found = Known()
     enough = cells_with_trials(campaign.cells)
     messages = int(campaign.cells.filter(pl.col("valid") & pl.col("cell").is_in(list(enough)))["n"].sum())
-    affordable = messages <= limits.ESTIMATED_MESSAGES_MAX
+    found.affordable = affordable = messages <= limits.ESTIMATED_MESSAGES_MAX
     stored = (campaign.directory / ESTIMATES).is_file()
-    if enough and not affordable:
-        what, why = ("Bands of curves", "") if stored else ("Bands and intervals", f", without {ESTIMATES}")
-        found.notes.append(f"{what} are left out: {messages:,} messages are too many for them here{why}.")
-        if not stored:
-            found.absent = f"there is no {ESTIMATES}, and {messages:,} messages are too many to make it here"
+    if enough and not affordable and not stored:
+        found.absent = f"there is no {ESTIMATES}, and {messages:,} messages are too many to make it here"
+        found.notes.append(f"Intervals of quantiles are left out: {found.absent}.")
     try:
         if stored or (enough and affordable) or campaign.imported_from is not None:
             found.estimates = by_edge(campaign_estimates(campaign))
-        if enough and affordable:
+        if not affordable:
+            found.alphas = dict.fromkeys(enough, safe_alpha(campaign))
+        elif enough:
             stops = stops_of_cells(progress_of_cells(campaign))
             found.alphas = {cell: stops[cell].alpha if cell in stops else ALPHA for cell in enough}
     except CampaignError as error:
@@ -98,8 +108,8 @@ def by_edge(estimates: pl.DataFrame) -> dict[Key, Estimated]:
             intervals.append(
                 Interval(
                     figure=name,
-                    low_ns=row["low_ns"] if reached else None,
-                    high_ns=row["high_ns"] if reached else None,
+                    low=row["low_ns"] if reached else None,
+                    high=row["high_ns"] if reached else None,
                     needed_trials=row["needed_trials"],
                     needed_messages=row["needed_messages"],
                 )
@@ -114,28 +124,33 @@ def with_intervals(summary: Row, trials: Iterable[Row], estimates: Mapping[Key, 
     estimated = estimates.get((summary.cell, summary.edge))
     figures: dict[str, object] = dict(estimated.figures) if estimated is not None else {}
     intervals = list(estimated.intervals) if estimated is not None else []
-    for name in _OF_TRIALS:
-        ends = median_interval([getattr(row, name) for row in good])
-        if ends is not None:
-            low, high = ends
-            intervals.append(
-                Interval(figure=name, low_ns=low, high_ns=high, needed_trials=None, needed_messages=None)
-            )
+    if len(good) >= TRIALS_MIN:  # fewer have none
+        ends = {name: median_interval([getattr(row, name) for row in good]) for name in _OF_TRIALS}
+        ends["lost_share"] = loss_share_interval([(row.lost, row.sent) for row in good])
+        intervals += [between(name, *both) for name, both in ends.items() if both is not None]
     figures |= {"intervals": intervals, "stopped": estimated.stopped if estimated is not None else None}
     return summary.model_copy(update=figures)
 
 
-def median_interval(values: Sequence[float | None], alpha: float = ALPHA) -> tuple[float, float] | None:
-    """The order statistics between which the median of what values are drawn from lies with probability
-    1 - alpha at least, whatever their distribution (the sign test turned round); None where even the
-    smallest and the largest don't do, or one is absent.
+def between(figure: str, low: float, high: float) -> Interval:
+    """The interval of a figure that has one."""
+    return Interval(figure=figure, low=low, high=high, needed_trials=None, needed_messages=None)
+
+
+def ends_of(row: Row, figure: str) -> tuple[float, float] | None:
+    """The ends of a figure's interval, if it has one."""
+    known = next((each for each in row.intervals if each.figure == figure), None)
+    return None if known is None or known.low is None or known.high is None else (known.low, known.high)
+
+
+def ratio_interval(
+    value: tuple[float, float] | None, floor: tuple[float, float] | None
+) -> tuple[float, float] | None:
+    """The interval of a ratio from those of its parts: the lowest over the highest, and the other way round.
+
+    Wider than it need be: both parts would have to be off at once, in opposite directions
+    (docs/METHODOLOGY.md, Intervals).
     """
-    present = sorted(value for value in values if value is not None)
-    count = len(present)
-    if count < len(values):
+    if value is None or floor is None or floor[0] <= 0.0:
         return None
-    outside, beyond = 0, 0.0  # how many may be left out at each end, and the probability of that
-    while 2.0 * (beyond + math.comb(count, outside) * 0.5**count) <= alpha:
-        beyond += math.comb(count, outside) * 0.5**count
-        outside += 1
-    return (present[outside - 1], present[count - outside]) if outside else None
+    return value[0] / floor[1], value[1] / floor[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from statistics import median
+from statistics import fmean, median
 
 from lagometer.report.data import Row
 from lagometer.store.format import END_TO_END
@@ -28,6 +28,7 @@ _FIGURES = (
     *("send_lag_p50_ns", "send_lag_p99_ns", "blocked_p50_ns", "blocked_p99_ns", "wake_p50_ns"),
     *("rate_intended_hz", "rate_achieved_hz", "cpu_per_message_ns", "overhead_s"),
 )
+_LOST_SHARE = "lost_share"
 
 
 def _number(value: object) -> float | None:
@@ -55,6 +56,7 @@ def trial_row(record: Mapping[str, object]) -> Row:
             "reasons": _texts(record.get("reasons")),
             "warnings": _texts(record.get("warnings")),
             "n": counts["n"] or 0,
+            _LOST_SHARE: _share(counts["lost"], counts["sent"]),
             "floor_cell": None,
             "floor_latency_p50_ns": None,
             "noise": _texts(record.get("noise")),
@@ -64,6 +66,10 @@ def trial_row(record: Mapping[str, object]) -> Row:
             "stopped": None,
         }
     )
+
+
+def _share(part: int | None, whole: int | None) -> float | None:
+    return part / whole if part is not None and whole else None
 
 
 def missing_rows(rows: Sequence[Row], journal: Iterable[Mapping[str, object]]) -> list[Row]:
@@ -87,6 +93,8 @@ def _combine(name: str, values: Sequence[float | None]) -> float | None:
         return None
     if name in _SUMMED:
         return sum(known)
+    if name == _LOST_SHARE:
+        return fmean(known)
     if name.endswith("_max_ns"):
         return max(known)
     return min(known) if name.endswith("_min_ns") else median(known)
@@ -98,7 +106,8 @@ def over_trials(rows: Sequence[Row]) -> Row:
     if len(good) == len(rows) == 1:  # a campaign of thousands of cells with a trial each
         sets = {name: sorted(set(getattr(good[0], name))) for name in ("reasons", "warnings", "noise")}
         return good[0].model_copy(update={"trial": None, "transport": good[0].transport or None, **sets})
-    figures = {name: _combine(name, [getattr(row, name) for row in good]) for name in (*_SUMMED, *_FIGURES)}
+    names = (*_SUMMED, *_FIGURES, _LOST_SHARE)
+    figures = {name: _combine(name, [getattr(row, name) for row in good]) for name in names}
     return Row.model_validate(
         figures
         | {

@@ -21,7 +21,7 @@ PER_BIN = 4  # numbers, about, where there are not more than fill all bins
 
 
 @dataclass(frozen=True)
-class _Bins:
+class Bins:
     """Bins of equal width from the smallest number on; the last holds whatever lies beyond."""
 
     low: int
@@ -45,21 +45,26 @@ def order_statistics(parts: Sequence[Numbers], ranks: npt.NDArray[np.int64]) -> 
         values.partition(np.unique(ranks) - 1)
         found: Numbers = values[ranks - 1]
         return found
-    bins = _suitable_bins(parts)
+    bins = suitable_bins(parts)
     counts = np.zeros(bins.last + 1, dtype=np.int64)
-    for chunk in _chunks(parts):
+    for chunk in chunks(parts):
         counts += np.bincount(bins.of(chunk), minlength=bins.last + 1)
+    return selected(parts, bins, counts, ranks)
+
+
+def selected(parts: Sequence[Numbers], bins: Bins, counts: Numbers, ranks: Numbers) -> Numbers:
+    """The numbers of these ranks, where it is known how many lie in each bin."""
     ends = np.cumsum(counts)
     bin_of_rank = np.searchsorted(ends, ranks)
     wanted = np.zeros(bins.last + 1, dtype=np.bool_)
     wanted[bin_of_rank] = True
-    kept = np.sort(np.concatenate([chunk[wanted[bins.of(chunk)]] for chunk in _chunks(parts)]))
+    kept = np.sort(np.concatenate([chunk[wanted[bins.of(chunk)]] for chunk in chunks(parts)]))
     left_out = ends - np.cumsum(np.where(wanted, counts, 0))  # numbers up to a bin's end that were not kept
     chosen: Numbers = kept[ranks - left_out[bin_of_rank] - 1]
     return chosen
 
 
-def _suitable_bins(parts: Sequence[Numbers]) -> _Bins:
+def suitable_bins(parts: Sequence[Numbers]) -> Bins:
     """Narrow where most numbers lie: a single stall of a second must not widen the bins of all others."""
     filled = [part for part in parts if len(part)]
     low, count = min(int(part.min()) for part in filled), sum(len(part) for part in filled)
@@ -67,10 +72,11 @@ def _suitable_bins(parts: Sequence[Numbers]) -> _Bins:
     sample = np.sort(np.concatenate([part[::step] for part in filled]))
     width = int(sample[int((1.0 - TAIL_SHARE) * (len(sample) - 1))]) - low
     shift = max(0, width.bit_length() - min(BINS_BITS_MAX, (count // PER_BIN).bit_length()))
-    return _Bins(low, shift, (width >> shift) + 1)
+    return Bins(low, shift, (width >> shift) + 1)
 
 
-def _chunks(parts: Sequence[Numbers]) -> Iterator[Numbers]:
+def chunks(parts: Sequence[Numbers]) -> Iterator[Numbers]:
+    """The same numbers in pieces that stay in the cache, none of two parts."""
     for part in parts:
         for begin, end in itertools.pairwise([*range(0, len(part), CHUNK), len(part)]):
             yield part[begin:end]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -14,8 +15,19 @@ from pydantic import ValidationError
 
 from lagometer.report import limits
 from lagometer.report.curves import BEYOND_MIN
-from lagometer.report.data import Control, ControlTrial, CoreFloor, Load, LongTrial, MachineFloor, Row
+from lagometer.report.data import (
+    Control,
+    ControlTrial,
+    CoreFloor,
+    Load,
+    LongFigure,
+    LongTrial,
+    MachineFloor,
+    Row,
+)
+from lagometer.report.intervals import ends_of
 from lagometer.report.rows import trial_row
+from lagometer.stats.long_trials import QUANTILES, Estimate, long_checks
 from lagometer.store.format import END_TO_END, FLOOR
 from lagometer.store.reader import Campaign
 
@@ -89,25 +101,26 @@ def _load(lines: Iterable[Json], begin: float) -> list[Load]:
 
 def long_trials(campaign: Campaign, summaries: Sequence[Row]) -> list[LongTrial]:
     """The valid long trials beside the rows over the short ones."""
-    part = campaign.long_trials
-    if part is None:
-        return []
-    short = {row.cell: row for row in summaries if row.edge == END_TO_END}
-    found = []
-    for record in part.cells.filter((pl.col("edge") == END_TO_END) & pl.col("valid")).iter_rows(named=True):
-        row = trial_row(record)
-        beside = short.get(row.cell)
-        found.append(
-            LongTrial(
-                cell=row.cell,
-                n=row.n,
-                latency_p50_ns=row.latency_p50_ns,
-                latency_p99_ns=row.latency_p99_ns,
-                short_latency_p50_ns=None if beside is None else beside.latency_p50_ns,
-                short_latency_p99_ns=None if beside is None else beside.latency_p99_ns,
-            )
+    known: dict[tuple[str, str], Estimate] = {}
+    for row in summaries:
+        for name in QUANTILES if row.trial is None and row.edge == END_TO_END else ():
+            value, ends = getattr(row, f"latency_{name}_ns"), ends_of(row, f"latency_{name}_ns")
+            if ends is not None:
+                known[(row.cell, name)] = (value, *ends)
+    return [
+        LongTrial(
+            cell=check.cell,
+            n=check.n,
+            p50=LongFigure(**asdict(check.figures["p50"])),
+            p99=LongFigure(**asdict(check.figures["p99"])),
+            cpu_per_message_ns=check.cpu_per_message_ns,
+            short_cpu_per_message_ns=check.short_cpu_per_message.value_ns,
+            short_cpu_per_message_low_ns=check.short_cpu_per_message.low_ns,
+            short_cpu_per_message_high_ns=check.short_cpu_per_message.high_ns,
+            remarks=list(check.remarks()),
         )
-    return found
+        for check in long_checks(campaign, known)
+    ]
 
 
 def machine_floor(campaign: Campaign) -> tuple[MachineFloor | None, list[str]]:

@@ -21,13 +21,14 @@ from lagometer.run.floor import FloorError, floor_ns, write_floor
 from lagometer.run.interference import files_folder
 from lagometer.run.interruption import Interruption
 from lagometer.run.isolation import remove_stale_directories
-from lagometer.run.order import blocks, control_cell, long_trial_cells
+from lagometer.run.order import blocks, control_cell, long_trial_cells, long_trial_ns
 from lagometer.run.progress import CampaignProgress
 from lagometer.run.results import Results
 from lagometer.run.storing import prepare_folder
 from lagometer.run.trial import Trial, TrialRunner
 from lagometer.run.trial_store import Finished, TrialStore
 from lagometer.stats.campaign_estimates import make_estimates
+from lagometer.stats.long_trials import known_of, long_checks
 from lagometer.store.errors import StoreError
 from lagometer.store.reader import open_campaign
 from lagometer.study import Adapter, Cell, Excluded, Study
@@ -152,16 +153,19 @@ class CampaignRun:
         """Writes floor.json; a campaign without it is as good, so that it can't be measured is a warning."""
         study = self._assignment.study
         try:
-            duration_ns = floor_ns(study, self._assignment.cells)
+            duration_ns = floor_ns(study, self._assignment.cells, self._assignment.max_s)
             write_floor(self._assignment.directory, worker_path(), duration_ns, study.priority, interruption)
         except FloorError as error:
             self.tally.warnings.append(f"no machine floor: {error}")
 
     def _write_estimates(self) -> None:
-        """Writes estimates.parquet; without it readers make it themselves."""
+        """Writes estimates.parquet, and holds the long trials against it; readers can make it themselves."""
         try:
             campaign = open_campaign(self._assignment.directory)
-            self._results.write_estimates(make_estimates(campaign, self._stopping.progress))
+            estimates = make_estimates(campaign, self._stopping.progress)
+            self._results.write_estimates(estimates)
+            for check in long_checks(campaign, known_of(estimates)):
+                self.tally.warnings += [f"long trial of {check.cell}: {each}" for each in check.remarks()]
         except StoreError as error:
             self.tally.warnings.append(f"no intervals: {error}")
 
@@ -231,9 +235,9 @@ class CampaignRun:
             turn.progress.note(f"{kind} {cell.id} #{trial} failed ({'; '.join(done.reasons)})")
 
     def _run_long_trials(self, turn: _Turn) -> None:
-        study = self._assignment.study
-        longer = replace(study, duration_ns=study.long_trial_ns)
-        for cell in long_trial_cells(study, self._assignment.cells):
+        study, cells = self._assignment.study, self._assignment.cells
+        longer = replace(study, duration_ns=long_trial_ns(study, cells))
+        for cell in long_trial_cells(study, cells):
             self._run_beside(turn, longer, cell, 0, self._results.long)
 
     def _run(self, turn: _Turn, study: Study, cell: Cell, trial: int, store: TrialStore) -> Trial:

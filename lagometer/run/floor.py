@@ -19,17 +19,18 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from lagometer.run.interruption import Interruption
+from lagometer.run.order import least_ns
 from lagometer.run.storing import storing
 from lagometer.store import format as form
 from lagometer.store.environment import load_now, ticks_now
 from lagometer.study import Cell, Study
-from lagometer.study.matrix import TRIAL_OVERHEAD_NS
 
 NS_PER_S = 1_000_000_000
 GRACE_S = 10.0
 TEXT_BYTES_MAX = 1 << 22
-# Without a length in the study: this share of the campaign's time, within these bounds.
-SHARE = 0.01
+# Without a length in the study: 10 s, which with a wake-up each millisecond has ten beyond p99.9; but at most
+# this share of the campaign's time.
+SHARE = 0.1
 LEAST_NS, MOST_NS = NS_PER_S // 10, 10 * NS_PER_S
 
 
@@ -58,11 +59,13 @@ class _WakeUp(BaseModel):
     warnings: list[str]
 
 
-def floor_ns(study: Study, cells: Sequence[Cell]) -> int:
-    """How long the floor of this campaign is to be measured; 0 for not at all."""
+def floor_ns(study: Study, cells: Sequence[Cell], max_s: float | None = None) -> int:
+    """How long the floor of this campaign is to be measured; 0 for not at all. max_s: all that there is."""
     if study.machine_floor_ns is not None:
         return study.machine_floor_ns
-    campaign_ns = len(cells) * study.fewest_trials() * (study.trial_ns() + TRIAL_OVERHEAD_NS)
+    campaign_ns = float(least_ns(study, cells))
+    if max_s is not None:
+        campaign_ns = min(campaign_ns, max_s * NS_PER_S)
     return min(max(LEAST_NS, round(campaign_ns * SHARE)), MOST_NS)
 
 

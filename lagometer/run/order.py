@@ -8,9 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from lagometer.study import Adapter, Cell, Excluded, Study
-from lagometer.study.matrix import expand
+from lagometer.study.matrix import TRIAL_OVERHEAD_NS, expand
 
 CONTROL_DURATION_MAX_NS = 500_000_000
+# Long trials, unless the study tells their length: of the campaign's time, all of them together; but each at
+# least so many times as long as a short one, and at most a minute.
+LONG_SHARE = 0.1
+LONG_TIMES_MIN = 3
+LONG_MAX_NS = 60_000_000_000
 
 
 def blocks(cells: Sequence[Cell], seed: int) -> Iterator[list[Cell]]:
@@ -55,12 +60,30 @@ def control_cell(
     return (alone, expansion.cells[0]) if expansion.cells else (None, expansion.excluded[0])
 
 
+def least_ns(study: Study, cells: Sequence[Cell]) -> int:
+    """The time that the fewest trials of these cells take, about; by the study alone."""
+    return len(cells) * study.fewest_trials() * (study.trial_ns() + TRIAL_OVERHEAD_NS)
+
+
+def long_trial_ns(study: Study, cells: Sequence[Cell]) -> int:
+    """The measure phase of each long trial; 0 for none. By itself a study has them with `precision`."""
+    if study.long_trial_ns is not None or study.precision is None:
+        return study.long_trial_ns or 0
+    beside_ns = study.trial_ns() - study.duration_ns + TRIAL_OVERHEAD_NS
+    share_ns = round(LONG_SHARE * least_ns(study, cells) / max(1, len(_families(cells)))) - beside_ns
+    return max(LONG_TIMES_MIN * study.duration_ns, min(share_ns, LONG_MAX_NS))
+
+
 def long_trial_cells(study: Study, cells: Sequence[Cell]) -> tuple[Cell, ...]:
     """Returns one cell of each family (the cells of one adapter and workload), drawn under the seed."""
-    if not study.long_trial_ns:
+    if not long_trial_ns(study, cells):
         return ()
+    generator = random.Random(study.seed)
+    return tuple(generator.choice(family) for family in _families(cells))
+
+
+def _families(cells: Sequence[Cell]) -> list[list[Cell]]:
     families: dict[tuple[str, str], list[Cell]] = {}
     for cell in cells:
         families.setdefault((cell.factors.adapter, cell.factors.workload), []).append(cell)
-    generator = random.Random(study.seed)
-    return tuple(generator.choice(family) for family in families.values())
+    return list(families.values())

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import polars as pl
 
-from lagometer.run.order import control_cell, long_trial_cells
+from lagometer.run.floor import floor_ns
+from lagometer.run.order import control_cell, long_trial_cells, long_trial_ns
 from lagometer.stats.sequential import trials_for
 from lagometer.stats.stopping import Bounds
 from lagometer.store import format as form
@@ -24,7 +25,7 @@ NS_PER_S = 1_000_000_000
 
 @dataclass(frozen=True)
 class Prediction:
-    """Time in all, control and long trials included, and how many trials of the study's cells that is.
+    """Time in all, with control, long trials and floor, and how many trials of the study's cells that is.
 
     least_s, most_s: the bounds, equal where the number of trials is fixed; earlier: the campaign whose trials
     tell overhead and spread; None where usual values stand in, and an adaptive study's trials are a guess.
@@ -75,7 +76,7 @@ def predict(
         counts.append(count)
     blocks = (study.fewest_trials(), max(counts, default=0), study.most_trials())
     beside = [_beside_s(study, cells, adapters, number, experience) for number in blocks]
-    floor_s = (study.machine_floor_ns or 0) / NS_PER_S  # by itself it is a hundredth of the campaign at most
+    floor_s = floor_ns(study, cells) / NS_PER_S
     return Prediction(
         seconds=expected + beside[1] + floor_s,
         least_s=least + beside[0] + floor_s,
@@ -123,7 +124,7 @@ def _beside_s(
     study: Study, cells: Sequence[Cell], adapters: Mapping[str, Adapter], blocks: int, experience: Experience
 ) -> float:
     """The time of the control's trials, one a block, and of the long ones."""
-    longer = replace(study, duration_ns=study.long_trial_ns)
+    longer = replace(study, duration_ns=long_trial_ns(study, cells))
     beside = [(longer, cell, 1) for cell in long_trial_cells(study, cells)]
     by, control = control_cell(study, adapters)
     if by is not None and isinstance(control, Cell):

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import polars as pl
 
-from lagometer.stats.confidence import TRIALS_MIN, Stop, estimates
+from lagometer.stats.confidence import CONFIDENCE, TRIALS_MIN, Stop, estimates
+from lagometer.stats.sequential import ALPHA_LOOK
 from lagometer.stats.stopping import Bounds, CellProgress, chain_latencies
 from lagometer.store import format as form
 from lagometer.store.errors import CampaignError
@@ -40,6 +41,15 @@ def stops_of_cells(progress: Mapping[str, CellProgress]) -> dict[str, Stop]:
         cell: each.stop_now() if each.stopped is not None else Stop(OPEN, each.stop_now().alpha)
         for cell, each in progress.items()
     }
+
+
+def safe_alpha(campaign: Campaign) -> float:
+    """What an interval of any cell may miss, without a look at its samples. Where cells ended by their
+    precision that must allow for the looks; the level of a look does so, whatever ended a cell.
+    """
+    study = campaign.manifest.get("study")
+    adaptive = isinstance(study, Mapping) and Bounds.of_study(study) is not None
+    return ALPHA_LOOK if adaptive else 1.0 - CONFIDENCE
 
 
 def make_estimates(campaign: Campaign, progress: Mapping[str, CellProgress] | None = None) -> pl.DataFrame:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import fnmatch
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from lagometer.stats.campaign_estimates import safe_alpha
 from lagometer.stats.compare import (
     ALPHA,
     QUANTITIES,
@@ -26,6 +27,7 @@ from lagometer.stats.compare import (
     overall,
 )
 from lagometer.stats.confidence import Numbers
+from lagometer.stats.medians import TrialMedian, median_of_trials
 from lagometer.stats.stopping import chain_latencies
 from lagometer.store import format as form
 from lagometer.store.errors import CampaignError
@@ -103,7 +105,8 @@ def compare_campaigns(a: Campaign, b: Campaign, choice: Choice | None = None) ->
     matched = _matched(a, b, choice)
     refused = None if choice.across_machines else _other_machine(a, b)
     pairs = [_pair(a, b, cell_a, cell_b, refused) for cell_a, cell_b in matched]
-    cells = compare_pairs(pairs, choice.alpha, choice.quantities, choice.limits)
+    compared = compare_pairs(pairs, choice.alpha, choice.quantities, choice.limits)
+    cells = [with_cost(each, a, b) for each in compared]
     chosen = {cell for each in matched for cell in each}
     return Comparison(
         a=str(a.directory),
@@ -239,7 +242,7 @@ def _pair(a: Campaign, b: Campaign, cell_a: str, cell_b: str, refused: str | Non
         return Pair(cell_a, cell_b, refused=str(error))
     blocks = common_blocks(trials_a, started_a, trials_b, started_b)
     notes = list(_notes(a, cell_a, b, cell_b))
-    return Pair(cell_a, cell_b, of_a, of_b, blocks, notes=notes)
+    return Pair(cell_a, cell_b, of_a, of_b, blocks, notes=notes, alphas=(safe_alpha(a), safe_alpha(b)))
 
 
 def _notes(a: Campaign, cell_a: str, b: Campaign, cell_b: str) -> Iterator[str]:
@@ -268,4 +271,20 @@ def _control(a: Campaign, b: Campaign, choice: Choice, refused: str | None) -> C
     cells = [cell for cell in _selected(of_a, ()) if cell in set(_selected(of_b, ()))]
     if not cells:
         return None
-    return compare_pairs([_pair(of_a, of_b, cells[0], cells[0], None)], choice.alpha, ("p50",))[0]
+    compared = compare_pairs([_pair(of_a, of_b, cells[0], cells[0], None)], choice.alpha, ("p50",))[0]
+    return with_cost(compared, of_a, of_b)
+
+
+def with_cost(compared: CellComparison, a: Campaign, b: Campaign) -> CellComparison:
+    """The same with what a message costs on both sides; `a` and `b` are the cells' campaigns."""
+    return replace(
+        compared,
+        cpu_per_message_a=_cpu_per_message(a, compared.cell_a),
+        cpu_per_message_b=_cpu_per_message(b, compared.cell_b),
+    )
+
+
+def _cpu_per_message(campaign: Campaign, cell: str) -> TrialMedian:
+    """CPU time per message over the valid trials of a cell."""
+    chosen = (pl.col("cell") == cell) & (pl.col("edge") == form.END_TO_END) & pl.col("valid")
+    return median_of_trials(campaign.cells.filter(chosen)["cpu_per_message_ns"].to_list())

@@ -12,7 +12,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lagometer.stats.confidence import NOT_ENOUGH, PERMILLE, TRIALS_MIN, Numbers, Pool
+from lagometer.stats.confidence import CONFIDENCE, NOT_ENOUGH, PERMILLE, TRIALS_MIN, Numbers, Pool
+from lagometer.stats.medians import TrialMedian
 from lagometer.stats.power import detectable_effect
 from lagometer.stats.shares import RatioTest, Sides, fewest_trials, smallest_p
 
@@ -37,7 +38,8 @@ class Pair:
     """Two cells to be compared: their valid trials' latencies in ns, in the order of time.
 
     blocks: for each block in which both have a valid trial, the places of these trials in `a` and `b`; empty
-    where the trials were not carried out in common blocks. refused: why they must not be compared.
+    where the trials were not carried out in common blocks. refused: why they must not be compared. alphas:
+    what the intervals of each side's own figures may miss.
     """
 
     cell_a: str
@@ -47,6 +49,7 @@ class Pair:
     blocks: Sequence[tuple[int, int]] = ()
     refused: str | None = None
     notes: Sequence[str] = ()
+    alphas: tuple[float, float] = (1.0 - CONFIDENCE, 1.0 - CONFIDENCE)
 
 
 @dataclass
@@ -63,12 +66,17 @@ class LimitFinding:
 class QuantityComparison:
     """B over A in one quantity. The figures are None where the verdict is `not-comparable`.
 
+    a_low_ns to b_high_ns: the 95 % intervals of each side's own figure, None where the samples support none;
     low, high: the 95 % interval of this ratio alone; p_corrected: the p-value corrected for all tests;
     detectable: the difference that would have been found with 95 % probability, 0.05 for 5 %.
     """
 
     a_ns: int | None = None
+    a_low_ns: int | None = None
+    a_high_ns: int | None = None
     b_ns: int | None = None
+    b_low_ns: int | None = None
+    b_high_ns: int | None = None
     ratio: float | None = None
     low: float | None = None
     high: float | None = None
@@ -81,7 +89,11 @@ class QuantityComparison:
 
 @dataclass
 class CellComparison:
-    """Two cells: the verdict over its quantities, and each of these."""
+    """Two cells: the verdict over its quantities, and each of these.
+
+    cpu_per_message_a, cpu_per_message_b: what a message costs, which stands beside every latency; no test is
+    made of it.
+    """
 
     cell_a: str
     cell_b: str
@@ -93,6 +105,8 @@ class CellComparison:
     notes: list[str] = field(default_factory=list)
     verdict: str = NOT_COMPARABLE
     why: str | None = None
+    cpu_per_message_a: TrialMedian = field(default_factory=TrialMedian)
+    cpu_per_message_b: TrialMedian = field(default_factory=TrialMedian)
 
 
 def compare_pairs(
@@ -105,9 +119,8 @@ def compare_pairs(
     wanted = list(dict.fromkeys((*quantities, *(limit.quantity for limit in limits))))
     level = alpha / max(1, len(wanted) * sum(pair.refused is None for pair in pairs))
     compared = [_Compared(pair, level) for pair in pairs]
-    for quantity in wanted:
-        for each in compared:
-            each.compare(quantity, level)
+    for each in compared:
+        each.compare(wanted, level)
     tests = [
         finding for each in compared for finding in each.cell.quantities.values() if finding.p is not None
     ]
@@ -160,6 +173,7 @@ class _Compared:
     def __init__(self, pair: Pair, level: float) -> None:
         self.sides, blocks = _sides(pair, level)
         self._tests: dict[str, RatioTest] = {}
+        self._alphas = pair.alphas
         self.cell = CellComparison(
             pair.cell_a,
             pair.cell_b,
@@ -170,35 +184,46 @@ class _Compared:
             why=pair.refused,
         )
 
-    def compare(self, quantity: str, level: float) -> None:
-        """Adds a quantity: its ratio with the interval and the p-value, or why there is none."""
-        found = self.cell.quantities[quantity] = QuantityComparison()
-        found.why = self.cell.why or self._hindrance(quantity, level)
+    def compare(self, quantities: Sequence[str], level: float) -> None:
+        """Adds quantities: each one's ratio with the interval and the p-value, or why there is none."""
+        pools = Pool(self.sides.a), Pool(self.sides.b)
+        for quantity in quantities:
+            self.cell.quantities[quantity] = self._compared(quantity, level, pools)
+
+    def _compared(self, quantity: str, level: float, pools: tuple[Pool, Pool]) -> QuantityComparison:
+        found = QuantityComparison()
+        found.why = self.cell.why or self._hindrance(quantity, level, pools)
         if found.why is not None:
-            return
+            return found
         test = RatioTest(self.sides, PERMILLE[quantity], level)
         self._tests[quantity] = test
         found.a_ns, found.b_ns, found.ratio = int(test.a_ns), int(test.b_ns), test.estimate
+        a, b = (
+            pool.estimate(PERMILLE[quantity], alpha) for pool, alpha in zip(pools, self._alphas, strict=True)
+        )
+        found.a_low_ns, found.a_high_ns = a.low_ns, a.high_ns
+        found.b_low_ns, found.b_high_ns = b.low_ns, b.high_ns
         found.low, found.high = test.interval()
         found.p = test.p_value()
         if found.low > 0.0 and found.high < math.inf:
             count = self.cell.trials_a
             degrees = count - 1 if self.sides.paired else count + self.cell.trials_b - 2
             found.detectable = detectable_effect(found.low, found.high, degrees, level)
+        return found
 
     def p_value(self, limit: Limit) -> float | None:
         """Of the supposition that the ratio is the limit's; None where the quantity can't be compared."""
         test = self._tests.get(limit.quantity)
         return test.p_value(limit.ratio) if test is not None else None
 
-    def _hindrance(self, quantity: str, level: float) -> str | None:
+    def _hindrance(self, quantity: str, level: float, pools: tuple[Pool, Pool]) -> str | None:
         """Why these trials can't be compared in this quantity."""
         counts = self.cell.trials_a, self.cell.trials_b
         wanted = max(TRIALS_MIN, fewest_trials(level, paired=False))
         if min(counts) < TRIALS_MIN or self.sides.smallest_p > level:
             return f"{counts[0]} and {counts[1]} trials can't show a difference; {wanted} of each can"
-        for name, trials in (("A", self.sides.a), ("B", self.sides.b)):
-            pool, permille = Pool(trials), PERMILLE[quantity]
+        permille = PERMILLE[quantity]
+        for name, pool in zip("AB", pools, strict=True):
             if pool.quantile(permille / 1000.0) <= 0:
                 return f"{name}: the latency is not above 0"
             estimate = pool.estimate(permille) if quantity != "p50" else None

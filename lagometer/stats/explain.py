@@ -20,7 +20,14 @@ import polars as pl
 from scipy import special
 
 from lagometer.stats import explain_facts
-from lagometer.stats.comparable import Difference, cell_trials, common_blocks, differences, factors_of
+from lagometer.stats.comparable import (
+    Difference,
+    cell_trials,
+    common_blocks,
+    differences,
+    factors_of,
+    with_cost,
+)
 from lagometer.stats.compare import CellComparison, Pair, compare_pairs
 from lagometer.stats.shares import Floats
 from lagometer.store import format as form
@@ -98,7 +105,7 @@ def explain(a: CellOf, b: CellOf) -> Explanation:
     return Explanation(
         a=str(a),
         b=str(b),
-        comparison=compare_pairs([pair], ALPHA, ("p50",))[0],
+        comparison=with_cost(compare_pairs([pair], ALPHA, ("p50",))[0], a.campaign, b.campaign),
         parts=parts(samples_a, samples_b) if samples_a and samples_b else [],
         factors=list(_unequal(factors_of(a.campaign, a.cell), factors_of(b.campaign, b.cell))),
         settings=list(_unequal(_settings(a), _settings(b))),

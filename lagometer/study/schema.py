@@ -43,9 +43,9 @@ class Study:
     measure phase that count as warm-up; precision: half-width of the interval of p50 over p50 at which a cell
     has enough trials, None where each has exactly `trials`; trials_min, trials_max, cell_time_ns: its bounds;
     control: the factors of the cell that is carried out between blocks, None for no such cell; long_trial_ns:
-    measure phase of one long trial per family of cells, 0 for none; recordings: of recorded schedules, by
-    name; contents: files that payloads are filled from, by name; deadline_ns: from due to taken, or
-    None.
+    measure phase of one long trial per family of cells, 0 for none, None: by the campaign; recordings: of
+    recorded schedules, by name; contents: files that payloads are filled from, by name; deadline_ns: from due
+    to taken, or None.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Study:
     trials_max: int = 60
     cell_time_ns: int | None = None
     control: Mapping[str, object] | None = None
-    long_trial_ns: int = 0
+    long_trial_ns: int | None = None
     deadline_ns: int | None = None
     machine_floor_ns: int | None = None  # how long it is measured; 0: not at all, None: by the campaign
     recordings: Mapping[str, Recording] = field(default_factory=dict)
@@ -171,11 +171,13 @@ def _precision(text: str) -> float:
     return share
 
 
-def _machine_floor(text: str) -> int | None:
+def _unless_told(parse: Callable[[str], int]) -> Callable[[str], int | None]:
     """A time, 0 for `off`, None for `auto`."""
-    if text == "auto":
-        return None
-    return 0 if text == "off" else _duration(10_000_000, HOUR_NS)(text)
+
+    def parse_or_word(text: str) -> int | None:
+        return {"auto": None, "off": 0}[text] if text in ("auto", "off") else parse(text)
+
+    return parse_or_word
 
 
 _TEXT = {"type": "string"}
@@ -273,18 +275,19 @@ TOP_LEVEL_KEYS: tuple[TopLevelKey, ...] = (
     TopLevelKey(
         "long_trial",
         "long_trial_ns",
-        _duration(1_000_000, DAY_NS),
-        "",
-        "measure phase of one long trial per adapter and workload, reported beside the short ones",
+        _unless_told(_duration(1_000_000, DAY_NS)),
+        "auto",
+        "measure phase of one long trial per adapter and workload, a check on the short ones: a time, off, "
+        "or auto (with `precision` a tenth of the campaign for all of them)",
         _TIME,
-        absent=0,
     ),
     TopLevelKey(
         "machine_floor",
         "machine_floor_ns",
-        _machine_floor,
+        _unless_told(_duration(10_000_000, HOUR_NS)),
         "auto",
-        "how long the CPUs' wake-up latency is measured first: a time, off, or auto (1 % of the campaign)",
+        "how long the CPUs' wake-up latency is measured first: a time, off, or auto (10s, at most a tenth of "
+        "the campaign)",
         _TIME,
     ),
     TopLevelKey(

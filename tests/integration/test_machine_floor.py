@@ -17,7 +17,6 @@ def test_every_cpu_is_woken_every_millisecond() -> None:
     assert [core["cpu"] for core in floor["cores"]] == sorted(os.sched_getaffinity(0))
     assert floor["policy"] in ("fifo", "other")
     assert floor["duration_s"] == 0.2
-    assert 0 <= (floor["steal_share"] or 0) <= 1
     for core in floor["cores"]:
         assert core["n"] == 200
         # Nobody is woken before the time that was asked for.

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -77,6 +78,12 @@ def test_a_slower_campaign_is_found_and_fails_on_demand(
         ["slower", "slower"],
     )
     assert 1.15 < found["cells"][0]["quantities"]["p50"]["ratio"] < 1.35
+    for folder, side in ((before, "a"), (after, "b")):
+        cells = pl.read_parquet(folder / "cells.parquet")
+        own = cells.filter((pl.col("cell") == SHM) & (pl.col("edge") == "end-to-end") & pl.col("valid"))
+        told_of = found["cells"][0][f"cpu_per_message_{side}"]
+        assert told_of["value_ns"] == own["cpu_per_message_ns"].median()
+        assert told_of["low_ns"] < told_of["value_ns"] < told_of["high_ns"]
     assert compare.command(before, after, fail_if=["p50 > +10%"]) == Regression.exit_code == 8
     assert f"failed: p50 > +10% is shown: {SHM}" in capsys.readouterr().err
     assert compare.command(before, after, fail_if=["p50 > 100%", "p50 < -5%"]) == 0
@@ -195,7 +202,9 @@ def test_the_terminal_has_a_verdict_in_a_line_and_a_chart(campaigns: dict[str, P
     lines = captured.get().splitlines()
     line = next(line for line in lines if "p50 slower" in line)
     assert "│" in line and "●" in line and line.index("│") < line.index("●")
-    assert "%" in line and "µs →" in line
+    assert re.search(r"[\d.]+ µs \([\d.]+ – [\d.]+ µs\) → [\d.]+ µs \([\d.]+ – [\d.]+ µs\)$", line), line
+    cost = lines[lines.index(line) + 2]
+    assert re.match(r"  CPU/msg \+\d+\.\d %  [\d.]+ µs \([\d.]+ – [\d.]+ µs\) → [\d.]+ µs \(", cost), cost
     assert "p99 can't be compared: A: not enough samples" in captured.get()
     assert lines[-1].startswith("slower: 2 slower, 2 of 2 cells compared (any false alarm: at most 0.02")
 
@@ -227,6 +236,7 @@ def test_baselines_are_kept_listed_and_compared(
     baseline.list_(kept, json=True)
     assert [(row["name"], row["cells"]) for row in told(capsys)["baselines"]] == [("main", 2)]
     assert baseline.compare_("main", campaigns["after"], kept, fail_if=["p50 > +5%"]) == 8
+    assert "  CPU/msg +" in capsys.readouterr().out
     assert baseline.compare_("main", campaigns["before"], kept) == 0
     for name, directory in (("absent", campaigns["after"]), ("../up", campaigns["after"])):
         with pytest.raises(BadInput):
@@ -262,6 +272,7 @@ def test_explain_claims_nothing_where_no_difference_is_shown(
     assert "that these cells differ at all is not shown" in capsys.readouterr().out
     explain.command(f"{campaigns['before']}:{SHM}", f":{UDP}")
     text = capsys.readouterr().out
+    assert "; CPU/msg +" in text
     assert "adapter: shm → udp" in text and "not shown" not in text
 
 

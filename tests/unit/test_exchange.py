@@ -152,6 +152,12 @@ def test_metrics_are_read_by_a_parser_and_are_the_same(campaign: Campaign) -> No
         mean = found[(*key, None, "lagometer_latency_seconds_sum")] / row["n"]
         assert mean * 1e9 == pytest.approx(row["latency_mean_ns"])
         assert (*key, "0.999", "lagometer_latency_seconds") not in found  # the samples do not support it
+    cost = families["lagometer_cpu_per_message_seconds"]
+    assert (cost.type, cost.unit) == ("gauge", "seconds")
+    told = {(each.labels["cell"], int(each.labels["trial"])): each.value * 1e9 for each in cost.samples}
+    stored = campaign.cells.filter(pl.col("edge") == form.END_TO_END)
+    known = stored.select("cell", "trial", "cpu_per_message_ns").drop_nulls().iter_rows()
+    assert told == {(cell, trial): pytest.approx(value) for cell, trial, value in known} and told
     delivered = [
         sample.value
         for sample in families["lagometer_messages"].samples

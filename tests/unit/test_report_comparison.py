@@ -7,6 +7,7 @@ import json
 import sys
 from pathlib import Path
 
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
@@ -14,7 +15,8 @@ from lagometer.cli.main import app
 from lagometer.report import page
 from lagometer.report.comparison import build_comparison, write_comparison
 from lagometer.report.comparison_data import ComparisonReport
-from lagometer.stats.comparable import Comparison, compare_campaigns
+from lagometer.stats.comparable import Comparison, cell_trials, compare_campaigns
+from lagometer.stats.confidence import PERMILLE, Pool
 from lagometer.store.reader import Campaign, open_campaign
 
 ROOT = Path(__file__).parents[2]
@@ -55,7 +57,7 @@ def made(comparison: Comparison, campaigns: tuple[Campaign, Campaign]) -> Compar
 
 
 def test_figures_and_verdicts_are_those_of_the_comparison(
-    made: ComparisonReport, comparison: Comparison
+    made: ComparisonReport, comparison: Comparison, campaigns: tuple[Campaign, Campaign]
 ) -> None:
     assert made.verdict == comparison.verdict == "slower"
     assert len(made.cells) == len(comparison.cells) == 2
@@ -68,10 +70,27 @@ def test_figures_and_verdicts_are_those_of_the_comparison(
         for each in shown.quantities:
             found = compared.quantities[each.quantity]
             assert (each.a_ns, each.b_ns, each.ratio) == (found.a_ns, found.b_ns, found.ratio)
+            for campaign, side in zip(campaigns, (shown.cell_a, shown.cell_b), strict=True):
+                pool = Pool(cell_trials(campaign, side)[2]).estimate(PERMILLE[each.quantity])
+                own = (
+                    (each.a_low_ns, each.a_high_ns)
+                    if campaign is campaigns[0]
+                    else (each.b_low_ns, each.b_high_ns)
+                )
+                assert own == (pool.low_ns, pool.high_ns) or each.why is not None
             assert (each.p, each.verdict, each.why) == (found.p_corrected, found.verdict, found.why)
         assert shown.cpu_per_message_a_ns is not None and shown.cpu_per_message_b_ns is not None
         assert shown.cpu_per_message_b_ns > shown.cpu_per_message_a_ns
+        for campaign, ends in (
+            (campaigns[0], (shown.cpu_per_message_a_low_ns, shown.cpu_per_message_a_high_ns)),
+            (campaigns[1], (shown.cpu_per_message_b_low_ns, shown.cpu_per_message_b_high_ns)),
+        ):
+            own = campaign.cells.filter(
+                (pl.col("cell") == shown.cell_a) & (pl.col("edge") == "end-to-end") & pl.col("valid")
+            )["cpu_per_message_ns"]
+            assert ends == (own.min(), own.max()), "of seven and of eight trials the smallest and the largest"
     assert made.control is not None and made.control.quantities[0].quantity == "p50"
+    assert made.control.cpu_per_message_a_ns is not None
 
 
 def test_what_differs_is_named(made: ComparisonReport) -> None:

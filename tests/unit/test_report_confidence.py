@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -17,8 +18,10 @@ from lagometer.exchange.performance_test_import import import_logs
 from lagometer.report import limits
 from lagometer.report.build import build_report
 from lagometer.report.data import Report, Row
-from lagometer.report.intervals import median_interval
+from lagometer.report.intervals import ends_of
 from lagometer.stats.campaign_estimates import make_estimates
+from lagometer.stats.loss_share import loss_share_interval
+from lagometer.stats.medians import median_interval, median_of_trials
 from lagometer.store.reader import open_campaign
 
 ROOT = Path(__file__).parents[2]
@@ -64,7 +67,7 @@ def test_every_estimate_is_on_its_row(report: Report, estimates: pl.DataFrame) -
             continue
         row = rows[each["cell"], each["edge"]]
         [interval] = [found for found in row.intervals if found.figure == name]
-        assert (interval.low_ns, interval.high_ns) == (each["low_ns"], each["high_ns"])
+        assert (interval.low, interval.high) == (each["low_ns"], each["high_ns"])
         if each["status"] == "ok":
             assert getattr(row, name) == each["estimate_ns"]
             assert each["low_ns"] <= each["estimate_ns"] <= each["high_ns"]
@@ -102,11 +105,24 @@ def test_too_few_trials_have_no_interval_and_the_page_says_how_many_would_do(tmp
     assert not any(curve.band_probabilities for curve in made.curves)
 
 
-def test_a_campaign_too_large_for_bands_says_so(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_campaign_too_large_for_many_looks_has_bands_and_says_what_it_lacks(
+    directory: Path, report: Report, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(limits, "ESTIMATED_MESSAGES_MAX", 1_000)
     made = build_report(open_campaign(directory))
-    assert not any(curve.band_probabilities for curve in made.curves)
-    assert any("Bands and intervals are left out" in note for note in made.thinned)
+    bands = {(curve.cell, curve.edge): curve for curve in made.curves}
+    for curve in report.curves:
+        large = bands[curve.cell, curve.edge]
+        assert large.latency_ns == curve.latency_ns
+        shared = set(large.band_probabilities) & set(curve.band_probabilities)
+        assert len(shared) > 15
+        for share in shared:
+            place, other = large.band_probabilities.index(share), curve.band_probabilities.index(share)
+            assert large.band_low_ns[place] < curve.band_high_ns[other]
+            assert curve.band_low_ns[other] < large.band_high_ns[place]
+    assert made.intervals_absent is not None and "estimates.parquet" in made.intervals_absent
+    assert any("Intervals of quantiles are left out" in note for note in made.thinned)
+    assert made.without_noise and all(each.of == "trials" for each in made.without_noise)
 
 
 @pytest.mark.parametrize(
@@ -124,6 +140,63 @@ def test_the_median_of_trials_lies_between_known_order_statistics(
 
 def test_no_median_interval_where_a_trial_lacks_the_figure() -> None:
     assert median_interval([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, None]) is None
+
+
+def test_figures_of_trials_have_the_interval_of_their_median(report: Report, directory: Path) -> None:
+    stored = pl.read_parquet(directory / "cells.parquet").filter("valid")
+    for (cell, edge), row in summaries(report).items():
+        own = stored.filter((pl.col("cell") == cell) & (pl.col("edge") == edge))
+        for name in ("rate_achieved_hz", "blocked_p50_ns", "cpu_per_message_ns"):
+            expected = median_interval(own[name].to_list())
+            assert expected is not None and ends_of(row, name) == expected, (cell, name)
+        assert ends_of(row, "wake_p50_ns") is None, "nothing was signalled"
+
+
+def test_the_share_of_the_lost_has_an_interval_where_enough_were_lost(tmp_path: Path) -> None:
+    shape = Shape(
+        adapters=("shm", "udp"), payloads_bytes=(64,), reliabilities=("best_effort",), trials=7, messages=1500
+    )
+    made = summaries(build_report(open_campaign(write_campaign(tmp_path, shape))))
+    for (cell, edge), row in made.items():
+        ends = ends_of(row, "lost_share")
+        assert row.lost is not None and row.sent is not None and row.lost_share is not None
+        assert row.lost_share == pytest.approx(row.lost / row.sent)
+        if cell.startswith("udp/"):
+            assert ends is not None and ends[0] < row.lost_share < ends[1], edge
+            assert ends[0] > 0.005 and ends[1] < 0.02, "one in a hundred was dropped"
+        else:
+            assert (row.lost_share, ends) == (0.0, None)
+
+
+@pytest.mark.parametrize("share", [0.002, 0.02, 0.3])
+def test_the_interval_of_a_share_holds_the_truth(share: float) -> None:
+    """Of simulated cells of eight trials with shares of their own, 95 % of the intervals have it in."""
+    generator, inside, printed = np.random.default_rng(7), 0, 0
+    for _ in range(400):
+        own = share * generator.lognormal(-0.045, 0.3, 8)  # mean 1
+        trials = [(int(generator.binomial(5_000, min(each, 1.0))), 5_000) for each in own]
+        ends = loss_share_interval(trials)
+        if ends is not None:
+            printed += 1
+            inside += ends[0] <= share <= ends[1]
+    assert printed > 300 and inside / printed > 0.9
+
+
+def test_no_interval_of_a_share_from_little() -> None:
+    assert loss_share_interval([(50, 1_000)] * 5) is None
+    assert loss_share_interval([(0, 1_000)] * 8) is None
+    assert loss_share_interval([(1, 1_000)] + [(0, 1_000)] * 7) is None
+    assert loss_share_interval([(50, 1_000)] * 7 + [(None, 1_000)]) is None
+    alike = loss_share_interval([(50, 1_000)] * 8)
+    assert alike is not None and 0.04 < alike[0] < 0.05 < alike[1] < 0.06, "as of independent messages"
+
+
+def test_a_median_of_trials_is_that_of_those_that_know_it() -> None:
+    whole = median_of_trials([6.0, 1.0, 2.0, 3.0, 4.0, 5.0])
+    assert (whole.value_ns, whole.low_ns, whole.high_ns) == (3.5, 1.0, 6.0)
+    partly = median_of_trials([6.0, None, 2.0])
+    assert (partly.value_ns, partly.low_ns, partly.high_ns) == (4.0, None, None)
+    assert median_of_trials([None]).value_ns is None
 
 
 def test_the_control_is_shown_over_time_with_the_load(report: Report, directory: Path) -> None:
@@ -196,6 +269,10 @@ def test_figures_stand_with_and_without_the_disturbed_trials(report: Report, dir
     }
     rows = {cell: row for (cell, edge), row in summaries(report).items() if edge == "end-to-end"}
     for cell in cells:
+        cost = found[cell, "cpu_per_message_ns"]
+        own = calm.cells.filter((pl.col("cell") == cell) & (pl.col("edge") == "end-to-end") & pl.col("valid"))
+        assert (cost.of, cost.quiet_ns) == ("trials", own["cpu_per_message_ns"].median())
+        assert cost.quiet_low_ns == own["cpu_per_message_ns"].min(), "six quiet trials are enough for one"
         median = found[cell, "latency_p50_ns"]
         alone = expected[cell, "latency_p50_ns"]
         assert (median.of, median.trials, median.trials_noisy) == ("messages", 7, 1)
@@ -205,7 +282,7 @@ def test_figures_stand_with_and_without_the_disturbed_trials(report: Report, dir
             alone["high_ns"],
         )
         assert median.all_ns == rows[cell].latency_p50_ns != median.quiet_ns
-        assert {each.figure for each in rows[cell].intervals if each.low_ns == median.all_low_ns} >= {
+        assert {each.figure for each in rows[cell].intervals if each.low == median.all_low_ns} >= {
             "latency_p50_ns"
         }
 
@@ -220,7 +297,9 @@ def test_too_few_quiet_trials_are_compared_by_their_medians(tmp_path: Path) -> N
         assert (cell.of, cell.trials - cell.trials_noisy) == ("trials", quiet.height)
         assert cell.all_ns == of_cell[cell.figure].median() or of_cell[cell.figure].null_count()
         assert cell.quiet_ns == quiet[cell.figure].median() or quiet[cell.figure].null_count()
-        assert cell.all_low_ns is cell.quiet_high_ns is None
+        assert cell.quiet_low_ns is cell.quiet_high_ns is None
+        values = of_cell[cell.figure].to_list()
+        assert (cell.all_low_ns, cell.all_high_ns) == (median_interval(values) or (None, None))
 
 
 def test_nothing_is_compared_where_no_trial_or_every_trial_is_disturbed(tmp_path: Path) -> None:

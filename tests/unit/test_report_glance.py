@@ -10,6 +10,7 @@ import pytest
 from lagometer.report.data import Exclusion, Failure, Glance, Row
 from lagometer.report.floor import with_floor
 from lagometer.report.glance import ROWS_MAX, glance
+from lagometer.report.intervals import between, ends_of
 from lagometer.report.rows import trial_row
 from lagometer.store.format import END_TO_END
 
@@ -51,6 +52,28 @@ def test_each_quantile_is_held_against_the_same_of_the_floor() -> None:
     assert figure.times_floor_p50 == 5.0
     assert figure.times_floor_p99 == 2.5, "of the floor by p50, not of the smallest p99"
     assert figure.cpu_per_message_ns == 5.0
+
+
+def test_multiples_of_the_floor_have_the_interval_of_both_parts() -> None:
+    factors = dict([cell("shm", 64), cell("zenoh", 64)])
+    floor = [between("latency_p50_ns", 8.0, 12.5), between("latency_p99_ns", 30.0, 50.0)]
+    own = [between("latency_p50_ns", 40.0, 60.0), between("cpu_per_message_ns", 4.0, 7.0)]
+    rows = [summary("shm/64", 10.0, 40.0), summary("zenoh/64", 50.0, 100.0)]
+    rows = [row.model_copy(update={"intervals": each}) for row, each in zip(rows, (floor, own), strict=True)]
+    found = table(factors, rows)
+    assert found is not None
+    shm, zenoh = (row.figures[0] for row in found.rows)
+    assert shm is not None and zenoh is not None
+    ends = {each.figure: (each.low, each.high) for each in zenoh.intervals}
+    assert ends == {
+        "latency_p50_ns": (40.0, 60.0),
+        "cpu_per_message_ns": (4.0, 7.0),
+        "times_floor_p50": (40.0 / 12.5, 60.0 / 8.0),
+    }, "p99 has none of its own, so its multiple has none"
+    assert shm.times_floor_p50 == 1.0
+    assert {each.figure for each in shm.intervals} == {"latency_p50_ns", "latency_p99_ns"}
+    held = {row.cell: row for row in with_floor(rows, factors)}
+    assert ends_of(held["zenoh/64"], "times_floor_p50") == (40.0 / 12.5, 60.0 / 8.0)
 
 
 def test_settings_name_what_varies_and_a_missing_payload_stays_empty() -> None:

@@ -10,7 +10,8 @@ import pytest
 from study_adapters import write_adapters
 
 from lagometer.run.adaptive import Stopping
-from lagometer.run.order import blocks, control_cell, long_trial_cells
+from lagometer.run.floor import floor_ns
+from lagometer.run.order import blocks, control_cell, long_trial_cells, long_trial_ns
 from lagometer.run.prediction import predict, trials_of
 from lagometer.run.trial_store import Finished
 from lagometer.stats.confidence import Numbers
@@ -134,6 +135,28 @@ def test_one_cell_of_each_family_gets_a_long_trial(adapters: dict[str, Adapter])
     assert [cell.factors.adapter for cell in chosen] == ["shm", "fastdds"]
     assert chosen == long_trial_cells(plan, cells)
     assert long_trial_cells(study(), cells) == ()
+    assert long_trial_cells(study(precision="5%", long_trial="off"), cells) == ()
+    assert long_trial_cells(study(precision="5%"), cells) == chosen, "by itself, where cells are adaptive"
+
+
+def test_long_trials_take_a_tenth_of_the_campaign_within_bounds(adapters: dict[str, Adapter]) -> None:
+    plan = study(precision="5%", duration="1s", warmup="300ms", drain="200ms")
+    cells = expand(plan, adapters).cells
+    assert long_trial_ns(plan, cells) == 3 * 10**9, "as long as three short ones at least"
+    # 80 cells of six trials, each 1.65 s with all that it takes; two families; 0.65 s beside each long one.
+    assert long_trial_ns(plan, cells * 20) == round(0.1 * 80 * 6 * 1.65e9 / 2) - 650_000_000
+    assert long_trial_ns(plan, cells * 100) == 60 * 10**9
+    assert long_trial_ns(study(long_trial="7s"), cells) == 7 * 10**9
+    assert long_trial_ns(study(), cells) == long_trial_ns(study(precision="5%", long_trial="off"), cells) == 0
+
+
+def test_the_predicted_time_has_the_long_trials(adapters: dict[str, Adapter], tmp_path: Path) -> None:
+    keys = {"precision": "5%", "control": "none"}
+    cells = expand(study(**keys), adapters).cells
+    without = predict(study(**keys, long_trial="off"), cells, adapters, tmp_path)
+    by_itself = predict(study(**keys), cells, adapters, tmp_path)
+    # Two of them, each three seconds, 0.5 s of other phases and 0.15 s.
+    assert by_itself.seconds - without.seconds == pytest.approx(2 * 3.65)
 
 
 def test_the_predicted_time_counts_trials(adapters: dict[str, Adapter], tmp_path: Path) -> None:
@@ -142,6 +165,8 @@ def test_the_predicted_time_counts_trials(adapters: dict[str, Adapter], tmp_path
     found = predict(fixed, cells, adapters, tmp_path)
     assert found.seconds == found.least_s == found.most_s > len(cells) * 3 * fixed.trial_ns() / 1e9
     assert (found.trials, found.earlier) == (12, None)
+    floorless = predict(study(trials=3, machine_floor="off"), cells, adapters, tmp_path)
+    assert found.seconds - floorless.seconds == pytest.approx(floor_ns(fixed, cells) / 1e9)
     adaptive = study(precision="5%", trials_max=20, control="none")
     guessed = predict(adaptive, cells, adapters, tmp_path)
     assert guessed.least_s == guessed.seconds < guessed.most_s
@@ -150,7 +175,7 @@ def test_the_predicted_time_counts_trials(adapters: dict[str, Adapter], tmp_path
 
 
 def test_the_prediction_rests_on_an_earlier_campaign(adapters: dict[str, Adapter], tmp_path: Path) -> None:
-    plan = study(precision="5%", control="none")
+    plan = study(precision="5%", control="none", long_trial="off", machine_floor="off")
     cells = expand(plan, adapters).cells
     rows = [
         {

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from lagometer.cli.show_figures import span
 from lagometer.cli.show_glance import PER_PAYLOAD, render_glance, times
+from lagometer.report.build import glance_of
 from lagometer.store.reader import open_campaign
 
 ROOT = Path(__file__).parents[2]
@@ -38,6 +40,34 @@ def test_a_file_gets_one_table(directory: Path) -> None:
     assert text.count("cyclonedds") == 2, "once per reliability"
     assert text.count("× floor") == 2 * PER_PAYLOAD.count("× floor")
     assert "1.00" in text
+
+
+def test_an_interval_stands_beneath_its_figure(tmp_path: Path) -> None:
+    shape = Shape(
+        adapters=("shm", "cyclonedds"), payloads_bytes=(64,), reliabilities=("best_effort",), trials=7
+    )
+    directory = write_campaign(tmp_path, shape)
+    glance = glance_of(open_campaign(directory))
+    assert glance is not None
+    [figure] = glance.rows[1].figures
+    assert figure is not None
+    lines = printed(directory, None).splitlines()
+    assert "beneath a figure its 95 % interval" in " ".join(lines[:4])
+    [place] = [number for number, line in enumerate(lines) if line.strip().startswith("cyclonedds")]
+    ends = {each.figure: (each.low, each.high) for each in figure.intervals}
+    for name in ("latency_p50_ns", "cpu_per_message_ns"):
+        low, high = ends[name]
+        assert low is not None and high is not None and span(low, high) in lines[place + 1], name
+    low, high = ends["times_floor_p50"]
+    assert low is not None and high is not None and f"{times(low)} – {times(high)}" in lines[place + 1]
+
+
+@pytest.mark.parametrize(
+    ("low_ns", "high_ns", "text"),
+    [(37_900, 38_640, "37.9 – 38.6 µs"), (940, 1_250, "940 ns – 1.25 µs"), (5, 12, "5 – 12 ns")],
+)
+def test_a_unit_that_both_ends_share_is_named_once(low_ns: float, high_ns: float, text: str) -> None:
+    assert span(low_ns, high_ns) == text
 
 
 def test_a_narrow_terminal_gets_a_table_per_payload(directory: Path) -> None:

@@ -29,7 +29,9 @@ def refused(text: str, **keys: Any) -> None:
 def test_without_precision_each_cell_has_exactly_its_trials() -> None:
     plain = study(trials=3)
     assert (plain.precision, plain.fewest_trials(), plain.most_trials()) == (None, 3, 3)
-    assert (plain.control, plain.long_trial_ns, plain.warmup_max_ns, plain.discard) == (None, 0, None, 0)
+    assert (plain.control, plain.long_trial_ns, plain.warmup_max_ns, plain.discard) == (None, None, None, 0)
+    assert study(long_trial="off").long_trial_ns == 0
+    refused("long_trial", long_trial="always")
 
 
 def test_with_precision_there_are_at_least_six_and_a_control() -> None:

@@ -83,6 +83,7 @@ async function useIt() {
       adapter: row.dataset.adapter,
       settings: row.dataset.settings,
       values: [...row.querySelectorAll("td.number")].map((cell) => (cell.dataset.value === undefined ? null : Number(cell.dataset.value))),
+      intervals: [...row.querySelectorAll(".interval")].map((each) => [each.dataset.figure, each.textContent]),
     })),
   );
   seen.charts = await page.$$eval(".chart", (all) => all.map((each) => each.getAttribute("aria-label")));
@@ -121,6 +122,11 @@ async function useIt() {
   await page.keyboard.press("ArrowRight");
   seen.tip = await page.textContent("#payload .tip");
   seen.lead = await page.textContent("#payload .lead");
+  seen.payloadNote = await page.textContent("#payload .note");
+  seen.percentilesNote = await page.textContent("#percentiles .note");
+  seen.longSaid = await page.textContent("#control [data-long=said]");
+  seen.longRemarks = await page.$$eval("#control [data-long=remarks] li", (all) => all.map((each) => each.textContent));
+  seen.longTrials = await tableOf(page, "#control .numbers:last-of-type tbody tr");
   seen.control = await tableOf(page, "#control .numbers:first-of-type tbody tr");
   seen.percentiles = await tableOf(page, "#percentiles .numbers tbody tr");
   seen.cost = await tableOf(page, "#cost .numbers tbody tr");
@@ -193,6 +199,7 @@ async function compareIt(width, theme) {
   seen.comparison = await page.$$eval("#comparison tbody tr", (rows) =>
     rows.map((row) => ({
       cell: row.dataset.cell,
+      own: [...row.querySelectorAll("td[data-own-low]")].map((cell) => [cell.dataset.ownLow, cell.dataset.ownHigh].map(Number)),
       ratios: [...row.querySelectorAll("td[data-ratio]")].map((cell) => [cell.dataset.ratio, cell.dataset.low, cell.dataset.high].map(Number)),
       texts: [...row.children].map((cell) => cell.textContent),
     })),

@@ -4,8 +4,9 @@
 import type { Campaign } from "./data";
 
 /**
- * B over A in one quantity of latency. An end of the interval that lies at
- * infinity is null; without a ratio, `why` says what is in the way.
+ * B over A in one quantity of latency. An end of the interval that lies at infinity is null; without a
+ * ratio, `why` says what is in the way. `a_low_ns` to `b_high_ns`: the 95 % intervals of each side's own
+ * figure, null where the samples support none.
  *
  * `p` is corrected for the number of tests. `detectable`: the difference that would have been found with
  * 95 % probability, 0.05 for 5 %.
@@ -13,7 +14,11 @@ import type { Campaign } from "./data";
 export interface ComparedQuantity {
   quantity: string;
   a_ns: number | null;
+  a_low_ns: number | null;
+  a_high_ns: number | null;
   b_ns: number | null;
+  b_low_ns: number | null;
+  b_high_ns: number | null;
   ratio: number | null;
   low: number | null;
   high: number | null;
@@ -24,7 +29,8 @@ export interface ComparedQuantity {
 }
 
 /**
- * Two cells: one verdict over the quantities. CPU per message is the median of the valid trials'.
+ * Two cells: one verdict over the quantities. CPU per message is the median of the valid trials', with
+ * its 95 % interval; null where they are too few for one.
  */
 export interface ComparedCell {
   cell_a: string;
@@ -39,7 +45,11 @@ export interface ComparedCell {
   notes: string[];
   quantities: ComparedQuantity[];
   cpu_per_message_a_ns: number | null;
+  cpu_per_message_a_low_ns: number | null;
+  cpu_per_message_a_high_ns: number | null;
   cpu_per_message_b_ns: number | null;
+  cpu_per_message_b_low_ns: number | null;
+  cpu_per_message_b_high_ns: number | null;
 }
 
 /**

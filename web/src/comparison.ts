@@ -4,7 +4,7 @@
 import type { ComparedCell, ComparedQuantity, ComparisonReport } from "./comparison-data";
 import { element, section, type Child } from "./dom";
 import { forest } from "./forest-chart";
-import { ABSENT, dateText, durationText, percentText } from "./format";
+import { ABSENT, dateText, durationText, intervalText, percentText } from "./format";
 
 const WORDS: Record<string, string> = {
   faster: "faster",
@@ -61,13 +61,20 @@ function headline(report: ComparisonReport, themeButton: HTMLElement): HTMLEleme
   );
 }
 
+/** One campaign's own figure, and beneath it its 95 % interval where the samples support one. */
+function side(value: number | null, low: number | null, high: number | null): HTMLElement {
+  if (low === null || high === null) return element("td", { class: "number" }, durationText(value));
+  const attributes = { class: "number", "data-own-low": String(low), "data-own-high": String(high) };
+  return element("td", attributes, durationText(value), element("span", { class: "interval" }, intervalText(low, high)));
+}
+
 function quantityCells(found: ComparedQuantity | undefined): HTMLElement[] {
   if (found === undefined) return [1, 2, 3, 4].map(() => element("td", {}, ABSENT));
   const seen = found.verdict === "no-difference" && found.detectable !== null ? `, could have seen ≥ ${(100 * found.detectable).toFixed(1)} %` : "";
   const figure = { class: "number" };
   return [
-    element("td", figure, durationText(found.a_ns)),
-    element("td", figure, durationText(found.b_ns)),
+    side(found.a_ns, found.a_low_ns, found.a_high_ns),
+    side(found.b_ns, found.b_low_ns, found.b_high_ns),
     element("td", { ...figure, "data-ratio": String(found.ratio ?? ""), "data-low": String(found.low ?? ""), "data-high": String(found.high ?? "") }, ratioOf(found)),
     element("td", { class: found.verdict, title: found.p === null ? "" : `p = ${found.p.toPrecision(2)}, corrected for all cells` }, found.why ?? `${word(found.verdict)}${seen}`),
   ];
@@ -89,8 +96,8 @@ function table(report: ComparisonReport, cells: ComparedCell[]): HTMLElement {
       { "data-cell": cell.cell_b, class: cell.verdict === "not-comparable" ? "invalid" : "" },
       element("th", { scope: "row" }, nameOf(cell)),
       element("td", {}, `${String(cell.trials_a)}, ${String(cell.trials_b)}${cell.paired ? " in pairs" : ""}`),
-      element("td", { class: "number" }, durationText(cell.cpu_per_message_a_ns)),
-      element("td", { class: "number" }, durationText(cell.cpu_per_message_b_ns)),
+      side(cell.cpu_per_message_a_ns, cell.cpu_per_message_a_low_ns, cell.cpu_per_message_a_high_ns),
+      side(cell.cpu_per_message_b_ns, cell.cpu_per_message_b_low_ns, cell.cpu_per_message_b_high_ns),
       ...names.flatMap((name) => quantityCells(cell.quantities.find(({ quantity }) => quantity === name))),
       element("td", {}, [...(cell.why === null ? [] : [cell.why]), ...cell.notes].join("; ")),
     ),
@@ -133,6 +140,7 @@ function control(report: ComparisonReport): HTMLElement | null {
   const compared = report.control;
   if (compared === null) return null;
   const said = compared.quantities.map((each) => `${each.quantity}: ${each.why ?? `${word(each.verdict)} ${ratioOf(each)}`}`);
+  said.push(`CPU per message: ${durationText(compared.cpu_per_message_a_ns)} → ${durationText(compared.cpu_per_message_b_ns)}`);
   return element("p", { class: "lead" }, `The control, that is the machine itself: ${said.join("; ")}.`);
 }
 
@@ -157,10 +165,12 @@ export function comparisonPage(main: HTMLElement, report: ComparisonReport, them
   const note =
     "Ratio B ÷ A of each quantile with its 95 % interval; right of the line B is slower. A filled marker: a difference is shown, by a permutation test over trials, corrected for all cells.";
   const alarm = `The probability of even one false alarm among all cells is at most ${(100 * report.alpha).toPrecision(2)} %; each interval is for its ratio alone.`;
+  const figuresNote =
+    "Beneath a figure of A or B stands its own 95 % interval, where the trials support one. CPU time of workers and daemons per delivered message is the median of the valid trials; no test is made of it.";
   main.append(
     headline(report, themeButton),
     section("ratios", "B against A, cell by cell", control(report), place, element("p", { class: "note" }, `${note} ${alarm}`), ...refused(report)),
-    section("cells", "Figures", table(report, report.cells)),
+    section("cells", "Figures", element("p", { class: "quiet" }, figuresNote), table(report, report.cells)),
     differences(report),
   );
   const compared = report.cells.filter((each) => each.verdict !== "not-comparable");

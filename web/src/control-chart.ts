@@ -3,9 +3,9 @@
 
 import type uPlot from "uplot";
 import { clipped, drawChart, linearSplits, type Chart } from "./chart";
-import type { Control, ControlTrial, Load, LongTrial, Report } from "./data";
+import type { Control, ControlTrial, Load, LongFigure, LongTrial, Report } from "./data";
 import { element, numbers, section } from "./dom";
-import { ABSENT, countText, durationText, shareText, timeText } from "./format";
+import { ABSENT, countText, durationText, intervalText, percentText, shareText, timeText } from "./format";
 import { drawMarker, theme } from "./palette";
 import type { View } from "./view";
 
@@ -166,15 +166,46 @@ function tables(report: Report): HTMLElement[] {
   return made;
 }
 
+const PLACES: Record<string, string> = {
+  inside: "inside the interval",
+  outside: "outside, among the short ones",
+  beyond: "beyond every short one",
+};
+
+/** What the short trials say, with its interval: `50.3 µs (49.8–50.9 µs)`. */
+function shortText(value: number | null, low: number | null, high: number | null): string {
+  return `${durationText(value)}${low === null || high === null ? "" : ` (${intervalText(low, high)})`}`;
+}
+
+function longFigure(figure: LongFigure): string[] {
+  const { long_ns: long, short_ns: short } = figure;
+  const change = long === null || short === null || short === 0 ? ABSENT : percentText(long / short);
+  const place = figure.place === null ? "no interval to hold it against" : (PLACES[figure.place] ?? figure.place);
+  return [durationText(long), shortText(short, figure.low_ns, figure.high_ns), change, place];
+}
+
 /** Whether short trials measure the same as a long one. */
 function longTable(trials: LongTrial[]): HTMLElement {
   const rows = trials.map((each) => {
-    const [long, short] = [each.latency_p50_ns, each.short_latency_p50_ns];
-    const ratio = long === null || short === null || short === 0 ? ABSENT : `${(100 * (long / short - 1)).toFixed(1)} %`;
-    const tails = [each.latency_p99_ns, each.short_latency_p99_ns].map(durationText);
-    return [each.cell, countText(each.n), durationText(long), durationText(short), ratio, ...tails];
+    const short = shortText(each.short_cpu_per_message_ns, each.short_cpu_per_message_low_ns, each.short_cpu_per_message_high_ns);
+    return [each.cell, countText(each.n), ...longFigure(each.p50), durationText(each.cpu_per_message_ns), short, ...longFigure(each.p99)];
   });
-  return numbers("Long trials beside short ones", ["cell", "n", "p50 long", "p50 short", "difference", "p99 long", "p99 short"], rows);
+  const heads = (name: string): string[] => [`${name} long`, `${name} short`, "difference", "it lies"];
+  return numbers("Long trials beside short ones", ["cell", "n", ...heads("p50"), "CPU / message long", "CPU / message short", ...heads("p99")], rows);
+}
+
+/** Whether the long trials agree with the short ones, in a sentence, and each that does not. */
+function longRemarks(trials: LongTrial[]): HTMLElement[] {
+  const judged = trials.flatMap((each) => [each.p50.place, each.p99.place]).filter((each) => each !== null);
+  if (trials.length === 0) return [];
+  const inside = judged.filter((each) => each === "inside").length;
+  const said = judged.length === 0 ? "the short trials have no intervals to hold it against" : `${String(inside)} of ${String(judged.length)} figures (p50 and p99) lie in the short trials' 95 % intervals`;
+  const remarks = trials.flatMap((each) => each.remarks.map((text) => element("li", { class: "failed" }, element("code", {}, each.cell), `: ${text}`)));
+  const meaning = " A single trial has an offset of its own, which the interval of the estimate does not cover, so some lie outside without any bias of short trials; beyond all of k short ones by chance in 2 of k + 1 cells.";
+  return [
+    element("p", { class: "lead", "data-long": "said" }, `Long trials as a check: ${said}.${remarks.length === 0 ? "" : meaning}`),
+    ...(remarks.length === 0 ? [] : [element("ul", { class: "reasons", "data-long": "remarks" }, ...remarks)]),
+  ];
 }
 
 export function controlView(report: Report): View {
@@ -189,7 +220,7 @@ export function controlView(report: Report): View {
       charts = [];
       body.replaceChildren();
       if (control === null) {
-        body.append(element("p", { class: "quiet" }, "This campaign has neither a control cell nor a record of the machine's load."), ...tables(report));
+        body.append(element("p", { class: "quiet" }, "This campaign has neither a control cell nor a record of the machine's load."), ...longRemarks(report.long_trials), ...tables(report));
         return;
       }
       body.append(element("p", { class: "lead" }, lead(control)));
@@ -197,7 +228,7 @@ export function controlView(report: Report): View {
       charts = [drawControl(control, end, body), drawLoad(control.load, end, body)];
       const trace = control.trials.length > 0 ? "Markers: p50 of the control before each block; a red triangle: something disturbed that trial. Grey: 5 % about their median. " : "";
       const load = control.load.length > 0 ? "Bars: share of all CPUs' time spent in a trial, its own workers included; red: given to others by a hypervisor." : "";
-      body.append(element("p", { class: "note" }, trace + load), ...tables(report));
+      body.append(element("p", { class: "note" }, trace + load), ...longRemarks(report.long_trials), ...tables(report));
     },
   };
 }

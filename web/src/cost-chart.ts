@@ -111,7 +111,7 @@ function table(points: Point[]): HTMLElement {
     sizeText(each.payload),
     `${durationText(each.latencyNs)}${intervalBeside(each.row, "latency_p50_ns")}`,
     `${durationText(each.cpuNs)}${intervalBeside(each.row, "cpu_per_message_ns")}`,
-    durationText(each.row.latency_p99_ns),
+    `${durationText(each.row.latency_p99_ns)}${intervalBeside(each.row, "latency_p99_ns")}`,
   ]);
   return numbers("Latency against its cost", ["adapter", "payload", "p50", "CPU / message", "p99"], rows);
 }

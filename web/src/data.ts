@@ -56,13 +56,14 @@ export interface Cell {
 /**
  * What is known of one figure of a row over trials: its 95 % interval, or how much would do for one.
  *
- * `figure` names the row's field. With an interval, both ends are given; without, `needed_trials` (of the
- * same length) and `needed_messages` say what should be enough.
+ * `figure` names the field that it belongs to, or `times_floor_p50`: p50 as a multiple of the floor's. With
+ * an interval, both ends are given, in the figure's unit; without, `needed_trials` (of the same length) and
+ * `needed_messages` say what should be enough.
  */
 export interface Interval {
   figure: string;
-  low_ns: number | null;
-  high_ns: number | null;
+  low: number | null;
+  high: number | null;
   needed_trials: number | null;
   needed_messages: number | null;
 }
@@ -72,7 +73,8 @@ export interface Interval {
  *
  * Over trials: counts are summed, `max` is the largest, `min` the smallest. A quantile of latency or
  * response time that has an interval is the quantile of all valid trials (docs/METHODOLOGY.md, Intervals);
- * every other figure is the median of the trials' figures, and null unless each valid trial has it.
+ * every other figure is the median of the trials' figures (`lost_share`, lost over sent messages, their
+ * mean), and null unless each valid trial has it.
  * `intervals` are of rows over trials alone. `floor_latency_p50_ns` is the smallest p50 among the bare
  * transports with the same placement, dispatch, payload and touch; `floor_cell` says which. `stopped` is
  * what ended the cell of an adaptive campaign: precision, time or trials. `trials_noisy` counts the valid
@@ -89,6 +91,7 @@ export interface Row {
   n: number;
   sent: number | null;
   lost: number | null;
+  lost_share: number | null;
   overwritten: number | null;
   censored: number | null;
   rejected: number | null;
@@ -227,8 +230,9 @@ export interface ReasonCount {
  * One figure of a cell end to end, of all valid trials and of those alone that nothing disturbed.
  *
  * `of`: `messages`, the quantile of all messages with its 95 % interval; or `trials`, the median of the
- * trials' figures, where the quiet trials are too few for the former. Both sides are of the same kind. Cells
- * without disturbed trials, or without quiet ones, are not listed.
+ * trials' figures, for CPU time per message and where the quiet trials are too few for the former; it has an
+ * interval from six trials on. Both sides are of the same kind. Cells without disturbed trials, or without
+ * quiet ones, are not listed.
  */
 export interface WithoutNoise {
   cell: string;
@@ -279,15 +283,35 @@ export interface Control {
 }
 
 /**
- * A long trial of a cell beside the short ones, end to end.
+ * A quantile of a long trial, and the estimate of it from the short trials with its 95 % interval;
+ * without one the median of their figures.
+ *
+ * `place`: `inside` the interval, `outside` of it, or `beyond` the figures of all short trials, too; null
+ * where there is no interval to hold it against.
+ */
+export interface LongFigure {
+  long_ns: number | null;
+  short_ns: number | null;
+  low_ns: number | null;
+  high_ns: number | null;
+  place: string | null;
+}
+
+/**
+ * A long trial of a cell beside the short ones, end to end: a check on the bias of short trials.
+ *
+ * CPU time per message of the short ones is their median, with its interval. `remarks`: what to warn of.
  */
 export interface LongTrial {
   cell: string;
   n: number;
-  latency_p50_ns: number | null;
-  latency_p99_ns: number | null;
-  short_latency_p50_ns: number | null;
-  short_latency_p99_ns: number | null;
+  p50: LongFigure;
+  p99: LongFigure;
+  cpu_per_message_ns: number | null;
+  short_cpu_per_message_ns: number | null;
+  short_cpu_per_message_low_ns: number | null;
+  short_cpu_per_message_high_ns: number | null;
+  remarks: string[];
 }
 
 /**
@@ -355,7 +379,7 @@ export interface Settings {
  * One cell of the table at a glance, end to end over its valid trials.
  *
  * `times_floor_…`: as a multiple of the same quantile of the floor (of the row's `floor_cell`); null without
- * one.
+ * one. `intervals`: of these figures, as far as they are known.
  */
 export interface GlanceFigure {
   cell: string;
@@ -364,6 +388,7 @@ export interface GlanceFigure {
   times_floor_p50: number | null;
   times_floor_p99: number | null;
   cpu_per_message_ns: number | null;
+  intervals: Interval[];
 }
 
 /**

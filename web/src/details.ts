@@ -75,7 +75,7 @@ function noiseTable(report: Report): HTMLElement[] {
   if (report.without_noise.length === 0) {
     return always === 0 ? [] : [element("h3", {}, title), element("p", { class: "quiet" }, `There is nothing to compare.${left}`)];
   }
-  const figureNames: Record<string, string> = { latency_p50_ns: "p50", latency_p99_ns: "p99" };
+  const figureNames: Record<string, string> = { latency_p50_ns: "p50", cpu_per_message_ns: "CPU / message", latency_p99_ns: "p99" };
   const value = (nanoseconds: number | null, low: number | null, high: number | null): HTMLElement => {
     const attributes = { class: "number", ...(nanoseconds === null ? {} : { "data-value": String(nanoseconds) }) };
     const range = low === null || high === null ? null : element("span", { class: "interval" }, intervalText(low, high));
@@ -96,7 +96,7 @@ function noiseTable(report: Report): HTMLElement[] {
   );
   const heads = ["cell", "disturbed", "figure", "all valid trials", "without", "change", "what it is"].map((head) => element("th", { scope: "col" }, head));
   const table = element("table", { id: "without-noise" }, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
-  const said = `End to end. Figures everywhere else are of all valid trials. Where both sides have six trials, a figure is the quantile of all messages with its 95 % interval; else it is the median of the trials' figures.${left}`;
+  const said = `End to end. Figures everywhere else are of all valid trials. Where both sides have six trials, p50 and p99 are quantiles of all messages with their 95 % intervals; else, and of CPU per message always, it is the median of the trials' figures, with an interval from six trials on.${left}`;
   return [element("h3", {}, title), element("p", { class: "quiet" }, said), element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": title }, table)];
 }
 
@@ -323,7 +323,11 @@ const METHOD: [string, string][] = [
   ],
   [
     "Intervals",
-    "are for 95 %, from the spread between trials and, within them, a block bootstrap, so that messages of a trial are not taken for independent. They need at least six valid trials. A quantile of latency or response time that has one is that of all valid trials; send lag, blocked and CPU per message have the interval of the median over trials. A cell that was stopped for its precision has intervals that allow for the looks.",
+    "are for 95 %, from the spread between trials and, within them, a block bootstrap, so that messages of a trial are not taken for independent. They need at least six valid trials. A quantile of latency or response time that has one is that of all valid trials; send lag, blocked, wake, rate and CPU per message have the interval of the median over trials, the share of lost messages that of a share over trials, a multiple of the floor one made of both its parts' (the lowest over the highest, and the other way round). Without one stay single trials (the control, series), counts, minimum and maximum, threads and memory. A cell that was stopped for its precision has intervals that allow for the looks.",
+  ],
+  [
+    "Long trials",
+    "are a check on the bias of short ones: one for each adapter and workload, of a cell drawn at random. The report says whether their p50 and p99 lie in the short trials' intervals.",
   ],
   [
     "CPU per message",

@@ -47,6 +47,12 @@ export function intervalText(lowNs: number, highNs: number): string {
   return `${end(lowNs)}–${end(highNs)}${THIN_SPACE}${unit}`;
 }
 
+/** Both ends of a figure's interval in the unit that the figure's name tells. */
+export function endsText(figure: string, low: number, high: number): string {
+  const show = figure.startsWith("times_") ? ratioText : figure.endsWith("_share") ? shareText : figure.endsWith("_hz") ? rateText : null;
+  return show === null ? intervalText(low, high) : `${show(low).split(THIN_SPACE)[0] ?? ""}–${show(high)}`;
+}
+
 /** 0.034 as `3.4 %`. */
 export function shareText(share: number | null): string {
   return share === null ? ABSENT : `${String(Number((share * 100).toPrecision(2)))}${THIN_SPACE}%`;

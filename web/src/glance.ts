@@ -3,26 +3,34 @@
 
 import type { Glance, GlanceFigure, GlanceRow } from "./data";
 import { element, section } from "./dom";
-import { ABSENT, countText, durationText, sizeText, threeDigits } from "./format";
+import { ABSENT, countText, durationText, endsText, sizeText, threeDigits } from "./format";
 
 const HEADS = ["p50", "× floor", "p99", "× floor", "CPU per message"];
 
-function number(value: number | null, text: string, place = ""): HTMLElement {
-  return element("td", { class: `number ${place}`, ...(value === null ? {} : { "data-value": String(value) }) }, text);
+type Named = "latency_p50_ns" | "times_floor_p50" | "latency_p99_ns" | "times_floor_p99" | "cpu_per_message_ns";
+
+function number(value: number | null, text: string, place = "", beneath: HTMLElement | null = null): HTMLElement {
+  return element("td", { class: `number ${place}`, ...(value === null ? {} : { "data-value": String(value) }) }, text, beneath);
 }
 
-function times(value: number | null): HTMLElement {
-  return number(value, value === null ? ABSENT : threeDigits(value));
+/** A figure, and beneath it its 95 % interval where it has one. */
+function withInterval(figure: GlanceFigure, name: Named, place = ""): HTMLElement {
+  const value = figure[name];
+  const known = figure.intervals.find((each) => each.figure === name);
+  const ends = known === undefined || known.low === null || known.high === null ? null : endsText(name, known.low, known.high);
+  const beneath = ends === null ? null : element("span", { class: "interval", "data-figure": name }, ends);
+  const text = value === null ? ABSENT : name.startsWith("times") ? threeDigits(value) : durationText(value);
+  return number(value, text, place, beneath);
 }
 
 function cellsOf(figure: GlanceFigure | null): HTMLElement[] {
   if (figure === null) return HEADS.map((_, place) => number(null, ABSENT, place === 0 ? "first" : ""));
   return [
-    number(figure.latency_p50_ns, durationText(figure.latency_p50_ns), "first"),
-    times(figure.times_floor_p50),
-    number(figure.latency_p99_ns, durationText(figure.latency_p99_ns)),
-    times(figure.times_floor_p99),
-    number(figure.cpu_per_message_ns, durationText(figure.cpu_per_message_ns)),
+    withInterval(figure, "latency_p50_ns", "first"),
+    withInterval(figure, "times_floor_p50"),
+    withInterval(figure, "latency_p99_ns"),
+    withInterval(figure, "times_floor_p99"),
+    withInterval(figure, "cpu_per_message_ns"),
   ];
 }
 
@@ -60,7 +68,7 @@ export function glanceSection(glance: Glance | null): HTMLElement | null {
     element(
       "p",
       { class: "quiet" },
-      "End to end, over all valid trials. × floor: as a multiple of the same quantile of the fastest bare transport that did the same work. Threads of all processes and memory (PSS, daemons included) are those at the smallest payload.",
+      "End to end, over all valid trials. × floor: as a multiple of the same quantile of the fastest bare transport that did the same work. Beneath a figure stands its 95 % interval, where the trials support one; that of a multiple is made of the intervals of both its parts. Threads of all processes and memory (PSS, daemons included) are those of one trial at the smallest payload.",
     ),
     element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "At a glance" }, element("table", { class: "glance-table" }, head, body)),
     ...(missing.length === 0 ? [] : [element("h3", {}, "Without figures"), element("ul", { class: "reasons" }, ...missing)]),

@@ -20,7 +20,7 @@ import { fromFragment, initialState, settle, toFragment, withCell, type State } 
 import { tableView } from "./table";
 import type { Context, View } from "./view";
 
-const DATA_FORMAT = 2;
+const DATA_FORMAT = 3;
 
 type Page = (Report & { kind: "campaign" }) | (ComparisonReport & { kind: "comparison" });
 

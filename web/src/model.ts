@@ -75,10 +75,10 @@ export function intervalOf(row: Row, figure: string): Interval | null {
   return row.intervals.find((each) => each.figure === figure) ?? null;
 }
 
-/** The ends of a figure's 95 % interval, if it has one. */
+/** The ends of a figure's 95 % interval, in its own unit, if it has one. */
 export function ends(row: Row, figure: string): [number, number] | null {
   const known = intervalOf(row, figure);
-  return known === null || known.low_ns === null || known.high_ns === null ? null : [known.low_ns, known.high_ns];
+  return known === null || known.low === null || known.high === null ? null : [known.low, known.high];
 }
 
 /** The floor of a row as a factor, or null where none was measured. */

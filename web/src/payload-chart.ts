@@ -5,7 +5,8 @@ import type uPlot from "uplot";
 import { clipped, drawChart, drawInterval, logRange, type Chart, type TipLine } from "./chart";
 import type { Row } from "./data";
 import { element, numbers, section } from "./dom";
-import { ABSENT, countText, durationText, intervalText, ratioText, sizeText } from "./format";
+import { ABSENT, countText, durationText, endsText, intervalText, ratioText, sizeText } from "./format";
+import { drawFloorLevel, stolenText, tailFloor, tailText, type FloorRow } from "./machine-floor";
 import { ends as endsOf, floorRatio, key, payloadsOf, selectedCells } from "./model";
 import { drawMarker, theme, type Look } from "./palette";
 import { adapterLooks, legend, type Context, type View } from "./view";
@@ -122,23 +123,24 @@ function drawWhiskers(chart: uPlot, lines: Line[], payloads: number[]): void {
 
 /** A latency speaks of what arrived; so what did not is said beside it. */
 export function lossText(row: Row): string {
-  return row.lost === null || row.lost === 0 ? "" : `, ${countText(row.lost)} of ${countText(row.sent)} lost`;
+  if (row.lost === null || row.lost === 0) return "";
+  return `, ${countText(row.lost)} of ${countText(row.sent)} lost${intervalBeside(row, "lost_share")}`;
 }
 
 /** ` (37.9–38.6 µs)`, or nothing where there is no interval. */
 export function intervalBeside(row: Row, figure: string): string {
   const both = endsOf(row, figure);
-  return both === null ? "" : ` (${intervalText(...both)})`;
+  return both === null ? "" : ` (${endsText(figure, ...both)})`;
 }
 
-function tipLines(lines: Line[], payloads: number[], floors: Floor[], place: number): TipLine[] {
+function tipLines(lines: Line[], payloads: number[], floors: Floor[], tail: FloorRow | null, place: number): TipLine[] {
   const payload = payloads[place] ?? 0;
   const floor = floors.find((each) => each.payload === payload);
   const shown = lines.flatMap((line) => {
     const row = line.rows[place];
     if (row == null) return [];
-    const tail = row.latency_p99_ns === null ? "" : `, p99 ${durationText(row.latency_p99_ns)}`;
-    const cost = row.cpu_per_message_ns === null ? "" : `, CPU ${durationText(row.cpu_per_message_ns)}`;
+    const tail = row.latency_p99_ns === null ? "" : `, p99 ${durationText(row.latency_p99_ns)}${intervalBeside(row, "latency_p99_ns")}`;
+    const cost = row.cpu_per_message_ns === null ? "" : `, CPU ${durationText(row.cpu_per_message_ns)}${intervalBeside(row, "cpu_per_message_ns")}`;
     const text =
       row.latency_p50_ns === null
         ? "no valid trial"
@@ -146,7 +148,7 @@ function tipLines(lines: Line[], payloads: number[], floors: Floor[], place: num
     return [{ text: `${line.adapter}  ${text}`, colour: line.look.colour }];
   });
   const below = floor === undefined ? [] : [{ text: `floor (${floor.adapter})  p50 ${durationText(floor.latencyNs)}` }];
-  return [{ text: sizeText(payload) }, ...shown, ...below];
+  return [{ text: sizeText(payload) }, ...shown, ...below, ...(tail === null ? [] : [{ text: tailText(tail) }])];
 }
 
 function draw(context: Context, parent: HTMLElement): Chart | null {
@@ -158,7 +160,9 @@ function draw(context: Context, parent: HTMLElement): Chart | null {
     line.rows.flatMap((row) => [row?.latency_p50_ns ?? null, row?.latency_p90_ns ?? null, row?.latency_p99_ns ?? null]),
   );
   const known = lines.flatMap((line) => line.rows.flatMap((row) => (row === null ? [] : (endsOf(row, "latency_p99_ns") ?? []))));
-  const values = [...figures.filter((value) => value !== null), ...known, ...floors.map((floor) => floor.latencyNs)];
+  const tail = tailFloor(context.model.report.machine_floor);
+  const measured = [...figures.filter((value) => value !== null), ...known];
+  const values = [...measured, ...floors.map((floor) => floor.latencyNs), ...(measured.length === 0 || tail === null ? [] : [tail.best, tail.worst])];
   if (values.length === 0 || payloads.length === 0) {
     parent.append(element("p", { class: "empty" }, "Nothing valid was measured for this choice."));
     return null;
@@ -183,9 +187,10 @@ function draw(context: Context, parent: HTMLElement): Chart | null {
       label: "payload",
     },
     y: { scale: { distr: 3, log: 10, range: rangeOf(values, floors) }, label: "latency" },
-    tip: (place) => tipLines(lines, payloads, floors, place),
+    tip: (place) => tipLines(lines, payloads, floors, tail, place),
     underlay: (chart) => {
       drawFloor(chart, floors);
+      if (tail !== null) drawFloorLevel(chart, tail);
     },
     overlay: (chart) => {
       drawWhiskers(chart, lines, payloads);
@@ -221,11 +226,11 @@ function table(context: Context): HTMLElement {
               countText(row.n),
               countText(row.lost),
               `${durationText(row.latency_p50_ns)}${intervalBeside(row, "latency_p50_ns")}`,
-              durationText(row.cpu_per_message_ns),
+              `${durationText(row.cpu_per_message_ns)}${intervalBeside(row, "cpu_per_message_ns")}`,
               `${durationText(row.latency_p90_ns)}${intervalBeside(row, "latency_p90_ns")}`,
               `${durationText(row.latency_p99_ns)}${intervalBeside(row, "latency_p99_ns")}`,
               durationText(row.floor_latency_p50_ns),
-              ratioText(floorRatio(row)),
+              `${ratioText(floorRatio(row))}${intervalBeside(row, "times_floor_p50")}`,
               row.valid ? "valid" : "no valid trial",
             ],
           ],
@@ -250,8 +255,8 @@ function lead(context: Context): string {
     const both = endsOf(row, "latency_p50_ns");
     const beside = [
       ...(both === null ? [] : [intervalText(...both)]),
-      ...(ratio === null ? [] : [`${ratioText(ratio)} the floor`]),
-      ...(row.cpu_per_message_ns === null ? [] : [`CPU ${durationText(row.cpu_per_message_ns)} a message`]),
+      ...(ratio === null ? [] : [`${ratioText(ratio)} the floor${intervalBeside(row, "times_floor_p50")}`]),
+      ...(row.cpu_per_message_ns === null ? [] : [`CPU ${durationText(row.cpu_per_message_ns)}${intervalBeside(row, "cpu_per_message_ns")} a message`]),
     ];
     return [`${line.adapter} ${durationText(row.latency_p50_ns)}${beside.length === 0 ? "" : ` (${beside.join(", ")})`}${lossText(row)}`];
   });
@@ -274,7 +279,9 @@ export function payloadView(): View {
       const note = "Marker: p50. Whisker: p90 (short tick) and p99 (long tick), where at least 10 messages lie beyond. Pale bar: 95 % interval of p50 and of p99, where the trials support one. ";
       const cross = "A cross at the foot: no valid trial. ";
       const ground = "Shaded: the floor, the p50 of the fastest bare transport that did the same work.";
-      body.append(element("p", { class: "note" }, note + cross + ground), table(context));
+      const { report } = context.model;
+      const machine = tailFloor(report.machine_floor) === null ? "" : ` Dashed band across: the p99 of how late the machine wakes a thread by itself, from its best to its worst CPU. ${stolenText(report)}`;
+      body.append(element("p", { class: "note" }, note + cross + ground + machine), table(context));
     },
   };
 }

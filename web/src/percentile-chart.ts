@@ -3,24 +3,20 @@
 
 import type uPlot from "uplot";
 import { clipped, drawChart, logRange, type Chart, type TipLine } from "./chart";
-import type { Curve, MachineFloor } from "./data";
+import type { Curve, MachineFloor, Row } from "./data";
 import { choice, element, numbers, section } from "./dom";
 import { ABSENT, countText, durationText, intervalText, percentileText, sizeText } from "./format";
+import { drawFloorCurve, floorRows, nines, stolenText } from "./machine-floor";
 import { key, payloadsOf, selectedCells } from "./model";
-import { drawMarker, theme, type Look } from "./palette";
+import { drawMarker, type Look } from "./palette";
+import { intervalBeside } from "./payload-chart";
 import { adapterLooks, legend, type Context, type View } from "./view";
 
 interface Drawn {
   adapter: string;
   look: Look;
   curve: Curve;
-  lost: number | null;
-  cpuNs: number | null;
-}
-
-/** 0.9 is 1, 0.99 is 2, 0.999 is 3. */
-export function nines(probability: number): number {
-  return -Math.log10(1 - probability);
+  row: Row | null;
 }
 
 function curvesOf({ model, state }: Context): Drawn[] {
@@ -30,9 +26,8 @@ function curvesOf({ model, state }: Context): Drawn[] {
     .flatMap((cell) => {
       const curve = model.curves.get(key(cell.id, state.edge));
       const look = styles.get(cell.adapter);
-      const row = model.summaries.get(key(cell.id, state.edge));
-      const beside = { lost: row?.lost ?? null, cpuNs: row?.cpu_per_message_ns ?? null };
-      return curve === undefined || look === undefined ? [] : [{ adapter: cell.adapter, look, curve, ...beside }];
+      const row = model.summaries.get(key(cell.id, state.edge)) ?? null;
+      return curve === undefined || look === undefined ? [] : [{ adapter: cell.adapter, look, curve, row }];
     });
 }
 
@@ -76,47 +71,6 @@ function drawBands(chart: uPlot, drawn: Drawn[]): void {
       context.globalAlpha = 0.18;
       context.fill();
     }
-  });
-}
-
-/** The wake-up latency that the machine has anyway, from its best to its worst CPU. */
-function drawMachineFloor(chart: uPlot, floor: MachineFloor): void {
-  const colours = theme();
-  clipped(chart, (context, pixel) => {
-    const rows = floorRows(floor);
-    const last = rows.at(-1);
-    if (last === undefined) return;
-    const point = (probability: number, value: number): [number, number] => [
-      chart.valToPos(nines(probability), "x", true),
-      chart.valToPos(value, "y", true),
-    ];
-    context.beginPath();
-    for (const { probability, best } of rows) context.lineTo(...point(probability, best));
-    for (const { probability, worst } of rows.reverse()) context.lineTo(...point(probability, worst));
-    context.closePath();
-    context.fillStyle = context.strokeStyle = colours.muted;
-    context.lineWidth = pixel;
-    context.setLineDash([4 * pixel, 3 * pixel]);
-    context.stroke();
-    context.globalAlpha = 0.14;
-    context.fill();
-    context.globalAlpha = 1;
-    context.font = `${String(12 * pixel)}px system-ui, sans-serif`;
-    context.textBaseline = "bottom";
-    context.textAlign = "right";
-    const end = chart.bbox.left + chart.bbox.width;
-    const [x, y] = point(last.probability, last.worst);
-    context.fillText("the machine's wake-up", Math.min(x, end) - 4 * pixel, y - 5 * pixel);
-  });
-}
-
-/** Best and worst CPU at the quantiles that the floor's measurement tells. */
-export function floorRows(floor: MachineFloor): { probability: number; best: number; worst: number }[] {
-  const names = [[0.5, "p50_ns"] as const, [0.99, "p99_ns"] as const, [0.999, "p999_ns"] as const];
-  return names.flatMap(([probability, name]) => {
-    const values = floor.cores.map((core) => core[name]).filter((each) => each !== null);
-    if (values.length < floor.cores.length) return []; // too few wake-ups on some CPU
-    return [{ probability, best: Math.min(...values), worst: Math.max(...values) }];
   });
 }
 
@@ -171,7 +125,7 @@ function draw(drawn: Drawn[], parent: HTMLElement, edge: string, floor: MachineF
     y: { scale: { distr: 3, log: 10, range: logRange(reached, 1.2) }, label: "latency" },
     tip,
     underlay: (chart) => {
-      if (floor !== null) drawMachineFloor(chart, floor);
+      if (floor !== null) drawFloorCurve(chart, floor);
       drawBands(chart, drawn);
     },
     overlay: (chart) => {
@@ -183,11 +137,12 @@ function draw(drawn: Drawn[], parent: HTMLElement, edge: string, floor: MachineF
 
 function table(drawn: Drawn[]): HTMLElement {
   const shown = [0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 0.9999];
-  const rows = drawn.map(({ adapter, curve, lost, cpuNs }) => {
+  const rows = drawn.map(({ adapter, curve, row }) => {
     const last = curve.probabilities.length - 1;
     const end = `${percentileText(curve.probabilities[last] ?? 0)}: ${durationText(curve.latency_ns[last] ?? null)}`;
     const values = shown.map((each) => `${durationText(valueAt(curve, each))}${bandAt(curve, each)}`);
-    return [adapter, countText(curve.n), countText(lost), String(curve.trials), durationText(cpuNs), ...values, end];
+    const cost = durationText(row?.cpu_per_message_ns ?? null) + (row === null ? "" : intervalBeside(row, "cpu_per_message_ns"));
+    return [adapter, countText(curve.n), countText(row?.lost ?? null), String(curve.trials), cost, ...values, end];
   });
   return numbers(
     "Percentile curves",
@@ -224,7 +179,7 @@ export function percentileView(): View {
       const note =
         "Delivered messages of all valid trials of a cell together. A curve ends at its last quantile with 10 messages beyond it; lost messages are not in it, the table counts them." +
         (all.some(({ curve }) => curve.band_probabilities.length > 0) ? " Band: the 95 % interval over trials, point by point." : "") +
-        (context.model.report.machine_floor === null ? "" : " Dashed: how late the machine wakes a thread by itself, from its best to its worst CPU.");
+        (context.model.report.machine_floor === null ? "" : ` Dashed: how late the machine wakes a thread by itself, from its best to its worst CPU. ${stolenText(context.model.report)}`);
       body.append(element("p", { class: "note" }, note), table(all));
     },
   };

@@ -6,6 +6,7 @@ import { clipped, drawChart, logRange, type Chart, type TipLine } from "./chart"
 import type { Series } from "./data";
 import { choice, element, linkButton, numbers, section } from "./dom";
 import { ABSENT, countText, durationText } from "./format";
+import { tailFloor } from "./machine-floor";
 import { cellLink } from "./state";
 import { key, selectedCells } from "./model";
 import { theme } from "./palette";
@@ -97,7 +98,8 @@ function drawLevels(chart: uPlot, levels: [string, number | null][]): void {
       // A ground of its own keeps the name readable among the points.
       const right = left + width - 4 * pixel;
       context.fillStyle = colours.ground;
-      context.fillRect(right - context.measureText(name).width - 3 * pixel, y - 16 * pixel, 60 * pixel, 15 * pixel);
+      const wide = context.measureText(name).width + 6 * pixel;
+      context.fillRect(right - wide + 3 * pixel, y - 16 * pixel, wide, 15 * pixel);
       context.fillStyle = colours.muted;
       context.fillText(name, right, y - 2 * pixel);
     }
@@ -125,7 +127,8 @@ function draw(context: Context, series: Series, parent: HTMLElement): Chart {
   const xs = series.time_us.map((each) => each / 1e6);
   const end = Math.max(xs.at(-1) ?? 1, 1e-6);
   const slowest = series.slowest[0];
-  const [min, max] = logRange(series.latency_ns, 1.25);
+  const tail = tailFloor(context.model.report.machine_floor);
+  const [min, max] = logRange([...series.latency_ns, ...(tail === null ? [] : [tail.worst])], 1.25);
   return drawChart(parent, {
     description:
       `Latency of ${countText(series.n)} messages over ${end.toFixed(2)} s, trial ${String(series.trial)} of ${series.cell}, edge ${series.edge}. ` +
@@ -143,7 +146,8 @@ function draw(context: Context, series: Series, parent: HTMLElement): Chart {
     tip: (place) => tip(series, place),
     overlay: (chart) => {
       drawPoints(chart, series, colour);
-      drawLevels(chart, [["p50", row?.latency_p50_ns ?? null], ["p99", row?.latency_p99_ns ?? null]]);
+      const own: [string, number | null][] = [["p50", row?.latency_p50_ns ?? null], ["p99", row?.latency_p99_ns ?? null]];
+      drawLevels(chart, [["the machine's wake-up p99", tail?.worst ?? null], ...own]);
       drawMarks(chart, series);
     },
     height: 340,
@@ -248,7 +252,7 @@ export function seriesView(): View {
       const row = ofTrial ?? model.summaries.get(key(state.cell, state.edge));
       body.append(element("p", { class: "lead" }, facts(series, row?.cpu_per_message_ns ?? null)));
       chart = draw(context, series, body);
-      const note = `Each point is a message. Ringed: the slowest ${String(RINGED)}. Ticks at the top: lost messages. Ticks at the foot: the sender (lower row) or the receiver (upper row) was on another CPU than for the message before.`;
+      const note = `Each point is a message. Ringed: the slowest ${String(RINGED)}. Ticks at the top: lost messages. Ticks at the foot: the sender (lower row) or the receiver (upper row) was on another CPU than for the message before.${tailFloor(model.report.machine_floor) === null ? "" : " The machine's wake-up: how late its worst CPU wakes a thread by itself, p99."}`;
       body.append(element("p", { class: "note" }, note), ...tables(series));
     },
   };

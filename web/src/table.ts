@@ -3,7 +3,7 @@
 
 import type { Row } from "./data";
 import { check, element, section } from "./dom";
-import { ABSENT, countText, duration, durationText, factorLabel, intervalText, rateText, ratioText } from "./format";
+import { ABSENT, countText, duration, durationText, endsText, factorLabel, rateText, ratioText, shareText } from "./format";
 import { ends, floorRatio, intervalOf, matches, type Model } from "./model";
 import type { State } from "./state";
 import { adapterLooks, type Context, type View } from "./view";
@@ -46,8 +46,9 @@ export function columnsOf(model: Model, state: Pick<State, "eachTrial" | "allEdg
   const trial = text("trial", "trial", "valid trials, or the number of the trial", (row) =>
     row.trial === null ? `${String(row.trials)} valid` : `no. ${String(row.trial)}`,
   );
+  const woken = model.report.rows.some((row) => row.wake_p50_ns !== null);
   const ratio: Column = {
-    id: "floor",
+    id: "times_floor_p50",
     label: "÷ floor",
     meaning: "p50 divided by the p50 of the fastest bare transport doing the same work",
     value: floorRatio,
@@ -61,6 +62,7 @@ export function columnsOf(model: Model, state: Pick<State, "eachTrial" | "allEdg
     text("valid", "verdict", "valid, or failed", (row) => (row.valid ? "valid" : "failed")),
     figure("n", "n", "messages delivered in the measure phase", countText),
     figure("lost", "lost", "sent, never taken, though a later message was", countText),
+    figure("lost_share", "share lost", "lost over sent messages, the mean of the valid trials", shareText),
     figure("latency_p50_ns", "p50", "latency, publish → taken: half of the messages are faster", durationText),
     figure("cpu_per_message_ns", "CPU / message", "CPU time of all workers and daemons per delivered message: what the latency costs", durationText),
     figure("latency_p90_ns", "p90", "latency: 90 % are faster", durationText),
@@ -71,6 +73,7 @@ export function columnsOf(model: Model, state: Pick<State, "eachTrial" | "allEdg
     figure("response_p99_ns", "response p99", "intended → taken: a late sender shows here", durationText),
     figure("send_lag_p99_ns", "send lag p99", "intended → publish: how late the sender was", durationText),
     figure("blocked_p50_ns", "blocked p50", "publish → published: how long the call to publish held the sender", durationText),
+    ...(woken ? [figure("wake_p50_ns", "wake p50", "signalled → woken: how long the node's thread took to run", durationText)] : []),
     figure("rate_achieved_hz", "rate", "messages sent per second, as achieved", rateText),
   ];
 }
@@ -149,10 +152,11 @@ function cellOf(row: Row, column: Column, context: Context): HTMLElement {
   if (typeof value === "number" && column.id.endsWith("_ns")) {
     const { digits, unit } = duration(value);
     attributes["title"] = `${countText(Math.round(value))} ns`;
-    return element("td", attributes, digits, element("span", { class: "unit" }, unit), confidence(row, column, attributes, context));
+    const beneath = confidence(row, column, attributes, context);
+    return element("td", attributes, digits, element("span", { class: "unit" }, unit), beneath);
   }
-  const wanting = row.trial === null && column.id.endsWith("_ns") ? confidence(row, column, attributes, context) : null;
-  return element("td", attributes, column.show(row), wanting);
+  const beneath = confidence(row, column, attributes, context);
+  return element("td", attributes, column.show(row), beneath);
 }
 
 /** Beneath a figure: its 95 % interval, or how many trials would do for one. */
@@ -162,7 +166,7 @@ function confidence(row: Row, column: Column, attributes: Record<string, string>
   if (both !== null) {
     attributes["data-low"] = String(both[0]);
     attributes["data-high"] = String(both[1]);
-    return element("span", { class: "interval" }, intervalText(...both));
+    return element("span", { class: "interval" }, endsText(column.id, ...both));
   }
   // Where no cell has an interval, one sentence under the table says so.
   if (known === null || known.needed_trials === null || context.model.report.trials_needed !== null) return null;
@@ -217,8 +221,9 @@ function noteOf(model: Model, several: boolean): string {
       : needed !== null
       ? ` There are no intervals: not enough samples, ${String(needed)} trials of each cell would do.`
       : " Beneath a figure stands its 95 % interval. A quantile with one is that of all valid trials, each weighing the same; “needs … trials” means that the samples do not support one yet.";
-  const over = several ? " Over several trials: counts are summed, max is the largest, every figure else is the median of the valid trials' figures." : "";
-  return `${absent}${intervals}${over}`;
+  const over = several ? " Over several trials: counts are summed, max is the largest, the share lost is the trials' mean, every figure else the median of the valid trials' figures." : "";
+  const none = several ? " Without an interval stay counts, minimum and maximum (they are no estimates), every figure of a single trial, and a share of losses that are worth fewer than ten independent ones." : "";
+  return `${absent}${intervals}${over}${none}`;
 }
 
 export function tableView(): View {

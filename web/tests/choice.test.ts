@@ -90,8 +90,8 @@ describe("the table", () => {
     expect(visibleRows(model, state).map((each) => each.cell)).toEqual([cells[1]?.id, cells[2]?.id]);
   });
   it("gives an interval's ends only where there are both", () => {
-    const known = { low_ns: 1, high_ns: 2, needed_trials: null, needed_messages: null };
-    const wanting = { low_ns: null, high_ns: null, needed_trials: 9, needed_messages: 900 };
+    const known = { low: 1, high: 2, needed_trials: null, needed_messages: null };
+    const wanting = { low: null, high: null, needed_trials: 9, needed_messages: 900 };
     const some = { intervals: [{ figure: "a", ...known }, { figure: "b", ...wanting }] } as unknown as Row;
     expect([ends(some, "a"), ends(some, "b"), ends(some, "c")]).toEqual([[1, 2], null, null]);
   });

@@ -4,6 +4,7 @@ import {
   countText,
   dateText,
   durationText,
+  endsText,
   intervalText,
   percentileText,
   percentText,
@@ -49,6 +50,14 @@ describe("intervals", () => {
     [200_000, 2_345_678, "0.200–2.35 ms"],
   ])("%d to %d ns is %s", (low, high, text) => {
     expect(plain(intervalText(low, high))).toBe(text);
+  });
+  it.each([
+    ["latency_p50_ns", 37_900, 38_640, "37.9–38.6 µs"],
+    ["times_floor_p50", 6.213, 6.6, "6.21–6.60 ×"],
+    ["lost_share", 0.0061, 0.0114, "0.61–1.1 %"],
+    ["rate_achieved_hz", 399.2, 400, "399.2–400 Hz"],
+  ])("of %s from %d to %d is written in its unit", (figure, low, high, text) => {
+    expect(plain(endsText(figure, low, high))).toBe(text);
   });
   it("writes ratios as changes, and no change without a sign", () => {
     expect([1.051, 0.9, 1, 0.99999, 3].map((each) => plain(percentText(each)))).toEqual(["+5.1 %", "−10.0 %", "0.0 %", "0.0 %", "+200 %"]);
