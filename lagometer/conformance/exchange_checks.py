@@ -129,7 +129,7 @@ def check_large(subject: Subject, findings: Findings) -> None:
 
 
 def _check_sizes(subject: Subject, findings: Findings, sizes: list[int]) -> None:
-    """Types of any length in endpoints that hold no more than some sizes need, then those of certain sizes."""
+    """Types of any length, in endpoints that hold no more than some sizes need, then the others."""
     types = subject.adapter.sidecar.abilities.types
     for kind in types:
         for group in _groups(sizes_with(kind, sizes)):
@@ -144,8 +144,8 @@ def _check_sizes(subject: Subject, findings: Findings, sizes: list[int]) -> None
 
 
 def sizes_with(kind: PayloadType, sizes: list[int]) -> list[int]:
-    """The sizes to exchange with a type of any length, none for others: of messages of ROS 2 every fifth, since
-    they go the way of `bytes`."""
+    """The sizes to exchange with a type of any length, none for others: of messages of ROS 2 every fifth,
+    since they go the way of `bytes`."""
     if kind in ("fixed", "Imu"):
         return []
     fitting = [size for size in sizes if has_size(kind, size)]

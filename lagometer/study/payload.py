@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The payload types: which sizes each has, and what else a cell with it can't have.
 
-docs/WORKLOADS.md, "Payload types", says what of a message is the payload; an adapter's sidecar, which types it
-has.
+docs/WORKLOADS.md, "Payload types", says what of a message is the payload; an adapter's sidecar, which types
+it has.
 """
 
 from __future__ import annotations

@@ -28,8 +28,8 @@ INHERITED = (
 
 
 def stand(adapters: Mapping[str, Adapter], options: Options) -> dict[str, Adapter]:
-    """The adapters, each that stands on another with what it inherits from it (of the payload types, those that
-    it knows itself). Raises BadInput.
+    """The adapters, each that stands on another with what it inherits from it (of the payload types, those
+    that it knows itself). Raises BadInput.
 
     Its messages are those of the adapter beneath: the two understand each other, and whomever that one does.
     """
