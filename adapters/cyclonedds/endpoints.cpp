@@ -2,7 +2,6 @@
 #include <dds/ddsc/dds_loan_api.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "objects.hpp"
 
@@ -40,14 +39,20 @@ std::unique_ptr<dds_qos_t, void (*)(dds_qos_t*)> make_qos(const lagometer_qos& q
 }  // namespace
 
 Type::Type(Context&, const lagometer_type_config& config)
-    : fixed_(view(config.name) == "fixed"), max_bytes_(config.max_bytes) {
-  if (!fixed_ && view(config.name) != "bytes")
-    throw Error(LAGOMETER_UNSUPPORTED,
-                "cyclonedds: type '" + std::string(view(config.name)) + "' is neither bytes nor fixed");
+    : message_(ros2::message_of(view(config.name))),
+      fixed_(view(config.name) == "fixed"),
+      max_bytes_(config.max_bytes) {
+  if (!message_ && !fixed_ && view(config.name) != "bytes")
+    throw Error(LAGOMETER_UNSUPPORTED, "cyclonedds: no type '" + std::string(view(config.name)) +
+                                           "'; valid: bytes, fixed, string, Image, Imu, PointCloud2");
   if (config.flags != 0) throw Error(LAGOMETER_INVALID, "cyclonedds: keyed types are not offered");
   constexpr uint32_t kMember = uint32_t{DDS_OP_ADR} | uint32_t{DDS_OP_SUBTYPE_1BY};
   // What the vendor's compiler writes for the two types; see docs/ADAPTERS.md for their IDL.
-  if (fixed_) {
+  if (message_) {
+    if (!ros2::has_size(*message_, max_bytes_))
+      throw Error(LAGOMETER_INVALID, "cyclonedds: a payload of type " + std::string(view(config.name)) + " has " +
+                                         ros2::sizes_of(*message_) + ", not " + std::to_string(max_bytes_));
+  } else if (fixed_) {
     name_ = "lagometer::Fixed" + std::to_string(max_bytes_);
     operations_ = {kMember | uint32_t{DDS_OP_TYPE_ARR}, 0, static_cast<uint32_t>(max_bytes_), DDS_OP_RTS};
   } else {
@@ -56,10 +61,14 @@ Type::Type(Context&, const lagometer_type_config& config)
   }
 }
 
+std::string Type::topic_name(std::string_view topic) const {
+  return message_ ? ros2::topic_name(topic) : std::string(topic);
+}
+
 Entity Type::create_topic(dds_entity_t participant, const std::string& name) const {
-  const dds_topic_descriptor_t descriptor = {
-      .m_size = fixed_ ? static_cast<uint32_t>(max_bytes_) : static_cast<uint32_t>(sizeof(BytesSample)),
-      .m_align = fixed_ ? 1 : static_cast<uint32_t>(alignof(BytesSample)),
+  const dds_topic_descriptor_t own = {
+      .m_size = fixed_ ? static_cast<uint32_t>(max_bytes_) : static_cast<uint32_t>(sizeof(OctetSequence)),
+      .m_align = fixed_ ? 1 : static_cast<uint32_t>(alignof(OctetSequence)),
       .m_flagset = fixed_ ? DDS_TOPIC_FIXED_SIZE : 0,
       .m_nkeys = 0,
       .m_typename = name_.c_str(),
@@ -70,16 +79,42 @@ Entity Type::create_topic(dds_entity_t participant, const std::string& name) con
       .type_information = {},
       .type_mapping = {},
       .restrict_data_representation = 0};
+  const dds_topic_descriptor_t& descriptor = message_ ? descriptor_of(*message_) : own;
   return {dds_create_topic(participant, &descriptor, name.c_str(), nullptr, nullptr), "making topic " + name};
+}
+
+std::unique_ptr<Message> Type::make_message() const {
+  if (message_) {
+    switch (*message_) {
+      case ros2::Message::string:
+        return std::make_unique<StringMessage>(max_bytes_);
+      case ros2::Message::image:
+        return std::make_unique<ImageMessage>(max_bytes_);
+      case ros2::Message::imu:
+        return std::make_unique<ImuMessage>();
+      case ros2::Message::point_cloud:
+        return std::make_unique<PointCloudMessage>(max_bytes_);
+    }
+  }
+  if (fixed_) return std::make_unique<FixedMessage>(max_bytes_);
+  return std::make_unique<BytesMessage>(max_bytes_);
+}
+
+void Type::check(uint64_t bytes, const std::string& topic) const {
+  if (bytes > max_bytes_ || (fixed_ && bytes != max_bytes_))
+    throw Error(LAGOMETER_INVALID, "cyclonedds: a message on topic " + topic + " has " + (fixed_ ? "" : "up to ") +
+                                       std::to_string(max_bytes_) + " bytes, not " + std::to_string(bytes));
+  if (message_ && !ros2::has_size(*message_, bytes))
+    throw Error(LAGOMETER_INVALID, "cyclonedds: a message on topic " + topic + " has " + ros2::sizes_of(*message_) +
+                                       ", not " + std::to_string(bytes));
 }
 
 Endpoint::Endpoint(Node& node, const lagometer_endpoint_config& config)
     : participant_(node.context.participant()),
-      fixed_(reinterpret_cast<const Type*>(config.type)->fixed()),
       shared_memory_(node.context.settings().shared_memory),
-      max_bytes_(reinterpret_cast<const Type*>(config.type)->max_bytes()),
-      topic_name_(view(config.topic)),
-      topic_(reinterpret_cast<const Type*>(config.type)->create_topic(participant_, topic_name_)),
+      type_(*reinterpret_cast<const Type*>(config.type)),
+      topic_name_(type_.topic_name(view(config.topic))),
+      topic_(type_.create_topic(participant_, topic_name_)),
       qos_(make_qos(*config.qos)) {
   const bool kept = (config.qos->present & LAGOMETER_QOS_DURABILITY) != 0;
   if (shared_memory_ && kept && config.qos->durability == LAGOMETER_TRANSIENT_LOCAL)
@@ -125,7 +160,8 @@ nlohmann::json Endpoint::describe_entity(dds_entity_t entity, bool reliable_by_d
   return result;
 }
 
-Writer::Writer(Node& node, const lagometer_endpoint_config& config) : Endpoint(node, config), buffer_(max_bytes_) {}
+Writer::Writer(Node& node, const lagometer_endpoint_config& config)
+    : Endpoint(node, config), message_(type_.make_message()) {}
 
 void Writer::enable() {
   writer_ =
@@ -133,37 +169,32 @@ void Writer::enable() {
   lends_ = dds_is_loan_available(writer_.get());
 }
 
+void Writer::reshape(uint64_t bytes) {
+  type_.check(bytes, topic_name_);
+  region_count_ = message_->shape(bytes, regions_);
+  shaped_bytes_ = bytes;
+}
+
 lagometer_status Writer::borrow(uint64_t bytes, lagometer_message& message) {
-  if (bytes > max_bytes_ || (fixed_ && bytes != max_bytes_))
-    throw Error(LAGOMETER_INVALID, "cyclonedds: a message on topic " + topic_name_ + " has " +
-                                       (fixed_ ? "" : "up to ") + std::to_string(max_bytes_) + " bytes, not " +
-                                       std::to_string(bytes));
+  if (bytes != shaped_bytes_) reshape(bytes);
   message.origin = lends_ ? LAGOMETER_ORIGIN_LOANED : LAGOMETER_ORIGIN_COPIED;
-  message.region_count = 1;
-  message.regions[0] = {buffer_.data(), bytes};
+  message.region_count = region_count_;
+  std::copy_n(regions_, region_count_, message.regions);
+  sample_ = message_->sample();
   if (!lends_) return LAGOMETER_OK;
-  void* sample = nullptr;
-  const dds_return_t status = dds_loan_sample(writer_.get(), &sample);
+  const dds_return_t status = dds_loan_sample(writer_.get(), &sample_);
   if (status == DDS_RETCODE_ERROR) return LAGOMETER_REJECTED;              // RouDi's pool has no chunk left
   if (status < 0) check(status, "borrowing a sample for " + topic_name_);  // the text is made for an error alone
-  message.regions[0].data = static_cast<uint8_t*>(sample);
+  message.regions[0].data = static_cast<uint8_t*>(sample_);
   return LAGOMETER_OK;
 }
 
-void Writer::discard(lagometer_message& message) noexcept {
-  void* sample = message.regions[0].data;
-  if (lends_) dds_return_loan(writer_.get(), &sample, 1);
+void Writer::discard(lagometer_message&) noexcept {
+  if (lends_) dds_return_loan(writer_.get(), &sample_, 1);
 }
 
-lagometer_status Writer::commit(lagometer_message& message) {
-  dds_return_t status;
-  if (fixed_) {
-    status = dds_write(writer_.get(), message.regions[0].data);
-  } else {
-    const auto bytes = static_cast<uint32_t>(message.regions[0].size);
-    const BytesSample sample = {.maximum = bytes, .length = bytes, .buffer = buffer_.data(), .release = false};
-    status = dds_write(writer_.get(), &sample);
-  }
+lagometer_status Writer::commit(lagometer_message&) {
+  const dds_return_t status = dds_write(writer_.get(), sample_);
   if (status == DDS_RETCODE_TIMEOUT) return LAGOMETER_REJECTED;
   if (shared_memory_ && status == DDS_RETCODE_OUT_OF_RESOURCES) return LAGOMETER_REJECTED;  // as in borrow()
   if (status < 0) check(status, "writing on " + topic_name_);
@@ -186,27 +217,12 @@ Reader::Reader(Node& node, const lagometer_endpoint_config& config)
       on_data_(config.on_data),
       pointers_(kBatch),
       infos_(kBatch) {
-  for (uint32_t index = 0; index < kBatch; ++index) {
-    if (fixed_) {
-      fixed_samples_.emplace_back(max_bytes_);
-    } else {
-      // The buffer is Cyclone DDS's to grow, so it comes from its allocator.
-      auto* buffer = static_cast<uint8_t*>(dds_alloc(max_bytes_));
-      std::memset(buffer, 0, max_bytes_);
-      bytes_samples_.push_back(
-          {.maximum = static_cast<uint32_t>(max_bytes_), .length = 0, .buffer = buffer, .release = true});
-    }
-  }
-  for (uint32_t index = 0; index < kBatch; ++index) {
-    pointers_[index] =
-        fixed_ ? static_cast<void*>(fixed_samples_[index].data()) : static_cast<void*>(&bytes_samples_[index]);
-  }
+  for (void*& pointer : pointers_) pointer = messages_.emplace_back(type_.make_message())->sample();
 }
 
 Reader::~Reader() {
   condition_ = Entity();
-  reader_ = Entity();  // first: a callback may still use the samples
-  for (const BytesSample& sample : bytes_samples_) dds_free(sample.buffer);
+  reader_ = Entity();  // before the messages: a callback may still use them
 }
 
 void Reader::on_data(dds_entity_t, void* self) noexcept {
@@ -239,13 +255,7 @@ lagometer_status Reader::take(lagometer_sample* samples, uint32_t stride, uint32
 void Reader::show(lagometer_sample& sample, uint32_t index) const noexcept {
   const dds_sample_info_t& info = infos_[index];
   sample.flags = info.valid_data ? 0 : LAGOMETER_SAMPLE_NOT_DATA;
-  sample.region_count = info.valid_data ? 1 : 0;
-  if (info.valid_data && fixed_) {
-    sample.regions[0] = {static_cast<uint8_t*>(pointers_[index]), max_bytes_};
-  } else if (info.valid_data) {
-    const auto* bytes = static_cast<const BytesSample*>(pointers_[index]);
-    sample.regions[0] = {bytes->buffer, bytes->length};
-  }
+  sample.region_count = info.valid_data ? messages_[index]->show(sample.regions) : 0;
   sample.writer_id = info.publication_handle;
   sample.middleware_sequence = 0;
   sample.source_time_ns = info.source_timestamp;

@@ -6,11 +6,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "binding.hpp"
+#include "messages.hpp"
 #include "settings.hpp"
 #include "udp_sockets.hpp"
 
@@ -55,27 +57,23 @@ struct Node {
   Context& context;
 };
 
-/// "bytes": struct { sequence<octet> data; }; "fixed": struct { octet data[N]; }; both final, XCDR1, without a key.
+/// A payload type: lagometer's own, or a message of ROS 2. All are final, XCDR1, without a key.
 class Type {
  public:
   Type(Context& context, const lagometer_type_config& config);
+  /// What a topic is called in DDS that lagometer calls `topic`.
+  [[nodiscard]] std::string topic_name(std::string_view topic) const;
   [[nodiscard]] Entity create_topic(dds_entity_t participant, const std::string& name) const;
-  [[nodiscard]] bool fixed() const noexcept { return fixed_; }
-  [[nodiscard]] uint64_t max_bytes() const noexcept { return max_bytes_; }
+  [[nodiscard]] std::unique_ptr<Message> make_message() const;
+  /// Throws lagometer::Error if a message on this topic can't have so many bytes.
+  void check(uint64_t bytes, const std::string& topic) const;
 
  private:
+  std::optional<ros2::Message> message_;  // none: lagometer's own
   bool fixed_;
   uint64_t max_bytes_;
   std::string name_;
-  std::vector<uint32_t> operations_;
-};
-
-/// The memory form of "bytes", laid out as the C language mapping of IDL has it.
-struct BytesSample {
-  uint32_t maximum;
-  uint32_t length;
-  uint8_t* buffer;
-  bool release;
+  std::vector<uint32_t> operations_;  // of lagometer's own
 };
 
 class Endpoint {
@@ -87,9 +85,8 @@ class Endpoint {
   /// with the option shared_memory also what carries its messages.
   [[nodiscard]] nlohmann::json describe_entity(dds_entity_t entity, bool reliable_by_default) const;
   dds_entity_t participant_;
-  bool fixed_;
   bool shared_memory_;  // wanted: whether this endpoint has it is up to its quality of service
-  uint64_t max_bytes_;
+  Type type_;           // its own, since who made it may let it go
   std::string topic_name_;
   Entity topic_;
   std::unique_ptr<dds_qos_t, void (*)(dds_qos_t*)> qos_;
@@ -107,7 +104,14 @@ class Writer : Endpoint {
   [[nodiscard]] nlohmann::json describe() const { return describe_entity(writer_.get(), true); }
 
  private:
-  std::vector<uint8_t> buffer_;
+  void reshape(uint64_t bytes);
+
+  std::unique_ptr<Message> message_;  // what is sent, unless it is lent
+  // Where a message of the size of the last one is written; sizes hardly ever change.
+  uint64_t shaped_bytes_ = 0;
+  uint32_t region_count_ = 0;
+  lagometer_region regions_[LAGOMETER_REGIONS_MAX] = {};
+  void* sample_ = nullptr;  // what the message borrowed is to the library
   Entity writer_;
   bool lends_ = false;  // messages lie in shared memory while they are written
 };
@@ -135,8 +139,7 @@ class Reader : Endpoint {
   void* user_;
   lagometer_data_function on_data_;
   // Where Cyclone DDS puts what it deserialises: made once, used for every take.
-  std::vector<BytesSample> bytes_samples_;
-  std::vector<std::vector<uint8_t>> fixed_samples_;
+  std::vector<std::unique_ptr<Message>> messages_;
   std::vector<void*> pointers_;
   std::vector<dds_sample_info_t> infos_;
   Entity reader_;

@@ -223,7 +223,7 @@ std::string probe() {
                        {"reliability", {"best_effort", "reliable"}},
                        {"history", {"keep_last", "keep_all"}},
                        {"durability", {"volatile", "transient_local"}},
-                       {"types", {"bytes", "fixed"}},
+                       {"types", {"bytes", "fixed", "string", "Image", "Imu", "PointCloud2"}},
                        {"profiles", {"default", "matched"}},
                        {"domains", true},
                        {"stamps", {{"listener", {"signalled"}}, {"waitset", {"woken"}}, {"poll", json::array()}}},

@@ -30,11 +30,16 @@ dds::StatusMask listened(uint32_t dispatch, bool events) {
   return mask;
 }
 
+// A sample of a registered type, of its own making.
+std::shared_ptr<void> sample_of_type(const dds::TypeSupport& type) {
+  return {type->createData(), [type](void* sample) { type->deleteData(sample); }};
+}
+
 }  // namespace
 
 Reader::Reader(Node& node, const lagometer_endpoint_config& config)
     : node_(node),
-      topic_(view(config.topic)),
+      topic_(reinterpret_cast<const Type*>(config.type)->topic_name(view(config.topic))),
       fixed_(reinterpret_cast<const Type*>(config.type)->fixed()),
       bytes_max_(reinterpret_cast<const Type*>(config.type)->bytes_max()),
       user_(config.user),
@@ -43,8 +48,8 @@ Reader::Reader(Node& node, const lagometer_endpoint_config& config)
   if (config.dispatch == LAGOMETER_DISPATCH_LISTENER && on_data_ == nullptr) {
     throw Error(LAGOMETER_INVALID, "fastdds: a reader that dispatches by listener needs on_data");
   }
-  if (bytes_max_ > kUnfragmentedBytes) scratch_.resize(bytes_max_);
   const Type& type = *reinterpret_cast<const Type*>(config.type);
+  if (bytes_max_ > kUnfragmentedBytes) scratch_ = sample_of_type(node.context().participant().find_type(type.name()));
   const dds::DataReaderQos qos = reader_qos(config.qos, node.context().settings(), type);
   dds::Topic& topic = node.context().acquire_topic(topic_, type.name());
   const dds::StatusMask mask = listened(config.dispatch, on_event_ != nullptr);
@@ -79,7 +84,7 @@ lagometer_status Reader::take(lagometer_sample* samples, uint32_t stride, uint32
   taken = 0;
   const auto limit = static_cast<uint32_t>(reader_->get_qos().reader_resource_limits().max_samples_per_read);
   const uint32_t most = std::min({max, limit, static_cast<uint32_t>(loans_.size())});
-  if (scratch_.empty()) {
+  if (scratch_ == nullptr) {
     if (most > 0) taken = take_once(samples, stride, 0, most);
   } else {
     while (taken < most) {
@@ -119,9 +124,7 @@ void Reader::drop_stale_sample() {
   dds::SampleInfo info;
   while (reader_->get_first_untaken_info(&info) == ReturnCode_t::RETCODE_OK &&
          info.sample_identity.writer_guid() == rtps::GUID_t::unknown()) {
-    BytesView bytes;
-    void* data = fixed_ ? static_cast<void*>(scratch_.data()) : &bytes;
-    if (reader_->read_next_sample(data, &info) == ReturnCode_t::RETCODE_NO_DATA) return;
+    if (reader_->read_next_sample(scratch_.get(), &info) == ReturnCode_t::RETCODE_NO_DATA) return;
   }
 }
 
@@ -145,8 +148,7 @@ void Reader::show(const Loan& loan, int32_t index, lagometer_sample& sample) con
   } else if (fixed_) {
     sample.regions[0] = {static_cast<uint8_t*>(data), bytes_max_};
   } else {
-    const auto& bytes = *static_cast<const BytesView*>(data);
-    sample.regions[0] = {bytes.data, bytes.size};
+    sample.region_count = static_cast<Message*>(data)->show(sample.regions);
   }
 }
 

@@ -6,8 +6,8 @@
 #include <fastdds/dds/subscriber/DataReader.hpp>
 #include <fastdds/dds/subscriber/DataReaderListener.hpp>
 #include <fastdds/dds/subscriber/SampleInfo.hpp>
+#include <memory>
 #include <string>
-#include <vector>
 
 #include "context.hpp"
 
@@ -33,7 +33,7 @@ class Reader final : private dds::DataReaderListener {
  private:
   /// One take() under way: the samples and what is known of them, both lent by the middleware.
   struct Loan {
-    dds::LoanableSequence<BytesView> samples;
+    dds::LoanableSequence<uint8_t> samples;  // of pointers to what the type makes, whatever that is
     dds::SampleInfoSeq infos;
     bool out = false;
   };
@@ -57,7 +57,7 @@ class Reader final : private dds::DataReaderListener {
   lagometer_data_function on_data_;
   lagometer_event_function on_event_;
   std::array<Loan, 32> loans_;
-  std::vector<uint8_t> scratch_;  // where a stale sample is looked at; empty if messages are too small to be fragmented
+  std::shared_ptr<void> scratch_;  // where a stale sample is looked at; null if messages are too small to be fragmented
   std::atomic<bool> full_take_{false};
   dds::DataReader* reader_ = nullptr;  // the subscriber's
 };

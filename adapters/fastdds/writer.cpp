@@ -23,15 +23,15 @@ bool has_shared_segment(const rtps::GUID_t& writer) {
 
 Writer::Writer(Node& node, const lagometer_endpoint_config& config)
     : node_(node),
-      topic_(view(config.topic)),
-      fixed_(reinterpret_cast<const Type*>(config.type)->fixed()),
-      bytes_max_(reinterpret_cast<const Type*>(config.type)->bytes_max()),
+      type_(*reinterpret_cast<const Type*>(config.type)),
+      topic_(type_.topic_name(view(config.topic))),
+      fixed_(type_.fixed()),
       user_(config.user),
       on_event_(config.on_event) {
-  const Type& type = *reinterpret_cast<const Type*>(config.type);
-  const dds::DataWriterQos qos = writer_qos(config.qos, node.context().settings(), type);
-  if (!fixed_) buffer_.resize(bytes_max_);
-  dds::Topic& topic = node.context().acquire_topic(topic_, type.name());
+  const dds::DataWriterQos qos = writer_qos(config.qos, node.context().settings(), type_);
+  if (!fixed_) message_ = type_.make_message();
+  reshape(type_.bytes_max());  // from now on there is room for every message
+  dds::Topic& topic = node.context().acquire_topic(topic_, type_.name());
   dds::StatusMask mask = dds::StatusMask::publication_matched();
   if (on_event_ != nullptr) {
     mask << dds::StatusMask::offered_deadline_missed() << dds::StatusMask::offered_incompatible_qos();
@@ -61,16 +61,19 @@ void Writer::enable() {
   shares_data_ = has_shared_segment(writer_->guid());
 }
 
+void Writer::reshape(uint64_t bytes) {
+  type_.check(bytes, topic_);
+  region_count_ = fixed_ ? 1 : message_->shape(bytes, regions_);
+  shaped_bytes_ = bytes;
+}
+
 lagometer_status Writer::borrow(uint64_t bytes, lagometer_message& message) {
-  if (bytes > bytes_max_ || (fixed_ && bytes != bytes_max_)) {
-    throw Error(LAGOMETER_INVALID, "fastdds: a message on topic " + topic_ + " has " + (fixed_ ? "" : "up to ") +
-                                       std::to_string(bytes_max_) + " bytes, not " + std::to_string(bytes));
-  }
-  message.region_count = 1;
+  if (bytes != shaped_bytes_) reshape(bytes);
+  message.region_count = region_count_;
   message.adapter_data = nullptr;
   if (!fixed_) {
     message.origin = LAGOMETER_ORIGIN_COPIED;
-    message.regions[0] = {buffer_.data(), bytes};
+    std::copy_n(regions_, region_count_, message.regions);
     return LAGOMETER_OK;
   }
   if (loan_ != nullptr) throw Error(LAGOMETER_INVALID, "fastdds: one message at a time: commit or discard the last");
@@ -95,11 +98,8 @@ uint32_t Writer::origin_of_loan() const noexcept {
   return uncopied ? LAGOMETER_ORIGIN_LOANED : LAGOMETER_ORIGIN_NATIVE;
 }
 
-lagometer_status Writer::commit(lagometer_message& message) {
-  if (!fixed_) {
-    BytesView sample{message.regions[0].data, static_cast<uint32_t>(message.regions[0].size), {}};
-    return publish(&sample);
-  }
+lagometer_status Writer::commit(lagometer_message&) {
+  if (!fixed_) return publish(message_.get());
   // The loan is over once it is written: a reply may be there, and answered, before write() returns.
   void* sample = std::exchange(loan_, nullptr);
   const lagometer_status status = publish(sample);

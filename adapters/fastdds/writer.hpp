@@ -4,8 +4,8 @@
 #include <atomic>
 #include <fastdds/dds/publisher/DataWriter.hpp>
 #include <fastdds/dds/publisher/DataWriterListener.hpp>
+#include <memory>
 #include <string>
-#include <vector>
 
 #include "context.hpp"
 
@@ -34,16 +34,21 @@ class Writer final : private dds::DataWriterListener {
   void on_publication_matched(dds::DataWriter* writer, const dds::PublicationMatchedStatus& status) override;
   void on_offered_deadline_missed(dds::DataWriter* writer, const dds::OfferedDeadlineMissedStatus& status) override;
   void on_offered_incompatible_qos(dds::DataWriter* writer, const dds::OfferedIncompatibleQosStatus& status) override;
+  void reshape(uint64_t bytes);
   lagometer_status publish(void* sample);
   [[nodiscard]] uint32_t origin_of_loan() const noexcept;
 
   Node& node_;
+  Type type_;  // its own, since who made it may let it go
   std::string topic_;
   bool fixed_;
-  uint64_t bytes_max_;
   void* user_;
   lagometer_event_function on_event_;
-  std::vector<uint8_t> buffer_;              // of type Bytes: what borrow() shows
+  std::unique_ptr<Message> message_;  // of any type but Fixed: what is sent, and borrow() shows
+  // Where a message of the size of the last one is written; sizes hardly ever change.
+  uint64_t shaped_bytes_ = 0;
+  uint32_t region_count_ = 0;
+  lagometer_region regions_[LAGOMETER_REGIONS_MAX] = {};
   void* loan_ = nullptr;                     // of type Fixed: what borrow() shows, the middleware's
   bool shares_data_ = false;                 // known once it is enabled
   std::atomic<int32_t> near_readers_{0};     // of this process

@@ -44,6 +44,9 @@ class Node {
 class Type {
  public:
   Type(Context& context, const lagometer_type_config& config) : max_bytes(config.max_bytes), table_(context.table()) {
+    // Its faults look at the envelope, and know it as bytes alone.
+    if (const std::string_view name = view(config.name); name != "bytes" && name != "fixed")
+      throw Error(LAGOMETER_UNSUPPORTED, "faulty: no type '" + std::string(name) + "'; valid: bytes, fixed");
     check_inner(table_.type_create(context.inner(), &config, &inner_));
   }
   ~Type() { table_.type_destroy(inner_); }

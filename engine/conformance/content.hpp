@@ -1,24 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a message of a check holds: the envelope, then bytes that follow from its stream, its sequence and their place,
-// so that a receiver knows each of them without having seen the sender. From 24 bytes on, the payload's length comes
-// first, so that a message that was cut is told from a short one.
+// so that a receiver knows each of them without having seen the sender. If eight bytes more fit, the payload's length
+// comes first, so that a message that was cut is told from a short one. Where a type has text, all is made text.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <optional>
 #include <string>
 
 #include "envelope.hpp"
+#include "payload_type.hpp"
 
 namespace lagometer::conformance {
 
 using engine::Envelope;
 using engine::MessageKind;
+using engine::PayloadType;
 
 constexpr uint64_t kBlockBytes = 8;
-constexpr uint64_t kLengthBlock = LAGOMETER_ENVELOPE_BYTES / kBlockBytes;
+using Block = std::array<uint8_t, kBlockBytes>;
+inline constexpr const PayloadType& kBytes = engine::kPayloadTypes.front();
 
 /// The finaliser of splitmix64: every bit of its argument reaches every bit of the result.
 inline uint64_t mixed(uint64_t value) noexcept {
@@ -27,26 +31,40 @@ inline uint64_t mixed(uint64_t value) noexcept {
   return value ^ (value >> 31U);
 }
 
+/// The eight bytes number `index` of an envelope as this type has it.
+inline Block envelope_block(const PayloadType& type, const Envelope& envelope, uint64_t index) noexcept {
+  std::array<uint8_t, LAGOMETER_TEXT_ENVELOPE_BYTES> bytes{};
+  if (type.text_envelope)
+    engine::write_text_envelope(bytes.data(), envelope);
+  else
+    engine::write_envelope(bytes.data(), envelope);
+  Block block;
+  std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(index * kBlockBytes), kBlockBytes, block.begin());
+  return block;
+}
+
 /// The eight bytes number `index` of a payload of `bytes` bytes.
-inline uint64_t block_at(const Envelope& envelope, uint64_t bytes, uint64_t index) noexcept {
-  if (index < kLengthBlock) {
-    uint64_t block = 0;
-    std::memcpy(&block, reinterpret_cast<const uint8_t*>(&envelope) + index * kBlockBytes, sizeof block);
-    return block;
-  }
-  if (index == kLengthBlock && bytes >= (kLengthBlock + 1) * kBlockBytes) return bytes;
-  return mixed((uint64_t{envelope.stream} << 44U) ^ (envelope.sequence << 24U) ^ index);
+inline Block block_at(const PayloadType& type, const Envelope& envelope, uint64_t bytes, uint64_t index) noexcept {
+  const uint64_t length_block = type.envelope_bytes() / kBlockBytes;
+  if (index < length_block) return envelope_block(type, envelope, index);
+  const bool is_length = index == length_block && bytes >= (length_block + 1) * kBlockBytes;
+  const uint64_t value =
+      is_length ? bytes : mixed((uint64_t{envelope.stream} << 44U) ^ (envelope.sequence << 24U) ^ index);
+  Block block;
+  std::memcpy(block.data(), &value, sizeof value);
+  if (type.text) std::transform(block.begin(), block.end(), block.begin(), engine::as_character);
+  return block;
 }
 
 /// Calls visit(place, expected, length) for each piece of a region that begins `offset` bytes into the payload.
 template <typename Visit>
-void each_piece(const lagometer_region& region, uint64_t offset, const Envelope& envelope, uint64_t bytes,
-                Visit&& visit) {
+void each_piece(const PayloadType& type, const lagometer_region& region, uint64_t offset, const Envelope& envelope,
+                uint64_t bytes, Visit&& visit) {
   for (uint64_t at = 0; at < region.size;) {
     const uint64_t within = (offset + at) % kBlockBytes;
     const uint64_t length = std::min(kBlockBytes - within, region.size - at);
-    const uint64_t block = block_at(envelope, bytes, (offset + at) / kBlockBytes);
-    visit(region.data + at, reinterpret_cast<const uint8_t*>(&block) + within, length);
+    const Block block = block_at(type, envelope, bytes, (offset + at) / kBlockBytes);
+    visit(region.data + at, block.data() + within, length);
     at += length;
   }
 }
@@ -58,11 +76,12 @@ inline uint64_t bytes_of(const lagometer_region* regions, uint32_t count) noexce
 }
 
 /// Writes the whole payload into what borrow() showed.
-inline void fill(const lagometer_message& message, const Envelope& envelope) noexcept {
+inline void fill(const lagometer_message& message, const Envelope& envelope,
+                 const PayloadType& type = kBytes) noexcept {
   const uint64_t bytes = bytes_of(message.regions, message.region_count);
   uint64_t offset = 0;
   for (uint32_t index = 0; index < message.region_count; ++index) {
-    each_piece(message.regions[index], offset, envelope, bytes,
+    each_piece(type, message.regions[index], offset, envelope, bytes,
                [](uint8_t* place, const uint8_t* expected, uint64_t length) { std::memcpy(place, expected, length); });
     offset += message.regions[index].size;
   }
@@ -76,16 +95,17 @@ struct Opened {
 };
 
 /// Compares every byte of a sample with what its sender must have written.
-inline Opened open(const lagometer_sample& sample) {
+inline Opened open(const lagometer_sample& sample, const PayloadType& type = kBytes) {
   Opened opened;
   opened.bytes = bytes_of(sample.regions, sample.region_count);
   const std::string size = "a message of " + std::to_string(opened.bytes) + " bytes";
   if (sample.region_count < 1 || sample.region_count > LAGOMETER_REGIONS_MAX ||
-      sample.regions[0].size < LAGOMETER_ENVELOPE_BYTES) {
+      sample.regions[0].size < type.envelope_bytes()) {
     opened.damage = size + " in " + std::to_string(sample.region_count) + " regions has no whole envelope";
     return opened;
   }
-  opened.envelope = engine::read_envelope(sample.regions[0].data);
+  const uint8_t* const data = sample.regions[0].data;
+  opened.envelope = type.text_envelope ? engine::read_text_envelope(data) : engine::read_envelope(data);
   if (opened.envelope.magic != engine::kEnvelopeMagic || opened.envelope.version != engine::kEnvelopeVersion) {
     opened.damage = size + " does not begin with an envelope";
     return opened;
@@ -94,7 +114,7 @@ inline Opened open(const lagometer_sample& sample) {
   std::optional<uint64_t> wrong;
   for (uint32_t index = 0; index < sample.region_count && !wrong; ++index) {
     const lagometer_region& region = sample.regions[index];
-    each_piece(region, offset, opened.envelope, opened.bytes,
+    each_piece(type, region, offset, opened.envelope, opened.bytes,
                [&](const uint8_t* place, const uint8_t* expected, uint64_t length) {
                  if (!wrong && std::memcmp(place, expected, length) != 0)
                    wrong = offset + static_cast<uint64_t>(place - region.data);

@@ -80,10 +80,13 @@ void lacking_abilities(Bed& bed) {
         "history", "keep_last", [](EndpointSpec& s) { s.qos.keep_all = false; }, of_reader);
     lacks(
         "durability", "transient_local", [](EndpointSpec& s) { s.qos.transient_local = true; }, of_reader);
-    lacks(
-        "types", "fixed", [](EndpointSpec& s) { s.type = "fixed"; }, of_reader);
-    lacks(
-        "types", "bytes", [](EndpointSpec& s) { s.type = "bytes"; }, of_reader);
+    for (const PayloadType& type : engine::kPayloadTypes) {
+      const auto ask = [&type](EndpointSpec& s) {
+        s.type = type.name;
+        if (!type.has_size(s.bytes)) s.bytes = type.bytes_min;
+      };
+      lacks("types", type.name, ask, of_reader);
+    }
   }
   lacks(
       "dispatch", "listener", [](EndpointSpec& s) { s.dispatch = LAGOMETER_DISPATCH_LISTENER; }, true);

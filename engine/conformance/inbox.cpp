@@ -18,7 +18,10 @@ void sleep_ns(int64_t duration_ns) noexcept {
 }  // namespace
 
 Inbox::Inbox(Context& context, const EndpointSpec& spec, int64_t work_ns)
-    : dispatch_(spec.dispatch), work_ns_(work_ns), reader_(context, spec, {.user = this, .on_data = &Inbox::on_data}) {
+    : dispatch_(spec.dispatch),
+      payload_(engine::payload_type(spec.type)),
+      work_ns_(work_ns),
+      reader_(context, spec, {.user = this, .on_data = &Inbox::on_data}) {
   if (dispatch_ != LAGOMETER_DISPATCH_WAITSET) return;
   waitset_ = std::make_unique<Waitset>(context);
   waitset_->attach(reader_);
@@ -110,7 +113,7 @@ uint64_t Inbox::take_all() {
 
 void Inbox::note(const lagometer_sample& sample) {
   if ((sample.flags & LAGOMETER_SAMPLE_NOT_DATA) != 0) return;
-  const Opened opened = open(sample);
+  const Opened opened = open(sample, payload_);
   const std::lock_guard lock(mutex_);
   if (!opened.damage.empty()) {
     if (damaged_++ == 0) damage_ = opened.damage;

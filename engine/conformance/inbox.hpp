@@ -52,6 +52,7 @@ class Inbox {
   void stay_stalled();
 
   uint32_t dispatch_;
+  const PayloadType& payload_;
   int64_t work_ns_;
   std::mutex mutex_;  // of the account and the stall
   std::condition_variable changed_;

@@ -153,7 +153,8 @@ Type::~Type() {
 Writer::Writer(Context& context, const EndpointSpec& spec, uint32_t stream, Manner manner)
     : table_(context.adapter().table()),
       type_(context, spec, manner),
-      probe_bytes_(spec.type == "fixed" ? spec.bytes : uint64_t{LAGOMETER_ENVELOPE_BYTES}),
+      payload_(engine::payload_type(spec.type)),
+      probe_bytes_(payload_.probe_bytes(spec.bytes)),
       stream_(stream) {
   Lent lent(manner);
   auto& config = to_c_endpoint(spec, type_, lent);
@@ -173,7 +174,7 @@ lagometer_status Writer::send(uint64_t sequence, uint64_t bytes, MessageKind kin
   auto message = made<lagometer_message>();
   const lagometer_status lent = demand("borrow", [&] { return table_.borrow(handle_, bytes, &message); });
   if (lent != LAGOMETER_OK) return lent;
-  fill(message, {.kind = static_cast<uint8_t>(kind), .stream = stream_, .sequence = sequence});
+  fill(message, {.kind = static_cast<uint8_t>(kind), .stream = stream_, .sequence = sequence}, payload_);
   return demand("commit", [&] { return table_.commit(handle_, &message); });
 }
 

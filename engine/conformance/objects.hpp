@@ -192,6 +192,7 @@ class Writer {
  private:
   const lagometer_adapter_table& table_;
   Type type_;
+  const PayloadType& payload_;
   uint64_t probe_bytes_;
   uint32_t stream_;
   uint64_t probes_ = 0;

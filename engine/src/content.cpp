@@ -8,6 +8,7 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "envelope.hpp"
 #include "random.hpp"
 
 namespace lagometer::engine {
@@ -42,10 +43,13 @@ std::vector<uint8_t> file_bytes(const ContentPlan& plan) {
 
 }  // namespace
 
-Content::Content(const ContentPlan& plan) {
+Content::Content(const ContentPlan& plan, bool text) {
+  if (text && plan.kind == ContentKind::recorded)
+    throw std::runtime_error("content: " + plan.path + " is bytes, and the type string holds text alone");
   if (plan.kind == ContentKind::zeros) bytes_ = std::vector<uint8_t>(kMadeBytes);
   if (plan.kind == ContentKind::random) bytes_ = random_bytes(plan.seed);
   if (plan.kind == ContentKind::recorded) bytes_ = file_bytes(plan);
+  if (text) std::transform(bytes_.begin(), bytes_.end(), bytes_.begin(), as_character);
 }
 
 void Content::fill(lagometer_message& message, uint64_t sequence) const noexcept {

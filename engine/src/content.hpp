@@ -24,8 +24,9 @@ class Content {
  public:
   static constexpr uint64_t kFileBytesMax = uint64_t{64} << 20;
 
-  /// Throws std::runtime_error if the file can't be read or is not the one that the plan means.
-  explicit Content(const ContentPlan& plan);
+  /// `text`: every byte becomes a printable character (as_character), so that payloads stay text. Throws
+  /// std::runtime_error if the file can't be read, is not the one that the plan means, or would have to be text.
+  explicit Content(const ContentPlan& plan, bool text = false);
 
   /// Fills the whole message, before its envelope and marks are written. `sequence` says where in the bytes it begins.
   void fill(lagometer_message& message, uint64_t sequence) const noexcept;

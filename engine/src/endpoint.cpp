@@ -28,6 +28,14 @@ CpuSource cpu_source() noexcept {
   return source;
 }
 
+/// `mark`: its low byte is written, see touch_write().
+inline void mark_lines(lagometer_message& message, uint64_t mark) noexcept {
+  touch_write(message.regions[0].data, message.regions[0].size, kCacheLineBytes, mark);
+  for (uint32_t region = 1; region < message.region_count; ++region) {
+    touch_write(message.regions[region].data, message.regions[region].size, 0, mark);
+  }
+}
+
 }  // namespace
 
 void Output::record_into(const SentLane& sent, const CauseLane& causes) noexcept {
@@ -50,13 +58,12 @@ Output::Sent Output::fill_and_commit(const Envelope& envelope, uint64_t bytes) n
   if (sent.status != LAGOMETER_OK) return sent;
   state.origin = message.origin;
   if (content_ != nullptr) content_->fill(message, envelope.sequence);
-  if (touch_write_) {
-    touch_write(message.regions[0].data, message.regions[0].size, kCacheLineBytes, envelope.sequence);
-    for (uint32_t region = 1; region < message.region_count; ++region) {
-      touch_write(message.regions[region].data, message.regions[region].size, 0, envelope.sequence);
-    }
+  if (writes_text_) [[unlikely]] {
+    write_text(message, envelope);
+  } else {
+    if (touch_write_) mark_lines(message, envelope.sequence);
+    write_envelope(message.regions[0].data, envelope);
   }
-  write_envelope(message.regions[0].data, envelope);
   sent.publish = stamp_now(cpu);
   {
     const Lent lent;
@@ -64,6 +71,11 @@ Output::Sent Output::fill_and_commit(const Envelope& envelope, uint64_t bytes) n
   }
   sent.published = stamp_now(cpu);
   return sent;
+}
+
+void Output::write_text(lagometer_message& message, const Envelope& envelope) const noexcept {
+  if (touch_write_) mark_lines(message, as_character(envelope.sequence));
+  write_text_envelope(message.regions[0].data, envelope);
 }
 
 void Output::publish(int64_t intended_ns, std::span<const Cause> causes, std::optional<uint64_t> echo) noexcept {
@@ -119,8 +131,7 @@ void Output::record_causes(SentRecord& record, std::span<const Cause> causes) no
 void Output::send_probe() {
   const Envelope envelope{
       .kind = static_cast<uint8_t>(MessageKind::probe), .stream = plan_.stream, .sequence = probe_sequence_++};
-  const uint64_t bytes = plan_.type == "fixed" ? plan_.payload_bytes : uint64_t{LAGOMETER_ENVELOPE_BYTES};
-  if (fill_and_commit(envelope, bytes).status < 0) failure_.raise("sending a probe");
+  if (fill_and_commit(envelope, type_.probe_bytes(plan_.payload_bytes)).status < 0) failure_.raise("sending a probe");
 }
 
 void Input::record_into(const ReceivedLane& received) noexcept {
@@ -130,7 +141,14 @@ void Input::record_into(const ReceivedLane& received) noexcept {
 
 Input::Input(const ReaderPlan& plan, uint32_t index, const lagometer_adapter_table& table, TouchPlan touch,
              FailureFlag& failure)
-    : plan_(plan), index_(index), table_(table), touch_(touch), failure_(failure), seen_(plan.streams.size()) {
+    : plan_(plan),
+      reads_text_(payload_type(plan.type).text_envelope),
+      envelope_bytes_(payload_type(plan.type).envelope_bytes()),
+      index_(index),
+      table_(table),
+      touch_(touch),
+      failure_(failure),
+      seen_(plan.streams.size()) {
   for (lagometer_sample& sample : batch_) {
     sample.size = sizeof sample;
     sample.abi_version = LAGOMETER_ABI_VERSION;
@@ -161,8 +179,9 @@ void Input::release() noexcept {
 
 std::optional<Envelope> Input::open(const lagometer_sample& sample) noexcept {
   if ((sample.flags & LAGOMETER_SAMPLE_NOT_DATA) != 0) return std::nullopt;
-  if (sample.region_count > 0 && sample.regions[0].size >= LAGOMETER_ENVELOPE_BYTES) {
-    const Envelope envelope = read_envelope(sample.regions[0].data);
+  if (sample.region_count > 0 && sample.regions[0].size >= envelope_bytes_) {
+    const uint8_t* const data = sample.regions[0].data;
+    const Envelope envelope = reads_text_ ? read_text_envelope(data) : read_envelope(data);
     if (envelope.magic == kEnvelopeMagic && envelope.version == kEnvelopeVersion) return envelope;
   }
   ++corrupted_count_;
@@ -184,12 +203,18 @@ bool Input::read_payload(const lagometer_sample& sample, const Envelope& envelop
     if (touch_.read) state.byte_sum += touch_read(sample.regions[region].data, sample.regions[region].size);
   }
   bool whole = bytes == plan_.payload_bytes;
-  if (whole && touch_.read && touch_.write && sample.region_count == 1 && bytes >= 2 * kCacheLineBytes) {
-    const uint64_t last_line = (bytes - 1) / kCacheLineBytes * kCacheLineBytes;
-    whole = sample.regions[0].data[last_line] == static_cast<uint8_t>(envelope.sequence);
-  }
+  if (whole && touch_.read && touch_.write) whole = is_marked(sample, envelope.sequence);
   if (!whole) ++corrupted_count_;
   return whole;
+}
+
+// The mark of the last line. Where there are several regions, the sender's may be others, and with them the lines; but
+// the second region of a type that begins with text is the same on both sides.
+bool Input::is_marked(const lagometer_sample& sample, uint64_t sequence) const noexcept {
+  const lagometer_region& last = sample.regions[sample.region_count - 1];
+  if (sample.region_count == 1 ? last.size < 2 * kCacheLineBytes : !reads_text_ || last.size == 0) return true;
+  const uint8_t mark = reads_text_ ? as_character(sequence) : static_cast<uint8_t>(sequence);
+  return last.data[(last.size - 1) / kCacheLineBytes * kCacheLineBytes] == mark;
 }
 
 std::vector<uint32_t> Input::missing() const {

@@ -14,6 +14,7 @@
 #include "content.hpp"
 #include "envelope.hpp"
 #include "lagometer/adapter.h"
+#include "payload_type.hpp"
 #include "plan.hpp"
 #include "recorder.hpp"
 
@@ -39,7 +40,12 @@ class FailureFlag {
 class Output {
  public:
   Output(const WriterPlan& plan, const lagometer_adapter_table& table, TouchPlan touch, FailureFlag& failure)
-      : plan_(plan), table_(table), touch_write_(touch.write), failure_(failure) {}
+      : plan_(plan),
+        type_(payload_type(plan.type)),
+        table_(table),
+        touch_write_(touch.write),
+        writes_text_(type_.text_envelope),
+        failure_(failure) {}
 
   void attach(lagometer_writer* writer) noexcept { writer_ = writer; }
   /// What payloads are filled with; it must outlive this. Without it they hold what the middleware's buffer held.
@@ -78,10 +84,13 @@ class Output {
   void record(const Sent& sent, int64_t intended_ns, std::span<const Cause> causes) noexcept;
   void record_causes(SentRecord& record, std::span<const Cause> causes) noexcept;
   Sent fill_and_commit(const Envelope& envelope, uint64_t bytes) noexcept;
+  void write_text(lagometer_message& message, const Envelope& envelope) const noexcept;
 
   WriterPlan plan_;
+  const PayloadType& type_;
   const lagometer_adapter_table& table_;
   bool touch_write_;
+  bool writes_text_;  // envelope and marks are characters
   const Content* content_ = nullptr;
   FailureFlag& failure_;
   lagometer_writer* writer_ = nullptr;
@@ -130,7 +139,11 @@ class Input {
   [[nodiscard]] bool recorder_full() const noexcept { return received_.full(); }
 
  private:
+  [[nodiscard]] bool is_marked(const lagometer_sample& sample, uint64_t sequence) const noexcept;
+
   ReaderPlan plan_;
+  bool reads_text_;  // envelope and marks are characters
+  uint64_t envelope_bytes_;
   uint32_t index_;
   const lagometer_adapter_table& table_;
   TouchPlan touch_;

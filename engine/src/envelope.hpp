@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The 16 bytes at the start of every payload: who and which, never when (docs/PROTOCOL.md, "The envelope").
+// The 16 bytes at the start of every payload, or their 32 hexadecimal digits: who and which, never when
+// (docs/PROTOCOL.md, "The envelope").
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <cstring>
+#include <string_view>
 
 #include "lagometer/adapter.h"
 
@@ -33,6 +36,40 @@ inline Envelope read_envelope(const uint8_t* payload) noexcept {
   std::memcpy(&envelope, payload, sizeof envelope);
   return envelope;
 }
+
+/// The envelope where there is text alone: its bytes in their order, two hexadecimal digits each.
+inline void write_text_envelope(uint8_t* payload, const Envelope& envelope) noexcept {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::array<uint8_t, sizeof envelope> bytes;
+  std::memcpy(bytes.data(), &envelope, sizeof envelope);
+  for (const uint8_t byte : bytes) {
+    *payload++ = static_cast<uint8_t>(kDigits[byte >> 4U]);
+    *payload++ = static_cast<uint8_t>(kDigits[byte & 0xFU]);
+  }
+}
+
+/// What such digits say; other text has no magic.
+inline Envelope read_text_envelope(const uint8_t* payload) noexcept {
+  std::array<uint8_t, sizeof(Envelope)> bytes;
+  unsigned wrong = 0;
+  const auto value_of = [&wrong](uint8_t digit) -> unsigned {
+    if (digit >= '0' && digit <= '9') return digit - unsigned{'0'};
+    if (digit >= 'a' && digit <= 'f') return digit - unsigned{'a'} + 10U;
+    ++wrong;
+    return 0;
+  };
+  for (uint8_t& byte : bytes) {
+    const unsigned high = value_of(*payload++);
+    byte = static_cast<uint8_t>((high << 4U) | value_of(*payload++));
+  }
+  Envelope envelope;
+  std::memcpy(&envelope, bytes.data(), sizeof envelope);
+  if (wrong != 0) envelope.magic = 0;
+  return envelope;
+}
+
+/// A byte as one of 64 printable characters of ASCII, without a space: '0' to 'o'.
+constexpr uint8_t as_character(uint64_t byte) noexcept { return static_cast<uint8_t>('0' + (byte & 0x3FU)); }
 
 /// Writes one byte of every cache line after the envelope's, so that the sender owns the whole payload.
 inline void touch_write(uint8_t* data, uint64_t bytes, uint64_t offset, uint64_t sequence) noexcept {

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "heap_offset.hpp"
+#include "payload_type.hpp"
 
 namespace lagometer::engine {
 
@@ -153,8 +154,13 @@ Qos parse_qos(const Json& value, const std::string& path) {
 void parse_endpoint(Object& object, EndpointPlan& endpoint, size_t contexts) {
   endpoint.context = object.integer<uint32_t>("context", 0, static_cast<uint32_t>(contexts - 1));
   endpoint.topic = object.filled_text("topic");
-  endpoint.type = object.word("type", {"bytes", "fixed"}) == 0 ? "bytes" : "fixed";
+  const PayloadType& type =
+      kPayloadTypes[object.word("type", {"bytes", "fixed", "string", "Image", "Imu", "PointCloud2"})];
+  endpoint.type = type.name;
   endpoint.payload_bytes = object.integer<uint64_t>("payload_bytes", 16, kPayloadBytesMax);
+  if (!type.has_size(endpoint.payload_bytes))
+    refuse(object.path_of("payload_bytes"), "is " + std::to_string(endpoint.payload_bytes) + ", a size that the type " +
+                                                endpoint.type + " does not have");
   endpoint.capacity = object.integer<uint64_t>("capacity", 1, kCapacityMax);
   endpoint.qos = parse_qos(object.at("qos"), object.path_of("qos"));
 }

@@ -144,6 +144,12 @@ lagometer_type* Session::create_type(const EndpointPlanType& endpoint) {
   return handle;
 }
 
+const Content& Session::content_of(const WriterPlan& writer) {
+  if (!payload_type(writer.type).text) return content_;
+  if (!text_content_) text_content_.emplace(plan_.content, true);
+  return *text_content_;
+}
+
 void Session::create_node(const NodePlan& plan) {
   Node& node = nodes_.emplace_back(plan, stage_, failure_);
   lagometer_endpoint_config config{};
@@ -161,7 +167,7 @@ void Session::create_node(const NodePlan& plan) {
     check("writer_create", [&] { return table.writer_create(parent, &config, &handle); });
     deleters_.emplace_back([&table, handle] { table.writer_destroy(handle); });
     output.attach(handle);
-    if (plan_.content.kind != ContentKind::any) output.fill_from(content_);
+    if (plan_.content.kind != ContentKind::any) output.fill_from(content_of(writer));
   }
   for (const ReaderPlan& reader : plan.readers) {
     const lagometer_adapter_table& table = adapter_of(reader.context).table();

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -70,9 +71,11 @@ class Session {
   void create_recorder(int descriptor);
   void enable_all();
   lagometer_node* node_in(uint32_t context, const std::string& name);
+  const Content& content_of(const WriterPlan& writer);
 
   Plan plan_;
   Content content_;
+  std::optional<Content> text_content_;  // of payloads that are text, if there are any
   Stage stage_;
   FailureFlag failure_;
   std::deque<Adapter> adapters_;

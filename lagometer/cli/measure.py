@@ -63,7 +63,9 @@ def command(
     content: Annotated[
         str | None, _option("content", "BYTES", "Of payloads: any, zeros, random, recorded-FILE.")
     ] = None,
-    type_: Annotated[str | None, _option("type", "TYPE", "bytes, fixed.")] = None,
+    type_: Annotated[
+        str | None, _option("type", "TYPE", "bytes, fixed, string, Image, Imu, PointCloud2.")
+    ] = None,
     reliability: Annotated[str | None, _option("reliability", "QOS", "best_effort, reliable.")] = None,
     history: Annotated[str | None, _option("history", "QOS", "keep_last, keep_all.")] = None,
     depth: Annotated[str | None, _option("depth", "N", "Of keep_last.")] = None,

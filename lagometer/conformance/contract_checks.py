@@ -11,6 +11,7 @@ from lagometer.conformance.bench import Bench, PeerFailure, Refused, Subject
 from lagometer.conformance.elf import comment_of, exported_symbols
 from lagometer.conformance.findings import Findings
 from lagometer.conformance.stage import Stage
+from lagometer.study.payload import has_size, smallest_bytes
 
 ENTRY = "lagometer_adapter"
 HANGS_MAX = 5
@@ -86,11 +87,12 @@ def check_loans(subject: Subject, findings: Findings) -> bool:
     origins = {0: "none", 1: "loaned", 2: "native", 3: "copied"}
     loaned = False
     for kind in subject.adapter.sidecar.abilities.types:
+        size = 1024 if has_size(kind, 1024) else smallest_bytes(kind)
         with Stage(subject) as stage:
-            writer = stage.writer(0, "origin", size=1024, type=kind)
-            stage.reader(1, "origin", size=1024, type=kind)
+            writer = stage.writer(0, "origin", size=size, type=kind)
+            stage.reader(1, "origin", size=size, type=kind)
             stage.meet()
-            answer = stage.peer(0).do("origin", writer=writer.id, bytes=1024)
+            answer = stage.peer(0).do("origin", writer=writer.id, bytes=size)
         findings.note(f"memory of {kind}", origins.get(answer["origin"], "unknown"))
         loaned = loaned or answer["origin"] == 1
     return loaned

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from lagometer.conformance.bench import Subject
 from lagometer.conformance.findings import Findings
 from lagometer.conformance.stage import Account, Endpoint, NotMet, Sent, Stage
+from lagometer.study.payload import FIXED_PAYLOADS_BYTES, IMU_BYTES, OF_ROS, PayloadType, has_size
 
 LARGEST_BYTES = 1 << 24
 DATAGRAM_BYTES = 65_507  # the largest that UDP carries over IPv4
 SMALLEST_BYTES = 16  # the envelope
-FIXED_BYTES = (64, 1024, 65_536, 1_048_576)
 TRIES = 10  # for a message that nobody promised to deliver
 PACE_NS = 1_000_000
 
@@ -129,17 +129,27 @@ def check_large(subject: Subject, findings: Findings) -> None:
 
 
 def _check_sizes(subject: Subject, findings: Findings, sizes: list[int]) -> None:
-    """`bytes` in endpoints that hold no more than some sizes need, then the sizes that `fixed` has."""
+    """Types of any length, in endpoints that hold no more than some sizes need, then the others."""
     types = subject.adapter.sidecar.abilities.types
-    if "bytes" in types:
-        for group in _groups(sizes):
+    for kind in types:
+        for group in _groups(sizes_with(kind, sizes)):
             with Stage(subject, message_bytes=max(group)) as stage:
-                _exchange_sizes(stage, findings, group, "bytes")
-    if "fixed" in types:
-        for size in FIXED_BYTES:
-            if min(sizes) <= size <= max(sizes):
-                with Stage(subject, message_bytes=size) as stage:
-                    _exchange_sizes(stage, findings, [size], "fixed")
+                _exchange_sizes(stage, findings, group, kind)
+    certain: list[tuple[PayloadType, int]] = [("fixed", size) for size in FIXED_PAYLOADS_BYTES]
+    certain.append(("Imu", IMU_BYTES))
+    for kind, size in certain:
+        if kind in types and min(sizes) <= size <= max(sizes):
+            with Stage(subject, message_bytes=size) as stage:
+                _exchange_sizes(stage, findings, [size], kind)
+
+
+def sizes_with(kind: PayloadType, sizes: list[int]) -> list[int]:
+    """The sizes to exchange with a type of any length, none for others: of messages of ROS 2 every fifth,
+    since they go the way of `bytes`."""
+    if kind in ("fixed", "Imu"):
+        return []
+    fitting = [size for size in sizes if has_size(kind, size)]
+    return fitting[::5] if kind in OF_ROS else fitting
 
 
 def _groups(sizes: list[int]) -> Iterator[list[int]]:
@@ -153,7 +163,7 @@ def _groups(sizes: list[int]) -> Iterator[list[int]]:
             yield group
 
 
-def _exchange_sizes(stage: Stage, findings: Findings, sizes: list[int], kind: str) -> None:
+def _exchange_sizes(stage: Stage, findings: Findings, sizes: list[int], kind: PayloadType) -> None:
     most, qos = max(sizes), stage.qos(depth=1)
     writer = stage.writer(0, "sizes", size=most, qos=qos, type=kind)
     reader = stage.reader(1, "sizes", size=most, qos=qos, type=kind)

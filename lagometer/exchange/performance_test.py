@@ -99,7 +99,7 @@ def _head(row: Mapping[str, Any], edge: str, name: str) -> Iterator[tuple[str, s
     yield "QOS", " ".join(f"{key}: {_text(value).upper()}" for key, value in quality.items())
     yield "Publishing rate", _text(row.get("rate_hz"))
     yield "Topic name", edge
-    yield "Msg name", f"bytes-{_text(row.get('payload_bytes'))}"
+    yield "Msg name", f"{row.get('type') or 'bytes'}-{_text(row.get('payload_bytes'))}"
     yield "Lagometer cell", str(row["cell"])
     yield "Lagometer trial", str(row["trial"])
 

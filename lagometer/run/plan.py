@@ -19,6 +19,8 @@ from pydantic import (
     model_validator,
 )
 
+from lagometer.study.payload import PayloadType
+
 PROTOCOL_VERSION = 1
 
 # Bounds that no real trial meets, the same as the worker's: a damaged plan is refused, not run for a year.
@@ -105,7 +107,7 @@ class Endpoint(PlanModel):
 
     context: Unsigned32
     topic: Text
-    type: Literal["bytes", "fixed"]
+    type: PayloadType
     payload_bytes: Annotated[int, Field(ge=16, le=2**30)]
     capacity: Annotated[int, Field(ge=1, le=CAPACITY_MAX)]
     qos: Qos

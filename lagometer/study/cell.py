@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lagometer.study.graph import Graph
+from lagometer.study.payload import PayloadType
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Factors:
     work_spread: str = "none"
     payload_bytes: int = 64
     content: str = "any"
-    type: Literal["bytes", "fixed"] = "bytes"
+    type: PayloadType = "bytes"
     rate_hz: float = 100.0
     schedule: str = "periodic"
     late: Literal["burst", "skip", "shift"] = "burst"

@@ -17,11 +17,9 @@ from lagometer.study.daemons import missing_daemons
 from lagometer.study.graph import Graph
 from lagometer.study.interference import missing_program
 from lagometer.study.own_installation import PRODUCTS, look_for
+from lagometer.study.payload import payload_reasons
 from lagometer.study.sidecar import Limits
 from lagometer.study.stacking import Options
-
-# The sizes for which the type `fixed` exists; a fixed type is compiled into each adapter.
-FIXED_PAYLOADS_BYTES = (64, 1024, 65_536, 1_048_576)
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,8 @@ def reasons(cell: Cell, template: Graph, measure_ns: int, around: Surroundings) 
     found += _dispatch(around.adapters[factors.subscriber_adapter], factors)
     found += _pair(factors, around.adapters)
     found += _worker(cell, around.adapters)
-    found += _payload(factors)
+    topics = {stream.topic for stream in cell.graph.streams}
+    found += payload_reasons(factors.type, factors.payload_bytes, factors.content, topics)
     found += _workload(cell, template, measure_ns)
     found += _processors(cell, around.cpus)
     found += filter(None, [missing_program(factors.interference)])
@@ -141,12 +140,6 @@ def _worker(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
                 f"which run in different workers ({workers[0]}, {workers[1]})"
             )
             return
-
-
-def _payload(factors: Factors) -> Iterator[str]:
-    if factors.type == "fixed" and factors.payload_bytes not in FIXED_PAYLOADS_BYTES:
-        sizes = ", ".join(units.format_bytes(size_bytes) for size_bytes in FIXED_PAYLOADS_BYTES)
-        yield f"the type fixed exists with {sizes}"
 
 
 def _workload(cell: Cell, template: Graph, measure_ns: int) -> Iterator[str]:

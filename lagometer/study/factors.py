@@ -10,16 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from dataclasses import field as dataclass_field
+from typing import get_args
 
 from lagometer import units
 from lagometer.study.cell import Factors
 from lagometer.study.interference import LEVEL_MAX, PROGRAMS, parse_interference
 from lagometer.study.load_shape import canonical_content, canonical_spread
+from lagometer.study.payload import ENVELOPE_BYTES, PayloadType
 from lagometer.study.schedule import FORMS, canonical_schedule
 from lagometer.study.values import text_parser, word_parser
 from lagometer.units import UnitError
 
-PAYLOAD_BYTES_MIN = 16  # the envelope
+PAYLOAD_BYTES_MIN = ENVELOPE_BYTES
 PAYLOAD_BYTES_MAX = 1 << 30
 RATE_HZ_MIN = 0.001
 RATE_HZ_MAX = 1e6
@@ -177,7 +179,12 @@ FACTORS: tuple[Factor, ...] = (
         {"type": "string", "pattern": "^(any|zeros|random|recorded-.+)$"},
         prefix="content-",
     ),
-    _words("type", "the payload type: bytes (any length) or fixed (64B, 1KB, 64KB or 1MB)", "bytes", "fixed"),
+    _words(
+        "type",
+        "the payload type: bytes (any length), fixed (64B, 1KB, 64KB or 1MB), or a message of ROS 2: string "
+        "(32B or more), Image, Imu (328B) or PointCloud2 (a multiple of 16B)",
+        *get_args(PayloadType),
+    ),
     Factor(
         "rate",
         "rate_hz",

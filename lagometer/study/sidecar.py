@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from lagometer.study.payload import PayloadType
+
 OptionValue = bool | int | float | str | None
 PROFILE = "profile"  # may be asked for like an option
 OPTION_PLACEHOLDER = re.compile(r"\{option:([a-z0-9_]+)\}")
@@ -29,7 +31,7 @@ class Abilities(_Part):
     reliability: tuple[Literal["best_effort", "reliable"], ...]
     history: tuple[Literal["keep_last", "keep_all"], ...]
     durability: tuple[Literal["volatile", "transient_local"], ...]
-    types: tuple[Literal["bytes", "fixed"], ...]
+    types: tuple[PayloadType, ...]
     profiles: tuple[Literal["default", "matched"], ...]
     domains: bool
     stamps: dict[Literal["listener", "waitset", "poll"], tuple[str, ...]] = Field(default_factory=dict)

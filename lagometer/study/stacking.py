@@ -28,7 +28,8 @@ INHERITED = (
 
 
 def stand(adapters: Mapping[str, Adapter], options: Options) -> dict[str, Adapter]:
-    """The adapters, each that stands on another with what it inherits from it. Raises BadInput.
+    """The adapters, each that stands on another with what it inherits from it (of the payload types, those
+    that it knows itself). Raises BadInput.
 
     Its messages are those of the adapter beneath: the two understand each other, and whomever that one does.
     """
@@ -66,6 +67,10 @@ def _beneath(name: str, key: str, adapters: Mapping[str, Adapter], options: Opti
 
 def _standing(adapter: Adapter, beneath: Adapter, options: Options) -> Adapter:
     inherited = {key: getattr(beneath.sidecar, key) for key in INHERITED}
+    # It looks into messages, so it passes on no type that it does not know.
+    beneath_types, known = beneath.sidecar.abilities.types, adapter.sidecar.abilities.types
+    types = tuple(kind for kind in beneath_types if kind in known)
+    inherited["abilities"] = beneath.sidecar.abilities.model_copy(update={"types": types})
     inherited["interoperates_with"] = (*beneath.sidecar.interoperates_with, beneath.name)
     other_worker = None
     if beneath.sidecar.worker != adapter.sidecar.worker:

@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -76,6 +77,18 @@ TEST(Content, RecordedBytesFollowEachOther) {
   EXPECT_THROW(Content{plan}, std::runtime_error);
   std::filesystem::remove(path);
   EXPECT_THROW(Content{plan}, std::runtime_error);
+}
+
+TEST(Content, IsPrintableWherePayloadsAreText) {
+  ContentPlan plan;
+  for (const ContentKind kind : {ContentKind::zeros, ContentKind::random}) {
+    plan.kind = kind;
+    const auto data = filled(Content(plan, true), 3'000'000, 5);
+    EXPECT_TRUE(std::all_of(data.begin(), data.end(), [](uint8_t byte) { return byte > 0x20 && byte < 0x7F; }));
+    EXPECT_EQ(std::set<uint8_t>(data.begin(), data.end()).size(), kind == ContentKind::zeros ? 1U : 64U);
+  }
+  plan.kind = ContentKind::recorded;
+  EXPECT_THROW(Content(plan, true), std::runtime_error);
 }
 
 struct Moments {

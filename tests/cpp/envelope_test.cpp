@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <numeric>
+#include <cstring>
+#include <random>
+#include <string>
 #include <vector>
 
 namespace lagometer::engine {
@@ -26,6 +28,36 @@ TEST(Envelope, IsReadBackAtAnyAlignment) {
     EXPECT_EQ(read.kind, static_cast<uint8_t>(MessageKind::data));
     EXPECT_EQ(read.stream, 7U);
     EXPECT_EQ(read.sequence, at);
+  }
+}
+
+TEST(TextEnvelope, IsTheBytesOfTheProtocolAsDigits) {
+  std::string text(34, '.');
+  write_text_envelope(reinterpret_cast<uint8_t*>(text.data()) + 1,
+                      {.kind = 1, .stream = 0x04030201, .sequence = 0xFFEEDDCCBBAA0908});
+  EXPECT_EQ(text, ".674c0101010203040809aabbccddeeff.");
+}
+
+TEST(TextEnvelope, IsReadBack) {
+  std::mt19937_64 random(1);
+  for (int round = 0; round < 1000; ++round) {
+    const Envelope written{
+        .kind = static_cast<uint8_t>(random() & 1U), .stream = static_cast<uint32_t>(random()), .sequence = random()};
+    std::array<uint8_t, LAGOMETER_TEXT_ENVELOPE_BYTES> text{};
+    write_text_envelope(text.data(), written);
+    const Envelope read = read_text_envelope(text.data());
+    EXPECT_EQ(std::memcmp(&read, &written, sizeof read), 0);
+    // One digit that is none: it is no envelope any more.
+    text[random() % text.size()] = static_cast<uint8_t>("g /:`G\xC3"[random() % 7]);
+    EXPECT_EQ(read_text_envelope(text.data()).magic, 0);
+  }
+}
+
+TEST(AsCharacter, IsPrintableAndTellsNeighboursApart) {
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    EXPECT_GT(as_character(byte), 0x20U);
+    EXPECT_LT(as_character(byte), 0x7FU);
+    EXPECT_NE(as_character(byte), as_character(byte + 1));
   }
 }
 

@@ -9,6 +9,7 @@
 #include <ostream>
 #include <string>
 
+#include "payload_type.hpp"
 #include "trial.hpp"
 
 namespace lagometer::engine {
@@ -120,7 +121,8 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"/nodes/1/dispatch", "\"push\"", "nodes[1].dispatch", "poll | waitset | listener"},
         Damage{"/nodes/1/readers/0/context", "1", "nodes[1].readers[0].context", "outside"},
         Damage{"/nodes/1/readers/0/topic", "\"\"", "nodes[1].readers[0].topic", "empty"},
-        Damage{"/nodes/1/readers/0/type", "\"string\"", "nodes[1].readers[0].type", "bytes | fixed"},
+        Damage{"/nodes/1/readers/0/type", "\"text\"", "nodes[1].readers[0].type", "bytes | fixed | string"},
+        Damage{"/nodes/1/readers/0/type", "\"Imu\"", "nodes[1].readers[0].payload_bytes", "128, a size that the type"},
         Damage{"/nodes/1/readers/0/payload_bytes", "15", "nodes[1].readers[0].payload_bytes", "outside"},
         Damage{"/nodes/1/readers/0/capacity", "0", "nodes[1].readers[0].capacity", "outside"},
         Damage{"/nodes/1/readers/0/streams/0", "\"0\"", "nodes[1].readers[0].streams[0]", "whole number"},
@@ -141,6 +143,35 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"/nodes/3/rules/0/timeout_ns", "0", "nodes[3].rules[0].timeout_ns", "outside"},
         Damage{"/nodes/3/rules/0/messages_max", "-1", "nodes[3].rules[0].messages_max", "outside"}),
     damage_name);
+
+TEST(Plan, HasASizeThatItsTypeHas) {
+  const auto found = [](const char* type, uint64_t bytes) {
+    json plan = valid_plan();
+    plan["nodes"][0]["writers"][0]["type"] = type;
+    plan["nodes"][0]["writers"][0]["payload_bytes"] = bytes;
+    return refusal(plan.dump());
+  };
+  const std::string refused = "nodes[0].writers[0].payload_bytes: is ";
+  EXPECT_EQ(found("string", 31).find(refused), 0U);
+  EXPECT_EQ(found("string", 32), "(accepted)");
+  EXPECT_EQ(found("Image", 17), "(accepted)");
+  EXPECT_EQ(found("Imu", 327).find(refused), 0U);
+  EXPECT_EQ(found("Imu", 328), "(accepted)");
+  EXPECT_EQ(found("Imu", 329).find(refused), 0U);
+  EXPECT_EQ(found("PointCloud2", 24).find(refused), 0U);
+  EXPECT_EQ(found("PointCloud2", 32), "(accepted)");
+}
+
+TEST(PayloadType, HasProbesThatHoldAnEnvelope) {
+  for (const PayloadType& type : kPayloadTypes) {
+    const uint64_t payload_bytes = type.bytes_min == type.bytes_max ? type.bytes_min : uint64_t{1024};
+    const uint64_t bytes = type.probe_bytes(payload_bytes);
+    EXPECT_TRUE(type.has_size(bytes)) << type.name;
+    EXPECT_GE(bytes, type.envelope_bytes()) << type.name;
+    EXPECT_TRUE(type.one_size ? bytes == payload_bytes : bytes <= payload_bytes) << type.name;
+    EXPECT_EQ(&payload_type(type.name), &type);
+  }
+}
 
 TEST(Plan, NamesEveryKeyThatIsMissing) {
   const json whole = valid_plan();

@@ -33,6 +33,7 @@ SPECIAL: dict[str, dict[str, Any]] = {
         "limits": {"payload_bytes_max": 65507, "payload_bytes_max_reason": "the largest UDP datagram"},
     },
     "cyclonedds": {
+        "abilities": {**ABILITIES, "types": ["bytes", "fixed", "string", "Image", "Imu", "PointCloud2"]},
         "interoperates_with": ["fastdds"],
         "options": {
             "max_message_size": {

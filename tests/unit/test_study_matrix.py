@@ -27,6 +27,9 @@ def adapters(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Adapter]:
     return write_adapters(tmp_path_factory.mktemp("adapters"))
 
 
+ROS: dict[str, Any] = {"adapter": "cyclonedds"}  # it has the messages of ROS 2
+
+
 def study(matrix: dict[str, Any], **top: Any) -> Study:
     return study_from_mapping(
         {"name": "test", "matrix": {"adapter": "shm", "workload": "pipeline-3", **matrix}, **top},
@@ -125,6 +128,16 @@ def test_a_cell_has_all_that_is_needed_to_carry_it_out(adapters: dict[str, Adapt
         ({"adapter": "fastdds+cyclonedds"}, ""),
         ({"type": "fixed", "payload": "2KB"}, "the type fixed exists with 64B, 1KB, 64KB, 1MB"),
         ({"type": "fixed", "payload": "64KB"}, ""),
+        ({"type": "string"}, "shm does not offer type 'string' (it offers: bytes, fixed)"),
+        ({**ROS, "type": "string", "payload": 31}, "the type string has 32B or more: its envelope is 32"),
+        ({**ROS, "type": "string", "payload": 32}, ""),
+        ({**ROS, "type": "string", "content": "zeros"}, ""),
+        ({**ROS, "type": "Image", "payload": 16}, ""),
+        ({**ROS, "type": "Imu"}, "the type Imu has 328B: 32 of frame_id, the rest its 37 numbers"),
+        ({**ROS, "type": "Imu", "payload": 328}, ""),
+        ({**ROS, "type": "PointCloud2", "payload": 40}, "the type PointCloud2 has points of 16B"),
+        ({**ROS, "type": "PointCloud2", "payload": "1MB"}, ""),
+        ({**ROS, "adapter": "cyclonedds+fastdds", "type": "Image"}, "fastdds does not offer type 'Image'"),
         ({"workload": "pingpong", "rate": "100Hz"}, "pingpong has no rate: a closed loop"),
         ({"workload": "pingpong"}, ""),
         ({"workload": "pingpong", "work": "busy-1ms"}, ""),
@@ -210,7 +223,7 @@ WORDS = {
     "work_spread": ["none", "normal-200us", "lognormal-0.5"],
     "payload": ["16B", "1KB", "64KB", "1MB"],
     "content": ["any", "zeros", "random"],
-    "type": ["bytes", "fixed"],
+    "type": ["bytes", "fixed", "string", "Image", "Imu", "PointCloud2"],
     "rate": ["1Hz", "100Hz", "1kHz"],
     "schedule": ["periodic", "poisson", "burst-3", "ramp-200Hz"],
     "late": ["burst", "skip", "shift"],

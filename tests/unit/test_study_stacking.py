@@ -39,6 +39,12 @@ def test_it_has_the_abilities_of_the_one_beneath(adapters: dict[str, Adapter]) -
     assert stand(adapters, {"faulty": {"over": "null"}})["faulty"].sidecar.scope == "process"
 
 
+def test_it_passes_on_no_payload_type_that_it_does_not_know(adapters: dict[str, Adapter]) -> None:
+    stood = stand(adapters, {"faulty": {"over": "cyclonedds"}})
+    assert "Image" in stood["cyclonedds"].sidecar.abilities.types
+    assert stood["faulty"].sidecar.abilities.types == ("bytes", "fixed")
+
+
 def test_the_two_understand_each_other_and_whom_the_one_beneath_does(adapters: dict[str, Adapter]) -> None:
     stood = stand(adapters, {"faulty": {"over": "cyclonedds"}})
     assert set(stood["faulty"].sidecar.interoperates_with) == {"cyclonedds", "fastdds"}

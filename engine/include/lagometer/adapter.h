@@ -11,7 +11,7 @@
  * THE OBJECTS
  *   context   one participant in one domain; everything else lives in it
  *   node      what the middleware calls a node; where it has none, a mere name
- *   type      a payload type, by registry name ("bytes", "fixed") or opaque (name, hash, encapsulation)
+ *   type      a payload type, by registry name ("bytes", "Image", ...) or opaque (name, hash, encapsulation)
  *   writer    one publisher on one topic          reader    one subscriber on one topic
  *   waitset   something one thread can block on until one of its readers has data
  *
@@ -25,6 +25,18 @@
  * THE MESSAGE
  *   lagometer writes a 16-byte envelope and the payload into the regions that `borrow` shows; an adapter never
  *   reads or changes them. No time stamp travels in the message: stamps stay in the records of both sides.
+ *
+ * PAYLOAD TYPES (a sidecar lists those that it has; docs/WORKLOADS.md says more)
+ *   "bytes"        any length up to max_bytes, one region
+ *   "fixed"        always max_bytes
+ *   and messages of ROS 2, of which lagometer fills a part, and the adapter the rest so that it fits:
+ *   "string"       std_msgs/String: one region, its text without the zero at its end
+ *   "Image"        sensor_msgs/Image: one region, `data`
+ *   "PointCloud2"  sensor_msgs/PointCloud2: one region, `data`, a multiple of LAGOMETER_POINT_BYTES
+ *   "Imu"          sensor_msgs/Imu: two regions, the text of header.frame_id, LAGOMETER_TEXT_ENVELOPE_BYTES long, and
+ *                  its 37 numbers as they follow each other; always LAGOMETER_IMU_BYTES
+ *   In "string" and "Imu" the first region is text: lagometer writes printable ASCII alone, the envelope as
+ *   LAGOMETER_TEXT_ENVELOPE_BYTES hexadecimal digits. Where it writes nothing, text must be there already (no zero).
  *
  * OWNERSHIP
  *   Handles belong to the adapter, from create to destroy. Strings and configurations belong to the caller and are
@@ -60,6 +72,9 @@ extern "C" {
 
 #define LAGOMETER_ABI_VERSION 1u
 #define LAGOMETER_ENVELOPE_BYTES 16u
+#define LAGOMETER_TEXT_ENVELOPE_BYTES 32u /* of "string" and "Imu" */
+#define LAGOMETER_POINT_BYTES 16u         /* of "PointCloud2" */
+#define LAGOMETER_IMU_BYTES 328u          /* of "Imu": 32 of text, 296 of numbers */
 #define LAGOMETER_REGIONS_MAX 4u
 
 /* Status of a call. Negative: failed, the reason was given to host->fail. */
@@ -188,8 +203,8 @@ typedef struct lagometer_qos {
 #define LAGOMETER_TYPE_KEYED (1u << 0)
 typedef struct lagometer_type_config {
   uint32_t size, abi_version;
-  lagometer_string name;  /* "bytes": up to max_bytes, any length; "fixed": always max_bytes */
-  uint64_t max_bytes;     /* of the payload, envelope included */
+  lagometer_string name;  /* "bytes", "fixed", "string", "Image", "Imu", "PointCloud2": see PAYLOAD TYPES */
+  uint64_t max_bytes;     /* of the payload (all regions together), envelope included */
   uint32_t flags;         /* LAGOMETER_TYPE_... */
   uint32_t encapsulation; /* of an opaque type: the CDR identifier; else 0 */
   lagometer_string hash;  /* of an opaque type; else empty */

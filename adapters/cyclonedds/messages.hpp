@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// One message of a payload type in the C language mapping of its IDL: what dds_write() reads and dds_take() writes to.
+// Made with its endpoint and used for every message of it; memory that the library may enlarge is from its allocator.
+#pragma once
+
+#include <dds/dds.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+#include "ros2_messages.hpp"
+
+namespace lagometer::cyclonedds {
+
+class Message {
+ public:
+  Message() = default;
+  virtual ~Message() = default;
+  Message(const Message&) = delete;
+  Message& operator=(const Message&) = delete;
+
+  [[nodiscard]] virtual void* sample() noexcept = 0;
+  /// To be sent: makes it one of `bytes` bytes, which its type has, and shows where they are written from now on.
+  /// Returns the number of regions.
+  virtual uint32_t shape(uint64_t bytes, lagometer_region* regions) noexcept = 0;
+  /// Received: shows where they are. Returns the number of regions.
+  virtual uint32_t show(lagometer_region* regions) const noexcept = 0;
+};
+
+struct OctetSequence {
+  uint32_t maximum;
+  uint32_t length;
+  uint8_t* buffer;
+  bool release;
+};
+
+/// struct Bytes { sequence<octet> data; }
+class BytesMessage final : public Message {
+ public:
+  explicit BytesMessage(uint64_t bytes_max);
+  ~BytesMessage() override;
+  [[nodiscard]] void* sample() noexcept override { return &sample_; }
+  uint32_t shape(uint64_t bytes, lagometer_region* regions) noexcept override;
+  uint32_t show(lagometer_region* regions) const noexcept override;
+
+ private:
+  OctetSequence sample_;
+};
+
+/// struct FixedN { octet data[N]; }
+class FixedMessage final : public Message {
+ public:
+  explicit FixedMessage(uint64_t bytes) : sample_(bytes) {}
+  [[nodiscard]] void* sample() noexcept override { return sample_.data(); }
+  uint32_t shape(uint64_t bytes, lagometer_region* regions) noexcept override;
+  uint32_t show(lagometer_region* regions) const noexcept override;
+
+ private:
+  std::vector<uint8_t> sample_;
+};
+
+// What the vendor's compiler makes of the IDL of ROS 2. Text ends with a zero.
+struct RosTime {
+  int32_t sec;
+  uint32_t nanosec;
+};
+struct RosHeader {
+  RosTime stamp;
+  char* frame_id;
+};
+struct RosString {
+  char* data;
+};
+struct RosImage {
+  RosHeader header;
+  uint32_t height;
+  uint32_t width;
+  char* encoding;
+  uint8_t is_bigendian;
+  uint32_t step;
+  OctetSequence data;
+};
+struct RosImu {
+  RosHeader header;
+  ros2::ImuNumbers numbers;
+};
+struct RosPointField {
+  char* name;
+  uint32_t offset;
+  uint8_t datatype;
+  uint32_t count;
+};
+struct RosPointFieldSequence {
+  uint32_t maximum;
+  uint32_t length;
+  RosPointField* buffer;
+  bool release;
+};
+struct RosPointCloud {
+  RosHeader header;
+  uint32_t height;
+  uint32_t width;
+  RosPointFieldSequence fields;
+  bool is_bigendian;
+  uint32_t point_step;
+  uint32_t row_step;
+  OctetSequence data;
+  bool is_dense;
+};
+
+/// How the library is told of a message of ROS 2. Lives as long as the process.
+const dds_topic_descriptor_t& descriptor_of(ros2::Message message) noexcept;
+
+/// A message of ROS 2. `Struct` is zero at first; what it points at is released with it.
+template <typename Struct, ros2::Message kMessage>
+class RosMessage : public Message {
+  static_assert(std::is_standard_layout_v<Struct> && std::is_trivially_copyable_v<Struct>);
+
+ public:
+  ~RosMessage() override { dds_sample_free(&sample_, &descriptor_of(kMessage), DDS_FREE_CONTENTS); }
+  [[nodiscard]] void* sample() noexcept override { return &sample_; }
+
+ protected:
+  Struct sample_{};
+};
+
+class StringMessage final : public RosMessage<RosString, ros2::Message::string> {
+ public:
+  explicit StringMessage(uint64_t bytes_max);
+  uint32_t shape(uint64_t bytes, lagometer_region* regions) noexcept override;
+  uint32_t show(lagometer_region* regions) const noexcept override;
+
+ private:
+  uint64_t end_;  // where the text ends that is sent
+};
+
+class ImageMessage final : public RosMessage<RosImage, ros2::Message::image> {
+ public:
+  explicit ImageMessage(uint64_t bytes_max);
+  uint32_t shape(uint64_t bytes, lagometer_region* regions) noexcept override;
+  uint32_t show(lagometer_region* regions) const noexcept override;
+};
+
+class ImuMessage final : public RosMessage<RosImu, ros2::Message::imu> {
+ public:
+  ImuMessage();
+  uint32_t shape(uint64_t bytes, lagometer_region* regions) noexcept override;
+  uint32_t show(lagometer_region* regions) const noexcept override;
+};
+
+class PointCloudMessage final : public RosMessage<RosPointCloud, ros2::Message::point_cloud> {
+ public:
+  explicit PointCloudMessage(uint64_t bytes_max);
+  uint32_t shape(uint64_t bytes, lagometer_region* regions) noexcept override;
+  uint32_t show(lagometer_region* regions) const noexcept override;
+};
+
+}  // namespace lagometer::cyclonedds
