@@ -38,10 +38,12 @@ class Estimated:
 class Known:
     """What is known of a campaign's confidence.
 
-    alphas: of cells with trials enough for a band; empty where bands would cost too much. notes: for people.
+    table: estimates.parquet as it was read or made; None where there is none. alphas: of cells with trials
+    enough for a band; empty where bands would cost too much. notes: for people.
     absent: why there are no estimates, where that is not for want of trials.
     """
 
+    table: pl.DataFrame | None = None
     estimates: dict[Key, Estimated] = field(default_factory=dict)
     alphas: dict[str, float] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -62,7 +64,8 @@ def known(campaign: Campaign) -> Known:
             found.absent = f"there is no {ESTIMATES}, and {messages:,} messages are too many to make it here"
     try:
         if stored or (enough and affordable) or campaign.imported_from is not None:
-            found.estimates = by_edge(campaign_estimates(campaign))
+            found.table = campaign_estimates(campaign)
+            found.estimates = by_edge(found.table)
         if enough and affordable:
             stops = stops_of_cells(progress_of_cells(campaign))
             found.alphas = {cell: stops[cell].alpha if cell in stops else ALPHA for cell in enough}
