@@ -31,13 +31,16 @@ def cells_as_json(campaign: Campaign, edge: str | None, cell: str | None) -> Row
 
 
 def render_cells(campaign: Campaign, console: Console, edge: str | None, cell: str | None) -> None:
-    """Prints a table of each, over the valid trials of every cell; nothing where there is nothing to say."""
+    """Prints a table of each, over the valid trials of every cell; nothing where there is nothing to say.
+
+    Where no cell has several trials, the tails of the single ones say it all (`show_noise.render_lost`).
+    """
     deadlines, tails, loads = _found(campaign, edge, cell)
     if deadlines:
         times = " or ".join(dict.fromkeys(duration(each.deadline_ns) for each in deadlines))
         console.print(f"\n[bold]deadline[/] of {times}, from due to taken; worst of any trial but the share")
         print_wide(_deadline_table(deadlines), console)
-    if tails:
+    if any(each.trials > 1 for each in tails):
         console.print("\n[bold]tails over trials[/], delivered and with the lost as infinite")
         print_wide(_lost_table(tails), console)
     if loads:
@@ -89,7 +92,7 @@ def _table(edges: bool, headings: Sequence[str]) -> Table:
     if edges:
         table.add_column("edge")
     for heading in headings:
-        table.add_column(heading, justify="right", no_wrap=True)
+        table.add_column(heading, justify="right")
     return table
 
 
