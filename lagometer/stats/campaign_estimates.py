@@ -103,7 +103,9 @@ def _stored(path: Path) -> pl.DataFrame | None:
         return None
     if not set(form.ESTIMATES_SCHEMA) - set(form.SHARES) <= set(found.columns):
         return None
-    absent = [pl.lit(None, dtype=pl.Float64()).alias(name) for name in form.SHARES if name not in found.columns]
+    absent = [
+        pl.lit(None, dtype=pl.Float64()).alias(name) for name in form.SHARES if name not in found.columns
+    ]
     return found.with_columns(absent)
 
 

@@ -30,9 +30,7 @@ def campaign(request: pytest.FixtureRequest, build: Path, tmp_path_factory: pyte
     keys: dict[str, Any] = {"duration": "1s", "drain": "700ms", "trials": TRIALS, "machine_floor": "off"}
     options = {"faulty": {"over": "shm", "drop": 0.2}}
     folder = tmp_path_factory.mktemp("deadlines")
-    return run_campaign(
-        build, folder, MATRIX, deadline=request.param, deadline_k=K, options=options, **keys
-    )
+    return run_campaign(build, folder, MATRIX, deadline=request.param, deadline_k=K, options=options, **keys)
 
 
 @pytest.fixture(scope="module")

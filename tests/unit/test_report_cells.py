@@ -83,7 +83,9 @@ def test_deadlines_are_those_of_all_valid_trials(report: Report, groups: Any, es
         assert (each.miss_share_low, each.miss_share_high) == (estimate["low_share"], estimate["high_share"])
         assert each.needed_trials == (None if rows.height >= 6 else 6)
         if rows.height >= 6:
-            assert each.miss_share_low <= each.miss_share == estimate["estimate_share"] <= each.miss_share_high
+            assert (
+                each.miss_share_low <= each.miss_share == estimate["estimate_share"] <= each.miss_share_high
+            )
             assert each.miss_share_high > 0
         shares.add(each.miss_share)
     assert len(shares) > 3 and max(shares) > 0.01
@@ -110,7 +112,9 @@ def test_tails_stand_with_the_lost_as_infinite(report: Report, groups: Any, esti
         rows = groups[each.cell, each.edge]
         assert (each.n, each.lost) == (rows["n"].sum(), rows["lost"].sum())
         assert each.arrived_share == pytest.approx(rows["latency_infinite_from"].fill_null(1.0).mean())
-        summary = next(r for r in report.rows if r.trial is None and (r.cell, r.edge) == (each.cell, each.edge))
+        summary = next(
+            r for r in report.rows if r.trial is None and (r.cell, r.edge) == (each.cell, each.edge)
+        )
         for one in each.quantiles:
             name = one.figure.removeprefix("latency_").removesuffix("_ns")
             assert one.delivered_ns == getattr(summary, one.figure)
@@ -149,7 +153,11 @@ def test_load_beside_the_workers_is_told_per_cell(report: Report, groups: Any) -
 def test_show_says_the_same(directory: Path, report: Report, capsys: pytest.CaptureFixture[str]) -> None:
     show.command(directory, edge="*", json=True)
     found = json.loads(capsys.readouterr().out)
-    wanted = {"deadlines": report.deadlines, "lost_as_infinite": report.lost_tails, "interference": report.interference}
+    wanted = {
+        "deadlines": report.deadlines,
+        "lost_as_infinite": report.lost_tails,
+        "interference": report.interference,
+    }
     for name, each in wanted.items():
         assert found[name] == [one.model_dump() for one in each]
     show.command(directory, json=True)
@@ -168,7 +176,9 @@ def test_the_terminal_has_a_table_of_each(directory: Path, report: Report) -> No
     assert "deadline of 100 µs" in printed and "load beside the workers" in printed
     for each in report.deadlines:
         if each.edge == "end-to-end":
-            [line] = [one for one in printed.splitlines() if one.strip().startswith(each.cell) and " of " in one]
+            [line] = [
+                one for one in printed.splitlines() if one.strip().startswith(each.cell) and " of " in one
+            ]
             assert f"{each.missed} of {each.due}" in line and percent(each.miss_share) in line
             assert ("needs 6 trials" in line) == (each.needed_trials is not None)
     assert "p99 with lost" in printed and "∞" in printed
@@ -176,7 +186,9 @@ def test_the_terminal_has_a_table_of_each(directory: Path, report: Report) -> No
 
 
 def test_a_campaign_without_any_says_nothing(tmp_path: Path) -> None:
-    directory = write_campaign(tmp_path, Shape(adapters=("shm",), payloads_bytes=(64,), trials=1, messages=50))
+    directory = write_campaign(
+        tmp_path, Shape(adapters=("shm",), payloads_bytes=(64,), trials=1, messages=50)
+    )
     found = build_report(open_campaign(directory))
     assert found.deadlines == found.lost_tails == found.interference == []
     text = io.StringIO()
@@ -188,9 +200,11 @@ def test_what_an_older_lagometer_wrote_has_no_interval_and_is_shown(tmp_path: Pa
     """Neither `deadline_due` nor rows of estimates.parquet for shares and losses."""
     directory = made(tmp_path, 7)
     campaign = open_campaign(directory)
-    old = make_estimates(campaign).filter(
-        pl.col("quantity").str.contains("^(latency|response)_p[0-9]+$")
-    ).drop(form.SHARES)
+    old = (
+        make_estimates(campaign)
+        .filter(pl.col("quantity").str.contains("^(latency|response)_p[0-9]+$"))
+        .drop(form.SHARES)
+    )
     old.write_parquet(directory / "estimates.parquet")
     cells = campaign.cells.with_columns(deadline_due=pl.lit(None, dtype=pl.Int64()))
     found = {(each.cell, each.edge): each for each in deadlines(cells, old)}
@@ -205,7 +219,8 @@ def test_what_an_older_lagometer_wrote_has_no_interval_and_is_shown(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("share", "text"), [(None, "-"), (0.0, "0 %"), (0.00012, "0.012 %"), (0.05, "5 %"), (0.995, "99.5 %"), (1.0, "100 %")]
+    ("share", "text"),
+    [(None, "-"), (0.0, "0 %"), (0.00012, "0.012 %"), (0.05, "5 %"), (0.995, "99.5 %"), (1.0, "100 %")],
 )
 def test_shares_have_two_or_three_figures(share: float | None, text: str) -> None:
     assert percent(share) == text

@@ -133,11 +133,15 @@ def campaign(trials: int) -> tuple[pl.DataFrame, dict[int, pl.DataFrame]]:
                 "outcome": ["lost" if number == 70 else "delivered" for number in sequence],
                 "intended_ns": publish - 500,
                 "publish_ns": publish,
-                "taken_ns": [None if n == 70 else int(t) for n, t in zip(sequence, publish + latency, strict=True)],
+                "taken_ns": [
+                    None if n == 70 else int(t) for n, t in zip(sequence, publish + latency, strict=True)
+                ],
             }
         )
         told = {"deadline_ns": 20_000, "deadline_missed": 11, "deadline_due": count, MISS_SHARE: 11 / count}
-        rows.append({"cell": "udp", "trial": trial, "edge": "a→b", "valid": True, "lost": 1, "censored": 0, **told})
+        rows.append(
+            {"cell": "udp", "trial": trial, "edge": "a→b", "valid": True, "lost": 1, "censored": 0, **told}
+        )
     return pl.DataFrame(rows), stored
 
 
@@ -175,7 +179,9 @@ def test_a_quantile_among_the_lost_is_infinite() -> None:
             ]
         )
     )
-    assert with_lost["estimate_ns"] == together[math.ceil(0.5 * 6_000) - 1] >= rows["latency_p50"]["estimate_ns"]
+    assert (
+        with_lost["estimate_ns"] == together[math.ceil(0.5 * 6_000) - 1] >= rows["latency_p50"]["estimate_ns"]
+    )
     never = [{"outcome": "censored", "taken_ns": None} if place % 2 else {} for place in range(200)]
     gone = {
         trial: frame.with_columns(
@@ -193,6 +199,8 @@ def test_a_quantile_among_the_lost_is_infinite() -> None:
 
 def test_where_nothing_was_lost_and_no_deadline_set_there_is_nothing_to_tell() -> None:
     cells, stored = campaign(6)
-    quiet = cells.with_columns(lost=pl.lit(0), deadline_ns=pl.lit(None, pl.Int64()), deadline_miss_share=pl.lit(None, pl.Float64()))
+    quiet = cells.with_columns(
+        lost=pl.lit(0), deadline_ns=pl.lit(None, pl.Int64()), deadline_miss_share=pl.lit(None, pl.Float64())
+    )
     found = estimates(quiet, lambda _, trial: stored[trial])
     assert not [name for name in found["quantity"] if "lost" in name or "deadline" in name]

@@ -308,7 +308,7 @@ def test_deadlines_are_those_of_cells_parquet(
     made = make_estimates(open_campaign(campaign)).filter(pl.col("quantity") == "deadline_miss_share")
     limits = {(row["cell"], row["edge"]): row for row in made.iter_rows(named=True)}
     asked = cells.filter(pl.col("valid") & pl.col("edge").is_in(["end-to-end", "relay-1→sink"]))
-    expected = {key: rows for key, rows in asked.group_by("cell", "edge")}
+    expected = {(str(cell), str(edge)): rows for (cell, edge), rows in asked.group_by("cell", "edge")}
     shown = {(row["cell"], row["edge"]): row for row in seen["deadlines"]}
     assert shown.keys() == expected.keys() and len(shown) >= 30
     intervals = 0
