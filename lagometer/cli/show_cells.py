@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `lagometer show` says of whole cells beside latency: deadlines, tails with losses, load beside them."""
+"""What `lagometer show` says of whole cells beside latency: deadlines, tails with losses, interference."""
 
 from __future__ import annotations
 
@@ -26,8 +26,11 @@ def cells_as_json(campaign: Campaign, edge: str | None, cell: str | None) -> Row
     """`deadlines`, `lost_as_infinite` and `interference` of the cells and edges chosen, as the report has
     them."""
     deadlines, tails, loads = _found(campaign, edge, cell)
-    named = {"deadlines": deadlines, "lost_as_infinite": tails, "interference": loads}
-    return {name: [each.model_dump() for each in found] for name, found in named.items()}
+    return {
+        "deadlines": [each.model_dump() for each in deadlines],
+        "lost_as_infinite": [each.model_dump() for each in tails],
+        "interference": [each.model_dump() for each in loads],
+    }
 
 
 def render_cells(campaign: Campaign, console: Console, edge: str | None, cell: str | None) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from lagometer.report import heads, limits, steadiness
 from lagometer.report.conformance import conformance
-from lagometer.report.deadlines import deadlines
 from lagometer.report.data import Counts, Glance, Interval, Report, Row
+from lagometer.report.deadlines import deadlines
 from lagometer.report.disturbed import without_noise
 from lagometer.report.draw import draw
 from lagometer.report.floor import with_floor

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the page is given of whole cells beside their latencies, typed, in the manner of `lagometer.report.data`.
+"""What the page is given of whole cells beside their latencies, typed as in `lagometer.report.data`.
 
 `cpu_per_message_ns` is the median over the cell's valid trials, here as everywhere else.
 """
@@ -56,8 +56,8 @@ class LostQuantile(Model):
 class LostTail(Model):
     """The tail of one edge of a cell that lost messages, over its valid trials.
 
-    `lost` counts censored messages, too. `arrived_share` is the mean of the trials' shares that arrived: every
-    quantile above it is infinite.
+    `lost` counts censored messages, too. `arrived_share` is the mean of the trials' shares that arrived:
+    every quantile above it is infinite.
     """
 
     cell: str

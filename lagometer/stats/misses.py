@@ -9,7 +9,8 @@ worth, and from that Clopper and Pearson's limits as Korn and Graubard (1998) us
 
 Misses are rare and come in clusters, so two things are added. Messages are never taken to be worth more than
 they are at the median of their times, where how they hang together is known well; where none was missed, or
-every one, that alone decides. And the variance counts as known from no fewer than ten independent misses.
+every one, that alone decides, and the limit is for how often misses begin, since none tells how long they
+last. And the variance counts as known from no fewer than ten independent misses.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def miss_limits(
     degrees = degrees_of_freedom(share, max(effective, SUPPORT / single), trials)
     known = special.stdtrit(max(due - 1, 1), 1.0 - alpha / 2.0) / special.stdtrit(degrees, 1.0 - alpha / 2.0)
     counted = effective * min(known, 1.0) ** 2
-    return clopper_pearson(share * counted, counted, alpha)
+    return clopper_pearson(float(share * counted), float(counted), alpha)
 
 
 def _within(missed: Sequence[Mask]) -> float:

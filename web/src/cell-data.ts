@@ -48,8 +48,8 @@ export interface LostQuantile {
 /**
  * The tail of one edge of a cell that lost messages, over its valid trials.
  *
- * `lost` counts censored messages, too. `arrived_share` is the mean of the trials' shares that arrived: every
- * quantile above it is infinite.
+ * `lost` counts censored messages, too. `arrived_share` is the mean of the trials' shares that arrived:
+ * every quantile above it is infinite.
  */
 export interface LostTail {
   cell: string;

@@ -105,7 +105,7 @@ function deadlineView(found: Deadline[]): View {
   const of = (values: number[], text: (value: number) => string): string => [...new Set(values)].map(text).join(" or ");
   const deadline = of(found.map((each) => each.deadline_ns), durationText);
   const k = of(found.map((each) => each.k), String);
-  const said = `A message that is not taken ${deadline} after it was due missed its deadline, and so did each that never came. Every trial weighs the same in the share; its interval is for 95 % and takes trials for independent, not messages. Most in a row, fewest of ${k} and oldest data are the worst that was seen in any trial, which is no guarantee.`;
+  const said = `A message that is not taken ${deadline} after it was due missed its deadline, and so did each that never came. Every trial weighs the same in the share; its interval is for 95 % and takes trials for independent, not messages; where none missed, its end says how often misses may begin. Most in a row, fewest of ${k} and oldest data are the worst that was seen in any trial, which is no guarantee.`;
   return edgeView("deadlines", "Deadlines", "No message was due on this edge.", ({ state }) => {
     const rows = found.filter((each) => each.edge === state.edge).map(deadlineRow);
     if (rows.length === 0) return [];
