@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import fnmatch
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -136,8 +137,13 @@ def _share_interval(each: Deadline) -> str:
 
 
 def percent(share: float | None) -> str:
-    """A share in two figures: 0.12 %; `-` for null."""
-    return "-" if share is None else f"{100.0 * share:.2g} %" if share < 0.1 else f"{100.0 * share:.3g} %"
+    """A share in two or three figures, near the whole as many as what is missing needs; `-` for null."""
+    if share is None:
+        return "-"
+    if share < 0.9 or share >= 1.0:
+        return f"{100.0 * share:.{2 if share < 0.1 else 3}g} %"
+    missing = float(f"{100.0 * (1.0 - share):.9g}")
+    return f"{100.0 * share:.{min(6, 1 - math.floor(math.log10(missing)))}f} %"
 
 
 def _lost_table(found: Sequence[LostTail]) -> Table:

@@ -222,7 +222,16 @@ def test_what_an_older_lagometer_wrote_has_no_interval_and_is_shown(tmp_path: Pa
 
 @pytest.mark.parametrize(
     ("share", "text"),
-    [(None, "-"), (0.0, "0 %"), (0.00012, "0.012 %"), (0.05, "5 %"), (0.995, "99.5 %"), (1.0, "100 %")],
+    [
+        (None, "-"),
+        (0.0, "0 %"),
+        (0.00012, "0.012 %"),
+        (0.05, "5 %"),
+        (0.123, "12.3 %"),
+        (0.9, "90 %"),
+        (6_599 / 6_600, "99.985 %"),
+        (1.0, "100 %"),
+    ],
 )
-def test_shares_have_two_or_three_figures(share: float | None, text: str) -> None:
+def test_shares_have_as_many_figures_as_they_need(share: float | None, text: str) -> None:
     assert percent(share) == text

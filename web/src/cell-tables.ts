@@ -59,16 +59,21 @@ const CELL: Head = { text: "cell", meaning: "the cell's id" };
 const TRIALS: Head = { text: "trials", meaning: "valid trials" };
 const COST: Head = { text: "CPU / message", meaning: "CPU time of all workers and daemons per delivered message: the median over trials" };
 
+/** A share in two digits of it, or near the whole of what is missing: one message that was in time is not none. */
+export function missedText(share: number | null): string {
+  return share !== null && share > 0.9 ? wholeText(share) : shareText(share);
+}
+
 /** Both ends of an interval of shares. */
 export function shareIntervalText(low: number, high: number): string {
-  return `${shareText(low)}–${shareText(high)}`;
+  return `${missedText(low)}–${missedText(high)}`;
 }
 
 function deadlineRow(each: Deadline): HTMLElement {
   const [low, high] = [each.miss_share_low, each.miss_share_high];
   const wanting = each.needed_trials === null ? null : `needs ${String(each.needed_trials)} trials`;
   const beneath = low === null || high === null ? wanting : shareIntervalText(low, high);
-  const share = figure("miss_share", each.miss_share, shareText(each.miss_share), beneath);
+  const share = figure("miss_share", each.miss_share, missedText(each.miss_share), beneath);
   if (low !== null && high !== null) {
     share.dataset["low"] = String(low);
     share.dataset["high"] = String(high);
@@ -134,14 +139,14 @@ function lostRow(each: LostTail): HTMLElement {
     each.edge,
     figure("trials", each.trials, countText(each.trials)),
     figure("lost", each.lost, countText(each.lost)),
-    figure("arrived_share", each.arrived_share, arrivedText(each.arrived_share)),
+    figure("arrived_share", each.arrived_share, wholeText(each.arrived_share)),
     ...each.quantiles.flatMap((one) => [time(one.figure, one.delivered_ns), withLost(one)]),
     time("cpu_per_message_ns", each.cpu_per_message_ns),
   );
 }
 
 /** 0.99931 as `99.931 %`: what is missing from the whole is what counts. */
-export function arrivedText(share: number): string {
+export function wholeText(share: number): string {
   const missing = Number((100 * (1 - share)).toPrecision(9));
   const digits = missing === 0 ? 0 : Math.min(6, Math.max(0, 1 - Math.floor(Math.log10(missing))));
   return `${(100 - missing).toFixed(digits)}${THIN_SPACE}%`;
