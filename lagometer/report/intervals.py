@@ -38,12 +38,11 @@ class Estimated:
 class Known:
     """What is known of a campaign's confidence.
 
-    table: estimates.parquet as it was read or made; None where there is none. alphas: of cells with trials
-    enough for a band; empty where bands would cost too much. notes: for people.
+    alphas: of cells with trials enough for a band; empty where bands would cost too much. notes: for people.
     absent: why there are no estimates, where that is not for want of trials.
     """
 
-    table: pl.DataFrame | None = None
+    table: pl.DataFrame | None = None  # estimates.parquet, as read or made; None where there is none
     estimates: dict[Key, Estimated] = field(default_factory=dict)
     alphas: dict[str, float] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)

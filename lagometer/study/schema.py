@@ -46,7 +46,7 @@ class Study:
     control: the factors of the cell that is carried out between blocks, None for no such cell; long_trial_ns:
     measure phase of one long trial per family of cells, 0 for none; recordings: of recorded schedules, by
     name; contents: files that payloads are filled from, by name; deadline_ns: from due to taken, or
-    None; deadline_k: of how many messages in a row the fewest that met it are told.
+    None.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Study:
     control: Mapping[str, object] | None = None
     long_trial_ns: int = 0
     deadline_ns: int | None = None
-    deadline_k: int = DEADLINE_K
+    deadline_k: int = DEADLINE_K  # of how many messages in a row the fewest that met it are told
     machine_floor_ns: int | None = None  # how long it is measured; 0: not at all, None: by the campaign
     recordings: Mapping[str, Recording] = field(default_factory=dict)
     contents: Mapping[str, ContentFile] = field(default_factory=dict)

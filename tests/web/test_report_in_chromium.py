@@ -35,8 +35,8 @@ COMPARED = (
     "response_p99_ns",
 )
 LINKED = "cyclonedds/pipeline-3/64KB/500Hz/reliable/process-per-node"  # no cell of the first view
-DEADLINE_NS, K = 100_000, 8
 UNITS_NS = {"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9}
+DEADLINE_NS, K = 100_000, 8
 
 
 def node() -> Path | None:
@@ -302,6 +302,26 @@ def test_the_control_and_the_machine_floor_are_shown(seen: dict[str, Any], campa
         assert [in_ns(text) for text in row[2:]] == pytest.approx(expected, rel=0.006)
 
 
+def test_reasons_are_counted(seen: dict[str, Any], campaign: Path) -> None:
+    journal = [json.loads(line) for line in (campaign / "journal.jsonl").read_text().splitlines()]
+    died = sum(any("worker-died" in reason for reason in line["reasons"]) for line in journal)
+    counted = {word: (int(count), meaning) for word, count, meaning in seen["reasons"]}
+    assert counted["worker-died"][0] == died > 0
+    assert all(meaning for _, meaning in counted.values())
+
+
+def test_a_link_shows_its_cell(seen: dict[str, Any]) -> None:
+    assert seen["linked"] == {"cell": LINKED, "reliability": "reliable", "marked": [LINKED], "scrolled": True}
+    assert seen["copied"].startswith("file:") and "cell=cyclonedds" in seen["copied"]
+    assert seen["linkedAgain"] == seen["linked"]
+
+
+def test_paper_gets_everything_unfolded_and_fitting(seen: dict[str, Any]) -> None:
+    print_ = seen["print"]
+    assert print_["folded"] == 0 and print_["widest"] <= 700 and print_["theme"] == "light"
+    assert print_["foldedAfter"] == print_["foldedBefore"] > 0 and print_["themeAfter"] == "dark"
+
+
 def test_deadlines_are_those_of_cells_parquet(
     seen: dict[str, Any], campaign: Path, cells: pl.DataFrame
 ) -> None:
@@ -376,26 +396,6 @@ def test_load_beside_the_workers_is_that_of_cells_parquet(seen: dict[str, Any], 
         assert float(row["values"]["achieved_per_s"]) == of_cell["interference_achieved_per_s"].median()
         assert row["texts"]["achieved_per_s"].endswith("MB/s")
         assert float(row["values"]["latency_p50_ns"]) == summary[row["cell"]]["values"]["latency_p50_ns"]
-
-
-def test_reasons_are_counted(seen: dict[str, Any], campaign: Path) -> None:
-    journal = [json.loads(line) for line in (campaign / "journal.jsonl").read_text().splitlines()]
-    died = sum(any("worker-died" in reason for reason in line["reasons"]) for line in journal)
-    counted = {word: (int(count), meaning) for word, count, meaning in seen["reasons"]}
-    assert counted["worker-died"][0] == died > 0
-    assert all(meaning for _, meaning in counted.values())
-
-
-def test_a_link_shows_its_cell(seen: dict[str, Any]) -> None:
-    assert seen["linked"] == {"cell": LINKED, "reliability": "reliable", "marked": [LINKED], "scrolled": True}
-    assert seen["copied"].startswith("file:") and "cell=cyclonedds" in seen["copied"]
-    assert seen["linkedAgain"] == seen["linked"]
-
-
-def test_paper_gets_everything_unfolded_and_fitting(seen: dict[str, Any]) -> None:
-    print_ = seen["print"]
-    assert print_["folded"] == 0 and print_["widest"] <= 700 and print_["theme"] == "light"
-    assert print_["foldedAfter"] == print_["foldedBefore"] > 0 and print_["themeAfter"] == "dark"
 
 
 def test_a_comparison_shows_ratios_and_verdicts(
