@@ -7,8 +7,9 @@ p50 and p99 are estimated. The latencies have known quantiles (coverage_families
 how often it was printed, the median width over the truth, the width of an oracle (the middle 95 % of the
 estimates of all series at as many trials), and the coverage of the i.i.d. bootstrap of the same messages
 (percentile interval, exactly: its limits are order statistics of binomial rank). Passes if every family
-covers at least 93 % of the times that it prints, and the bootstrap does not. `--smoke` takes few series
-and judges only what so few can tell.
+covers at least 93 % of the times that it prints, and the bootstrap does not; so must the interval of the
+share of missed deadlines (coverage_misses.py). `--smoke` takes few series and judges only what so few can
+tell.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import coverage_misses
 import numpy as np
 from coverage_families import PHIS, SHAPES, Floats, draw, true_quantile
 from results import write_result
@@ -225,6 +227,11 @@ def main() -> int:
     series, parts = (SMOKE_SERIES, 1) if smoke else (SERIES, 5)
     with multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:
         done = pool.map(carry_out, tasks(series, parts), chunksize=1)
+        of_misses = pool.starmap(
+            coverage_misses.carry_out,
+            [(place, series) for place in range(len(coverage_misses.FAMILIES))],
+            chunksize=1,
+        )
     print(HEAD)
     rows: list[dict[str, Any]] = []
     for shape in SHAPES:
@@ -235,15 +242,18 @@ def main() -> int:
             for row in summarise(mine[0][0], outcomes, estimates, smoke):
                 rows.append(row)
                 print(line(row), flush=True)
-    return conclude(rows, smoke, time.monotonic() - began)
+    misses = list(coverage_misses.judged([row for part in of_misses for row in part], smoke))
+    print("\n".join(["", coverage_misses.HEAD, *map(coverage_misses.line, misses), ""]))
+    return conclude(rows, misses, smoke, time.monotonic() - began)
 
 
-def conclude(rows: list[dict[str, Any]], smoke: bool, seconds: float) -> int:
+def conclude(rows: list[dict[str, Any]], misses: list[dict[str, Any]], smoke: bool, seconds: float) -> int:
     """The verdict; the i.i.d. bootstrap must fail, else the families would prove nothing."""
     worst = min((row["covered_share"] for row in rows if row["printed"]), default=None)
     naive_worst = min(row["naive_covered_share"] for row in rows)
-    passed = worst is not None and all(row["pass"] for row in rows) and naive_worst < COVERAGE_MIN
-    path = write_result("coverage", passed, rows, smoke=smoke, messages=MESSAGES, seconds=round(seconds, 1))
+    every = [*rows, *misses]
+    passed = worst is not None and all(row["pass"] for row in every) and naive_worst < COVERAGE_MIN
+    path = write_result("coverage", passed, every, smoke=smoke, messages=MESSAGES, seconds=round(seconds, 1))
     shown = "-" if worst is None else f"{100.0 * worst:.1f} %"
     print(f"worst coverage {shown} (at least {100.0 * COVERAGE_MIN:.0f} %), of the i.i.d. bootstrap ", end="")
     print(f"{100.0 * naive_worst:.1f} %; {seconds:.0f} s")

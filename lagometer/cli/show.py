@@ -41,7 +41,8 @@ def command(
     A campaign of several middlewares is shown at a glance, too: as multiples of the machine's own floor. Of
     cells with several trials p50 and p99 follow with their 95 % intervals, then the machine's floor, the
     control and the long trials if there are any. Latency is publish to taken. `-` stands for a quantile with
-    fewer than 10 samples beyond it.
+    fewer than 10 samples beyond it. With a deadline, losses, or load beside the workers a table says what came
+    of each cell.
 
     Example: lagometer show out/tiny
 
@@ -61,6 +62,7 @@ def render(directory: Path, console: Console, edge: str | None = None, cell: str
 
 def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None) -> Row:
     """The same as one JSON object: `dir`, `rows`, `estimates`, …; `valid` and `failed` count trials."""
+    from lagometer.cli.show_cells import cells_as_json
     from lagometer.cli.show_estimates import beside_rows, long_rows
     from lagometer.cli.show_floor import floor_of
 
@@ -81,6 +83,7 @@ def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None
         "control": beside_rows(campaign.control),
         "long_trials": long_rows(campaign),
         "machine_floor": floor.model_dump() if floor is not None else None,
+        **cells_as_json(campaign, edge, cell),
     }
 
 
@@ -119,6 +122,7 @@ def _excluded(campaign: Campaign, cell: str | None) -> list[dict[str, str]]:
 def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | None) -> None:
     from rich.markup import escape
 
+    from lagometer.cli.show_cells import render_cells
     from lagometer.cli.show_daemons import render_daemons
     from lagometer.cli.show_estimates import render_beside, render_estimates
     from lagometer.cli.show_floor import render_floor
@@ -139,6 +143,7 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     render_floor(campaign, console)
     render_beside(campaign, console)
     render_daemons(campaign, console, {row["cell"] for row in valid})
+    render_cells(campaign, console, edge, cell)
     render_lost(valid, console)
     render_noise(valid, console)
     _render_warnings(valid, console)

@@ -8,11 +8,15 @@ from collections.abc import Sequence
 from lagometer.report import heads, limits, steadiness
 from lagometer.report.conformance import conformance
 from lagometer.report.data import Counts, Glance, Interval, Report, Row
+from lagometer.report.deadlines import deadlines
 from lagometer.report.disturbed import without_noise
 from lagometer.report.draw import draw
 from lagometer.report.floor import with_floor
 from lagometer.report.glance import glance
+from lagometer.report.interference import interference
 from lagometer.report.intervals import Estimated, Key, known, with_intervals
+from lagometer.report.lost_tails import lost_tails
+from lagometer.report.of_cells import in_order
 from lagometer.report.rows import group_by_edge, missing_rows, over_trials, trial_row
 from lagometer.stats.confidence import TRIALS_MIN
 from lagometer.store.format import END_TO_END
@@ -49,6 +53,7 @@ def build_report(campaign: Campaign) -> Report:
         rows = [
             row.model_copy(update={"intervals": _with_ends(row)}) if row.intervals else row for row in rows
         ]
+    by_cell = in_order(campaign.cells, order)
     return Report(
         format=DATA_FORMAT,
         kind="campaign",
@@ -68,6 +73,9 @@ def build_report(campaign: Campaign) -> Report:
         rows=rows,
         curves=drawn.curves,
         series=drawn.series,
+        deadlines=deadlines(by_cell, confidence.table),
+        lost_tails=lost_tails(by_cell, confidence.table),
+        interference=interference(by_cell),
         failures=failures,
         reasons=heads.reason_counts(campaign.journal, measured_rows),
         without_noise=without_noise(campaign, measured_rows, confidence),

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from lagometer.report.data import Campaign, Model
+from lagometer.report.data import Campaign
+from lagometer.report.model import Model
 
 
 class ComparedQuantity(Model):

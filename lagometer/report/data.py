@@ -8,13 +8,8 @@ observed, or a quantile with fewer than 10 samples beyond it. It never stands fo
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
-
-
-class Model(BaseModel):
-    """A frozen record; an unknown key is an error."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+from lagometer.report.cell_data import Deadline, Interference, LostTail
+from lagometer.report.model import Model
 
 
 class Campaign(Model):
@@ -467,6 +462,9 @@ class Report(Model):
     rows: list[Row]
     curves: list[Curve]
     series: list[Series]
+    deadlines: list[Deadline]
+    lost_tails: list[LostTail]
+    interference: list[Interference]
     failures: list[Failure]
     reasons: list[ReasonCount]
     without_noise: list[WithoutNoise]

@@ -51,6 +51,7 @@ class Known:
     and again. notes: for people. absent: why there are no estimates, where that is not for want of trials.
     """
 
+    table: pl.DataFrame | None = None  # estimates.parquet, as read or made; None where there is none
     estimates: dict[Key, Estimated] = field(default_factory=dict)
     alphas: dict[str, float] = field(default_factory=dict)
     affordable: bool = True
@@ -70,7 +71,8 @@ def known(campaign: Campaign) -> Known:
         found.notes.append(f"Intervals of quantiles are left out: {found.absent}.")
     try:
         if stored or (enough and affordable) or campaign.imported_from is not None:
-            found.estimates = by_edge(campaign_estimates(campaign))
+            found.table = campaign_estimates(campaign)
+            found.estimates = by_edge(found.table)
         if not affordable:
             found.alphas = dict.fromkeys(enough, safe_alpha(campaign))
         elif enough:

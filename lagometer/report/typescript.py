@@ -9,7 +9,8 @@ import types
 import typing
 from pathlib import Path
 
-from lagometer.report import comparison_data, data
+from lagometer.report import cell_data, comparison_data, data
+from lagometer.report.model import Model
 
 _PRIMITIVES = {int: "number", float: "number", str: "string", bool: "boolean", type(None): "null"}
 
@@ -18,7 +19,7 @@ def type_name(annotation: object) -> str:
     """The TypeScript name of a Python annotation; TypeError for one that has none."""
     if isinstance(annotation, type) and annotation in _PRIMITIVES:
         return _PRIMITIVES[annotation]
-    if isinstance(annotation, type) and issubclass(annotation, data.Model):
+    if isinstance(annotation, type) and issubclass(annotation, Model):
         return annotation.__name__
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in (types.UnionType, typing.Union):
@@ -33,26 +34,32 @@ def type_name(annotation: object) -> str:
     )
 
 
-FILES = {"data.ts": data, "comparison-data.ts": comparison_data}
+FILES = {"data.ts": data, "cell-data.ts": cell_data, "comparison-data.ts": comparison_data}
 
 
 def render(module: types.ModuleType) -> str:
-    """The whole file of one module's models. What it takes from `data` is imported from there."""
+    """The whole file of one module's models. What it takes from another one is imported from there."""
     models = {
         name: each
         for name, each in vars(module).items()
-        if inspect.isclass(each) and issubclass(each, data.Model) and each is not data.Model
+        if inspect.isclass(each) and issubclass(each, Model) and each is not Model
     }
-    taken = [name for name, each in models.items() if each.__module__ != module.__name__]
-    name = module.__name__.replace(".", "/")
+    taken: dict[str, list[str]] = {}
+    for name, each in models.items():
+        if each.__module__ != module.__name__:
+            taken.setdefault(each.__module__, []).append(name)
+    files = {each.__name__: file.removesuffix(".ts") for file, each in FILES.items()}
+    path = module.__name__.replace(".", "/")
     lines = [
         "// SPDX-License-Identifier: Apache-2.0",
-        f"// Generated from {name}.py by `python -m lagometer.report.typescript web/src`; do not edit.",
+        f"// Generated from {path}.py by `python -m lagometer.report.typescript web/src`; do not edit.",
     ]
-    if taken:
-        lines += ["", f'import type {{ {", ".join(taken)} }} from "./data";']
+    imports = [
+        f'import type {{ {", ".join(names)} }} from "./{files[source]}";' for source, names in taken.items()
+    ]
+    lines += ["", *imports] if imports else []
     for name, model in models.items():
-        if name in taken:
+        if model.__module__ != module.__name__:
             continue
         lines += ["", "/**"]
         lines += [f" * {line}".rstrip() for line in inspect.cleandoc(model.__doc__ or "").splitlines()]

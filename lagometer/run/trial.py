@@ -116,7 +116,8 @@ def _estimates(
     Records that contradict themselves fail the trial; what a failed one left in memory is kept.
     """
     lanes, problems = _lanes(outcome)
-    facts = replace(trial_facts(cell, trial, outcome, problems), deadline_ns=study.deadline_ns)
+    known = trial_facts(cell, trial, outcome, problems)
+    facts = replace(known, deadline_ns=study.deadline_ns, deadline_k=study.deadline_k)
     try:
         samples = samples_of(lanes, facts)
     except RecordsError as error:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import polars as pl
 
-from lagometer.stats.confidence import CONFIDENCE, TRIALS_MIN, Stop, estimates
+from lagometer.stats.cell_estimates import estimates
+from lagometer.stats.confidence import CONFIDENCE, TRIALS_MIN, Stop
 from lagometer.stats.sequential import ALPHA_LOOK
 from lagometer.stats.stopping import Bounds, CellProgress, chain_latencies
 from lagometer.store import format as form
@@ -100,7 +101,7 @@ def campaign_estimates(campaign: Campaign) -> pl.DataFrame:
         )
     path = campaign.directory / form.ESTIMATES
     stored = _stored(path)
-    if stored is not None and _trials(stored, "trials") == _valid_trials(campaign):
+    if stored is not None and _trials(stored) == _valid_trials(campaign):
         return stored
     return make_estimates(campaign)
 
@@ -110,11 +111,17 @@ def _stored(path: Path) -> pl.DataFrame | None:
         found = pl.read_parquet(path, glob=False, hive_partitioning=False)
     except (OSError, pl.exceptions.PolarsError):
         return None
-    return found if set(form.ESTIMATES_SCHEMA) <= set(found.columns) else None
+    if not set(form.ESTIMATES_SCHEMA) - set(form.SHARES) <= set(found.columns):
+        return None
+    absent = [
+        pl.lit(None, dtype=pl.Float64()).alias(name) for name in form.SHARES if name not in found.columns
+    ]
+    return found.with_columns(absent)
 
 
-def _trials(stored: pl.DataFrame, column: str) -> dict[str, int]:
-    return dict(stored.group_by("cell").agg(pl.col(column).max()).iter_rows())
+def _trials(stored: pl.DataFrame) -> dict[str, int]:
+    of_latency = stored.filter(pl.col("quantity") == "latency_p50")
+    return dict(of_latency.group_by("cell").agg(pl.col("trials").max()).iter_rows())
 
 
 def _valid_trials(campaign: Campaign) -> dict[str, int]:

@@ -17,17 +17,15 @@ docs/METHODOLOGY.md explains it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 from scipy import special
 
 from lagometer.stats.bootstrap import Bins, variance_of_trial_means
-from lagometer.store import format as form
 
 Numbers = npt.NDArray[np.int64]
 
@@ -131,6 +129,10 @@ class Pool:
             high_ns=self.quantile(high),
         )
 
+    def independence(self) -> float:
+        """As how many independent messages one of them counts, between 0 and 1, judged at the median."""
+        return self._worth(self._bins, 500)[1] / self.n if self._bins is not None else 0.0
+
     def _supported(self, bins: Bins, permille: int) -> float:
         """How many independent messages those beyond the quantile are worth.
 
@@ -211,86 +213,9 @@ def share_limits(share: float, effective: float, n: int, trials: int, alpha: flo
     return float(low), float(high)
 
 
-# --- all cells of a campaign
-
-
 @dataclass(frozen=True)
 class Stop:
     """Why no more trials of a cell were made, and the alpha that its intervals may use (sequential.py)."""
 
     why: str  # "precision" | "time" | "trials"
     alpha: float = 1.0 - CONFIDENCE
-
-
-def estimates(
-    cells: pl.DataFrame,
-    samples: Callable[[str, int], pl.DataFrame],
-    stops: Mapping[str, Stop] | None = None,
-) -> pl.DataFrame:
-    """estimates.parquet (docs/FORMAT.md): quantiles of each cell and edge with their intervals.
-
-    cells: cells.parquet; its valid trials are used. samples: gives those of a trial, as Campaign.samples; of
-    these one trial is in memory at a time, of one cell the times, in four bytes each where that is enough.
-    stops: of cells whose number of trials was not fixed.
-    """
-    rows: list[dict[str, object]] = []
-    for cell in cells["cell"].unique(maintain_order=True):
-        of_cell = cells.filter(pl.col("cell") == cell)
-        edges = of_cell["edge"].unique(maintain_order=True).to_list()
-        series: dict[tuple[str, str], list[npt.NDArray[np.integer[Any]]]] = {
-            (e, figure): [] for e in edges for figure in FIGURES
-        }
-        for trial in of_cell.filter("valid")["trial"].unique().sort():
-            for key, numbers in _measured(samples(cell, trial), edges).items():
-                series[key].append(_narrow(numbers))
-        stop = (stops or {}).get(cell)
-        for (edge, figure), trials in series.items():
-            pool = Pool(trials)
-            trials.clear()  # a cell may be larger than what is left of the memory
-            if pool.n or figure == "latency":  # a closed loop has no response time
-                rows += [{"cell": cell, "edge": edge, **row} for row in _rows(pool, figure, stop)]
-    return pl.DataFrame(rows, schema=form.ESTIMATES_SCHEMA, orient="row")
-
-
-def _measured(samples: pl.DataFrame, edges: Sequence[str]) -> dict[tuple[str, str], Numbers]:
-    """By edge and figure the times of the messages that count, in the order of the samples."""
-    counted = (pl.col("phase") == "measure") & (pl.col("outcome") == "delivered")
-    measured = samples.filter(counted).select(
-        "edge",
-        latency=pl.col("taken_ns") - pl.col("publish_ns"),
-        response=pl.col("taken_ns") - pl.col("intended_ns"),
-    )
-    found: dict[tuple[str, str], Numbers] = {}
-    for edge in edges:
-        of_edge = measured.filter(pl.col("edge") == edge)
-        found |= {(edge, figure): of_edge[figure].drop_nulls().to_numpy() for figure in FIGURES}
-    return found
-
-
-def _narrow(numbers: Numbers) -> npt.NDArray[np.integer[Any]]:
-    """The same numbers in half the room, where they are times from 0 to 4.29 s: nearly always."""
-    fits = len(numbers) > 0 and int(numbers.min()) >= 0 and int(numbers.max()) <= np.iinfo(np.uint32).max
-    return numbers.astype(np.uint32) if fits else numbers
-
-
-def _rows(pool: Pool, figure: str, stop: Stop | None) -> list[dict[str, object]]:
-    alpha = stop.alpha if stop is not None else 1.0 - CONFIDENCE
-    rows: list[dict[str, object]] = []
-    for name, permille in PERMILLE.items():
-        found = pool.estimate(permille, alpha)
-        rows.append(
-            {
-                "quantity": f"{figure}_{name}",
-                "estimate_ns": found.estimate_ns,
-                "low_ns": found.low_ns,
-                "high_ns": found.high_ns,
-                "confidence": CONFIDENCE,  # of the whole procedure, the looks before included
-                "trials": found.trials,
-                "n": found.n,
-                "status": found.status,
-                "needed_trials": found.needed_trials,
-                "needed_messages": found.needed_messages,
-                "stopped": stop.why if stop is not None else None,
-            }
-        )
-    return rows

@@ -12,7 +12,6 @@ from lagometer.stats.punctuality import skipped_before, skipped_last
 from lagometer.store import format as form
 from lagometer.store.facts import TrialFacts
 
-WINDOW = 10  # the k of (m, k): activations in a row
 _OWN = ~pl.col("outcome").is_in(["duplicate", "unmatched"])
 _DUE = pl.coalesce("intended_ns", "publish_ns")
 
@@ -66,7 +65,9 @@ def _misses(
         "deadline_missed": missed,
         "deadline_miss_share": missed / count if count else None,
         "deadline_run_max": longest_run(~met),
-        "deadline_met_of_10_min": fewest_met(met, WINDOW),
+        "deadline_due": count,
+        "deadline_k": facts.deadline_k,
+        "deadline_met_of_k_min": fewest_met(met, facts.deadline_k),
     }
 
 

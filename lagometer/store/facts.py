@@ -81,4 +81,5 @@ class TrialFacts:
     reasons: tuple[str, ...] = ()  # found by the conductor, see docs/METHODOLOGY.md
     warnings: tuple[str, ...] = ()
     deadline_ns: int | None = None  # from when a message was due until it is taken; None: the study has none
+    deadline_k: int = 10  # of how many activations in a row the fewest met are looked for
     observed: Observed | None = None  # None if it ended before its common start

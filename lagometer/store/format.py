@@ -149,8 +149,12 @@ FIGURES_SCHEMA: dict[str, pl.DataType] = {
     "deadline_missed": pl.Int64(),
     "deadline_miss_share": pl.Float64(),
     "deadline_run_max": pl.Int64(),
-    "deadline_met_of_10_min": pl.Int64(),
+    "deadline_due": pl.Int64(),
+    "deadline_k": pl.Int64(),
+    "deadline_met_of_k_min": pl.Int64(),
 }
+# Before `deadline_k` could be chosen it was ten, and a column bore that name.
+FORMER_K, FORMER_MET_MIN = 10, "deadline_met_of_10_min"
 
 ESTIMATES_SCHEMA: dict[str, pl.DataType] = {
     "cell": pl.String(),
@@ -166,7 +170,11 @@ ESTIMATES_SCHEMA: dict[str, pl.DataType] = {
     "needed_trials": pl.Int64(),
     "needed_messages": pl.Int64(),
     "stopped": pl.String(),
+    "estimate_share": pl.Float64(),
+    "low_share": pl.Float64(),
+    "high_share": pl.Float64(),
 }
+SHARES = ("estimate_share", "low_share", "high_share")  # of estimates.parquet; not in the first ones written
 
 
 def cells_schema(factors: Iterable[str] = ()) -> dict[str, pl.DataType]:
@@ -185,9 +193,19 @@ def empty_cells() -> pl.DataFrame:
 
 def cells_of_rows(rows: Sequence[Mapping[str, object]]) -> pl.DataFrame:
     """cells.parquet from the `rows` of the journal; what a row does not have is null."""
-    schema = cells_schema(dict.fromkeys(name for row in rows for name in row))
+    current = [_current(row) for row in rows]
+    schema = cells_schema(dict.fromkeys(name for row in current for name in row))
     absent = dict.fromkeys(schema)
-    return pl.DataFrame([{**absent, **row} for row in rows], schema=schema, orient="row")
+    return pl.DataFrame([{**absent, **row} for row in current], schema=schema, orient="row")
+
+
+def _current(row: Mapping[str, object]) -> Mapping[str, object]:
+    """A row with the names of today's columns."""
+    if FORMER_MET_MIN not in row:
+        return row
+    kept = {name: value for name, value in row.items() if name != FORMER_MET_MIN}
+    k = FORMER_K if row.get("deadline_ns") is not None else None
+    return {**kept, "deadline_k": k, "deadline_met_of_k_min": row[FORMER_MET_MIN]}
 
 
 def write_samples(samples: pl.DataFrame, path: Path) -> int:

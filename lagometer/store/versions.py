@@ -40,9 +40,14 @@ def check_version(manifest: Mapping[str, Any], path: Path) -> None:
 def completed_cells(cells: pl.DataFrame) -> pl.DataFrame:
     """cells.parquet with every column that this lagometer knows, in its order; what was not there is null.
 
-    Columns that it does not know stay, at the end.
+    Columns that it does not know stay, at the end; one that has another name today gets it.
     """
     schema = form.cells_schema()
+    if form.FORMER_MET_MIN in cells.columns and "deadline_k" not in cells.columns:
+        asked = pl.col("deadline_ns").is_not_null()
+        cells = cells.rename({form.FORMER_MET_MIN: "deadline_met_of_k_min"}).with_columns(
+            deadline_k=pl.when(asked).then(pl.lit(form.FORMER_K, dtype=pl.Int64()))
+        )
     absent = [
         pl.lit(None, dtype=dtype).alias(name) for name, dtype in schema.items() if name not in cells.columns
     ]

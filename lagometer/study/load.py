@@ -76,6 +76,7 @@ class _Loader:
         values = {key.field: self._top_level(given.get(key.name), key.name) for key in TOP_LEVEL_KEYS}
         values["warmup_max_ns"] = self._warmup_max_ns(warmup, values)
         self._check_adaptive(given, values)
+        self._check_deadline(given)
         matrix = self._matrix(given.get("matrix"))
         adaptive = values["precision"] is not None
         control = self._control(given.get("control"), adaptive)
@@ -182,6 +183,12 @@ class _Loader:
                 self._lines.get("trials_max"),
                 "trials_max",
             )
+
+    def _check_deadline(self, given: Mapping[str, Tree]) -> None:
+        """What is asked of deadlines means nothing without one."""
+        if "deadline_k" in given and "deadline" not in given:
+            what = "'deadline_k' is for studies with `deadline`"
+            self._problems.add(what, self._lines["deadline_k"], "", "add it")
 
     def _control(self, value: Tree | None, adaptive: bool) -> dict[str, object] | None:
         """The factors of the control cell, each with one value; without the key it follows `precision`."""

@@ -23,6 +23,7 @@ CELLS_MAX = 100_000
 TRIALS_MAX = 100_000
 ADAPTIVE_TRIALS_MIN = 6  # fewer say too little of the spread between trials for a decision to rest on
 DISCARD_MAX = 1_000_000_000
+DEADLINE_K, DEADLINE_K_MAX = 10, 1_000_000
 PRECISION_MIN, PRECISION_MAX = 0.001, 0.5
 HOUR_NS = 3600 * 10**9
 DAY_NS = 24 * HOUR_NS
@@ -68,6 +69,7 @@ class Study:
     control: Mapping[str, object] | None = None
     long_trial_ns: int | None = None
     deadline_ns: int | None = None
+    deadline_k: int = DEADLINE_K  # of how many messages in a row the fewest that met it are told
     machine_floor_ns: int | None = None  # how long it is measured; 0: not at all, None: by the campaign
     recordings: Mapping[str, Recording] = field(default_factory=dict)
     contents: Mapping[str, ContentFile] = field(default_factory=dict)
@@ -112,6 +114,7 @@ class Study:
             "cell_time_ns": self.cell_time_ns,
             "long_trial_ns": self.long_trial_ns,
             "deadline_ns": self.deadline_ns,
+            "deadline_k": self.deadline_k,
             "machine_floor_ns": self.machine_floor_ns,
             "control": dict(self.control) if self.control is not None else None,
             "seed": self.seed,
@@ -298,6 +301,14 @@ TOP_LEVEL_KEYS: tuple[TopLevelKey, ...] = (
         "from when a message is due until it is taken: how often and how long in a row it was missed",
         _TIME,
         absent=None,
+    ),
+    TopLevelKey(
+        "deadline_k",
+        "deadline_k",
+        _count(1, DEADLINE_K_MAX),
+        str(DEADLINE_K),
+        "with `deadline`: of any so many messages in a row the fewest that met it are told, as (m, k)",
+        _whole(1, DEADLINE_K_MAX),
     ),
     TopLevelKey(
         "seed", "seed", _count(0, 2**63 - 1), "1", "of the random order of trials", _whole(0, 2**63 - 1)

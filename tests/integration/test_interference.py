@@ -48,6 +48,12 @@ def test_load_runs_beside_the_workers_and_is_counted(tmp_path: Path, interferenc
     (entry,) = journal(out)
     assert entry["interference"]["name"] == interference
     assert leftovers() == []
+    _, output, errors = lagometer(tmp_path, "show", str(out), "--json")
+    (told,) = json.loads(output)["interference"]
+    assert (told["cell"], told["load"], told["trials"]) == (entry["cell"], interference, 1), errors
+    assert told["cpu_ns"] == entry["interference"]["cpu_ns"]
+    assert told["achieved_per_s"] == entry["interference"]["achieved_per_s"]
+    assert told["unit"] == ("bytes" if interference in ("io", "network") else "operations")
 
 
 def test_a_generator_that_dies_fails_the_trial(tmp_path: Path) -> None:

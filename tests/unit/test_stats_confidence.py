@@ -15,6 +15,7 @@ from scipy import stats as reference
 
 from lagometer.stats import bootstrap
 from lagometer.stats.bootstrap import Bins, Floats, variance_of_trial_means
+from lagometer.stats.cell_estimates import estimates
 from lagometer.stats.confidence import (
     NOT_ENOUGH,
     OK,
@@ -22,7 +23,6 @@ from lagometer.stats.confidence import (
     Pool,
     Stop,
     degrees_of_freedom,
-    estimates,
     share_limits,
 )
 from lagometer.store import format as form

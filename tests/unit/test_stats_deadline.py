@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from lagometer.errors import BadInput
 from lagometer.stats.deadline import deadline_figures, fewest_met, longest_run
 from lagometer.stats.edges import samples
 from lagometer.stats.estimate import summarise
@@ -39,9 +40,13 @@ def source_and_sink(response_ns: Mapping[int, int | None], count: int = 40) -> S
 
 
 def figures(
-    trial: SmallTrial, deadline_ns: int | None = 2_000, skipped: int = 0, edge: str = "source→sink"
+    trial: SmallTrial,
+    deadline_ns: int | None = 2_000,
+    skipped: int = 0,
+    edge: str = "source→sink",
+    k: int = 10,
 ) -> dict[str, object]:
-    facts = trial.facts({0}, {"sink"}, deadline_ns=deadline_ns)
+    facts = trial.facts({0}, {"sink"}, deadline_ns=deadline_ns, deadline_k=k)
     facts = replace(facts, writers=tuple(replace(each, skipped=skipped) for each in facts.writers))
     return deadline_figures(samples(trial.lanes(), facts), facts)[edge]
 
@@ -53,7 +58,9 @@ def test_met_deadlines() -> None:
         "deadline_missed": 0,
         "deadline_miss_share": 0.0,
         "deadline_run_max": 0,
-        "deadline_met_of_10_min": 10,
+        "deadline_due": 40,
+        "deadline_k": 10,
+        "deadline_met_of_k_min": 10,
     }
 
 
@@ -62,9 +69,15 @@ def test_late_and_lost_messages_are_misses_and_counted_in_a_row() -> None:
     assert found["deadline_missed"] == 5
     assert found["deadline_miss_share"] == 5 / 40
     assert found["deadline_run_max"] == 3
-    assert found["deadline_met_of_10_min"] == 6  # 3 to 12
+    assert found["deadline_met_of_k_min"] == 6  # 3 to 12
     # Number 3 is replaced by number 6 alone, two periods later than by the next.
     assert found["data_age_max_ns"] == 3 * 20_000 + 2_000 - 100
+
+
+@pytest.mark.parametrize(("k", "fewest"), [(1, 0), (3, 0), (4, 1), (40, 35), (41, None)])
+def test_the_study_says_of_how_many_in_a_row_the_fewest_are_told(k: int, fewest: int | None) -> None:
+    found = figures(source_and_sink({3: 2_001, 4: None, 5: None, 12: 5_000, 20: None}), k=k)
+    assert (found["deadline_k"], found["deadline_met_of_k_min"]) == (k, fewest)
 
 
 def test_the_response_counts_and_not_the_latency() -> None:
@@ -80,7 +93,7 @@ def test_what_was_under_way_at_the_end_missed_if_its_time_was_over() -> None:
     due_ns = MEASURE_BEGIN_NS + 20_000 * 39
     assert figures(trial, DRAIN_END_NS - due_ns)["deadline_missed"] == 1
     untold = figures(trial, DRAIN_END_NS - due_ns + 1)
-    assert (untold["deadline_missed"], untold["deadline_miss_share"]) == (0, 0.0)
+    assert (untold["deadline_missed"], untold["deadline_miss_share"], untold["deadline_due"]) == (0, 0.0, 39)
     assert due_ns < MEASURE_END_NS
 
 
@@ -94,13 +107,14 @@ def test_skipped_messages_are_misses() -> None:
     for name in ("source→sink", form.END_TO_END):
         found = figures(trial, skipped=3, edge=name)
         assert (found["deadline_missed"], found["deadline_miss_share"]) == (3, 3 / 20)
-        assert (found["deadline_run_max"], found["deadline_met_of_10_min"]) == (3, 7)
+        assert (found["deadline_run_max"], found["deadline_met_of_k_min"]) == (3, 7)
 
 
 def test_what_was_skipped_last_is_a_miss_too() -> None:
     found = figures(source_and_sink({}), skipped=4)
     assert (found["deadline_missed"], found["deadline_run_max"]) == (4, 4)
-    assert (found["deadline_miss_share"], found["deadline_met_of_10_min"]) == (4 / 44, 6)
+    assert (found["deadline_miss_share"], found["deadline_met_of_k_min"]) == (4 / 44, 6)
+    assert found["deadline_due"] == 44
 
 
 def test_end_to_end_is_from_the_root_to_the_sink() -> None:
@@ -228,4 +242,21 @@ def test_a_study_names_its_deadline() -> None:
     matrix = {"adapter": "shm", "workload": "pipeline-2"}
     study = study_from_mapping({"name": "s", "deadline": "10ms", "matrix": matrix}, "test")
     assert study.deadline_ns == study.as_json()["deadline_ns"] == 10_000_000
+    assert study.deadline_k == study.as_json()["deadline_k"] == 10
+    chosen = study_from_mapping({"name": "s", "deadline": "10ms", "deadline_k": 4, "matrix": matrix}, "test")
+    assert chosen.deadline_k == 4
     assert study_from_mapping({"name": "s", "matrix": matrix}, "test").deadline_ns is None
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ({"deadline_k": 4}, "'deadline_k' is for studies with `deadline`"),
+        ({"deadline": "1ms", "deadline_k": 0}, "'0' is not between 1 and 1000000"),
+        ({"deadline": "1ms", "deadline_k": "some"}, "deadline_k"),
+    ],
+)
+def test_a_row_of_no_length_is_refused(keys: dict[str, object], told: str) -> None:
+    matrix = {"adapter": "shm", "workload": "pipeline-2"}
+    with pytest.raises(BadInput, match=told):
+        study_from_mapping({"name": "s", "matrix": matrix, **keys}, "test")

@@ -191,3 +191,33 @@ def test_rows_of_any_trials_go_together() -> None:
     facts = trial.facts({0}, {"sink"})
     rows = summarise(samples(trial.lanes(), facts), facts)
     assert pl.concat([form.empty_cells(), rows, rows]).height == 6
+
+
+@pytest.mark.parametrize("lost", ["nothing", "the journal's end", "cells.parquet"])
+def test_the_former_name_of_a_column_is_read(campaign: Path, lost: str) -> None:
+    """Until k could be chosen it was ten, and the column was called so; in cells.parquet and the journal."""
+    cells = pl.read_parquet(campaign / form.CELLS)
+    former = cells.with_columns(
+        deadline_ns=pl.lit(5_000_000), deadline_missed=pl.lit(2), deadline_met_of_10_min=pl.lit(8)
+    ).drop("deadline_k", "deadline_met_of_k_min", "deadline_due")
+    former = former.with_columns(pl.col("^deadline_.*$").exclude("deadline_miss_share").cast(pl.Int64()))
+    second = former.with_columns(
+        trial=pl.lit(1, dtype=pl.Int64()), deadline_ns=pl.lit(None, dtype=pl.Int64())
+    )
+    entries = [
+        {"cell": CELL, "trial": trial, "valid": True, "rows": rows.to_dicts()}
+        for trial, rows in enumerate((former, second))
+    ]
+    (campaign / form.JOURNAL).write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+    kept = {"nothing": pl.concat([former, second]), "the journal's end": former}
+    (campaign / form.CELLS).unlink()
+    if lost in kept:
+        form.write_cells(kept[lost], campaign / form.CELLS)
+    found = open_campaign(campaign).cells.sort("trial")
+    assert list(form.cells_schema()) == found.columns[: len(form.cells_schema())]
+    assert form.FORMER_MET_MIN not in found.columns
+    assert set(found.filter(pl.col("trial") == 0).select("deadline_k", "deadline_met_of_k_min").rows()) == {
+        (10, 8)
+    }
+    assert set(found.filter(pl.col("trial") == 1)["deadline_k"]) == {None}
+    assert found["deadline_due"].null_count() == found.height

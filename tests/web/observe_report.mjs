@@ -143,7 +143,32 @@ async function useIt() {
   seen.reasons = await page.$$eval("[data-reason]", (rows) =>
     rows.map((row) => [row.dataset.reason, ...[...row.querySelectorAll("td")].map((cell) => cell.textContent)]),
   );
+  seen.loads = await cellTableOf(page, "#interference-table");
+  seen.deadlines = await cellTableOf(page, "#deadline-table");
+  seen.lostTails = await cellTableOf(page, "#lost-table");
+  await page.selectOption("#choice-edge", "relay-1→sink");
+  seen.deadlines.push(...(await cellTableOf(page, "#deadline-table")));
+  seen.lostTails.push(...(await cellTableOf(page, "#lost-table")));
   await context.close();
+}
+
+/** Every row of a table of whole cells: exact values as they stand in the page, and texts, by column. */
+function cellTableOf(page, table) {
+  return page.$$eval(`${table} tbody tr`, (rows) =>
+    rows.map((row) => {
+      const cells = [...row.querySelectorAll("td[data-column]")];
+      const of = (take) => Object.fromEntries(cells.map((cell) => [cell.dataset.column, take(cell)]));
+      return {
+        cell: row.dataset.cell,
+        edge: row.dataset.edge,
+        values: of((cell) => cell.dataset.value ?? null),
+        texts: of((cell) => cell.firstChild.textContent),
+        beneath: of((cell) => cell.querySelector(".interval")?.textContent ?? null),
+        low: of((cell) => cell.dataset.low ?? null),
+        high: of((cell) => cell.dataset.high ?? null),
+      };
+    }),
+  );
 }
 
 function tableOf(page, rows) {

@@ -37,6 +37,7 @@ COMPARED = (
 LINKED = "cyclonedds/pipeline-3/64KB/500Hz/reliable/process-per-node"  # no cell of the first view
 LIKE = "shm/pipeline-3/64KB/500Hz/best_effort/process-per-node"
 UNITS_NS = {"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9}
+DEADLINE_NS, K = 100_000, 8
 
 
 def node() -> Path | None:
@@ -54,11 +55,13 @@ def node() -> Path | None:
 @pytest.fixture(scope="module")
 def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sys.path.insert(0, str(ROOT / "tests" / "fixtures"))
+    from judged_campaign import add_columns
     from synthetic_campaign import Shape, write_campaign
 
     directory: Path = tmp_path_factory.mktemp("campaign") / "a study"
     shape = Shape(payloads_bytes=(64, 65536), trials=6, messages=1100, control_blocks=6, machine_floor=True)
     made = write_campaign(directory, shape)
+    add_columns(made, DEADLINE_NS, K, loaded="cyclonedds+fastdds")
     findings = [
         {"ability": "reliable", "verdict": "pass", "reason": ""},
         {"ability": "loans", "verdict": "absent-against-manual", "reason": "chapter 4 has them"},
@@ -379,6 +382,82 @@ def test_paper_gets_everything_unfolded_and_fitting(seen: dict[str, Any]) -> Non
     print_ = seen["print"]
     assert print_["folded"] == 0 and print_["widest"] <= 700 and print_["theme"] == "light"
     assert print_["foldedAfter"] == print_["foldedBefore"] > 0 and print_["themeAfter"] == "dark"
+
+
+def test_deadlines_are_those_of_cells_parquet(
+    seen: dict[str, Any], campaign: Path, cells: pl.DataFrame
+) -> None:
+    made = make_estimates(open_campaign(campaign)).filter(pl.col("quantity") == "deadline_miss_share")
+    limits = {(row["cell"], row["edge"]): row for row in made.iter_rows(named=True)}
+    asked = cells.filter(pl.col("valid") & pl.col("edge").is_in(["end-to-end", "relay-1→sink"]))
+    expected = {(str(cell), str(edge)): rows for (cell, edge), rows in asked.group_by("cell", "edge")}
+    shown = {(row["cell"], row["edge"]): row for row in seen["deadlines"]}
+    assert shown.keys() == expected.keys() and len(shown) >= 30
+    intervals = 0
+    for key, rows in expected.items():
+        values = {name: None if text is None else float(text) for name, text in shown[key]["values"].items()}
+        assert values == {
+            "trials": rows.height,
+            "missed": rows["deadline_missed"].sum(),
+            "due": rows["deadline_due"].sum(),
+            "miss_share": pytest.approx(rows["deadline_miss_share"].mean()),
+            "run_max": rows["deadline_run_max"].max(),
+            "met_of_k_min": rows["deadline_met_of_k_min"].min(),
+            "data_age_max_ns": rows["data_age_max_ns"].max(),
+            "cpu_per_message_ns": pytest.approx(rows["cpu_per_message_ns"].median()),
+        }
+        if limits[key]["status"] == "ok":
+            ends = [float(shown[key][end]["miss_share"]) for end in ("low", "high")]
+            assert ends == [limits[key]["low_share"], limits[key]["high_share"]]
+            assert "–" in shown[key]["beneath"]["miss_share"]
+            intervals += 1
+        else:
+            assert shown[key]["beneath"]["miss_share"] == "needs 6 trials"
+    assert intervals >= 20
+
+
+def test_tails_stand_with_the_lost_as_infinite(
+    seen: dict[str, Any], campaign: Path, cells: pl.DataFrame
+) -> None:
+    made = make_estimates(open_campaign(campaign)).filter(pl.col("quantity").str.ends_with("_lost"))
+    estimates = {(row["cell"], row["edge"], row["quantity"]): row for row in made.iter_rows(named=True)}
+    lost = cells.filter(pl.col("valid") & (pl.col("lost") > 0))
+    shown = {(row["cell"], row["edge"]): row for row in seen["lostTails"]}
+    assert set(shown) == set(lost.filter(pl.col("edge") != "source→relay-1").select("cell", "edge").rows())
+    summary = {row["cell"]: row for row in seen["summary"]}
+    infinite = compared = 0
+    for (cell, edge), row in shown.items():
+        for name in ("p50", "p90", "p99", "p999"):
+            column = f"latency_{name}_ns"
+            if edge == "end-to-end" and name != "p999":
+                assert float(row["values"][column]) == summary[cell]["values"][column]
+            estimate = estimates[cell, edge, f"latency_{name}_lost"]
+            if estimate["status"] != "ok":
+                continue
+            compared += 1
+            if estimate["estimate_ns"] is None:
+                assert row["texts"][f"{column} lost"] == "∞"
+                infinite += 1
+            else:
+                assert float(row["values"][f"{column} lost"]) == estimate["estimate_ns"]
+                assert ("∞" in row["beneath"][f"{column} lost"]) == (estimate["high_ns"] is None)
+        gone = [each for each in row["texts"].values() if each == "∞"]
+        infinite += len(gone)
+    assert compared >= 4 and infinite >= 1
+
+
+def test_load_beside_the_workers_is_that_of_cells_parquet(seen: dict[str, Any], cells: pl.DataFrame) -> None:
+    loaded = cells.filter(
+        pl.col("valid") & (pl.col("interference") != "none") & (pl.col("edge") == "end-to-end")
+    )
+    assert {row["cell"] for row in seen["loads"]} == set(loaded["cell"]) and seen["loads"]
+    summary = {row["cell"]: row for row in seen["summary"]}
+    for row in seen["loads"]:
+        of_cell = loaded.filter(pl.col("cell") == row["cell"])
+        assert float(row["values"]["cpu_ns"]) == of_cell["interference_cpu_ns"].median()
+        assert float(row["values"]["achieved_per_s"]) == of_cell["interference_achieved_per_s"].median()
+        assert row["texts"]["achieved_per_s"].endswith("MB/s")
+        assert float(row["values"]["latency_p50_ns"]) == summary[row["cell"]]["values"]["latency_p50_ns"]
 
 
 def test_a_comparison_shows_ratios_and_verdicts(

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Generated from lagometer/report/data.py by `python -m lagometer.report.typescript web/src`; do not edit.
 
+import type { Deadline, Interference, LostTail } from "./cell-data";
+
 /**
  * Where the figures come from: the head of `manifest.json`.
  */
@@ -466,6 +468,9 @@ export interface Report {
   rows: Row[];
   curves: Curve[];
   series: Series[];
+  deadlines: Deadline[];
+  lost_tails: LostTail[];
+  interference: Interference[];
   failures: Failure[];
   reasons: ReasonCount[];
   without_noise: WithoutNoise[];

@@ -3,6 +3,7 @@
 
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
+import { cellTableViews } from "./cell-tables";
 import { comparisonPage } from "./comparison";
 import { controlView } from "./control-chart";
 import { costView } from "./cost-chart";
@@ -96,7 +97,7 @@ function start(main: HTMLElement, model: Model): void {
   const initial = settle(model, initialState(model));
   const fromAddress = (): State => settle(model, withCell(model, fromFragment(location.hash, initial), location.hash));
   let state = fromAddress();
-  const views = [barView(), payloadView(), costView(), percentileView(), seriesView(), tableView(), controlView(model.report)];
+  const views = [barView(), payloadView(), costView(), percentileView(), seriesView(), tableView(), ...cellTableViews(model.report), controlView(model.report)];
   const [bar, ...charts] = views;
   const themeButton = newThemeButton();
   const redraw = (): void => {

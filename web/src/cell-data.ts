@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Generated from lagometer/report/cell_data.py by `python -m lagometer.report.typescript web/src`; do not edit.
+
+/**
+ * How the messages of one edge of a cell kept the study's deadline, over its valid trials.
+ *
+ * `miss_share` is the mean of the trials' shares of messages that missed it, with its 95 % interval where
+ * there are trials enough; `needed_trials` would do. `missed` of `due` messages are sums over the trials.
+ * The rest is the worst of any trial: `run_max`, most misses in a row; `met_of_k_min`, the fewest met of any
+ * `k` in a row; `data_age_max_ns`, the oldest that data got before newer data replaced it.
+ */
+export interface Deadline {
+  cell: string;
+  edge: string;
+  trials: number;
+  deadline_ns: number;
+  missed: number;
+  due: number | null;
+  miss_share: number | null;
+  miss_share_low: number | null;
+  miss_share_high: number | null;
+  needed_trials: number | null;
+  run_max: number;
+  k: number;
+  met_of_k_min: number | null;
+  data_age_max_ns: number | null;
+  cpu_per_message_ns: number | null;
+}
+
+/**
+ * One quantile of latency, of what was delivered and with what never came as infinite.
+ *
+ * `of`: `messages`, the quantile of all valid trials' messages; or `trials`, the median of the trials'
+ * quantiles, where those support no more. `infinite`: it is one of the lost, and `value_ns` is null. With an
+ * `interval` (95 %), an end that is null is infinite.
+ */
+export interface LostQuantile {
+  figure: string;
+  of: string;
+  delivered_ns: number | null;
+  value_ns: number | null;
+  infinite: boolean;
+  interval: boolean;
+  low_ns: number | null;
+  high_ns: number | null;
+}
+
+/**
+ * The tail of one edge of a cell that lost messages, over its valid trials.
+ *
+ * `lost` counts censored messages, too. `arrived_share` is the mean of the trials' shares that arrived:
+ * every quantile above it is infinite.
+ */
+export interface LostTail {
+  cell: string;
+  edge: string;
+  trials: number;
+  n: number;
+  lost: number;
+  arrived_share: number;
+  cpu_per_message_ns: number | null;
+  quantiles: LostQuantile[];
+}
+
+/**
+ * What the load beside a cell's workers used and did, from the common start to the last worker's end.
+ *
+ * `load` is the factor's value. `cpu_ns` and `achieved_per_s` are medians over the valid trials, with the
+ * 95 % interval of a median where there are trials enough. `unit` of what was achieved: `bytes`, or
+ * `operations` (stress-ng's own count, over its whole life).
+ */
+export interface Interference {
+  cell: string;
+  load: string;
+  trials: number;
+  cpu_ns: number | null;
+  cpu_low_ns: number | null;
+  cpu_high_ns: number | null;
+  achieved_per_s: number | null;
+  achieved_low_per_s: number | null;
+  achieved_high_per_s: number | null;
+  unit: string;
+  cpu_per_message_ns: number | null;
+}
