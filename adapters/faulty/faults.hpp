@@ -13,9 +13,9 @@
 
 namespace lagometer::faulty {
 
-enum class Fault : uint8_t { drop, duplicate, reorder, delay, corrupt, hang, crash };
-inline constexpr std::array<const char*, 7> kFaultNames{"drop",    "duplicate", "reorder", "delay",
-                                                        "corrupt", "hang",      "crash"};
+enum class Fault : uint8_t { drop, duplicate, reorder, delay, corrupt, hang, crash, stray };
+inline constexpr std::array<const char*, 8> kFaultNames{"drop",    "duplicate", "reorder", "delay",
+                                                        "corrupt", "hang",      "crash",   "stray"};
 
 /// A share of the messages, and one position; either may be off.
 struct Strike {
