@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a test may find absent on a machine: it is skipped, or fails if LAGOMETER_REQUIRE names the thing.
 
-LAGOMETER_REQUIRE is a comma list of: netns, mount, chromium, and adapters of MIDDLEWARE and IN_PYTHON.
+LAGOMETER_REQUIRE is a comma list of what `_RIGHTS` names, chromium, programs such as stress-ng, and adapters
+of MIDDLEWARE and IN_PYTHON.
 """
 
 from __future__ import annotations
@@ -10,11 +11,14 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
 import pytest
 
+from lagometer.machine.settings import DMA_LATENCY, read, wanted
+from lagometer.machine.tuning import Tuner
 from lagometer.study.adapters import load_adapter
 from lagometer.study.daemons import missing_daemons
 
@@ -42,9 +46,10 @@ def require(name: str, available: bool, needs: str) -> None:
 
 
 def need(name: str) -> None:
-    """Skips the test, or fails it, unless this machine has `name`: netns, an adapter, or a program."""
-    if name == "netns":
-        require(name, _namespaces_can_be_made(), "the right to make network namespaces")
+    """Skips the test, or fails it, unless this machine has `name`: a right, an adapter, or a program."""
+    if name in _RIGHTS:
+        obstacle = _RIGHTS[name]()
+        require(name, not obstacle, obstacle)
     elif name in (*MIDDLEWARE, *IN_PYTHON):
         require(name, adapter_library(name).exists(), f"the adapter {name}: {why_missing(name)}")
         missing = load_adapter(adapter_library(name).parent).missing
@@ -76,13 +81,66 @@ def why_missing(name: str) -> str:
     return path.read_text().strip() if path.exists() else f"{adapter_library(name)} was not built"
 
 
-@cache
-def _namespaces_can_be_made() -> bool:
-    commands = (["unshare", "-n", "-m", "-i", "-p", "-f", "true"], ["unshare", "-Ur", "-n", "true"])
-    return any(subprocess.run(command, capture_output=True).returncode == 0 for command in commands)
-
-
 def most_reliable(name: str, build: Path) -> str:
     """The reliability to ask an adapter for where a message should come: best_effort if it knows no other."""
     offered = load_adapter(adapter_library(name, build).parent).sidecar.abilities.reliability
     return "reliable" if "reliable" in offered else "best_effort"
+
+
+# --- rights: each says what is missing, empty if nothing is
+
+
+def _succeeds(*command: str) -> bool:
+    try:
+        return subprocess.run(command, capture_output=True).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
+@cache
+def _no_namespaces() -> str:
+    possible = _succeeds("unshare", "-n", "-m", "-i", "-p", "-f", "true") or _succeeds(
+        "unshare", "-Ur", "-n", "true"
+    )
+    return "" if possible else "the right to make network namespaces"
+
+
+@cache
+def _no_mounts() -> str:
+    possible = _succeeds("unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/mnt")
+    return "" if possible else "the right to mount file systems"
+
+
+def _no_root() -> str:
+    return "" if os.geteuid() == 0 else "root"
+
+
+@cache
+def _no_realtime() -> str:
+    """What keeps a spinning real-time thread from being started, and stopped by the kernel."""
+    if not _succeeds("chrt", "-f", "1", "true"):
+        return "the right to SCHED_FIFO"
+    if int(read(Path("/"), "proc/sys/kernel/sched_rt_runtime_us") or "-1") <= 0:
+        return "a limit on real-time threads (sched_rt_runtime_us)"
+    return "" if len(os.sched_getaffinity(0)) >= 2 else "two CPUs"
+
+
+def _no_tuning() -> str:
+    """Not kept: a machine may be tuned at one time and not at another."""
+    if obstacle := _no_root():
+        return obstacle
+    if Tuner().status() is not None:
+        return "a machine that is not tuned already (lagometer tune-host revert)"
+    root = Path("/")
+    unlike = [each.path for each in wanted(root) if not each.obstacle and read(root, each.path) != each.value]
+    possible = any(os.access(root / path, os.W_OK) for path in (DMA_LATENCY, *unlike))
+    return "" if possible else "a setting of the machine that can be changed"
+
+
+_RIGHTS: Mapping[str, Callable[[], str]] = {
+    "netns": _no_namespaces,
+    "mount": _no_mounts,
+    "root": _no_root,
+    "realtime": _no_realtime,
+    "tuning": _no_tuning,
+}

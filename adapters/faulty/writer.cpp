@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstddef>
 #include <cstring>
 
 namespace lagometer::faulty {
@@ -22,6 +23,8 @@ struct Envelope {
 };
 static_assert(sizeof(Envelope) == LAGOMETER_ENVELOPE_BYTES);
 constexpr uint8_t kProbe = 1;
+// Beyond what any trial sends, and the low byte, which marks the payload, stays.
+constexpr uint64_t kStrayFrom = uint64_t{1} << 32U;
 constexpr uint64_t kLineBytes = 64;
 
 Envelope envelope_of(const lagometer_message& message) {
@@ -70,7 +73,7 @@ Writer::Writer(Node& node, const lagometer_endpoint_config& config)
     return strike.share > 0.0 || strike.sequence.has_value();
   };
   if (wanted(Fault::reorder)) held_.reserve(bytes);
-  if (wanted(Fault::duplicate)) copy_.reserve(bytes);
+  if (wanted(Fault::duplicate) || wanted(Fault::stray)) copy_.reserve(bytes);
   const lagometer_endpoint_config inner_config = unwrapped(config);
   check_inner(table_.writer_create(node.inner(), &inner_config, &inner_));
 }
@@ -92,9 +95,11 @@ lagometer_status Writer::commit_data(lagometer_message& message, uint32_t stream
   if (struck(Fault::spin)) spin_for(faults_.spin_ns);
   if (struck(Fault::reorder) && !holding_) return hold(message);
   const bool twice = struck(Fault::duplicate);
-  if (twice) copy_out(message, copy_);
+  const bool followed = struck(Fault::stray);
+  if (twice || followed) copy_out(message, copy_);
   const lagometer_status status = table_.commit(inner_, &message);
   for (uint32_t copy = 0; twice && copy < faults_.copies; ++copy) send(copy_);
+  if (followed) send_stray(sequence);
   if (holding_) send_held();
   return status;
 }
@@ -116,6 +121,13 @@ lagometer_status Writer::hold(lagometer_message& message) {
 void Writer::send_held() {
   holding_ = false;
   send(held_);
+}
+
+/// Another publisher's message, as it were: nobody has recorded that it was sent.
+void Writer::send_stray(uint64_t sequence) {
+  sequence += kStrayFrom;
+  std::memcpy(copy_.data() + offsetof(Envelope, sequence), &sequence, sizeof sequence);
+  send(copy_);
 }
 
 void Writer::copy_out(const lagometer_message& message, std::vector<uint8_t>& payload) {

@@ -30,6 +30,7 @@ class Writer {
   lagometer_status drop(lagometer_message& message);
   lagometer_status hold(lagometer_message& message);
   void send_held();
+  void send_stray(uint64_t sequence);
   void send(const std::vector<uint8_t>& payload);
   static void copy_out(const lagometer_message& message, std::vector<uint8_t>& payload);
   bool over_the_limit();

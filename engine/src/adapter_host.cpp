@@ -75,18 +75,18 @@ InCall::~InCall() { --call_depth; }
 Adapter::Adapter(const std::string& library) {
   const InCall in_call;
   void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) throw AdapterError(std::string("can't open the adapter: ") + dlerror());
+  if (handle == nullptr) throw AdapterMissing(std::string("can't open the adapter: ") + dlerror());
   using Entry = const lagometer_adapter_table* (*)(const lagometer_host*);
   const auto entry = reinterpret_cast<Entry>(dlsym(handle, "lagometer_adapter"));
-  if (entry == nullptr) throw AdapterError(library + " is no adapter: it has no symbol lagometer_adapter");
+  if (entry == nullptr) throw AdapterMissing(library + " is no adapter: it has no symbol lagometer_adapter");
   table_ = entry(&kHost);
   if (table_ == nullptr) {
-    throw AdapterError(library + " can't work with ABI version " + std::to_string(LAGOMETER_ABI_VERSION) +
-                       " of this worker");
+    throw AdapterMissing(library + " can't work with ABI version " + std::to_string(LAGOMETER_ABI_VERSION) +
+                         " of this worker");
   }
   if (table_->abi_version < 1 || table_->size < sizeof(lagometer_adapter_table)) {
-    throw AdapterError(library + " offers a table of " + std::to_string(table_->size) + " bytes, this worker needs " +
-                       std::to_string(sizeof(lagometer_adapter_table)));
+    throw AdapterMissing(library + " offers a table of " + std::to_string(table_->size) + " bytes, this worker needs " +
+                         std::to_string(sizeof(lagometer_adapter_table)));
   }
 }
 

@@ -18,10 +18,16 @@ class AdapterError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// An adapter could not be loaded: there is nothing yet that could have failed.
+class AdapterMissing : public AdapterError {
+ public:
+  using AdapterError::AdapterError;
+};
+
 /// One library, loaded for the life of the process. Copies share it.
 class Adapter {
  public:
-  /// Opens RTLD_NOW | RTLD_LOCAL. Throws AdapterError: file missing, no symbol, other ABI, table too small.
+  /// Opens RTLD_NOW | RTLD_LOCAL. Throws AdapterMissing: file missing, no symbol, other ABI, table too small.
   explicit Adapter(const std::string& library);
 
   [[nodiscard]] const lagometer_adapter_table& table() const noexcept { return *table_; }

@@ -90,6 +90,8 @@ class Worker {
       return 0;
     } catch (const SchedulingRefused& error) {
       return fail("scheduling-refused", error.what(), json::array());
+    } catch (const AdapterMissing& error) {
+      return fail("adapter-missing", error.what(), json::array());
     } catch (const AdapterError& error) {
       return fail("adapter-failed", error.what(), json::array());
     } catch (const NoRoom& error) {

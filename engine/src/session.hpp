@@ -21,7 +21,8 @@ namespace lagometer::engine {
 
 class Session {
  public:
-  /// Loads, creates and enables everything and starts the nodes' threads. Throws AdapterError, std::runtime_error.
+  /// Loads, creates and enables everything and starts the nodes' threads. Throws AdapterMissing, AdapterError,
+  /// std::runtime_error.
   Session(const Plan& plan, int records_descriptor);
   /// Ends the nodes' threads and destroys every object of the adapters.
   ~Session();

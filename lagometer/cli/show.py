@@ -41,8 +41,8 @@ def command(
     A campaign of several middlewares is shown at a glance, too: as multiples of the machine's own floor. Of
     cells with several trials p50 and p99 follow with their 95 % intervals, then the machine's floor, the
     control and the long trials if there are any. Latency is publish to taken. `-` stands for a quantile with
-    fewer than 10 samples beyond it. With a deadline, losses, or load beside the workers a table says what came
-    of each cell.
+    fewer than 10 samples beyond it. With a deadline, losses, or load beside the workers a table says what
+    came of each cell.
 
     Example: lagometer show out/tiny
 

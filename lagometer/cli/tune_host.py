@@ -91,7 +91,9 @@ def _tell(tuning: Tuning, as_json: bool) -> None:
         idle = f"not held shallow: {tuning.holder.said}" if tuning.holder.said else "held shallow"
         console.print(f"idle states: {idle}", markup=False)
     if not tuning.in_force:
-        console.print("its holder is dead: the next `lagometer run` or `tune-host revert` puts it back")
+        console.print(
+            "its holder is dead: the next `lagometer run`, `search` or `tune-host revert` puts it back"
+        )
 
 
 def _list(changes: Sequence[Change]) -> None:

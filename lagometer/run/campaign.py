@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import lagometer
-from lagometer.errors import CannotStore, Interrupted, NothingRunnable, SetupMissing
-from lagometer.machine.tuning import Tuner, TuningError
+from lagometer.errors import CannotStore, Interrupted, NothingRunnable
 from lagometer.run.adaptive import Stopping
 from lagometer.run.conductor import Conductor
 from lagometer.run.events import EventLog
@@ -27,6 +26,7 @@ from lagometer.run.results import Results
 from lagometer.run.storing import prepare_folder
 from lagometer.run.trial import Trial, TrialRunner
 from lagometer.run.trial_store import Finished, TrialStore
+from lagometer.run.tuned import put_machine_back
 from lagometer.stats.campaign_estimates import make_estimates
 from lagometer.stats.long_trials import known_of, long_checks
 from lagometer.store.errors import StoreError
@@ -107,7 +107,8 @@ class CampaignRun:
     def carry_out(self) -> Tally:
         """Runs the trials that are missing.
 
-        Raises `NothingRunnable`, `CannotStore`, `BadInput`; `Interrupted` with the tally so far in `tally`.
+        Raises `NothingRunnable`, `CannotStore`, `BadInput`, `SetupMissing`; `Interrupted`, with the tally so
+        far in `tally`.
         """
         if not self._assignment.cells:
             raise NothingRunnable(
@@ -117,7 +118,7 @@ class CampaignRun:
         self._began_s = time.monotonic()
         remove_stale_directories()
         remove_stale_directories(files_folder())
-        self._put_machine_back()
+        self.tally.warnings += put_machine_back()
         events = EventLog()
         try:
             self._open()
@@ -139,15 +140,6 @@ class CampaignRun:
             raise
         self._finish()
         self._write_estimates()
-
-    def _put_machine_back(self) -> None:
-        """Undoes what the tuning of a killed lagometer left."""
-        try:
-            restored = Tuner().recover()
-        except TuningError as error:
-            raise SetupMissing(str(error), mend="lagometer tune-host revert, as root") from error
-        if restored:
-            self.tally.warnings.append(f"{len(restored)} settings of a tuning that was killed were put back")
 
     def _measure_floor(self, interruption: Interruption) -> None:
         """Writes floor.json; a campaign without it is as good, so that it can't be measured is a warning."""

@@ -14,11 +14,13 @@ from lagometer import units
 from lagometer.errors import NothingRunnable
 from lagometer.run.conductor import Conductor
 from lagometer.run.events import EventLog
+from lagometer.run.interference import files_folder
 from lagometer.run.interruption import Interruption
 from lagometer.run.isolation import remove_stale_directories
 from lagometer.run.rate_search import Bounds, Found, search_rate
 from lagometer.run.trial import TrialRunner
 from lagometer.run.trial_store import TrialStore
+from lagometer.run.tuned import put_machine_back
 from lagometer.stats.sustained import verdict
 from lagometer.study import Adapter, Cell, Study
 from lagometer.study.factors import FACTORS
@@ -90,8 +92,14 @@ class RateSearch:
         self.results: list[CellSearch] = []
 
     def carry_out(self, cells: Sequence[Cell], finished: Callable[[], None]) -> None:
-        """Searches cell by cell and calls `finished` after each. Raises `Interrupted`, `CannotStore`."""
+        """Searches cell by cell and calls `finished` after each.
+
+        Raises `Interrupted`, `CannotStore`, `SetupMissing`.
+        """
         remove_stale_directories()
+        remove_stale_directories(files_folder())
+        for warning in put_machine_back():
+            print(warning, file=sys.stderr)
         events = EventLog()
         try:
             with Interruption() as interruption:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The factor `tuning`: the machine is tuned for one trial and put back after it."""
+"""The factor `tuning`: the machine is tuned for one trial and put back after it, or by the next command."""
 
 from __future__ import annotations
 
@@ -13,6 +13,18 @@ from lagometer.run.outcome import TrialOutcome
 from lagometer.study import Cell
 
 NONE, LATENCY = "none", "latency"
+
+
+def put_machine_back() -> tuple[str, ...]:
+    """Undoes what the tuning of a killed lagometer left; returns a warning if there was any.
+
+    Raises `SetupMissing` where that is not possible.
+    """
+    try:
+        restored = Tuner().recover()
+    except TuningError as error:
+        raise SetupMissing(str(error), mend="lagometer tune-host revert, as root") from error
+    return (f"{len(restored)} settings of a tuning that was killed were put back",) if restored else ()
 
 
 @dataclass(frozen=True)

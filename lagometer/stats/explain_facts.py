@@ -88,38 +88,52 @@ def _counted(
     noisy = whole["noisy"].drop_nulls()
     yield "noisy trials, share", float(noisy.cast(pl.Float64).mean() or 0.0) if noisy.len() else None, ""  # type: ignore[arg-type]
     entries = [each for each in campaign.journal if each.get("cell") == cell and each.get("valid")]
-    yield from _of_journal(entries, whole)
+    yield from _of_workers(entries, _taken_while_measuring(rows))
+    yield from _of_loopback(entries, whole)
     yield from _of_cpus(samples)
 
 
-def _of_journal(
+def _taken_while_measuring(rows: pl.DataFrame) -> dict[int, int]:
+    """How many messages were taken in the measure phase of each trial, over all edges."""
+    edges = rows.filter(pl.col("edge") != form.END_TO_END)
+    return {int(trial): int(n) for trial, n in edges.group_by("trial").agg(pl.col("n").sum()).iter_rows()}
+
+
+def _of_workers(
+    entries: Sequence[Mapping[str, Any]], taken: Mapping[int, int]
+) -> Iterator[tuple[str, float | str | None, str]]:
+    """What workers said of themselves; switches are counted in the measure phase, as `taken` is."""
+    counted = [(entry, taken.get(int(entry["trial"]), 0)) for entry in entries if _workers(entry)]
+    for kind, name in (
+        ("voluntary", "wake-ups (voluntary context switches)"),
+        ("involuntary", "involuntary context switches"),
+    ):
+        switches = [
+            sum(int(worker.get("context_switches", {}).get(kind, 0)) for worker in _workers(entry)) / count
+            for entry, count in counted
+            if count
+        ]
+        yield f"{name} per message", _median(switches), ""
+    threads = [sum(map(len, entry["threads"].values())) for entry in entries if entry.get("threads")]
+    yield "threads", _median(threads), ""
+    resident = [max(int(w.get("resident_bytes_max", 0)) for w in _workers(entry)) for entry, _ in counted]
+    yield "memory of the largest worker", _median(resident), "B"
+    origins = {str(w["origin"]) for e in entries for worker in _workers(e) for w in worker.get("writers", [])}
+    yield "origin of the sender's buffer", ", ".join(sorted(origins)) or None, ""
+
+
+def _of_loopback(
     entries: Sequence[Mapping[str, Any]], whole: pl.DataFrame
 ) -> Iterator[tuple[str, float | str | None, str]]:
-    received = [
-        sum(
+    """What the kernel counted from before the start until after the end, per message taken meanwhile."""
+    by_trial = {
+        int(entry["trial"]): sum(
             int(reader.get("received", 0))
             for worker in _workers(entry)
             for reader in worker.get("readers", [])
         )
         for entry in entries
-    ]
-    for kind in ("voluntary", "involuntary"):
-        switches = [
-            sum(int(worker.get("context_switches", {}).get(kind, 0)) for worker in _workers(entry)) / count
-            for entry, count in zip(entries, received, strict=True)
-            if count and _workers(entry)
-        ]
-        name = (
-            "wake-ups (voluntary context switches)" if kind == "voluntary" else "involuntary context switches"
-        )
-        yield f"{name} per message", _median(switches), ""
-    threads = [sum(map(len, entry["threads"].values())) for entry in entries if entry.get("threads")]
-    yield "threads", _median(threads), ""
-    resident = [max((int(w.get("resident_bytes_max", 0)) for w in _workers(e)), default=0) for e in entries]
-    yield "memory of the largest worker", _median(resident), "B"
-    origins = {str(w["origin"]) for e in entries for worker in _workers(e) for w in worker.get("writers", [])}
-    yield "origin of the sender's buffer", ", ".join(sorted(origins)) or None, ""
-    by_trial = dict(zip((int(entry["trial"]) for entry in entries), received, strict=True))
+    }
     for column, name, unit in (
         ("kernel_loopback_bytes", "bytes over the loopback per message", "B"),
         ("kernel_loopback_packets", "packets over the loopback per message", ""),

@@ -25,6 +25,10 @@ class AdapterError(Exception):
     """What was wrong, where, and what to do."""
 
 
+class AdapterMissing(AdapterError):
+    """The module could not be loaded."""
+
+
 @dataclass(frozen=True)
 class ContextConfiguration:
     """profile: `default` (as the vendor ships it) or `matched`; network: what lagometer knows better, such as
@@ -151,21 +155,21 @@ class Adapter:
 
 
 def load(name: str, library: str) -> Adapter:
-    """Loads the module in the file `library`. Raises AdapterError."""
+    """Loads the module in the file `library`. Raises AdapterMissing."""
     if not library.endswith(".py"):
-        raise AdapterError(f"adapter {name}: {library} is no Python module; it is for lagometer-worker")
+        raise AdapterMissing(f"adapter {name}: {library} is no Python module; it is for lagometer-worker")
     if not Path(library).is_file():
-        raise AdapterError(f"adapter {name}: {library} is not there; run `make setup`")
+        raise AdapterMissing(f"adapter {name}: {library} is not there; run `make setup`")
     specification = importlib.util.spec_from_file_location("lagometer_adapter_" + Path(library).stem, library)
     if specification is None or specification.loader is None:
-        raise AdapterError(f"adapter {name}: {library} can't be loaded")
+        raise AdapterMissing(f"adapter {name}: {library} can't be loaded")
     module: ModuleType = importlib.util.module_from_spec(specification)
     try:
         specification.loader.exec_module(module)
         return Adapter(name, module.probe, module.open_context)
     except ImportError as error:
-        raise AdapterError(
+        raise AdapterMissing(
             f"adapter {name}: {error}; install requirements/clients.txt (`make bench ADAPTERS=all`)"
         ) from error
     except Exception as error:
-        raise AdapterError(f"adapter {name}: {library}: {type(error).__name__}: {error}") from error
+        raise AdapterMissing(f"adapter {name}: {library}: {type(error).__name__}: {error}") from error

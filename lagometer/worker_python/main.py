@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from lagometer import __version__
 from lagometer.worker_python import adapter as interface
-from lagometer.worker_python.adapter import AdapterError
+from lagometer.worker_python.adapter import AdapterError, AdapterMissing
 from lagometer.worker_python.control import Command, Control
 from lagometer.worker_python.fields import PlanError
 from lagometer.worker_python.machine import (
@@ -78,6 +78,8 @@ class Worker:
             self._fail("scheduling-refused", str(error))
         except (NoRoom, MemoryError) as error:
             self._fail("no-memory", str(error) or "out of memory")
+        except AdapterMissing as error:
+            self._fail("adapter-missing", str(error))
         except AdapterError as error:
             self._fail("adapter-failed", str(error))
         except Exception as error:

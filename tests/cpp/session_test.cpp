@@ -103,6 +103,22 @@ TEST(Session, RefusesALibraryThatIsNoAdapter) {
   EXPECT_NE(text.find("is no adapter"), std::string::npos) << text;
 }
 
+TEST(Session, TellsAnAdapterThatCanNotBeOpenedFromOneThatFails) {
+  const auto made = [](const json& plan) { const Session session(parse_plan(plan.dump()), -1); };
+  EXPECT_THROW(made(test::pipeline_plan("/nowhere/liblagometer_absent.so")), AdapterMissing);
+  EXPECT_THROW(made(test::pipeline_plan("libz.so.1")), AdapterMissing);
+  json plan = test::pipeline_plan(NULL_ADAPTER);
+  plan["nodes"][0]["writers"][0]["qos"] = {{"history", "keep_all"}};
+  try {
+    made(plan);
+    FAIL() << "null took keep_all";
+  } catch (const AdapterMissing& error) {
+    FAIL() << error.what();
+  } catch (const AdapterError&) {
+    SUCCEED();
+  }
+}
+
 TEST(Session, GivesTheAdaptersOwnWords) {
   json plan = test::pipeline_plan(NULL_ADAPTER);
   plan["nodes"][0]["writers"][0]["qos"] = {{"history", "keep_all"}};

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 import pytest
 from campaign_support import journal, run_campaign
-from needs import adapter_library, need
+from needs import adapter_library, need, require
 from plan_parts import MILLISECOND_NS, Mapping, any_message, node, plan, reader, timer, writer
 from worker_support import Machine, machine, run_private
 
@@ -90,8 +90,7 @@ def buffers_of(pid: int) -> tuple[set[int], set[int]]:
             if not str(entry.readlink()).startswith("socket:"):
                 continue
             descriptor = library.syscall(PIDFD_GETFD, process, int(entry.name), 0)
-            if descriptor < 0:
-                pytest.skip("skipped: the right to look at another process's sockets")
+            require("ptrace", descriptor >= 0, "the right to look at another process's sockets")
             with socket.socket(fileno=descriptor) as copy:
                 if (copy.family, copy.type) == (socket.AF_INET, socket.SOCK_DGRAM):
                     receive.add(copy.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) // 2)

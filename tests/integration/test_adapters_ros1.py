@@ -17,7 +17,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from campaign_support import run_cells
-from needs import ROOT, adapter_library, need
+from needs import ROOT, adapter_library, need, require
 from plan_parts import MILLISECOND_NS, Mapping, any_message, node, pipeline, plan, reader, timer, writer
 from worker_support import Machine, daemons_beside, machine, run_private
 
@@ -121,8 +121,8 @@ def sockets_of(pid: int) -> Iterator[socket.socket]:
                 if not entry.readlink().name.startswith("socket:"):
                     continue
                 copy = system_call(PIDFD_GETFD, process, int(entry.name), 0)
-                if copy < 0 and ctypes.get_errno() in (errno.EPERM, errno.ENOSYS):
-                    pytest.skip("skipped: the right to look at another process's sockets (pidfd_getfd)")
+                refused = copy < 0 and ctypes.get_errno() in (errno.EPERM, errno.ENOSYS)
+                require("ptrace", not refused, "the right to look at another process's sockets (pidfd_getfd)")
                 if copy >= 0:
                     with socket.socket(fileno=copy) as found:
                         yield found

@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import json
 import re
+import resource
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from campaign_support import journal, lagometer, write_study
-from needs import need
+from needs import adapter_library, need
 
 WORKER = Path(__file__).with_name("scripted_worker.py")
 
@@ -70,4 +74,84 @@ def test_a_worker_that_is_no_program_is_said(tmp_path: Path) -> None:
     assert "not found" in next(out.glob("samples/**/0.log")).read_text()
     assert lagometer(tmp_path, *arguments, environment={"LAGOMETER_WORKER": str(tmp_path)})[0] in (3, 6)
     assert lagometer(tmp_path, *arguments, environment={"LAGOMETER_WORKER": "/nowhere"})[0] == 6
-    assert lagometer(tmp_path, *arguments, environment={"LAGOMETER_SUPERVISOR": str(text)})[0] == 3
+
+
+def reasons_of(folder: Path, study: Path, **more: Any) -> list[str]:
+    """Why the only trial of a campaign failed, which is kept as one that did."""
+    out = folder / "out"
+    code, _, errors = lagometer(folder, "run", str(study), "--out", str(out), "--no-report", **more)
+    assert code == 3, errors
+    (entry,) = journal(out)
+    assert not entry["valid"]
+    found: list[str] = entry["reasons"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ("not a program", "can't be started: Exec format error"),
+        ("#!/bin/sh\necho no room on this machine >&2\nexit 1\n", "no room on this machine"),
+        ("#!/bin/sh\nread -r specification\nexit 0\n", "ended early: it said nothing"),
+        ("#!/bin/sh\nread -r specification\necho hello\n", "wrote an unknown line: b'hello'"),
+        (
+            '#!/bin/sh\nread -r specification\necho \'{"event": "failed", "message": "no namespaces"}\'\n',
+            "no namespaces",
+        ),
+    ],
+)
+def test_a_supervisor_that_does_not_start_the_workers_is_said(
+    tmp_path: Path, program: str, said: str
+) -> None:
+    supervisor = tmp_path / "supervisor"
+    supervisor.write_text(program)
+    supervisor.chmod(0o755)
+    environment = {"LAGOMETER_SUPERVISOR": str(supervisor)}
+    found = reasons_of(tmp_path, write_study(tmp_path), environment=environment)
+    assert found[0].startswith("launch-failed: ") and said in found[0], found
+    assert {reason.partition(":")[0] for reason in found} == {"launch-failed"}, found
+
+
+def test_too_few_open_files_for_the_workers_are_said(tmp_path: Path) -> None:
+    """A limit that leaves no room for the pipes of three workers."""
+
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+
+    (reason,) = reasons_of(tmp_path, write_study(tmp_path), preexec_fn=limited)
+    assert re.fullmatch(
+        r"launch-failed: \d+ open files are needed and the limit is 64: raise it \(ulimit -n \d+\)", reason
+    ), reason
+
+
+@pytest.mark.parametrize(
+    ("worker", "text", "said"),
+    [
+        ("lagometer-worker", "cut", "can't open the adapter: .*: file too short"),
+        ("lagometer-worker", "z" * 4096, "can't open the adapter: .*: invalid ELF header"),
+        ("lagometer-worker", None, "is no adapter: it has no symbol lagometer_adapter"),
+        ("python", "import no_such_client_library", "No module named 'no_such_client_library'"),
+        ("python", "def probe(options): ...", "AttributeError: .*open_context"),
+    ],
+)
+def test_an_adapter_that_cannot_be_opened_is_said(
+    build: Path, tmp_path: Path, worker: str, text: str | None, said: str
+) -> None:
+    """text: of its library; None: a library that is no adapter."""
+    need("netns")
+    library = "damaged.py" if worker == "python" else "liblagometer_damaged.so"
+    folder = tmp_path / "adapters" / "damaged"
+    folder.mkdir(parents=True)
+    if text is None:
+        need("cc")
+        subprocess.run(["cc", "-shared", "-o", str(folder / library), "-x", "c", "/dev/null"], check=True)
+    else:
+        (folder / library).write_text(text)
+    sidecar = json.loads((adapter_library("shm", build).parent / "adapter.json").read_text())
+    own = {"name": "damaged", "library": library, "worker": worker, "options": {}, "interoperates_with": []}
+    (folder / "adapter.json").write_text(json.dumps({**sidecar, **own}))
+    study = write_study(tmp_path, matrix={"adapter": "damaged", "workload": "pipeline-3", "rate": "10Hz"})
+    environment = {"LAGOMETER_ADAPTER_PATH": str(folder.parent)}
+    found = reasons_of(tmp_path, study, environment=environment)
+    assert {reason.partition(":")[0] for reason in found} == {"adapter-missing"}, found
+    assert re.match(rf"adapter-missing: (source|relay-1|sink) in phase create: .*{said}", found[0]), found

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from needs import FLOORS, IN_PYTHON, MIDDLEWARE, adapter_library, need
+from needs import FLOORS, IN_PYTHON, MIDDLEWARE, adapter_library, need, require
 from plan_parts import MILLISECOND_NS, pingpong, pipeline, plan
 from worker_support import run_private
 
@@ -53,4 +53,4 @@ def test_the_adapters_threads_inherit_what_was_asked_for(build: Path, adapter: s
     if not refused:
         return
     assert "CAP_SYS_NICE" in refused[0]
-    pytest.skip("skipped: the right to SCHED_FIFO (CAP_SYS_NICE and a real-time budget)")
+    require("realtime", False, f"{refused[0]} for {adapter}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -20,11 +19,6 @@ from lagometer.run.interference import files_folder
 TIMEOUT_S = 60.0
 
 
-def tool(program: str) -> None:
-    if shutil.which(program) is None:
-        pytest.skip(f"skipped: needs {program}")
-
-
 def beside(interference: str, **factors: Any) -> dict[str, Any]:
     return {"adapter": "shm", "workload": "pingpong", "interference": interference, **factors}
 
@@ -37,7 +31,7 @@ def leftovers() -> list[str]:
 @pytest.mark.parametrize("interference", ["cpu-2", "memory", "cache", "io", "network"])
 def test_load_runs_beside_the_workers_and_is_counted(tmp_path: Path, interference: str) -> None:
     need("netns")
-    tool("iperf3" if interference == "network" else "stress-ng")
+    need("iperf3" if interference == "network" else "stress-ng")
     study, out = write_study(tmp_path, matrix=beside(interference), machine_floor="off"), tmp_path / "out"
     _, output, errors = lagometer(tmp_path, "run", str(study), "--out", str(out), "--json", "--no-report")
     assert json.loads(output)["valid"] == 1, (output, errors)
@@ -58,7 +52,7 @@ def test_load_runs_beside_the_workers_and_is_counted(tmp_path: Path, interferenc
 
 def test_a_generator_that_dies_fails_the_trial(tmp_path: Path) -> None:
     need("netns")
-    tool("stress-ng")
+    need("stress-ng")
     study = write_study(tmp_path, duration="60s", matrix=beside("cpu"), machine_floor="off")
     out = tmp_path / "out"
     with running(tmp_path, "run", str(study), "--out", str(out), "--json", "--no-report") as run:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +19,8 @@ ROOT = Path("/")
 
 
 @pytest.fixture(autouse=True)
-def untuned() -> None:
-    if os.geteuid() != 0:
-        pytest.skip("skipped: needs root")
-    if Tuner().status() is not None:
-        pytest.skip("skipped: needs a machine that is not tuned already")
+def tunable() -> None:
+    need("tuning")
 
 
 def settings() -> dict[str, Any]:
@@ -35,6 +31,7 @@ def test_this_machine_is_tuned_and_put_back(tmp_path: Path) -> None:
     before = settings()
     tuning = Tuner(ROOT, tmp_path / "state").apply(lasting=False)
     try:
+        assert tuning.effective
         for each in tuning.changes:
             assert (each.verdict in ("refused", "absent")) == bool(each.why), each
             if each.verdict == "changed":
@@ -53,8 +50,6 @@ def test_trials_are_tuned_as_their_cells_say(tmp_path: Path) -> None:
     tally = json.loads(output)
     assert tally["valid"] + tally["failed"] == 2, errors
     rows = {row["tuning"]: row for row in pl.read_parquet(out / "cells.parquet").to_dicts()}
-    assert rows["none"]["valid"]
-    # Where nothing can be set the trial must not pass for a tuned one.
-    assert rows["latency"]["valid"] or rows["latency"]["reasons"][0].startswith("tuning-failed: ")
+    assert rows["none"]["valid"] and rows["latency"]["valid"], tally["failures"]
     assert settings() == before
     assert Tuner().status() is None

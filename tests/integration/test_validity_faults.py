@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 import polars as pl
 import pytest
 from campaign_support import journal, lagometer, write_study
-from needs import ROOT, adapter_library, need, require
+from needs import ROOT, adapter_library, need
 
 CELL = {
     "adapter": "faulty",
@@ -26,6 +27,7 @@ CELL = {
     "placement": "process-per-node",
 }
 KEEP_ALL = {"history": "keep_all"}
+BEHIND_NS = 50_000_000  # of the clock in tests/preload/slow_clock.c
 
 
 def run(
@@ -79,6 +81,7 @@ def warnings(rows: pl.DataFrame) -> dict[str, str]:
         ("worker-hung", {"hang_at": 40, "stream": 0}, {}),
         ("rate-missed", {"delay": 1, "delay_ns": 20_000_000, "stream": 0}, {}),
         ("transport-mismatch", {"pretend_transport": "udp"}, {}),
+        ("records-inconsistent", {"stray_at": 40, "stream": 0}, {}),
     ],
 )
 def test_a_reason_is_forced(
@@ -192,20 +195,42 @@ def test_a_loss_is_explained_by_the_kernel(build: Path, tmp_path: Path) -> None:
     assert evidence["network"]["udp_receive_buffer_errors"] == rows["kernel_udp_receive_buffer_errors"][0]
 
 
-def test_a_wall_clock_that_is_set_fails_the_trial(build: Path, tmp_path: Path) -> None:
+def preloaded(folder: Path, name: str) -> dict[str, str]:
+    """The environment in which a library of tests/preload is loaded into every program."""
     need("cc")
-    library = tmp_path / "stepped_clock.so"
-    source = ROOT / "tests" / "preload" / "stepped_clock.c"
+    library, source = folder / f"{name}.so", ROOT / "tests" / "preload" / f"{name}.c"
     subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
-    rows = run(build, tmp_path, {"faulty": {}}, environment={"LD_PRELOAD": str(library)})
+    return {"LD_PRELOAD": str(library)}
+
+
+def test_a_wall_clock_that_is_set_fails_the_trial(build: Path, tmp_path: Path) -> None:
+    rows = run(build, tmp_path, {"faulty": {}}, environment=preloaded(tmp_path, "stepped_clock"))
     assert "the wall clock was set by +" in reasons(rows)["clock-stepped"]
 
 
+def test_a_receiver_whose_clock_is_behind_fails_the_trial(build: Path, tmp_path: Path) -> None:
+    """Its messages seem to be taken before they were published; its sender's, on the edge before, do not."""
+    found = reasons(run(build, tmp_path, {"faulty": {}}, environment=preloaded(tmp_path, "slow_clock")))
+    assert set(found) - {"rate-missed"} == {"clock-inconsistent"}, found
+    said = re.fullmatch(
+        r"clock-inconsistent: relay-1→sink, taken (\d+) ns before it was published",
+        found["clock-inconsistent"],
+    )
+    assert said is not None, found
+    assert 0 < int(said[1]) <= BEHIND_NS
+
+
+def test_a_message_that_nobody_sent_is_counted_where_it_came_in(build: Path, tmp_path: Path) -> None:
+    rows = run(build, tmp_path, {"faulty": {"stray_at": 40, "stream": 0}})
+    assert reasons(rows)["records-inconsistent"] == (
+        "records-inconsistent: source→relay-1, 1 messages nobody sent"
+    )
+    unmatched = dict(rows.select("edge", "unmatched").iter_rows())
+    assert (unmatched["source→relay-1"], unmatched["relay-1→sink"]) == (1, 0)
+
+
 def test_a_spinning_realtime_thread_is_found_throttled(build: Path, tmp_path: Path) -> None:
-    runtime = int(Path("/proc/sys/kernel/sched_rt_runtime_us").read_text())
-    require("realtime", _fifo_is_granted(), "the right to SCHED_FIFO")
-    require("realtime", runtime > 0, "a limit on real-time threads")
-    require("realtime", len(os.sched_getaffinity(0)) >= 2, "two CPUs")
+    need("realtime")
     matrix = {
         "adapter": "shm",
         "workload": "pipeline-2",
@@ -228,14 +253,6 @@ def test_a_spinning_realtime_thread_is_found_throttled(build: Path, tmp_path: Pa
     threads = [thread for worker in journal(tmp_path / "out")[0]["threads"].values() for thread in worker]
     assert "realtime-throttled" in found, (found, json.dumps(threads))
     assert "node:sink of sink" in found["realtime-throttled"]
-
-
-def _fifo_is_granted() -> bool:
-    command = ["chrt", "-f", "1", "true"]
-    try:
-        return subprocess.run(command, capture_output=True).returncode == 0
-    except FileNotFoundError:
-        return False
 
 
 def test_faulty_is_what_the_other_adapter_is(build: Path) -> None:

@@ -12,11 +12,15 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from lagometer.errors import SetupMissing
 from lagometer.machine.settings import DMA_LATENCY, SYSCTLS_MIN
 from lagometer.machine.tuning import STATE, Tuner, Tuning, TuningError
+from lagometer.run import tuned
 
 GOVERNOR = "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
 WAIT_S = 60.0
@@ -173,3 +177,69 @@ def test_a_damaged_state_file_is_named(tuner: Tuner, tmp_path: Path) -> None:
     (tmp_path / "state" / STATE).write_text("{")
     with pytest.raises(TuningError, match=STATE):
         tuner.recover()
+
+
+# --- the factor, and who comes next
+
+
+def cell(tuning: str, *named: str) -> Any:
+    """A cell, as far as it has to do with tuning."""
+    return SimpleNamespace(named=named, factors=SimpleNamespace(tuning=tuning))
+
+
+def test_a_trial_is_tuned_and_its_machine_put_back(root: Path, tuner: Tuner) -> None:
+    before = content(root)
+    with tuned.tuned_for(cell("latency", "tuning"), tuner) as found:
+        assert content(root)[GOVERNOR] == "performance"
+        assert found.reasons == ()
+        (warning,) = found.warnings
+        assert warning.startswith("tuning: not set: net.ipv4.ipfrag_high_thresh (the kernel does not show it")
+    assert content(root) == before and tuner.status() is None
+
+
+@pytest.mark.parametrize(
+    ("wanted", "reason"),
+    [
+        (cell("latency", "tuning"), "tuning-failed: the machine is tuned already"),
+        (cell("none", "tuning"), "tuning-failed: the machine is tuned: `lagometer tune-host revert`"),
+        (cell("none"), ""),
+    ],
+)
+def test_a_machine_tuned_for_good_is_left_as_it_is(
+    root: Path, tuner: Tuner, wanted: Any, reason: str
+) -> None:
+    tuner.apply(lasting=True)
+    try:
+        now = content(root)
+        with tuned.tuned_for(wanted, tuner) as found:
+            assert len(found.reasons) == bool(reason)
+            assert "".join(found.reasons).startswith(reason)
+        status = tuner.status()
+        assert status is not None and status.in_force and content(root) == now
+    finally:
+        tuner.revert()
+
+
+def test_who_comes_next_puts_back_what_was_killed_and_says_so(
+    root: Path, tuner: Tuner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tuned, "Tuner", lambda: tuner)
+    before = content(root)
+    assert tuned.put_machine_back() == ()
+    tuning = tuner.apply(lasting=True)
+    assert tuned.put_machine_back() == ()  # in force
+    assert tuning.holder is not None
+    os.kill(tuning.holder.pid, signal.SIGKILL)
+    wait_for(lambda: not tuning.in_force)
+    assert tuned.put_machine_back() == ("4 settings of a tuning that was killed were put back",)
+    assert content(root) == before
+
+
+def test_what_cannot_be_put_back_is_told_with_what_to_do(
+    tuner: Tuner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tuned, "Tuner", lambda: tuner)
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / STATE).write_text("{")
+    with pytest.raises(SetupMissing, match="tune-host revert, as root"):
+        tuned.put_machine_back()

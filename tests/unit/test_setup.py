@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from needs import need
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ROOT / "tools" / "packages"
@@ -256,9 +257,9 @@ sys.stdin.read()
 """
 
 
-@pytest.mark.skipif(not Path("/usr/bin/apt-get").exists(), reason="skipped: apt-get")
 def test_it_waits_for_a_package_lock_and_says_so(tmp_path: Path, programs: Path) -> None:
     """The real apt-get, in a folder of its own, while another process holds the lock of the lists."""
+    need("apt-get")
     settings = apt_configuration(tmp_path / "apt")
     write_program(programs, "dpkg-query", '[ "$4" = cyclonedds-dev ] && exit 1; printf installed')
     write_program(programs, "id", "echo 0")

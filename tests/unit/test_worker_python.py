@@ -19,7 +19,7 @@ from plan_parts import MILLISECOND_NS, pingpong, pipeline, plan
 
 from lagometer.store.records import KIND_CAUSES, KIND_RECEIVED, KIND_SENT, Lane, decode
 from lagometer.worker_python import records
-from lagometer.worker_python.adapter import AdapterError, load
+from lagometer.worker_python.adapter import AdapterMissing, load
 from lagometer.worker_python.fields import PlanError
 from lagometer.worker_python.plan import parse_plan
 from lagometer.worker_python.schedule import Random, Schedule, SchedulePlan, Work, WorkPlan, messages_due
@@ -262,7 +262,7 @@ def test_what_is_no_adapter_is_refused(tmp_path: Path, name: str, content: str |
     library = tmp_path / name
     if content is not None:
         library.write_text(content)
-    with pytest.raises(AdapterError, match=said):
+    with pytest.raises(AdapterMissing, match=said):
         load("x", str(library))
     answer = subprocess.run([*COMMAND, "--probe", str(library)], capture_output=True, timeout=30)
     assert answer.returncode == 1
