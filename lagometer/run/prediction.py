@@ -10,6 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
+from lagometer.run.floor import floor_ns
 from lagometer.run.order import control_cell, long_trial_cells
 from lagometer.stats.sequential import trials_for
 from lagometer.stats.stopping import Bounds
@@ -24,7 +25,8 @@ NS_PER_S = 1_000_000_000
 
 @dataclass(frozen=True)
 class Prediction:
-    """Time in all, control and long trials included, and how many trials of the study's cells that is.
+    """Time in all, control, long trials and the machine's floor included, and how many trials of the study's
+    cells that is.
 
     least_s, most_s: the bounds, equal where the number of trials is fixed; earlier: the campaign whose trials
     tell overhead and spread; None where usual values stand in, and an adaptive study's trials are a guess.
@@ -75,7 +77,7 @@ def predict(
         counts.append(count)
     blocks = (study.fewest_trials(), max(counts, default=0), study.most_trials())
     beside = [_beside_s(study, cells, adapters, number, experience) for number in blocks]
-    floor_s = (study.machine_floor_ns or 0) / NS_PER_S  # by itself it is a hundredth of the campaign at most
+    floor_s = floor_ns(study, cells) / NS_PER_S
     return Prediction(
         seconds=expected + beside[1] + floor_s,
         least_s=least + beside[0] + floor_s,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -142,6 +143,11 @@ def test_the_predicted_time_counts_trials(adapters: dict[str, Adapter], tmp_path
     found = predict(fixed, cells, adapters, tmp_path)
     assert found.seconds == found.least_s == found.most_s > len(cells) * 3 * fixed.trial_ns() / 1e9
     assert (found.trials, found.earlier) == (12, None)
+    # The machine's floor takes a hundredth of that by itself, else what the study says.
+    without = predict(replace(fixed, machine_floor_ns=0), cells, adapters, tmp_path).seconds
+    assert found.seconds == pytest.approx(without * 1.01)
+    longer = predict(replace(fixed, machine_floor_ns=7 * 10**9), cells, adapters, tmp_path)
+    assert longer.seconds == pytest.approx(without + 7)
     adaptive = study(precision="5%", trials_max=20, control="none")
     guessed = predict(adaptive, cells, adapters, tmp_path)
     assert guessed.least_s == guessed.seconds < guessed.most_s
@@ -150,7 +156,7 @@ def test_the_predicted_time_counts_trials(adapters: dict[str, Adapter], tmp_path
 
 
 def test_the_prediction_rests_on_an_earlier_campaign(adapters: dict[str, Adapter], tmp_path: Path) -> None:
-    plan = study(precision="5%", control="none")
+    plan = study(precision="5%", control="none", machine_floor="off")
     cells = expand(plan, adapters).cells
     rows = [
         {
