@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SIGKILL at random moments at conductor, supervisor and workers, and `run --resume`, again and again.
+"""SIGKILL at random moments at whatever runs in a campaign, and `run --resume`, again and again.
 
-Whatever was killed: at the end each (cell, trial) is there once, and no file of a trial that was finished
-before a kill has changed by a byte. The seed is printed; it draws the same moments and targets again.
+Killed are the conductor, the supervisor, workers, a daemon, generators of load and the process that holds a
+tuning; campaigns have a fixed number of trials or are adaptive, each with a control and long trials. At the
+end each (cell, trial) is there once, no file of a trial that was finished before has changed by a byte,
+the machine is set as it was, and nothing is left. The seed is printed; it draws the same moments and targets.
 """
 
 from __future__ import annotations
@@ -10,9 +12,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import hashlib
+import itertools
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,7 +24,7 @@ import tempfile
 import time
 import uuid
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,30 +32,83 @@ from typing import Any
 import polars as pl
 from results import ROOT, write_result
 
+from lagometer.machine import settings as tunable
+from lagometer.machine.tuning import Tuner
+from lagometer.run.interference import files_folder
+from lagometer.run.isolation import SHARED_MEMORY
+from lagometer.study import discover_adapters
+from lagometer.study.daemons import daemons_in_use, missing_daemons
+
 MARK = "LAGOMETER_KILLS_MARK"
 KILLS, SMOKE_KILLS = 200, 10
-TARGETS = ("conductor", "supervisor", "worker")
-# The kernel cuts a process's name after 15 characters.
-NAMES = {"supervisor": "lagometer-super", "worker": "lagometer-worke"}
+PER_CAMPAIGN = 5  # so that each study's targets have their turn, also in the short form
+# Target: how its process is known, the beginning of its name or a part of its command.
+TARGETS = {"conductor": "", "supervisor": "lagometer-super", "worker": "lagometer-worke"}
+DAEMON, GENERATOR, HOLDER = "daemon", "generator", "holder"
 CONTROL_CELL = "shm/pingpong"
-TRIALS = 3
-WAIT_MAX_S = 2.0
+TRIALS, TRIALS_MIN, TRIALS_MAX = 3, 6, 8
+WAIT_MAX_S = 1.0
 GONE_WITHIN_S = 10.0
-STUDY = {
-    "name": "kills",
-    "duration": "60ms",
-    "warmup": "10ms",
-    "drain": "10ms",
-    "discovery_timeout": "3s",
-    "trials": TRIALS,
-    "control": "floor",
-    "matrix": {
-        "adapter": ["shm", "udp"],
-        "workload": "pipeline-2",
-        "payload": ["64B", "1KB"],
-        "rate": "500Hz",
-    },
-}
+PHASES = {"duration": "60ms", "warmup": "10ms", "drain": "10ms", "discovery_timeout": "10s"}
+FACTORS = {"workload": "pipeline-2", "payload": "64B", "rate": "500Hz"}
+PARTS = ("", "control/", "long/")
+# Serves at once and burns what it gets, for machines without an adapter that needs a daemon.
+OWN_DAEMON = "import pathlib, sys; pathlib.Path(sys.argv[1]).touch()\nwhile True: pass\n"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A study, and what is killed while it is carried out: what each target's process is known by.
+
+    fewest, most: trials of a cell; more than one number where the study is adaptive.
+    """
+
+    study: Mapping[str, Any]
+    targets: Mapping[str, str]
+    fewest: int
+    most: int
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+def fixed(folder: Path) -> Kind:
+    """A fixed number of trials beside load, of an adapter that needs a daemon among others."""
+    adapter, program, environment = adapter_with_daemon(folder)
+    targets = {**TARGETS, DAEMON: program}
+    matrix: dict[str, Any] = {"adapter": ["shm", "udp", adapter], **FACTORS}
+    if shutil.which("stress-ng"):
+        matrix["interference"] = ["none", "io"]
+        targets[GENERATOR] = "stress-ng"
+    study = {"name": "fixed", **PHASES, "trials": TRIALS, "control": "floor", "long_trial": "120ms"}
+    return Kind({**study, "matrix": matrix}, targets, TRIALS, TRIALS, environment)
+
+
+def adaptive(folder: Path) -> Kind:
+    """Trials until the intervals are narrow, on a machine that is tuned or not, where that may be done."""
+    del folder
+    targets, matrix = dict(TARGETS), {"adapter": ["shm", "udp"], **FACTORS}
+    if os.geteuid() == 0 and Tuner().status() is None:
+        matrix["tuning"] = ["none", "latency"]
+        targets[HOLDER] = "cpu_dma_latency"
+    study = {"name": "adaptive", **PHASES, "precision": "20%", "trials_max": TRIALS_MAX}
+    return Kind({**study, "long_trial": "120ms", "matrix": matrix}, targets, TRIALS_MIN, TRIALS_MAX)
+
+
+def adapter_with_daemon(folder: Path) -> tuple[str, str, dict[str, str]]:
+    """Returns an adapter, its daemon's program, and the environment in which it is found."""
+    for adapter in discover_adapters().values():
+        daemons = daemons_in_use(adapter, {}, "default")
+        if adapter.built and daemons and not list(missing_daemons(adapter, {}, "default")):
+            return adapter.name, daemons[0].command[0], {}
+    beneath = discover_adapters()["uds"]
+    sidecar = json.loads((beneath.directory / "adapter.json").read_text(encoding="utf-8"))
+    command = [sys.executable, "-c", OWN_DAEMON, "{runtime}/serves"]
+    ready = {"file": "{runtime}/serves"}
+    sidecar["daemons"] = [{"name": "own", "command": command, "package": "none", "ready": ready}]
+    place = folder / "adapters" / "uds"
+    place.mkdir(parents=True)
+    (place / "adapter.json").write_text(json.dumps(sidecar), encoding="utf-8")
+    (place / beneath.library.name).symlink_to(beneath.library)
+    return "uds", OWN_DAEMON.partition(";")[0], {"LAGOMETER_ADAPTER_PATH": str(place.parent)}
 
 
 @dataclass
@@ -59,52 +116,77 @@ class Campaign:
     """One campaign that is killed and resumed until it is finished."""
 
     folder: Path
+    kind: Kind
     generator: random.Random
     kills: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
     finished: dict[str, str] = field(default_factory=dict)
     journals: dict[str, bytes] = field(default_factory=dict)
+    deck: list[str] = field(default_factory=list)
+    conductors: list[int] = field(default_factory=list)
 
     @property
     def out(self) -> Path:
         """The campaign's folder."""
         return self.folder / "out"
 
-    def carry_out(self, kills_left: int) -> None:
+    def carry_out(self, kills_max: int) -> None:
         """Runs it to its end with at most so many kills; notes what is wrong."""
-        study = self.folder / "study.yaml"
-        study.write_text(json.dumps(STUDY), encoding="utf-8")
-        # The first start, too, asks to resume: a kill before there is a manifest must not be told apart.
-        command = [sys.executable, "-m", "lagometer.cli.main", "run", str(study), "--out", str(self.out)]
-        while True:
-            mark = uuid.uuid4().hex
-            with subprocess.Popen(
-                [*command, "--resume", "--no-report", "--json"],
-                env={**os.environ, MARK: mark},
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                cwd=ROOT,
-            ) as process:
-                killed = self._kill_until_it_ends(process, mark, kills_left - self.kills.total())
-                errors = process.stderr.read().decode() if process.stderr else ""
-            if not _gone(mark):
-                self.problems.append(f"processes left after the end: {marked(mark)}")
-            self._compare()
-            if not killed:
-                break
-        if process.returncode not in (0, 3):
-            self.problems.append(f"exit code {process.returncode}: {errors[-500:]}")
+        (self.folder / "study.yaml").write_text(json.dumps(self.kind.study), encoding="utf-8")
+        before = settings()
+        while self._start(kills_max - self.kills.total()):
+            pass
         self._check_whole()
+        done = dict(self.journals)
+        self._start(0)
+        if self.journals != done:
+            self.problems.append("a campaign that was finished went on")
+        if settings() != before:
+            self.problems.append(f"the machine's settings were {before} and are {settings()}")
+        if folders := [str(path) for pid in self.conductors for path in left_by(pid)]:
+            self.problems.append(f"left behind: {folders}")
 
-    def _kill_until_it_ends(self, process: subprocess.Popen[bytes], mark: str, kills_left: int) -> bool:
-        """Kills at random moments; returns whether the conductor was the target."""
-        for _ in range(kills_left):
-            target = self.generator.choice(TARGETS)
+    def _start(self, kills_max: int) -> bool:
+        """Starts the campaign, or goes on with it; returns whether the conductor was killed."""
+        # The first start, too, asks to resume: a kill before there is a manifest must not be told apart.
+        command = [sys.executable, "-m", "lagometer.cli.main", "run", str(self.folder / "study.yaml")]
+        mark = uuid.uuid4().hex
+        with subprocess.Popen(
+            [*command, "--out", str(self.out), "--resume", "--no-report", "--json"],
+            env={**os.environ, **self.kind.environment, MARK: mark},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            cwd=ROOT,
+        ) as process:
+            self.conductors.append(process.pid)
+            spaces: set[str] = set()
+            killed = self._kill_until_it_ends(process, mark, kills_max, spaces)
+            errors = process.stderr.read().decode() if process.stderr else ""
+        ended_s = time.clock_gettime(time.CLOCK_BOOTTIME)
+        if not wait_for(lambda: not marked(mark) and not inside(spaces, ended_s)):
+            self.problems.append(f"left after the end: {marked(mark)}, {inside(spaces, ended_s)}")
+        self._compare()
+        if not killed and process.returncode not in (0, 3):
+            self.problems.append(f"exit code {process.returncode}: {errors[-500:]}")
+        return killed
+
+    def _kill_until_it_ends(
+        self, process: subprocess.Popen[bytes], mark: str, kills_max: int, spaces: set[str]
+    ) -> bool:
+        """Kills at random moments; returns whether the conductor was the target.
+
+        spaces: the trials' process namespaces at these moments, for the processes that carry no mark.
+        """
+        for _ in range(kills_max):
+            if not self.deck:
+                self.deck = self.generator.sample(list(self.kind.targets), len(self.kind.targets))
+            target = self.deck.pop()
             if not _runs_for(process, self.generator.uniform(0.0, WAIT_MAX_S)):
                 return False
-            pid = process.pid if target == "conductor" else _find(process, mark, NAMES[target])
+            pid = process.pid if target == "conductor" else _find(process, mark, self.kind.targets[target])
             if pid is None:
                 return False
+            spaces |= {space_of(each) for each in marked(mark)} - {space_of(os.getpid()), ""}
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
             self.kills[target] += 1
@@ -116,7 +198,8 @@ class Campaign:
 
     def _compare(self) -> None:
         """What was finished before is unchanged; what is finished now is remembered."""
-        for name in ("journal.jsonl", "control/journal.jsonl"):
+        for part in PARTS:
+            name = f"{part}journal.jsonl"
             path = self.out / name
             content = path.read_bytes() if path.exists() else b""
             before = self.journals.get(name, b"")
@@ -137,49 +220,77 @@ class Campaign:
             self.problems.append(f"{samples} is missing")
 
     def _check_whole(self) -> None:
-        """Each (cell, trial) of the study and of the control, once; tables and files say the same."""
-        matrix: Any = STUDY["matrix"]
-        cells = [
-            f"{adapter}/pipeline-2/{payload}/500Hz"
-            for adapter in matrix["adapter"]
-            for payload in matrix["payload"]
-        ]
-        for folder, expected in ((self.out, cells), (self.out / "control", [CONTROL_CELL])):
-            wanted = sorted((cell, trial) for cell in expected for trial in range(TRIALS))
-            lines = (folder / "journal.jsonl").read_text(encoding="utf-8").splitlines()
-            journal = sorted((entry["cell"], entry["trial"]) for entry in map(json.loads, lines))
-            table = pl.read_parquet(folder / "cells.parquet").select("cell", "trial").unique()
-            files = [path.relative_to(folder / "samples") for path in folder.glob("samples/**/*.parquet")]
-            stored = sorted((str(path.parent), int(path.stem)) for path in files)
-            for name, found in (("journal", journal), ("cells", sorted(table.rows())), ("samples", stored)):
-                if found != wanted:
-                    self.problems.append(f"{folder.name}, {name}: {found} instead of {wanted}")
+        """Each (cell, trial) of the study, the control and the long trials is there, in tables and files."""
+        manifest = json.loads((self.out / "manifest.json").read_text(encoding="utf-8"))
+        counts = Counter(cell for cell, _ in self._journal(""))
+        for cell in (each["id"] for each in manifest["cells"]):
+            if not self.kind.fewest <= counts[cell] <= self.kind.most:
+                self.problems.append(f"{counts[cell]} trials of {cell}")
+        own = [(cell, trial) for cell, count in counts.items() for trial in range(count)]
+        control = [(CONTROL_CELL, block) for block in range(max(counts.values(), default=0))]
+        families = sorted({cell.partition("/")[0] for cell in counts})
+        long = [key for key in self._journal("long/") if key[0] in counts and key[1] == 0]
+        if sorted(cell.partition("/")[0] for cell, _ in long) != families:
+            self.problems.append(f"long trials: {long} of {families}")
+        for part, wanted in zip(PARTS, (own, control, long), strict=True):
+            self._check_part(part, sorted(wanted))
         rest = [str(path) for path in self.out.rglob(".*.partial")] + list(
             map(str, self.folder.glob("out.*"))
         )
         if rest:
             self.problems.append(f"left behind: {rest}")
-        if json.loads((self.out / "manifest.json").read_text(encoding="utf-8"))["state"] != "finished":
+        if manifest["state"] != "finished":
             self.problems.append("the manifest does not say that it is finished")
 
+    def _journal(self, part: str) -> list[tuple[str, int]]:
+        lines = (self.out / f"{part}journal.jsonl").read_text(encoding="utf-8").splitlines()
+        return sorted((entry["cell"], entry["trial"]) for entry in map(json.loads, lines))
 
-def marked(mark: str, name: str = "") -> list[int]:
-    """The living processes that one start of lagometer made."""
+    def _check_part(self, part: str, wanted: list[tuple[str, int]]) -> None:
+        folder = self.out / part
+        table = pl.read_parquet(folder / "cells.parquet").select("cell", "trial").unique()
+        files = [path.relative_to(folder / "samples") for path in folder.glob("samples/**/*.parquet")]
+        stored = sorted((str(path.parent), int(path.stem)) for path in files)
+        says = (("journal", self._journal(part)), ("cells", sorted(table.rows())), ("samples", stored))
+        for name, found in says:
+            if found != wanted:
+                self.problems.append(f"{part}{name}: {found} instead of {wanted}")
+
+
+def settings() -> dict[str, str | None]:
+    """What of the machine a tuning changes."""
+    root = Path("/")
+    return {each.path: tunable.read(root, each.path) for each in tunable.wanted(root)}
+
+
+def left_by(conductor: int) -> list[Path]:
+    """Folders of the trials of a conductor that is gone."""
+    places = (SHARED_MEMORY, files_folder())
+    return [path for place in places for path in place.glob(f"lagometer-{conductor}-*")]
+
+
+def marked(mark: str, known_by: str = "") -> list[int]:
+    """The living processes that one start of lagometer made: by a part of their name or command."""
     found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
         with contextlib.suppress(OSError):
-            is_ours = mark.encode() in (entry / "environ").read_bytes()
-            if is_ours and (entry / "comm").read_text().startswith(name):
+            if mark.encode() not in (entry / "environ").read_bytes():
+                continue
+            name, command = (entry / "comm").read_text(), (entry / "cmdline").read_bytes()
+            # Our own programs are known by their names: the supervisor's command may name others.
+            if name.startswith(known_by) or (
+                not name.startswith("lagometer") and known_by.encode() in command
+            ):
                 found.append(int(entry.name))
     return found
 
 
-def _find(process: subprocess.Popen[bytes], mark: str, name: str) -> int | None:
-    """Waits for a process of that name; None if the conductor ends first."""
+def _find(process: subprocess.Popen[bytes], mark: str, known_by: str) -> int | None:
+    """Waits for a process that is known by this; None if the conductor ends first."""
     while process.poll() is None:
-        found = marked(mark, name)
+        found = [pid for pid in marked(mark, known_by) if pid != process.pid]
         if found:
             return found[0]
         time.sleep(0.005)
@@ -194,9 +305,30 @@ def _runs_for(process: subprocess.Popen[bytes], seconds: float) -> bool:
     return False
 
 
-def _gone(mark: str) -> bool:
+def space_of(pid: int | str) -> str:
+    """The process namespace that a process is in; empty if it is gone."""
+    try:
+        return str(Path(f"/proc/{pid}/ns/pid").readlink())
+    except OSError:
+        return ""
+
+
+def inside(spaces: set[str], before_s: float) -> list[int]:
+    """Processes in these namespaces that began before a time since boot: their numbers are used again."""
+    found = []
+    for name in (entry.name for entry in Path("/proc").iterdir() if entry.name.isdigit()):
+        with contextlib.suppress(OSError, IndexError):
+            fields = Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()
+            began_s = int(fields[19]) / os.sysconf("SC_CLK_TCK")
+            if fields[0] not in "ZX" and began_s < before_s and space_of(name) in spaces:
+                found.append(int(name))
+    return found
+
+
+def wait_for(condition: Callable[[], bool]) -> bool:
+    """Waits until it holds; False if it does not for long."""
     deadline = time.monotonic() + GONE_WITHIN_S
-    while marked(mark):
+    while not condition():
         if time.monotonic() > deadline:
             return False
         time.sleep(0.01)
@@ -211,18 +343,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, help="of moments and targets; random if not given, and printed")
     parser.add_argument("--no-result", action="store_true", help="write no out/bench/kills.json")
     given = parser.parse_args(arguments)
-    wanted = given.kills or (SMOKE_KILLS if given.smoke else KILLS)
+    most = given.kills or (SMOKE_KILLS if given.smoke else KILLS)
     seed = given.seed if given.seed is not None else random.SystemRandom().randrange(2**32)
-    print(f"{wanted} kills, seed {seed}", flush=True)
-    generator, kills, rows = random.Random(seed), Counter[str](), []
-    while kills.total() < wanted:
+    print(f"{most} kills, seed {seed}", flush=True)
+    generator, kills = random.Random(seed), Counter[str]()
+    rows: list[dict[str, Any]] = []
+    kinds = itertools.cycle((fixed, adaptive))
+    while kills.total() < most:
         with tempfile.TemporaryDirectory(prefix="lagometer-kills-") as folder:
-            campaign = Campaign(Path(folder), generator)
-            campaign.carry_out(wanted - kills.total())
+            kind = next(kinds)(Path(folder))
+            campaign = Campaign(Path(folder), kind, generator)
+            campaign.carry_out(min(PER_CAMPAIGN, most - kills.total()))
         kills += campaign.kills
-        rows.append({"kills": dict(campaign.kills), "problems": campaign.problems})
-        counts = ", ".join(f"{name} {count}" for name, count in sorted(campaign.kills.items())) or "none"
-        print(f"campaign {len(rows)}: killed {counts}; {'; '.join(campaign.problems) or 'whole'}", flush=True)
+        name = kind.study["name"]
+        rows.append({"study": name, "kills": dict(campaign.kills), "problems": campaign.problems})
+        counts = ", ".join(f"{target} {count}" for target, count in sorted(campaign.kills.items())) or "none"
+        problems = "; ".join(campaign.problems) or "whole"
+        print(f"campaign {len(rows)} ({name}): killed {counts}; {problems}", flush=True)
     passed = not any(row["problems"] for row in rows)
     print(f"{kills.total()} kills in {len(rows)} campaigns: {dict(kills)}")
     if given.no_result:

@@ -59,7 +59,6 @@ class _Task:
     points: int
     payload: bool  # whether the cell's payload must be taken from the samples
     curves: bool  # whether it is its cell's only file, so that its curves are the cell's
-    alpha: float | None  # what the band of its cell's curves may miss; None for no band
 
     @property
     def messages(self) -> int:
@@ -96,7 +95,7 @@ def draw(
     fitting = set(chosen[: limits.SERIES_POINTS_TOTAL // limits.SERIES_POINTS_MIN])
     points = limits.SERIES_POINTS_TOTAL // max(1, len(fitting))
     points = max(limits.SERIES_POINTS_MIN, min(limits.SERIES_POINTS_MAX, points))
-    tasks = list(_tasks(wanted, fitting, points, payload_known, alphas or {}))
+    tasks = list(_tasks(wanted, fitting, points, payload_known))
     drawn = Drawn()
     with ThreadPoolExecutor(_threads(tasks)) as pool:
 
@@ -121,11 +120,7 @@ def draw(
 
 
 def _tasks(
-    wanted: dict[Key, Row],
-    fitting: set[Key],
-    points: int,
-    payload_known: frozenset[str],
-    alphas: Mapping[str, float],
+    wanted: dict[Key, Row], fitting: set[Key], points: int, payload_known: frozenset[str]
 ) -> Iterator[_Task]:
     """The files to read: cells in the order of their rows, trials ascending."""
     files: dict[str, dict[int, list[Row]]] = {}
@@ -136,7 +131,7 @@ def _tasks(
         for trial, rows in sorted(trials.items()):
             series = frozenset(row.edge for row in rows if (cell, trial, row.edge) in fitting)
             known, alone = cell in payload_known, len(trials) == 1
-            yield _Task(cell, trial, rows, series, points, not known, alone, alphas.get(cell))
+            yield _Task(cell, trial, rows, series, points, not known, alone)
 
 
 def _threads(tasks: Sequence[_Task]) -> int:
@@ -206,13 +201,13 @@ def _made(task: _Task, samples: pl.DataFrame, edges: dict[str, EdgeRows] | Campa
 
 
 def _add_latencies(task: _Task, edge: str, latencies: npt.NDArray[np.int64], read: _Read) -> None:
-    """Kept until the cell is done, or made into its curve at once: thousands of cells, each with a turn of
-    its own in the pool's queue, would wait for the files that are read ahead.
+    """Kept until the cell is done, or made into its curve at once (one trial gives no band): thousands of
+    cells, each with a turn of its own in the pool's queue, would wait for the files that are read ahead.
     """
     if not task.curves:
         read.latencies[edge] = latencies
         return
-    made = curve(task.cell, edge, [latencies], task.alpha)
+    made = curve(task.cell, edge, [latencies])
     read.curves += [] if made is None else [made]
 
 

@@ -40,11 +40,13 @@ def prepare_folder(directory: Path, resume: bool) -> Path | None:
     """
     moved = None
     with storing(directory):
-        if resume and (directory / MANIFEST).is_file():
-            return None
-        if os.path.lexists(directory) and not _is_empty_folder(directory):
-            moved = _move_away(directory)
-        make_folders(directory)
+        if not (resume and (directory / MANIFEST).is_file()):
+            if os.path.lexists(directory) and not _is_empty_folder(directory):
+                moved = _move_away(directory)
+            make_folders(directory)
+        # A folder that was there may not be on the disk yet: `mkdir` or a killed process made it just now.
+        with contextlib.suppress(PermissionError):
+            sync_folder(directory.parent)
     return moved
 
 
@@ -90,7 +92,7 @@ class Journal:
     def read(self) -> list[dict[str, Any]]:
         """Returns the finished trials, and cuts off a last line that a kill or a power cut left incomplete.
 
-        Raises `BadInput` for damage elsewhere, `CannotStore`.
+        What it returns is on the disk. Raises `BadInput` for damage elsewhere, `CannotStore`.
         """
         try:
             entries = read_journal(self._path)
@@ -100,6 +102,7 @@ class Journal:
             with storing(self._path), self._path.open("rb") as stream:
                 whole_bytes = sum(len(line) for line, _ in zip(stream, entries, strict=False))
                 self.cut(whole_bytes)
+                self._settle()
         return list(entries)
 
     def append(self, entry: Mapping[str, object]) -> None:
@@ -122,6 +125,14 @@ class Journal:
             self.cut(before)
             what = f"{error.strerror}; {len(line)} bytes were to be written"
             raise OSError(error.errno, what, str(self._path)) from error
+
+    def _settle(self) -> None:
+        """Puts on the disk what a killed process appended last, since it counts from now on."""
+        descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
     def size(self) -> int:
         """Returns the length of the file in bytes, for `cut`."""

@@ -94,6 +94,7 @@ class TrialStore:
         self._rows_reopened = rows
         with storing(self.directory):
             self._remove_unfinished()
+            self._sync_folders()
 
     def store(
         self, key: Key, outcome: TrialOutcome, samples: pl.DataFrame, rows: pl.DataFrame, began_s: float
@@ -158,6 +159,13 @@ class TrialStore:
             cell = str(path.parent.relative_to(root))
             if match and path.is_file() and (cell, int(match[1])) not in self._done:
                 path.unlink()
+
+    def _sync_folders(self) -> None:
+        """Puts folders on the disk that a killed process made: who finds one takes it to be there."""
+        root = self.directory / form.SAMPLES
+        for folder in (self.directory, root, *root.rglob("*")):
+            if folder.is_dir():
+                form.sync_folder(folder)
 
 
 def journal_entry(key: Key, outcome: TrialOutcome, rows: pl.DataFrame, path: str) -> dict[str, Any]:

@@ -3,7 +3,9 @@
 //
 // A Behaviour type says how:
 //   static void created(), publishing(), signalling(), taking();   // called at these places
-//   static bool drops(uint64_t number);                                      // the number-th data message of a writer
+//   static bool drops(uint64_t number);                            // the number-th data message of a writer
+//   static void lending(std::span<uint8_t> payload);               // what a writer is about to be given
+//   static void sending(std::span<const uint8_t> payload);         // a data message as it was handed over
 // All three dispatch modes are there. `signalled` is what the delivery thread saw; a polled reader does not tell it.
 #pragma once
 
@@ -15,6 +17,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -30,6 +33,8 @@ struct Ordinary {
   static void signalling() {}
   static void taking() {}
   static bool drops(uint64_t) { return false; }
+  static void lending(std::span<uint8_t>) {}
+  static void sending(std::span<const uint8_t>) {}
 };
 
 constexpr size_t kKindAt = 3;  // of the envelope: 0 is data (docs/PROTOCOL.md)
@@ -159,11 +164,13 @@ struct InProcess {
       message.origin = LAGOMETER_ORIGIN_COPIED;
       message.region_count = 1;
       message.regions[0] = {buffer.data(), bytes};
+      Behaviour::lending({buffer.data(), bytes});
       return LAGOMETER_OK;
     }
     lagometer_status commit(lagometer_message& message) {
       const bool data = buffer[kKindAt] == 0;
       if (data) Behaviour::publishing();
+      if (data) Behaviour::sending({buffer.data(), message.regions[0].size});
       if (data && Behaviour::drops(count++)) return LAGOMETER_OK;
       const std::lock_guard lock(bus().mutex);
       bus().under_way.push_back({topic, {buffer.data(), buffer.data() + message.regions[0].size}, 0, 0});

@@ -131,6 +131,33 @@ def test_plan_foresees_the_time_from_it(campaign: Path) -> None:
     assert 12 <= plan["predicted_trials"] <= 16
 
 
+def test_plan_foresees_about_the_time_that_is_taken(tmp_path: Path) -> None:
+    """Control, long trial and the machine's floor included: each is far more than what may be missed."""
+    need("netns")
+    short = {"duration": "400ms", "warmup": "100ms", "drain": "100ms"}
+    parts = {"trials": 4, "control": "floor", "long_trial": "2s", "machine_floor": "2s"}
+    study, out = write_study(tmp_path, **short, **parts), tmp_path / "out"
+    plan = ("plan", str(study), "--out", str(out), "--json")
+    _, before, _ = lagometer(tmp_path, *plan)
+    code, output, errors = lagometer(tmp_path, "run", str(study), "--out", str(out), "--json", "--no-report")
+    assert code in (0, 3), errors
+    taken_s = json.loads(output)["seconds"]
+    _, after, _ = lagometer(tmp_path, *plan)
+    told = json.loads(after)
+    assert told["predicted_from"] == str(out)
+    # What is between the trials, such as the start, comes on top; a median is no mean.
+    assert 0.5 * taken_s <= told["predicted_s"] <= 1.1 * taken_s
+    spent_s = [entry["spent_s"] for part in ("", "control", "long") for entry in journal(out / part)]
+    assert len(spent_s) == 9
+    assert told["predicted_s"] == pytest.approx(sum(spent_s) + 2, rel=0.15)
+    assert told["predicted_min_s"] == told["predicted_s"] == told["predicted_max_s"]
+    # Without experience no more is known than the phases: nine trials, one of them long, and the floor.
+    phases_s = 9 * 0.6 + 1.6 + 2
+    assert json.loads(before)["predicted_from"] is None
+    assert phases_s < json.loads(before)["predicted_s"] < 2 * phases_s
+    assert phases_s < taken_s
+
+
 def test_a_killed_campaign_decides_as_if_it_had_gone_on(tmp_path: Path) -> None:
     need("netns")
     study, out = write_study(tmp_path, **STUDY), tmp_path / "out"

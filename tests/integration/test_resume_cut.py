@@ -16,6 +16,7 @@ import polars as pl
 import pytest
 from campaign_support import lagometer, write_study
 from needs import ROOT, need
+from small_campaign import store_trial
 
 from lagometer.errors import BadInput
 from lagometer.run.outcome import TrialOutcome
@@ -31,10 +32,10 @@ SHORT = {"duration": "60ms", "warmup": "10ms", "drain": "10ms"}
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small campaign as it stands when it is finished, with a control."""
+    """A small campaign as it stands when it is finished, with a control and a long trial."""
     need("netns")
     folder = tmp_path_factory.mktemp("finished")
-    study = write_study(folder, trials=3, matrix=MATRIX, control="floor", **SHORT)
+    study = write_study(folder, trials=3, matrix=MATRIX, control="floor", long_trial="80ms", **SHORT)
     code, _, errors = lagometer(folder, "run", str(study), "--out", str(folder / "out"), "--no-report")
     assert code in (0, 3), errors
     return folder
@@ -73,13 +74,17 @@ def redo(store: TrialStore, entry: dict[str, object], samples: Path) -> None:
     store.store(key, outcome, pl.read_parquet(samples), rows, 0.0)
 
 
-def test_the_journal_cut_at_every_byte_is_taken_up(finished: Path, copy: Path) -> None:
-    whole = (finished / "out" / "journal.jsonl").read_bytes()
+@pytest.mark.parametrize(("part", "count", "step"), [("", 3, 1), ("control", 3, 13), ("long", 1, 13)])
+def test_the_journal_cut_at_every_byte_is_taken_up(
+    finished: Path, copy: Path, part: str, count: int, step: int
+) -> None:
+    copy, before = copy / part, finished / "out" / part
+    whole = (before / "journal.jsonl").read_bytes()
     lines = whole.splitlines(keepends=True)
-    files = samples_of(finished / "out")
-    assert len(lines) == 3
+    files = samples_of(before)
+    assert len(lines) == count
     ends = {sum(map(len, lines[:count])) for count in range(len(lines) + 1)}
-    for size in range(len(whole) + 1):
+    for size in sorted({*range(0, len(whole) + 1, step), *ends, *(end - 1 for end in ends if end)}):
         put_back(copy, files, whole[:size])
         store = TrialStore(copy)
         store.reopen()
@@ -90,7 +95,7 @@ def test_the_journal_cut_at_every_byte_is_taken_up(finished: Path, copy: Path) -
         if size in ends or size + 1 in ends or size % 997 == 0:
             for line in lines[len(store.done) :]:
                 entry = json.loads(line)
-                redo(store, entry, finished / "out" / entry["path"])
+                redo(store, entry, before / entry["path"])
             assert keys((copy / "journal.jsonl").read_bytes()) == keys(whole)
             assert (copy / "journal.jsonl").read_bytes().startswith(kept)
             for cell, trial in keys(kept):
@@ -116,25 +121,58 @@ def test_what_a_file_system_may_leave_at_the_end_is_no_trial(finished: Path, cop
     assert (copy / "journal.jsonl").read_bytes() == whole
 
 
-def test_the_command_line_takes_up_a_cut_journal(finished: Path, tmp_path: Path) -> None:
+def test_what_is_missing_is_done_again_wherever_the_journal_was_cut(copy: Path) -> None:
+    """A journal of short lines, so that each of its bytes can be tried."""
+    folder, trials = copy / "short", range(2)
+    store = TrialStore(folder)
+    for trial in trials:
+        store_trial(store, (CELL, trial))
+    whole, files = (folder / "journal.jsonl").read_bytes(), samples_of(folder)
+    assert len(files) == len(trials)
+    for size in range(len(whole) + 1):
+        put_back(folder, files, whole[:size])
+        store = TrialStore(folder)
+        store.reopen()
+        done = len(store.done)
+        for trial in trials[done:]:
+            store_trial(store, (CELL, trial))
+        store.write_cells()
+        again = (folder / "journal.jsonl").read_bytes()
+        assert keys(again) == keys(whole), size
+        kept = whole[: whole.rfind(b"\n", 0, size) + 1]
+        assert again.startswith(kept) and done == kept.count(b"\n"), size
+        assert samples_of(folder) == files, size
+        table = pl.read_parquet(folder / "cells.parquet")
+        assert sorted(table.select("cell", "trial").rows()) == keys(whole), size
+
+
+@pytest.mark.parametrize("part", ["", "control", "long"])
+def test_the_command_line_takes_up_a_cut_journal(finished: Path, tmp_path: Path, part: str) -> None:
     out = tmp_path / "out"
     shutil.copytree(finished / "out", out)
-    whole = (out / "journal.jsonl").read_bytes()
+    paths = {name: out / name / "journal.jsonl" for name in ("", "control", "long")}
+    whole = {name: path.read_bytes() for name, path in paths.items()}
     seed = random.SystemRandom().randrange(2**32)
-    size = random.Random(seed).randrange(len(whole))
-    (out / "journal.jsonl").write_bytes(whole[:size])
-    (out / "control" / "journal.jsonl").unlink()
-    (out / "cells.parquet").unlink()
-    (out / "environment.json").unlink()
+    size = random.Random(seed).randrange(len(whole[part]))
+    paths[part].write_bytes(whole[part][:size])
+    kept = whole[part][: whole[part].rfind(b"\n", 0, size) + 1]
+    for name in ("cells.parquet", "control/cells.parquet", "environment.json"):
+        (out / name).unlink()
     run = ("run", str(finished / "study.yaml"), "--out", str(out), "--no-report", "--json", "--resume")
     code, output, errors = lagometer(tmp_path, *run)
     assert code in (0, 3), (seed, errors)
-    assert json.loads(output)["resumed"] == whole[:size].count(b"\n"), seed
-    assert sorted(keys((out / "journal.jsonl").read_bytes())) == sorted(keys(whole)), seed
-    assert keys((out / "control" / "journal.jsonl").read_bytes())[-1] == ("shm/pingpong", 2)
+    assert json.loads(output)["resumed"] == (3 if part else len(keys(kept))), seed
+    for name, path in paths.items():
+        content = path.read_bytes()
+        if name == part:
+            assert content.startswith(kept), seed
+        # The control is carried out before each block in which something was missing, no more often.
+        elif not (name == "control" and part == ""):
+            assert content == whole[name], (name, seed)
+    assert sorted(keys(paths[""].read_bytes())) == sorted(keys(whole[""])), seed
     campaign = open_campaign(out)
     assert campaign.environment["kernel"]
-    assert sorted(campaign.cells.select("cell", "trial").unique().rows()) == sorted(keys(whole))
+    assert sorted(campaign.cells.select("cell", "trial").unique().rows()) == sorted(keys(whole[""]))
 
 
 def test_tables_that_lag_behind_the_journal_are_completed_by_readers(finished: Path, copy: Path) -> None:
@@ -170,6 +208,8 @@ def test_kills_at_random_moments_lose_and_repeat_nothing() -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "10 kills" in done.stdout
+    for target in ("conductor", "supervisor", "worker", "daemon"):
+        assert f"'{target}'" in done.stdout, done.stdout
 
 
 def test_the_control_is_no_trial_of_the_study(finished: Path) -> None:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from campaign_support import journal, lagometer, write_study
+from campaign_support import journal, lagometer, running, wait_until, write_study
 from needs import ROOT, adapter_library, need
 
 CELL = {
@@ -203,9 +204,60 @@ def preloaded(folder: Path, name: str) -> dict[str, str]:
     return {"LD_PRELOAD": str(library)}
 
 
-def test_a_wall_clock_that_is_set_fails_the_trial(build: Path, tmp_path: Path) -> None:
-    rows = run(build, tmp_path, {"faulty": {}}, environment=preloaded(tmp_path, "stepped_clock"))
-    assert "the wall clock was set by +" in reasons(rows)["clock-stepped"]
+@pytest.fixture(scope="module")
+def moving_clocks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of a process whose clocks move as LAGOMETER_TEST_CLOCK says."""
+    return preloaded(tmp_path_factory.mktemp("preload"), "stepped_clock")
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("forward", r"clock-stepped: the wall clock was set by \+\d+\.\d{3} ms"),
+        ("backward", r"clock-stepped: the wall clock was set by -\d+\.\d{3} ms"),
+        # Asleep, the wall clock goes on as well: nobody has set it.
+        ("suspended", r"clock-stepped: the machine was suspended for \d+\.\d{3} ms"),
+        ("pulled", r"clock-stepped: the clock was pulled by 1\.00% against the hardware's"),
+        ("disciplined", None),
+    ],
+)
+def test_clocks_that_move_against_each_other_fail_the_trial(
+    build: Path, tmp_path: Path, moving_clocks: dict[str, str], how: str, said: str | None
+) -> None:
+    moving = {**moving_clocks, "LAGOMETER_TEST_CLOCK": how}
+    rows = run(build, tmp_path, {"faulty": {}}, environment=moving)
+    found = [reason for reason in rows["reasons"][0] if reason.startswith("clock-stepped")]
+    assert len(found) == (said is not None), found
+    assert said is None or re.fullmatch(said, found[0]), found
+    clocks = journal(tmp_path / "out")[0]["evidence"]["clocks"]
+    wall, asleep, slewed = clocks["wall_step_ns"], clocks["suspended_ns"], clocks["slewed_ns"]
+    moved = {"forward": wall, "backward": -wall, "suspended": asleep, "pulled": slewed, "disciplined": slewed}
+    assert moved[how] > clocks["uncertainty_ns"], "it did move"
+
+
+def test_another_clock_source_fails_the_trial(
+    build: Path, tmp_path: Path, moving_clocks: dict[str, str]
+) -> None:
+    need("netns")
+    (tmp_path / "source").write_text("tsc\n")
+    environment = {
+        **moving_clocks,
+        "LAGOMETER_TEST_CLOCK_SOURCE": str(tmp_path / "source"),
+        "LAGOMETER_WORKER": str(build / "engine" / "lagometer-worker"),
+        "LAGOMETER_SUPERVISOR": str(build / "engine" / "lagometer-supervisor"),
+        "LAGOMETER_ADAPTER_PATH": str(build / "adapters"),
+    }
+    study = write_study(tmp_path, matrix={**CELL, "adapter": "shm"}, duration="20s", machine_floor="off")
+    arguments = ("run", str(study), "--out", str(tmp_path / "out"), "--no-report")
+    with running(tmp_path, *arguments, environment=environment) as campaign:
+        assert wait_until(lambda: campaign.reached("measure", 0)), campaign.events()
+        # As the kernel does when it finds the time stamp counter unstable.
+        (tmp_path / "source").write_text("hpet\n")
+        for pid in campaign.processes("lagometer-worke"):
+            os.kill(pid, signal.SIGKILL)
+        campaign.end()
+    (entry,) = journal(tmp_path / "out")
+    assert "clock-stepped: the clock source changed from tsc to hpet" in entry["reasons"]
 
 
 def test_a_receiver_whose_clock_is_behind_fails_the_trial(build: Path, tmp_path: Path) -> None:

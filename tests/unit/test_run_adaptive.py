@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -167,6 +168,8 @@ def test_the_predicted_time_counts_trials(adapters: dict[str, Adapter], tmp_path
     assert (found.trials, found.earlier) == (12, None)
     floorless = predict(study(trials=3, machine_floor="off"), cells, adapters, tmp_path)
     assert found.seconds - floorless.seconds == pytest.approx(floor_ns(fixed, cells) / 1e9)
+    longer = predict(study(trials=3, machine_floor="7s"), cells, adapters, tmp_path)
+    assert longer.seconds - floorless.seconds == pytest.approx(7)
     adaptive = study(precision="5%", trials_max=20, control="none")
     guessed = predict(adaptive, cells, adapters, tmp_path)
     assert guessed.least_s == guessed.seconds < guessed.most_s
