@@ -6,8 +6,8 @@ from __future__ import annotations
 import polars as pl
 
 from lagometer.report.cell_data import Interference
-from lagometer.report.intervals import median_interval
 from lagometer.report.of_cells import groups, median
+from lagometer.stats.medians import median_interval
 from lagometer.store.format import END_TO_END
 
 NONE = "none"

@@ -87,7 +87,7 @@ def test_generators_run_in_the_trials_namespaces_and_end_with_a_killed_conductor
     tmp_path: Path, interference: str
 ) -> None:
     need("netns")
-    tool("iperf3" if interference == "network" else "stress-ng")
+    need("iperf3" if interference == "network" else "stress-ng")
     study = write_study(tmp_path, duration="60s", matrix=beside(interference), machine_floor="off")
     with running(tmp_path, "run", str(study), "--out", str(tmp_path / "out"), "--no-report") as run:
         assert wait_until(lambda: run.reached("measure", 0), TIMEOUT_S), run.events()
@@ -104,7 +104,7 @@ def test_generators_run_in_the_trials_namespaces_and_end_with_a_killed_conductor
 
 def test_what_a_killed_conductor_left_on_the_disk_is_removed_at_the_next_start(tmp_path: Path) -> None:
     need("netns")
-    tool("stress-ng")
+    need("stress-ng")
     study = write_study(tmp_path, duration="60s", matrix=beside("io"), machine_floor="off")
     with running(tmp_path, "run", str(study), "--out", str(tmp_path / "out"), "--no-report") as run:
         folder = files_folder() / f"lagometer-{run.process.pid}-0"
