@@ -56,8 +56,8 @@ class LongCheck:
             assert figure.high_ns is not None, "there is a place, so there is an interval"
             side = "above" if figure.long_ns > figure.high_ns else "below"
             them = f"and {side} each one's" if figure.place == BEYOND else "yet within what single ones had"
-            change = figure.long_ns / figure.short_ns - 1.0
-            yield f"{name} lies {side} the short trials' interval ({change:+.1%} of their estimate), {them}"
+            change = 100.0 * (figure.long_ns / figure.short_ns - 1.0)
+            yield f"{name} lies {side} the short trials' interval ({change:+.1f} % of their estimate), {them}"
 
 
 def known_of(estimates: pl.DataFrame) -> dict[tuple[str, str], Estimate]:
