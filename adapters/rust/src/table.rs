@@ -309,6 +309,7 @@ extern "C" fn take<A: Adapter>(
 ) -> Code {
     guard::call("take", || {
         let used = reader_used::<A>(handle);
+        named::<A, _>(used.reader.prepare(used.free.len().min(max as usize)))?;
         let mut count = 0;
         let mut problem = None;
         while count < max {
