@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a test may find absent on a machine: it is skipped, or fails if LAGOMETER_REQUIRE names the thing.
 
-LAGOMETER_REQUIRE is a comma list of what `_RIGHTS` names, chromium, programs such as stress-ng, and adapters
-of MIDDLEWARE and IN_PYTHON.
+LAGOMETER_REQUIRE is a comma list of what `_RIGHTS` names (rust among it), chromium, programs such as
+stress-ng, and adapters of MIDDLEWARE and IN_PYTHON.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping
@@ -26,6 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FLOORS = ("null", "shm", "uds", "tcp", "udp")
 STACKED = ("faulty",)  # stands on another adapter, shm unless told
 DDS = ("cyclonedds", "fastdds")  # which understand each other
+RUST_MINOR = 89  # of Rust 1.x, for the adapters in it: rust-version in adapters/Cargo.toml
 _SIDECARS = {
     path.parent.name: json.loads(path.read_text())
     for path in sorted((ROOT / "adapters").glob("*/adapter.json"))
@@ -81,13 +83,28 @@ def why_missing(name: str) -> str:
     return path.read_text().strip() if path.exists() else f"{adapter_library(name)} was not built"
 
 
+@cache
+def rust_folder() -> Path | None:
+    """Where rustc and cargo lie that are new enough: the user's own, or those on PATH."""
+    found = shutil.which("rustc")
+    own = Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo")) / "bin"
+    for folder in (own, Path(found).parent if found else own):
+        if not (folder / "rustc").exists() or not (folder / "cargo").exists():
+            continue
+        told = subprocess.run([folder / "rustc", "--version"], capture_output=True, text=True, check=False)
+        version = re.match(r"rustc 1\.(\d+)\.", told.stdout)
+        if version and int(version[1]) >= RUST_MINOR:
+            return folder
+    return None
+
+
 def most_reliable(name: str, build: Path) -> str:
     """The reliability to ask an adapter for where a message should come: best_effort if it knows no other."""
     offered = load_adapter(adapter_library(name, build).parent).sidecar.abilities.reliability
     return "reliable" if "reliable" in offered else "best_effort"
 
 
-# --- rights: each says what is missing, empty if nothing is
+# --- rights, and what else is not one program: each says what is missing, empty if nothing is
 
 
 def _succeeds(*command: str) -> bool:
@@ -137,10 +154,15 @@ def _no_tuning() -> str:
     return "" if possible else "a setting of the machine that can be changed"
 
 
+def _no_rust() -> str:
+    return "" if rust_folder() is not None else f"a Rust toolchain, 1.{RUST_MINOR} or newer"
+
+
 _RIGHTS: Mapping[str, Callable[[], str]] = {
     "netns": _no_namespaces,
     "mount": _no_mounts,
     "root": _no_root,
     "realtime": _no_realtime,
     "tuning": _no_tuning,
+    "rust": _no_rust,
 }

@@ -38,6 +38,7 @@ function(lagometer_add_rust_adapter name)
 
   set(folder ${LAGOMETER_ADAPTERS_DIR}/${name})
   configure_file(adapter.json ${folder}/adapter.json COPYONLY)
+  lagometer_add_manual(${name})
   if(EXISTS ${folder}/built.stamp) # perhaps the adapters in Rust were not wanted in between
     file(REMOVE ${folder}/missing.txt)
   endif()

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cyclone DDS and Fast DDS with each other; all middleware in many processes."""
+"""Cyclone DDS, Fast DDS and RustDDS with each other; all middleware in many processes."""
 
 from __future__ import annotations
 
+from itertools import permutations
 from pathlib import Path
 
 import polars as pl
@@ -10,9 +11,10 @@ import pytest
 from campaign_support import run_cells
 from needs import DDS, IN_PYTHON, MIDDLEWARE, most_reliable, need
 
-TWO_WAYS = ["cyclonedds+fastdds", "fastdds+cyclonedds"]
+ALL_DDS = (*DDS, "rustdds")
+TWO_WAYS = [f"{one}+{other}" for one, other in permutations(ALL_DDS, 2)]
 # A node is in one language: none of these can answer by the other.
-ONE_WAY = [f"{one}+cyclonedds-py" for one in DDS] + [f"cyclonedds-py+{one}" for one in DDS]
+ONE_WAY = [pair for one in ALL_DDS for pair in (f"{one}+cyclonedds-py", f"cyclonedds-py+{one}")]
 PAIRS = pytest.mark.parametrize("pair", [*TWO_WAYS, *ONE_WAY])
 
 

@@ -6,12 +6,11 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
-from needs import MIDDLEWARE, ROOT, adapter_library, need, require
+from needs import MIDDLEWARE, ROOT, adapter_library, need, rust_folder
 from plan_parts import MILLISECOND_NS, Mapping, any_message, node, plan, reader, timer, writer
 from worker_support import run_private
 
@@ -19,6 +18,7 @@ from lagometer.store.records import KIND_RECEIVED, KIND_SENT
 
 WORKSPACE = ROOT / "adapters"
 CRATE = WORKSPACE / "rust"
+HEADER = ROOT / "engine" / "include" / "lagometer" / "adapter.h"
 # The fields that have a Rust name of their own, since C's is a word of the language.
 C_FIELDS = {"type_": "type", "this": "self"}
 
@@ -35,33 +35,59 @@ def layouts() -> dict[str, tuple[int, dict[str, int]]]:
     return found
 
 
+def check_in_c(folder: Path, assertions: list[str]) -> None:
+    """Has the C compiler check assertions about the header."""
+    source = folder / "check.c"
+    source.write_text("\n".join(["#include <stddef.h>", '#include "lagometer/adapter.h"', *assertions, ""]))
+    command = ["cc", "-std=c11", f"-I{HEADER.parents[1]}", "-fsyntax-only", str(source)]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+
+
 def test_the_rust_half_of_the_abi_is_laid_out_as_the_header(tmp_path: Path) -> None:
     need("cc")
     structs = layouts()
-    header = (ROOT / "engine" / "include" / "lagometer" / "adapter.h").read_text(encoding="utf-8")
+    header = HEADER.read_text(encoding="utf-8")
     assert set(structs) == set(re.findall(r"^} (lagometer_\w+);", header, re.M)), "a struct is not compared"
-    lines = ["#include <stddef.h>", '#include "lagometer/adapter.h"']
+    lines = []
     for name, (size, fields) in structs.items():
         lines.append(f'_Static_assert(sizeof({name}) == {size}, "{name}");')
         lines += [
             f'_Static_assert(offsetof({name}, {field}) == {offset}, "{name}.{field}");'
             for field, offset in fields.items()
         ]
-    source = tmp_path / "layout.c"
-    source.write_text("\n".join(lines) + "\n")
-    command = ["cc", "-std=c11", f"-I{ROOT / 'engine' / 'include'}", "-fsyntax-only", str(source)]
-    result = subprocess.run(command, capture_output=True, text=True)
-    assert result.returncode == 0, result.stderr
+    check_in_c(tmp_path, lines)
 
 
-def test_the_crates_own_tests(build: Path) -> None:
-    """Among them: a panic becomes a status, and nothing is called after it."""
-    need("iceoryx2")  # else the crates may not have been fetched
-    cargo = shutil.which("cargo") or str(Path.home() / ".cargo" / "bin" / "cargo")
-    require("cargo", Path(cargo).exists(), "the program cargo")
-    command = [cargo, "test", "--locked", "--offline", "--package", "lagometer-adapter"]
+def test_the_rust_half_has_every_constant_of_the_header(tmp_path: Path) -> None:
+    need("cc")
+    text = (CRATE / "src" / "abi.rs").read_text(encoding="utf-8")
+    constants = dict(re.findall(r"^pub const (\w+): \w+ = ([^;]+);", text, re.M))
+    named = set(re.findall(r"^#define LAGOMETER_(\w+) ", HEADER.read_text(encoding="utf-8"), re.M))
+    assert set(constants) == named - {"NOEXCEPT"}
+    check_in_c(
+        tmp_path,
+        [f'_Static_assert(LAGOMETER_{name} == ({value}), "{name}");' for name, value in constants.items()],
+    )
+
+
+@pytest.mark.parametrize("crate", ["adapter", "rustdds", "zenoh"])
+def test_a_crates_own_tests(build: Path, crate: str) -> None:
+    """Among those of the shared crate: a panic becomes a status, and nothing is called after it.
+
+    With --release, since the adapters were built so: all that they depend on is there.
+    """
+    need("rust")
+    need("iceoryx2" if crate == "adapter" else crate)  # else the crates may not have been fetched
+    command = [f"{rust_folder()}/cargo", "test", "--release", "--locked", "--offline"]
     environment = {**os.environ, "CARGO_TARGET_DIR": str(ROOT / "build" / "cargo")}
-    result = subprocess.run(command, cwd=WORKSPACE, env=environment, capture_output=True, text=True)
+    result = subprocess.run(
+        [*command, "--package", f"lagometer-{crate}"],
+        cwd=WORKSPACE,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
     assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
     assert "test result: ok" in result.stdout
 

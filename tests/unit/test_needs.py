@@ -33,7 +33,7 @@ def test_a_program_that_is_required_and_absent_fails(name: str, monkeypatch: pyt
     assert isinstance(failed, Failed) and str(failed).endswith(f"names {name}, but: the program {name}")
 
 
-@pytest.mark.parametrize("name", ["netns", "mount", "root", "realtime", "tuning"])
+@pytest.mark.parametrize("name", ["netns", "mount", "root", "realtime", "tuning", "rust"])
 def test_a_right_that_is_required_and_absent_fails(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     obstacle = "what this machine lacks"
     monkeypatch.setattr(needs, "_RIGHTS", {**needs._RIGHTS, name: lambda: obstacle})

@@ -144,6 +144,12 @@ impl Poller {
         }
     }
 
+    /// Whether somebody had knocked when the last wait ended.
+    #[inline]
+    pub fn was_knocked(&self) -> bool {
+        self.polled[0].revents != 0
+    }
+
     /// Whether the descriptor that `add` gave this place was readable when the last wait ended.
     #[inline]
     pub fn is_ready(&self, place: usize) -> bool {
@@ -176,7 +182,7 @@ mod tests {
     fn a_knock_ends_one_wait_and_the_time_the_next() {
         let mut poller = Poller::new().unwrap();
         poller.knock().trigger();
-        assert_eq!(poller.wait(i64::MAX).unwrap(), Woken::Ready);
-        assert_eq!(poller.wait(0).unwrap(), Woken::TimedOut);
+        assert_eq!((poller.wait(i64::MAX).unwrap(), poller.was_knocked()), (Woken::Ready, true));
+        assert_eq!((poller.wait(0).unwrap(), poller.was_knocked()), (Woken::TimedOut, false));
     }
 }

@@ -193,6 +193,10 @@ pub trait Reader: Send {
     fn enable(&mut self) -> Result<()> {
         Ok(())
     }
+    /// So many messages are about to be taken, one by one. For a middleware that is better asked for several at once.
+    fn prepare(&mut self, _most: usize) -> Result<()> {
+        Ok(())
+    }
     /// The next message, if there is one. Never waits.
     fn take(&mut self) -> Result<Option<Self::Sample>>;
     /// Gives a message back.

@@ -90,11 +90,11 @@ pub const fn table<A: Adapter>() -> Table {
         writer_counters: writer_counters::<A>,
         reader_counters: reader_counters::<A>,
         describe: describe::<A>,
-        waitset_create: waitset_create::<A>,
-        waitset_attach: waitset_attach::<A>,
-        waitset_wait: waitset_wait::<A>,
-        waitset_trigger: waitset_trigger::<A>,
-        waitset_destroy: waitset_destroy::<A>,
+        waitset_create: Some(waitset_create::<A>),
+        waitset_attach: Some(waitset_attach::<A>),
+        waitset_wait: Some(waitset_wait::<A>),
+        waitset_trigger: Some(waitset_trigger::<A>),
+        waitset_destroy: Some(waitset_destroy::<A>),
         extension,
     }
 }
@@ -309,6 +309,7 @@ extern "C" fn take<A: Adapter>(
 ) -> Code {
     guard::call("take", || {
         let used = reader_used::<A>(handle);
+        named::<A, _>(used.reader.prepare(used.free.len().min(max as usize)))?;
         let mut count = 0;
         let mut problem = None;
         while count < max {

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// lagometer/plain.rs: what every adapter in Rust has to check and to say that has nothing else of ours, so that it
+// need not be written again: `mod plain { include!(...); }` beside `mod abi`, which is lagometer/adapter.rs. Nothing
+// here is part of the ABI: it is compiled into the adapter. (The crate adapters/rust does more, and needs cargo.)
+
+use std::ffi::c_void;
+use std::ptr::{null, null_mut};
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use super::abi::*;
+
+/// An object, or the status and the sentence that refuse it.
+pub type Checked<Object> = Result<Object, (Status, String)>;
+
+/// Where a function that creates puts its object.
+pub type Out<Handle> = *mut *mut Handle;
+
+/// The host that loaded this library; set by `serves`.
+static HOST: AtomicPtr<Host> = AtomicPtr::new(null_mut());
+
+pub const fn text(words: &str) -> Text {
+    Text { data: words.as_ptr(), size: words.len() as u64 }
+}
+
+/// What C gave, for as long as the call lasts.
+pub fn words<'call>(text: Text) -> &'call str {
+    if text.size == 0 {
+        return "";
+    }
+    let bytes = unsafe { std::slice::from_raw_parts(text.data, text.size as usize) };
+    std::str::from_utf8(bytes).unwrap_or("(not UTF-8)")
+}
+
+/// Whether this host can be worked with; it is kept. First thing in `lagometer_adapter`.
+pub fn serves(host: *const Host) -> bool {
+    let fits = !host.is_null()
+        && unsafe { (*host).abi_version >= ABI_VERSION && (*host).size as usize >= size_of::<Host>() };
+    if fits {
+        HOST.store(host.cast_mut(), Ordering::Release);
+    }
+    fits
+}
+
+/// Refuses what is asked for: `no(UNSUPPORTED, "no listener")?`
+pub fn no<Object>(status: Status, why: &str) -> Checked<Object> {
+    Err((status, why.to_owned()))
+}
+
+/// What a call returns: OK, or the status of the refusal, whose sentence the host gets.
+pub fn answer(checked: Checked<()>) -> Status {
+    let Err((status, why)) = checked else { return OK };
+    let host = unsafe { &*HOST.load(Ordering::Acquire) };
+    (host.fail)(host.this, text(&why));
+    status
+}
+
+/// Hands out an object, which `free` gives back; `object` is it.
+pub fn made<Object, Handle>(checked: Checked<Object>, out: Out<Handle>) -> Status {
+    answer(checked.map(|object| unsafe { *out = Box::into_raw(Box::new(object)).cast() }))
+}
+pub fn object<'call, Object, Handle>(handle: *mut Handle) -> &'call mut Object {
+    unsafe { &mut *handle.cast::<Object>() }
+}
+pub extern "C" fn free<Object, Handle>(handle: *mut Handle) {
+    if !handle.is_null() {
+        drop(unsafe { Box::from_raw(handle.cast::<Object>()) });
+    }
+}
+
+/// Of an adapter without options: refuses every one, by its name, and profiles other than the two.
+pub fn check_context(config: &ContextConfig) -> Checked<()> {
+    match (words(config.profile), words(config.options)) {
+        ("" | "default" | "matched", "" | "{}") => Ok(()),
+        ("" | "default" | "matched", given) => {
+            no(INVALID, &format!("there are no options: leave out {given}"))
+        }
+        _ => no(INVALID, "the profiles are default and matched"),
+    }
+}
+
+/// Of an adapter with the type `bytes` alone, without keys, up to a size.
+pub fn check_bytes(config: &TypeConfig, bytes_max: u64) -> Checked<()> {
+    match (config.flags & !TYPE_KEYED, config.flags, words(config.name)) {
+        (0, 0, "bytes") if config.max_bytes <= bytes_max => Ok(()),
+        (0, 0, "bytes") => no(UNSUPPORTED, "a payload above the limit"),
+        (0, ..) => no(UNSUPPORTED, "bytes without a key is the only type"),
+        _ => no(INVALID, "a type with a flag that is not known"),
+    }
+}
+
+/// What an adapter has, for `check_endpoint`: one bit per value, e.g. `1 << KEEP_LAST`.
+pub struct Abilities {
+    pub dispatch: u32,
+    pub reliability: u32,
+    pub history: u32,
+    pub durability: u32,
+}
+
+impl Abilities {
+    /// Of an adapter that has one value of each.
+    pub const fn only(dispatch: u32, reliability: u32, history: u32, durability: u32) -> Self {
+        Self {
+            dispatch: 1 << dispatch,
+            reliability: 1 << reliability,
+            history: 1 << history,
+            durability: 1 << durability,
+        }
+    }
+}
+
+/// Refuses flags and policies that this ABI does not know, and what the adapter has not.
+pub fn check_endpoint(config: &EndpointConfig, has: &Abilities) -> Checked<()> {
+    let qos = unsafe { &*config.qos };
+    if config.flags != 0 || config.dispatch > DISPATCH_LISTENER || qos.present >= 2 * QOS_PARTITION {
+        return no(INVALID, "a flag, dispatch or quality of service that is not known");
+    }
+    if qos.present > (QOS_RELIABILITY | QOS_HISTORY | QOS_DURABILITY) {
+        return no(UNSUPPORTED, "of qualities of service, reliability, history and durability");
+    }
+    let lacks = |policy: u64, has: u32, asked: u32| {
+        qos.present & policy != 0 && (asked > 31 || has >> asked & 1 == 0)
+    };
+    if has.dispatch >> config.dispatch & 1 == 0 {
+        return no(UNSUPPORTED, "this dispatch is not there");
+    }
+    if lacks(QOS_RELIABILITY, has.reliability, qos.reliability) {
+        return no(UNSUPPORTED, "this reliability is not there");
+    }
+    if lacks(QOS_HISTORY, has.history, qos.history) || lacks(QOS_DURABILITY, has.durability, qos.durability) {
+        return no(UNSUPPORTED, "this history or durability is not there");
+    }
+    Ok(())
+}
+
+/// How many messages a reader keeps: the depth that was asked for, or one.
+pub fn depth(config: &EndpointConfig) -> usize {
+    let qos = unsafe { &*config.qos };
+    if qos.present & QOS_HISTORY != 0 {
+        qos.depth.max(1) as usize
+    } else {
+        1
+    }
+}
+
+/// The element number `index` of an array whose elements lie `stride` bytes apart.
+pub fn element<'call>(samples: *mut Sample, stride: u32, index: u32) -> &'call mut Sample {
+    unsafe { &mut *samples.byte_add(stride as usize * index as usize) }
+}
+
+/// For the table, of an adapter whose sidecar says all there is to say.
+pub extern "C" fn probe(_: Text, sink: Sink, user: *mut c_void) -> Status {
+    sink(user, text(r#"{"version":"1","abilities":{},"limits":{}}"#));
+    OK
+}
+
+/// For the table, of objects that have nothing to start, to count or to tell.
+pub extern "C" fn enable<Handle>(_: *mut Handle) -> Status {
+    OK
+}
+pub extern "C" fn discard(_: *mut WriterHandle, _: *mut Message) {}
+pub extern "C" fn matched<Handle>(_: *mut Handle, out: *mut Matched) -> Status {
+    unsafe { ((*out).count, (*out).exact) = (0, 2) };
+    OK
+}
+pub extern "C" fn counters<Handle>(_: *mut Handle, out: *mut Counters) -> Status {
+    unsafe { (*out).present = 0 };
+    OK
+}
+pub extern "C" fn extension(_: u32, _: *mut c_void, _: Text) -> *const c_void {
+    null()
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//! lagometer's adapter for RustDDS: DDS in Rust, over UDP, which talks with Cyclone DDS and Fast DDS.
+mod acquaintances;
+mod context;
+mod payload;
+mod ports;
+mod quality;
+mod reader;
+mod settings;
+mod waitset;
+mod writer;
+
+use lagometer_adapter::{export_adapter, Adapter, ContextConfig, Endpoint, Result};
+
+use crate::context::RustDdsContext;
+use crate::reader::RustDdsReader;
+use crate::waitset::RustDdsWaitset;
+use crate::writer::RustDdsWriter;
+
+/// RustDDS.
+#[derive(Debug)]
+struct RustDds;
+
+impl Adapter for RustDds {
+    const NAME: &'static str = "rustdds";
+    const SIDECAR: &'static str = include_str!("../adapter.json");
+    const VERSION: &'static str = env!("LAGOMETER_MIDDLEWARE_VERSION");
+    type Context = RustDdsContext;
+    type Writer = RustDdsWriter;
+    type Reader = RustDdsReader;
+    type Waitset = RustDdsWaitset;
+
+    fn context(config: ContextConfig) -> Result<RustDdsContext> {
+        RustDdsContext::new(&config)
+    }
+    fn writer(context: &RustDdsContext, endpoint: &Endpoint) -> Result<RustDdsWriter> {
+        RustDdsWriter::new(context, endpoint)
+    }
+    fn reader(context: &RustDdsContext, endpoint: &Endpoint) -> Result<RustDdsReader> {
+        RustDdsReader::new(context, endpoint)
+    }
+    fn waitset(_context: &RustDdsContext) -> Result<RustDdsWaitset> {
+        RustDdsWaitset::new()
+    }
+}
+
+export_adapter!(RustDds);

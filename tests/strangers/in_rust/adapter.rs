@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//! An adapter as a stranger writes it, in Rust, with nothing but the installed files: messages are copied within
+//! a process, the newest are kept, and whoever wants them asks. Built beside its adapter.json by
+//!   LAGOMETER="$(lagometer adapters --include)" rustc --edition 2021 -O --crate-type cdylib --crate-name in_rust adapter.rs
+//! Nothing unwinds into C: a panic in an `extern "C"` function ends the process.
+use std::collections::VecDeque;
+use std::ffi::c_void;
+use std::mem::ManuallyDrop;
+use std::ptr::null;
+use std::sync::{Arc, Mutex};
+
+use abi::*;
+use plain::{answer, element, made, object, text, words, Abilities, Out};
+
+#[allow(dead_code)]
+mod abi {
+    include!(concat!(env!("LAGOMETER"), "/lagometer/adapter.rs"));
+}
+#[allow(dead_code)]
+mod plain {
+    include!(concat!(env!("LAGOMETER"), "/lagometer/plain.rs"));
+}
+
+const SHOWN_MAX: usize = 64; // messages that are looked at, beside those that wait
+const PAYLOAD_BYTES_MAX: u64 = 1 << 20;
+const ABILITIES: Abilities = Abilities::only(DISPATCH_POLL, BEST_EFFORT, KEEP_LAST, VOLATILE);
+
+type Domain = u32; // a context's and a node's
+type Place = (Domain, u64, String); // with size and topic: who has the same, meets
+
+struct Writer {
+    place: Place,
+    data: Vec<u8>,
+}
+struct Reader {
+    place: Place,
+    depth: usize,
+    waiting: VecDeque<Vec<u8>>, // `depth` at most
+    spare: Vec<Vec<u8>>,
+}
+type Shared = Arc<Mutex<Reader>>;
+static READERS: Mutex<Vec<(Place, Shared)>> = Mutex::new(Vec::new()); // those that are enabled
+
+extern "C" fn context_create(config: *const ContextConfig, out: Out<ContextHandle>) -> Status {
+    let config = unsafe { &*config };
+    made(plain::check_context(config).map(|()| config.domain), out)
+}
+extern "C" fn node_create(context: *mut ContextHandle, _name: Text, out: Out<NodeHandle>) -> Status {
+    made(Ok(*object::<Domain, _>(context)), out)
+}
+extern "C" fn type_create(_: *mut ContextHandle, config: *const TypeConfig, out: Out<TypeHandle>) -> Status {
+    let config = unsafe { &*config };
+    made(plain::check_bytes(config, PAYLOAD_BYTES_MAX).map(|()| config.max_bytes), out)
+}
+fn settled(node: *mut NodeHandle, config: *const EndpointConfig) -> plain::Checked<(Place, usize)> {
+    let config = unsafe { &*config };
+    plain::check_endpoint(config, &ABILITIES)?;
+    let place = (*object(node), *object(config.type_), words(config.topic).to_owned());
+    Ok((place, plain::depth(config)))
+}
+extern "C" fn writer_create(n: *mut NodeHandle, c: *const EndpointConfig, out: Out<WriterHandle>) -> Status {
+    made(settled(n, c).map(|(place, _)| Writer { data: vec![0; place.1 as usize], place }), out)
+}
+extern "C" fn reader_create(n: *mut NodeHandle, c: *const EndpointConfig, out: Out<ReaderHandle>) -> Status {
+    let reader = settled(n, c).map(|(place, depth)| {
+        let spare = (0..depth + SHOWN_MAX).map(|_| Vec::with_capacity(place.1 as usize)).collect();
+        Shared::new(Mutex::new(Reader { place, depth, waiting: VecDeque::with_capacity(depth), spare }))
+    });
+    made(reader, out)
+}
+extern "C" fn reader_enable(handle: *mut ReaderHandle) -> Status {
+    let reader = object::<Shared, _>(handle);
+    READERS.lock().unwrap().push((reader.lock().unwrap().place.clone(), reader.clone()));
+    OK
+}
+extern "C" fn reader_destroy(handle: *mut ReaderHandle) {
+    if !handle.is_null() {
+        READERS.lock().unwrap().retain(|(_, reader)| !Shared::ptr_eq(reader, object(handle)));
+    }
+    plain::free::<Shared, _>(handle);
+}
+extern "C" fn borrow(handle: *mut WriterHandle, bytes: u64, message: *mut Message) -> Status {
+    let writer = object::<Writer, _>(handle);
+    if bytes > writer.place.1 {
+        return answer(plain::no(INVALID, "a message larger than its type"));
+    }
+    let message = unsafe { &mut *message };
+    (message.origin, message.region_count) = (ORIGIN_COPIED, 1);
+    message.regions[0] = Region { data: writer.data.as_mut_ptr(), size: bytes };
+    OK
+}
+extern "C" fn commit(handle: *mut WriterHandle, message: *mut Message) -> Status {
+    let writer = object::<Writer, _>(handle);
+    let bytes = unsafe { (*message).regions[0].size } as usize;
+    for (_, reader) in READERS.lock().unwrap().iter().filter(|(place, _)| *place == writer.place) {
+        let mut reader = reader.lock().unwrap();
+        let full = reader.waiting.len() == reader.depth;
+        let free = if full { reader.waiting.pop_front() } else { reader.spare.pop() };
+        let Some(mut message) = free else { continue }; // all are being looked at: it is lost
+        message.clear();
+        message.extend_from_slice(&writer.data[..bytes]);
+        reader.waiting.push_back(message);
+    }
+    OK
+}
+extern "C" fn take(r: *mut ReaderHandle, s: *mut Sample, stride: u32, max: u32, taken: *mut u32) -> Status {
+    let mut reader = object::<Shared, _>(r).lock().unwrap();
+    let count = max.min(reader.waiting.len() as u32);
+    for (index, message) in (0..count).zip(reader.waiting.drain(..count as usize)) {
+        let (sample, mut message) = (element(s, stride, index), ManuallyDrop::new(message));
+        (sample.flags, sample.region_count, sample.signalled_ns) = (0, 1, 0);
+        sample.regions[0] = Region { data: message.as_mut_ptr(), size: message.len() as u64 };
+        sample.adapter_data = message.capacity() as *mut c_void;
+    }
+    unsafe { *taken = count };
+    OK
+}
+extern "C" fn release(handle: *mut ReaderHandle, samples: *mut Sample, stride: u32, count: u32) {
+    let mut reader = object::<Shared, _>(handle).lock().unwrap();
+    for sample in (0..count).map(|index| element(samples, stride, index)) {
+        let Region { data, size } = sample.regions[0];
+        reader.spare.push(unsafe { Vec::from_raw_parts(data, size as usize, sample.adapter_data as usize) });
+    }
+}
+extern "C" fn describe(_: u32, _: *const c_void, sink: Sink, user: *mut c_void) -> Status {
+    sink(user, text(r#"{"settings":{},"paste":[],"transport":{"within_process":["process"]}}"#));
+    OK
+}
+#[rustfmt::skip]
+static TABLE: Table = Table {
+    size: size_of::<Table>() as u32, abi_version: ABI_VERSION, name: text("in_rust"), probe: plain::probe,
+    context_create, context_enable: plain::enable, node_create, type_create, writer_create,
+    writer_enable: plain::enable, reader_create, reader_enable, reader_destroy,
+    writer_destroy: plain::free::<Writer, _>, type_destroy: plain::free::<u64, _>,
+    node_destroy: plain::free::<Domain, _>, context_destroy: plain::free::<Domain, _>, borrow, commit,
+    discard: plain::discard, take, release, writer_matched: plain::matched, reader_matched: plain::matched,
+    writer_counters: plain::counters, reader_counters: plain::counters, describe, waitset_create: None,
+    waitset_attach: None, waitset_wait: None, waitset_trigger: None, waitset_destroy: None,
+    extension: plain::extension,
+};
+#[no_mangle]
+extern "C" fn lagometer_adapter(host: *const Host) -> *const Table {
+    if plain::serves(host) {
+        &TABLE
+    } else {
+        null()
+    }
+}
