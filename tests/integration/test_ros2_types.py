@@ -28,9 +28,7 @@ WAYS = ["cyclonedds", "fastdds", "cyclonedds+fastdds", "fastdds+cyclonedds"]
 OF_ROS = ["string", "Image", "Imu", "PointCloud2"]
 
 
-def by_way_of_the_peer(
-    build: Path, folder: Path, adapter: str, kind: str, size: int
-) -> tuple[Said, Mapping]:
+def by_way_of_the_peer(build: Path, folder: Path, adapter: str, kind: str, size: int) -> tuple[Said, Mapping]:
     """What a worker, and what the peer saw: one topic goes to the peer, the other comes from there."""
     need("netns")
     need(adapter)
