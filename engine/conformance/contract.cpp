@@ -91,7 +91,7 @@ void Pair::on_data(void* user) noexcept {
 uint32_t Pair::take_into(std::vector<Opened>& opened, bool probes) {
   return reader.take(Reader::kBatch, [&](const lagometer_sample& sample) {
     if ((sample.flags & LAGOMETER_SAMPLE_NOT_DATA) != 0) return;
-    Opened one = open(sample);
+    Opened one = open(sample, engine::payload_type(spec_.type));
     if (!one.damage.empty()) throw Broken(one.damage);
     const bool probe = one.envelope.kind == static_cast<uint8_t>(MessageKind::probe);
     if (probe == probes) opened.push_back(std::move(one));

@@ -100,11 +100,10 @@ void quiet(Bed& bed) {
   if (lines != 0) throw Broken(std::to_string(lines) + " lines were logged while messages went to and fro");
 }
 
-void allocates_nothing(Bed& bed) {
-  if (!bed.middleware_inside.empty())
-    throw Absent("in the adapter's library lies " + bed.middleware_inside + ": whose code allocates can't be told");
-  if (!allocations_can_be_counted()) throw Absent("this build can't count allocations");
-  EndpointSpec spec = bed.endpoint();
+void allocates_nothing_with(Bed& bed, const PayloadType& type) {
+  EndpointSpec spec = bed.endpoint(std::string("allocates_nothing/") + type.name);
+  spec.type = type.name;
+  spec.bytes = type.has_size(1024) ? 1024 : type.bytes_min;
   if (bed.declares("dispatch", "waitset")) spec.dispatch = LAGOMETER_DISPATCH_WAITSET;
   Pair pair(bed, spec);
   pair.meet();
@@ -128,7 +127,16 @@ void allocates_nothing(Bed& bed) {
   const uint64_t count = allocations_counted();
   if (count != 0)
     throw Broken("the adapter's own code allocated " + std::to_string(count) + " times for " +
-                 std::to_string(kMeasured) + " messages");
+                 std::to_string(kMeasured) + " messages of type " + type.name);
+}
+
+void allocates_nothing(Bed& bed) {
+  if (!bed.middleware_inside.empty())
+    throw Absent("in the adapter's library lies " + bed.middleware_inside + ": whose code allocates can't be told");
+  if (!allocations_can_be_counted()) throw Absent("this build can't count allocations");
+  for (const PayloadType& type : engine::kPayloadTypes) {
+    if (bed.declares("types", type.name)) allocates_nothing_with(bed, type);
+  }
 }
 
 void threads_told(Bed& bed) {
