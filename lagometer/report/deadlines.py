@@ -6,7 +6,7 @@ from __future__ import annotations
 import polars as pl
 
 from lagometer.report.cell_data import Deadline
-from lagometer.report.of_cells import Key, estimated, fewest, groups, median, most
+from lagometer.report.of_cells import Figures, estimated, over_trials
 from lagometer.stats.cell_estimates import MISS_SHARE
 from lagometer.stats.confidence import TRIALS_MIN
 
@@ -17,35 +17,36 @@ def deadlines(cells: pl.DataFrame, estimates: pl.DataFrame | None) -> list[Deadl
     estimates: estimates.parquet, for the interval of the share; None where there is none.
     """
     known = estimated(estimates, [MISS_SHARE])
-    asked = pl.col("deadline_ns").is_not_null()
-    return [_of_edge(key, rows, known.get((*key, MISS_SHARE), {})) for key, rows in groups(cells, asked)]
+    found = over_trials(
+        cells,
+        pl.col("deadline_ns").is_not_null(),
+        deadline_ns=pl.first("deadline_ns"),
+        missed=pl.sum("deadline_missed"),
+        due=_due(),
+        miss_share=pl.mean(MISS_SHARE),
+        shares=pl.count(MISS_SHARE),
+        run_max=pl.max("deadline_run_max"),
+        k=pl.first("deadline_k"),
+        met_of_k_min=pl.min("deadline_met_of_k_min"),
+        data_age_max_ns=pl.max("data_age_max_ns"),
+    )
+    return [_deadline(each, known.get((each["cell"], each["edge"], MISS_SHARE), {})) for each in found]
 
 
-def _of_edge(key: Key, rows: pl.DataFrame, estimate: dict[str, float | None]) -> Deadline:
-    shares = rows[MISS_SHARE].drop_nulls()
-    mean = shares.mean()
-    enough = len(shares) >= TRIALS_MIN
+def _deadline(figures: Figures, estimate: Figures) -> Deadline:
+    enough = figures.pop("shares") >= TRIALS_MIN
+    share = estimate.get("estimate_share", figures.pop("miss_share"))  # the same but for rounding
     return Deadline(
-        cell=key[0],
-        edge=key[1],
-        trials=rows.height,
-        deadline_ns=int(rows["deadline_ns"][0]),
-        missed=int(rows["deadline_missed"].sum()),
-        due=_due(rows),
-        miss_share=mean if isinstance(mean, float) else None,
+        miss_share=share,
         miss_share_low=estimate.get("low_share"),
         miss_share_high=estimate.get("high_share"),
         needed_trials=None if enough else TRIALS_MIN,
-        run_max=most(rows, "deadline_run_max") or 0,
-        k=int(rows["deadline_k"][0]),
-        met_of_k_min=fewest(rows, "deadline_met_of_k_min"),
-        data_age_max_ns=most(rows, "data_age_max_ns"),
-        cpu_per_message_ns=median(rows, "cpu_per_message_ns"),
+        **figures,
     )
 
 
-def _due(rows: pl.DataFrame) -> int | None:
+def _due() -> pl.Expr:
     """The messages that were due; an older lagometer wrote their share alone, which tells unless it is 0."""
     told = pl.col("deadline_missed") / pl.when(pl.col(MISS_SHARE) > 0).then(pl.col(MISS_SHARE))
-    due = rows.select(pl.coalesce("deadline_due", told.round().cast(pl.Int64())).alias("due"))["due"]
-    return None if due.null_count() else int(due.sum())
+    due = pl.coalesce("deadline_due", told.round().cast(pl.Int64()))
+    return pl.when(due.null_count() == 0).then(due.sum())

@@ -6,7 +6,7 @@ from __future__ import annotations
 import polars as pl
 
 from lagometer.report.cell_data import Interference
-from lagometer.report.of_cells import groups, median
+from lagometer.report.of_cells import Figures, median, over_trials
 from lagometer.stats.medians import median_interval
 from lagometer.store.format import END_TO_END
 
@@ -16,26 +16,28 @@ _OF_BYTES = ("network", "io")  # of these what was moved is counted, of the othe
 
 def interference(cells: pl.DataFrame) -> list[Interference]:
     """Of every cell with such load and a valid trial, in the order of the rows of `cells`."""
-    loaded = (pl.col("interference") != NONE) & (pl.col("edge") == END_TO_END)
-    return [_of_cell(cell, rows) for (cell, _), rows in groups(cells, loaded)]
+    found = over_trials(
+        cells,
+        (pl.col("interference") != NONE) & (pl.col("edge") == END_TO_END),
+        load=pl.first("interference"),
+        cpu_ns=median("interference_cpu_ns"),
+        achieved_per_s=median("interference_achieved_per_s"),
+        all_cpu_ns=pl.col("interference_cpu_ns"),
+        all_achieved_per_s=pl.col("interference_achieved_per_s"),
+    )
+    return [_interference(each) for each in found]
 
 
-def _of_cell(cell: str, rows: pl.DataFrame) -> Interference:
-    load = str(rows["interference"][0])
+def _interference(figures: Figures) -> Interference:
     cpu, achieved = (
-        median_interval(rows[name].to_list()) or (None, None)
-        for name in ("interference_cpu_ns", "interference_achieved_per_s")
+        median_interval(figures[name]) or (None, None) for name in ("all_cpu_ns", "all_achieved_per_s")
     )
     return Interference(
-        cell=cell,
-        load=load,
-        trials=rows.height,
-        cpu_ns=median(rows, "interference_cpu_ns"),
+        **{name: figures[name] for name in ("cell", "load", "trials", "cpu_ns", "achieved_per_s")},
         cpu_low_ns=cpu[0],
         cpu_high_ns=cpu[1],
-        achieved_per_s=median(rows, "interference_achieved_per_s"),
         achieved_low_per_s=achieved[0],
         achieved_high_per_s=achieved[1],
-        unit="bytes" if load.partition("-")[0] in _OF_BYTES else "operations",
-        cpu_per_message_ns=median(rows, "cpu_per_message_ns"),
+        unit="bytes" if figures["load"].partition("-")[0] in _OF_BYTES else "operations",
+        cpu_per_message_ns=figures["cpu_per_message_ns"],
     )

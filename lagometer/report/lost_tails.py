@@ -5,16 +5,14 @@ from __future__ import annotations
 
 import math
 from statistics import median as median_of
-from typing import Any
 
 import polars as pl
 
 from lagometer.report.cell_data import LostQuantile, LostTail
-from lagometer.report.of_cells import Key, estimated, groups, median
+from lagometer.report.of_cells import Figures, estimated, median, over_trials
 from lagometer.stats.cell_estimates import lost_quantity
 from lagometer.stats.confidence import PERMILLE
 
-Estimates = dict[tuple[str, str, str], Any]
 _NEVER_CAME = ("lost", "censored")
 
 
@@ -26,39 +24,54 @@ def lost_tails(cells: pl.DataFrame, estimates: pl.DataFrame | None) -> list[Lost
     wanted = [quantity for name in PERMILLE for quantity in (f"latency_{name}", lost_quantity(name))]
     known = estimated(estimates, wanted)
     sent = pl.sum_horizontal("n", *_NEVER_CAME) > 0
+    losing = pl.col("valid") & pl.col("latency_infinite_from").is_not_null()
+    found = over_trials(
+        cells,
+        sent & losing.any().over("cell", "edge"),
+        n=pl.sum("n"),
+        lost=pl.sum_horizontal(pl.sum(name) for name in _NEVER_CAME),
+        arrived_share=pl.col("latency_infinite_from").fill_null(1.0).mean(),
+        **{f"delivered_{name}": median(f"latency_{name}_ns") for name in PERMILLE},
+        **{f"with_lost_{name}": _of_trial(name) for name in PERMILLE},
+    )
+    counted = ("cell", "edge", "trials", "n", "lost", "arrived_share", "cpu_per_message_ns")
     return [
-        _of_edge(key, rows, known)
-        for key, rows in groups(cells, sent)
-        if rows["latency_infinite_from"].null_count() < rows.height
+        LostTail(
+            **{name: each[name] for name in counted},
+            quantiles=[
+                _quantile(
+                    name,
+                    each,
+                    known.get((each["cell"], each["edge"], f"latency_{name}")),
+                    known.get((each["cell"], each["edge"], lost_quantity(name))),
+                )
+                for name in PERMILLE
+            ],
+        )
+        for each in found
     ]
 
 
-def _of_edge(key: Key, rows: pl.DataFrame, known: Estimates) -> LostTail:
-    arrived = [1.0 if share is None else float(share) for share in rows["latency_infinite_from"]]
-    return LostTail(
-        cell=key[0],
-        edge=key[1],
-        trials=rows.height,
-        n=int(rows["n"].sum()),
-        lost=sum(int(rows[name].sum()) for name in _NEVER_CAME),
-        arrived_share=sum(arrived) / len(arrived),
-        cpu_per_message_ns=median(rows, "cpu_per_message_ns"),
-        quantiles=[_quantile(key, rows, known, name) for name in PERMILLE],
-    )
+def _of_trial(name: str) -> pl.Expr:
+    """A quantile of each trial; infinite where its rank lies beyond those that arrived."""
+    count = pl.sum_horizontal("n", *_NEVER_CAME).cast(pl.Int64())
+    rank = (count * PERMILLE[name] + 999) // 1000
+    value = pl.col(f"latency_{name}_lost_ns").cast(pl.Float64())
+    return pl.when(rank > pl.col("n")).then(math.inf).otherwise(value)
 
 
-def _quantile(key: Key, rows: pl.DataFrame, known: Estimates, name: str) -> LostQuantile:
-    delivered = known.get((*key, f"latency_{name}"))
-    with_lost = known.get((*key, lost_quantity(name)))
-    column = f"latency_{name}_ns"
-    value = _over_trials(rows, name) if with_lost is None else with_lost["estimate_ns"]
-    if with_lost is not None and value is None:
-        value = math.inf
+def _quantile(
+    name: str, figures: Figures, delivered: Figures | None, with_lost: Figures | None
+) -> LostQuantile:
+    if with_lost is None:
+        value = _median(figures[f"with_lost_{name}"])
+    else:
+        value = math.inf if with_lost["estimate_ns"] is None else with_lost["estimate_ns"]
     infinite = value is not None and math.isinf(value)
     return LostQuantile(
-        figure=column,
+        figure=f"latency_{name}_ns",
         of="trials" if with_lost is None else "messages",
-        delivered_ns=median(rows, column) if delivered is None else delivered["estimate_ns"],
+        delivered_ns=figures[f"delivered_{name}"] if delivered is None else delivered["estimate_ns"],
         value_ns=None if infinite else value,
         infinite=infinite,
         interval=with_lost is not None,
@@ -67,18 +80,7 @@ def _quantile(key: Key, rows: pl.DataFrame, known: Estimates, name: str) -> Lost
     )
 
 
-def _over_trials(rows: pl.DataFrame, name: str) -> float | None:
+def _median(values: list[float | None]) -> float | None:
     """The median of the trials' quantiles, among which some may be infinite; None unless each is known."""
-    values = [_of_trial(row, name) for row in rows.iter_rows(named=True)]
     known = [value for value in values if value is not None]
     return median_of(known) if known and len(known) == len(values) else None
-
-
-def _of_trial(row: dict[str, Any], name: str) -> float | None:
-    """A quantile of one trial; infinite where its rank lies beyond those that arrived."""
-    count = int(row["n"] or 0) + sum(int(row[lost] or 0) for lost in _NEVER_CAME)
-    rank = max(1, -(-count * PERMILLE[name] // 1000))
-    if rank > int(row["n"] or 0):
-        return math.inf
-    value = row[f"latency_{name}_lost_ns"]
-    return None if value is None else float(value)

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
 
 from lagometer.store.format import END_TO_END
 
-Key = tuple[str, str]
+Figures = dict[str, Any]
 
 
 def in_order(cells: pl.DataFrame, order: Mapping[str, int]) -> pl.DataFrame:
@@ -20,36 +20,25 @@ def in_order(cells: pl.DataFrame, order: Mapping[str, int]) -> pl.DataFrame:
     return cells.sort(*by, maintain_order=True)
 
 
-def groups(cells: pl.DataFrame, chosen: pl.Expr) -> Iterator[tuple[Key, pl.DataFrame]]:
-    """The valid rows for which `chosen` holds, by cell and edge in the order of their first appearance."""
-    rows = cells.filter(pl.col("valid") & chosen)
-    for (cell, edge), group in rows.group_by("cell", "edge", maintain_order=True):
-        yield (str(cell), str(edge)), group
+def over_trials(cells: pl.DataFrame, chosen: pl.Expr, **figures: pl.Expr) -> list[Figures]:
+    """Of each cell and edge the figures over those valid rows for which `chosen` holds.
+
+    Beside them `cell`, `edge`, `trials` and the median of `cpu_per_message_ns`. All at once, since a campaign
+    may have tens of thousands of cells.
+    """
+    rows = cells.filter(pl.col("valid") & chosen).group_by("cell", "edge", maintain_order=True)
+    made = rows.agg(trials=pl.len(), cpu_per_message_ns=median("cpu_per_message_ns"), **figures)
+    return made.to_dicts()
 
 
-def estimated(estimates: pl.DataFrame | None, quantities: list[str]) -> dict[tuple[str, str, str], Any]:
+def median(column: str) -> pl.Expr:
+    """The median over trials; null unless every trial has the figure."""
+    return pl.when(pl.col(column).null_count() == 0).then(pl.col(column).median())
+
+
+def estimated(estimates: pl.DataFrame | None, quantities: list[str]) -> dict[tuple[str, str, str], Figures]:
     """The rows of estimates.parquet that have an estimate, by cell, edge and quantity."""
     if estimates is None:
         return {}
     rows = estimates.filter(pl.col("quantity").is_in(quantities) & (pl.col("status") == "ok"))
     return {(row["cell"], row["edge"], row["quantity"]): row for row in rows.iter_rows(named=True)}
-
-
-def median(rows: pl.DataFrame, column: str) -> float | None:
-    """The median over trials; None unless every trial has the figure."""
-    if rows[column].null_count() or rows.is_empty():
-        return None
-    found = rows[column].median()
-    return float(found) if isinstance(found, (int, float)) else None
-
-
-def most(rows: pl.DataFrame, column: str) -> int | None:
-    """The largest of any trial; None where none has the figure."""
-    found = rows[column].max()
-    return int(found) if isinstance(found, (int, float)) else None
-
-
-def fewest(rows: pl.DataFrame, column: str) -> int | None:
-    """The smallest of any trial; None where none has the figure."""
-    found = rows[column].min()
-    return int(found) if isinstance(found, (int, float)) else None
