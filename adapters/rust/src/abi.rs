@@ -9,6 +9,9 @@ use std::ffi::c_void;
 
 pub const ABI_VERSION: u32 = 1;
 pub const ENVELOPE_BYTES: u32 = 16;
+pub const TEXT_ENVELOPE_BYTES: u32 = 32;
+pub const POINT_BYTES: u32 = 16;
+pub const IMU_BYTES: u32 = 328;
 pub const REGIONS_MAX: usize = 4;
 
 pub const OK: i32 = 0;
