@@ -16,13 +16,17 @@ TWO_WAYS = [f"{one}+{other}" for one, other in permutations(ALL_DDS, 2)]
 # A node is in one language: none of these can answer by the other.
 ONE_WAY = [pair for one in ALL_DDS for pair in (f"{one}+cyclonedds-py", f"cyclonedds-py+{one}")]
 PAIRS = pytest.mark.parametrize("pair", [*TWO_WAYS, *ONE_WAY])
+RELIABILITIES = ["best_effort", "reliable"]
+# Fast DDS 2.9.1 as Debian builds it is ended by an assertion of its own when its reliable writer meets a second
+# RustDDS reader elsewhere: adapters/fastdds/README.md, known limits.
+UNRELIABLE_TO_MANY = {"fastdds+rustdds"}
 
 
 def pair_rows(build: Path, folder: Path, pair: str, **factors: list[str]) -> pl.DataFrame:
     """The rows of both reliabilities; of what was sent reliably, all came, and nothing was damaged."""
     for name in pair.split("+"):
         need(name)
-    matrix = {"adapter": [pair], "reliability": ["best_effort", "reliable"], **factors}
+    matrix = {"adapter": [pair], "reliability": RELIABILITIES, **factors}
     rows = run_cells(build, folder, matrix)
     reliable = rows.filter(pl.col("reliability") == "reliable")
     assert (reliable["n"] == reliable["sent"]).all(), reliable.select("cell", "edge", "n", "sent").rows()
@@ -50,10 +54,19 @@ def test_the_two_answer_each_other(build: Path, tmp_path: Path, pair: str) -> No
 
 @PAIRS
 def test_one_of_the_two_is_heard_by_three_of_the_other(build: Path, tmp_path: Path, pair: str) -> None:
-    rows = pair_rows(build, tmp_path, pair, workload=["fanout-3"], payload=["64B", "64KB"], rate=["50Hz"])
+    reliability = RELIABILITIES[:1] if pair in UNRELIABLE_TO_MANY else RELIABILITIES
+    rows = pair_rows(
+        build,
+        tmp_path,
+        pair,
+        workload=["fanout-3"],
+        payload=["64B", "64KB"],
+        rate=["50Hz"],
+        reliability=reliability,
+    )
     edges = rows.filter(pl.col("edge") != "end-to-end")
     assert edges["edge"].n_unique() == 3
-    assert len(edges) == 2 * 2 * 3
+    assert len(edges) == 2 * len(reliability) * 3
 
 
 @pytest.mark.parametrize("adapter", (*MIDDLEWARE, *IN_PYTHON))
