@@ -17,8 +17,8 @@ TWO_WAYS = [f"{one}+{other}" for one, other in permutations(ALL_DDS, 2)]
 ONE_WAY = [pair for one in ALL_DDS for pair in (f"{one}+cyclonedds-py", f"cyclonedds-py+{one}")]
 PAIRS = pytest.mark.parametrize("pair", [*TWO_WAYS, *ONE_WAY])
 RELIABILITIES = ["best_effort", "reliable"]
-# Fast DDS 2.9.1 as Debian builds it is ended by an assertion of its own when its reliable writer meets a second
-# RustDDS reader elsewhere: adapters/fastdds/README.md, known limits.
+# Fast DDS 2.9.1 as Debian builds it is ended by an assertion of its own when its reliable writer meets a
+# second RustDDS reader elsewhere: adapters/fastdds/README.md, known limits.
 UNRELIABLE_TO_MANY = {"fastdds+rustdds"}
 
 

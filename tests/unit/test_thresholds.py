@@ -34,6 +34,7 @@ JUDGING = (
 NO_THRESHOLDS = {
     "stats.bootstrap": {"BINS_MAX"},
     "stats.causes": {"NS_PER_S"},
+    "stats.cell_estimates": {"INFINITE_NS"},
     "stats.edges": {
         *("DELIVERED", "LOST", "OVERWRITTEN", "CENSORED", "REJECTED", "DUPLICATE", "UNMATCHED"),
     },
