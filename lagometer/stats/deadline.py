@@ -81,7 +81,8 @@ def _skips(name: str, samples: pl.DataFrame, facts: TrialFacts) -> tuple[pl.Data
     first = next((edge.name for edge in facts.edges if edge.stream in streams), None)
     if not skipped or first is None:
         return none, 0
-    return skipped_before(samples, first), skipped_last(samples, first, skipped)
+    before = skipped_before(samples, first, facts.measure_begin_ns)
+    return before, skipped_last(samples, first, skipped)
 
 
 def longest_run(missed: Mask) -> int:

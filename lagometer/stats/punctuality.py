@@ -27,7 +27,7 @@ def punctuality(samples: pl.DataFrame, facts: TrialFacts) -> dict[str, dict[str,
             continue
         skipped = 0
         if writer.skipped:
-            skipped = int(skipped_before(samples, edge.name)["skipped"].sum())
+            skipped = int(skipped_before(samples, edge.name, facts.measure_begin_ns)["skipped"].sum())
             skipped += skipped_last(samples, edge.name, writer.skipped)
         found[edge.name] = {"skipped": skipped, "shift_ns": writer.shift_ns}
         if edge.stream in facts.source_streams:
@@ -40,10 +40,18 @@ def punctuality(samples: pl.DataFrame, facts: TrialFacts) -> dict[str, dict[str,
     return found
 
 
-def skipped_before(samples: pl.DataFrame, edge: str) -> pl.DataFrame:
+def skipped_before(samples: pl.DataFrame, edge: str, measure_begin_ns: int) -> pl.DataFrame:
     """`sequence` of each message of the measure phase on an edge, and `skipped`: how many its source dropped
-    just before it."""
-    return _gaps(samples, edge).filter(pl.col("phase") == "measure").drop("phase")
+    just before it that were due in that phase, too.
+
+    Those between two messages are taken to be due at even distances; so they are by a period.
+    """
+    gaps = _gaps(samples, edge)
+    between_ns = pl.col("due_ns") - pl.col("due_ns").shift(1)
+    early_ns = (measure_begin_ns - pl.col("due_ns").shift(1)) * (pl.col("skipped") + 1)
+    early = ((early_ns + between_ns - 1) // between_ns - 1).fill_null(0).clip(0, pl.col("skipped"))
+    gaps = gaps.with_columns(skipped=pl.col("skipped") - early)
+    return gaps.filter(pl.col("phase") == "measure").select("sequence", "skipped")
 
 
 def skipped_last(samples: pl.DataFrame, edge: str, skipped: int) -> int:
@@ -56,4 +64,9 @@ def _gaps(samples: pl.DataFrame, edge: str) -> pl.DataFrame:
     own = ~pl.col("outcome").is_in(["duplicate", "unmatched"])
     sent = samples.filter((pl.col("edge") == edge) & own).sort("sequence")
     number = pl.col("sequence").cast(pl.Int64())
-    return sent.select("sequence", "phase", (number - number.shift(1, fill_value=-1) - 1).alias("skipped"))
+    return sent.select(
+        "sequence",
+        "phase",
+        pl.coalesce("intended_ns", "publish_ns").alias("due_ns"),
+        (number - number.shift(1, fill_value=-1) - 1).alias("skipped"),
+    )

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import polars as pl
+import pytest
 
 from lagometer.stats.edges import samples
 from lagometer.stats.estimate import summarise
@@ -42,6 +43,13 @@ def test_skipped_messages_are_counted_by_the_gaps_of_the_measure_phase() -> None
     assert rows["skipped"].to_list() == [2, 2]
     assert rows["valid"].all()
     assert "skipped: source→sink, 2 messages" in rows["warnings"][0].to_list()
+
+
+@pytest.mark.parametrize(("first", "skipped"), [(5, 0), (6, 1), (8, 3)])
+def test_what_was_due_in_the_warm_up_was_not_skipped_in_the_measure_phase(first: int, skipped: int) -> None:
+    trial = skipping([0, 2, *range(first, 300)], warm_up=5)
+    rows = summary(trial, facts_of(trial, due=295, skipped=1 + first - 3))
+    assert rows["skipped"].to_list() == [skipped, skipped]
 
 
 def test_what_was_skipped_last_is_counted_by_the_workers_word() -> None:
