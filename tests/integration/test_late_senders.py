@@ -58,7 +58,8 @@ def carried_out(build: Path, folder: Path, matrix: dict[str, Any], **keys: Any) 
     """One trial of source and sink."""
     need("netns")
     need(matrix["adapter"])
-    study = write_study(folder, matrix=matrix, machine_floor="off", **keys)
+    # An interpreter may need long to start where much else is at work.
+    study = write_study(folder, matrix=matrix, machine_floor="off", discovery_timeout="60s", **keys)
     run = ("run", str(study), "--out", str(folder / "out"), "--json", "--no-report")
     code, output, errors = lagometer(folder, *run, environment=programs(build))
     assert code in (0, 3), (output, errors)
@@ -127,11 +128,8 @@ def test_a_burst_keeps_the_whole_wait_in_the_response(build: Path, tmp_path: Pat
 def test_skipping_counts_what_it_drops(build: Path, tmp_path: Path, adapter: str) -> None:
     told = overworked(build, tmp_path, adapter, "skip")
     measured = [sequence for sequence in told.sequences if FIRST <= sequence < FIRST + DUE]
-    before = max((sequence for sequence in told.sequences if sequence < FIRST), default=-1)
-    # What was dropped just before the first message that counts may have been due in the warm-up.
-    at_the_border = FIRST - before - 1
     assert told.sequences[-1] < FIRST + DUE, "sources end with the measure phase"
-    assert DUE <= told.row["skipped"] + len(measured) <= DUE + at_the_border
+    assert told.row["skipped"] + len(measured) == DUE
     assert told.writer["skipped"] == FIRST + DUE - len(told.sequences)
     assert told.row["skipped"] >= DUE - MOST
     assert told.words("warnings")["skipped"] == f"skipped: {EDGE}, {told.row['skipped']} messages"
@@ -166,13 +164,16 @@ def test_a_source_that_is_held_up_once(build: Path, tmp_path: Path, late: str) -
     matrix = {"adapter": "faulty", "workload": "pipeline-2", "rate": "200Hz", "late": late}
     told = carried_out(build, tmp_path, matrix, duration="1s", warmup="100ms", options={"faulty": faults})
     assert set(told.words("reasons")) <= {"rate-missed"}
-    assert told.row["blocked_max_ns"] >= blocked_ns
+    held_up = told.samples.filter(pl.col("published_ns") - pl.col("publish_ns") >= blocked_ns)["sequence"]
+    if late != "skip" or struck in told.sequences:  # on a machine that stood still it may have been skipped
+        assert struck in held_up
+        assert told.row["blocked_max_ns"] >= blocked_ns
     wait_ns = blocked_ns - period_ns  # of the message after
     after = told.samples.filter(pl.col("sequence") > struck)
     lag_ns = after["publish_ns"] - after["intended_ns"]
     if late == "skip":
-        assert struck + 1 not in told.sequences
-        assert told.row["skipped"] == told.writer["skipped"] > 0
+        assert not {sequence + 1 for sequence in held_up} & set(told.sequences)
+        assert 0 < told.row["skipped"] <= told.writer["skipped"], "which counts those of the warm-up, too"
     else:
         assert told.sequences == list(range(len(told.sequences)))
         assert lag_ns[0] >= wait_ns
