@@ -14,8 +14,8 @@
 namespace lagometer::faulty {
 
 enum class Fault : uint8_t { drop, duplicate, reorder, delay, corrupt, hang, crash, spin, stray };
-inline constexpr std::array<const char*, 9> kFaultNames{"drop",    "duplicate", "reorder", "delay", "corrupt",
-                                                        "hang",    "crash",     "spin",    "stray"};
+inline constexpr std::array<const char*, 9> kFaultNames{"drop", "duplicate", "reorder", "delay", "corrupt",
+                                                        "hang", "crash",     "spin",    "stray"};
 
 /// A share of the messages, and one position; either may be off.
 struct Strike {
