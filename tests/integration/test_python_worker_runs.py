@@ -180,8 +180,10 @@ def test_records_are_readable_after_kill_9(build: Path, adapter: str) -> None:
         assert said.code == -signal.SIGKILL
         lanes = {(lane.kind, lane.node): lane.records for lane in worker.lanes()}
     sent, received = lanes[KIND_SENT, 0], lanes[KIND_RECEIVED, 1]
-    assert 10 <= len(received) <= len(sent)
-    assert (received["sequence"] == sent["sequence"][: len(received)]).all()
+    # A message is sent before that is recorded: the last one may have come in and its sender been killed.
+    assert 10 <= len(received) <= len(sent) + 1
+    both = min(len(received), len(sent))
+    assert (received["sequence"][:both] == sent["sequence"][:both]).all()
 
 
 @EACH
