@@ -4,6 +4,8 @@
 #include <nng/protocol/pubsub0/sub.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 namespace lagometer::nng {
@@ -17,6 +19,24 @@ Reader::Reader(Node& node, const lagometer_endpoint_config& config)
   description_ = socket_.describe();
   if (endpoint_.dispatch == LAGOMETER_DISPATCH_LISTENER)
     listener_.emplace(socket_.get(), endpoint_.on_data, endpoint_.user);
+}
+
+Reader::~Reader() {
+  listener_.reset();
+  if (announcement_) say_goodbye();
+}
+
+/// Has the publishers hang up. nng 1.5 hangs in closing a connection of its own that messages come by: where a message's
+/// length has been read, and its callback has not been called yet, nobody ends the receive that was to go on.
+void Reader::say_goodbye() noexcept {
+  constexpr int64_t longest_ns = 2'000'000'000;  // a publisher that stands still sends nothing either
+  announcement_.reset();
+  guarded([this] {
+    context_.meeting().knock(endpoint_.topic);
+    return LAGOMETER_OK;
+  });
+  const int64_t until_ns = now_ns() + longest_ns;
+  while (socket_.connections() > 0 && now_ns() < until_ns) std::this_thread::sleep_for(std::chrono::microseconds(100));
 }
 
 void Reader::enable() {

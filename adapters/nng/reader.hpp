@@ -18,6 +18,7 @@ class Reader {
   Reader(Node& node, const lagometer_endpoint_config& config);
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
+  ~Reader();
   void enable();
 
   // What Waitset asks for.
@@ -35,13 +36,14 @@ class Reader {
 
  private:
   Message receive();
+  void say_goodbye() noexcept;
 
   Context& context_;
   brokerless::Endpoint endpoint_;
   Socket socket_;
   std::string description_;
   std::array<Message, 16> places_;  // what is taken and not given back
-  std::optional<Listener> listener_;  // ends before the socket that it receives from is closed
+  std::optional<Listener> listener_;
   std::optional<rendezvous::Announcement> announcement_;
 };
 

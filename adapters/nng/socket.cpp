@@ -20,8 +20,8 @@ void throw_nng_error(int error, const std::string& what) {
   throw Error(resource ? LAGOMETER_NO_RESOURCE : LAGOMETER_FAILED, "nng: " + what + ": " + nng_strerror(error));
 }
 
-Socket::Socket(int (*open)(nng_socket*)) {
-  check(open(&socket_), "opening a socket");
+Socket::Socket(int (*opener)(nng_socket*)) {
+  check(opener(&socket_), "opening a socket");
   // Each connection is told of once before it is used and, after that, once when it has gone.
   for (const nng_pipe_ev event : {NNG_PIPE_EV_ADD_PRE, NNG_PIPE_EV_REM_POST}) {
     if (const int error = nng_pipe_notify(socket_, event, &Socket::on_connection, this); error != 0) {

@@ -24,8 +24,8 @@ using Message = std::unique_ptr<nng_msg, FreeMessage>;
 /// A socket, what was set of it, and how many others it is connected to. [thread: any]
 class Socket {
  public:
-  /// `open`: nng_pub0_open or nng_sub0_open.
-  explicit Socket(int (*open)(nng_socket*));
+  /// `opener`: nng_pub0_open or nng_sub0_open.
+  explicit Socket(int (*opener)(nng_socket*));
   Socket(const Socket&) = delete;
   Socket& operator=(const Socket&) = delete;
   /// Returns when its connections have ended.
@@ -34,6 +34,7 @@ class Socket {
 
   /// `constant`: as a program writes it, e.g. "NNG_OPT_SENDBUF".
   void set(const char* option, const std::string& constant, int value);
+  [[nodiscard]] int number(const char* option, const std::string& constant) const;
   /// NNG_OPT_RECVMAXSZ, 0: messages of any size. Before it listens or dials.
   void accept_any_size();
   /// NNG_OPT_SUB_SUBSCRIBE with the topic that every message begins with.
@@ -53,7 +54,6 @@ class Socket {
 
  private:
   static void on_connection(nng_pipe pipe, nng_pipe_ev event, void* self) noexcept;
-  [[nodiscard]] int number(const char* option, const std::string& constant) const;
 
   std::atomic<uint32_t> connections_{0};
   nng_socket socket_ = NNG_SOCKET_INITIALIZER;

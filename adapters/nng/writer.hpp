@@ -2,6 +2,7 @@
 // A publisher: one PUB socket that dials its subscribers.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -15,6 +16,9 @@ namespace lagometer::nng {
 class Writer {
  public:
   Writer(Node& node, const lagometer_endpoint_config& config);
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
+  ~Writer();
   void enable();
 
   lagometer_status borrow(uint64_t bytes, lagometer_message& message);
@@ -27,12 +31,15 @@ class Writer {
 
  private:
   void look();
+  void let_messages_go() const noexcept;
 
   Context& context_;
   brokerless::Endpoint endpoint_;
   Socket socket_;
   std::string description_;
   Message message_;
+  int64_t going_ns_;  // how long after its sending a message may be under way
+  std::atomic<int64_t> last_sent_ns_{0};
   brokerless::Subscribers<nng_dialer> subscribers_;
   std::optional<brokerless::Publication> publication_;
 };
