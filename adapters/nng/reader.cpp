@@ -26,8 +26,8 @@ Reader::~Reader() {
   if (announcement_) say_goodbye();
 }
 
-/// Has the publishers hang up. nng 1.5 hangs in closing a connection of its own that messages come by: where a message's
-/// length has been read, and its callback has not been called yet, nobody ends the receive that was to go on.
+/// Has the publishers hang up. nng 1.5 hangs in closing a connection of its own that messages come by: where a
+/// message's length has been read, and its callback has not been called yet, nobody ends the receive that was to go on.
 void Reader::say_goodbye() noexcept {
   constexpr int64_t longest_ns = 2'000'000'000;  // a publisher that stands still sends nothing either
   announcement_.reset();
@@ -42,8 +42,7 @@ void Reader::say_goodbye() noexcept {
 void Reader::enable() {
   if (listener_) listener_->start();
   const std::string address = socket_.listen(context_.meeting().new_address());
-  announcement_.emplace(context_.meeting().topic_folder(endpoint_.topic),
-                        context_.meeting().facts(endpoint_, address));
+  announcement_.emplace(context_.meeting().topic_folder(endpoint_.topic), context_.meeting().facts(endpoint_, address));
   context_.meeting().knock(endpoint_.topic);
 }
 

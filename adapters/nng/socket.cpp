@@ -66,9 +66,7 @@ void Socket::accept_any_size() {
   settings_.put("NNG_OPT_RECVMAXSZ", bytes_max(), usual, "nng_socket_set_size(socket, NNG_OPT_RECVMAXSZ, 0);");
 }
 
-void Socket::subscribe_to_all() {
-  check(nng_socket_set(socket_, NNG_OPT_SUB_SUBSCRIBE, "", 0), "subscribing");
-}
+void Socket::subscribe_to_all() { check(nng_socket_set(socket_, NNG_OPT_SUB_SUBSCRIBE, "", 0), "subscribing"); }
 
 std::string Socket::listen(const std::string& address) {
   nng_listener listener = NNG_LISTENER_INITIALIZER;
