@@ -29,7 +29,6 @@ Writer::Writer(Node& node, const lagometer_endpoint_config& config)
     : context_(node.context),
       endpoint_(Type::endpoint(config)),
       socket_(&nng_pub0_open),
-      going_ns_(0),
       subscribers_(context_.meeting(), endpoint_) {
   const auto messages = queue_messages(context_.choices().send_buffer_messages, endpoint_);
   if (messages) socket_.set(NNG_OPT_SENDBUF, "NNG_OPT_SENDBUF", *messages);

@@ -38,7 +38,7 @@ class Writer {
   Socket socket_;
   std::string description_;
   Message message_;
-  int64_t going_ns_;  // how long after its sending a message may be under way
+  int64_t going_ns_ = 0;  // how long after its sending a message may be under way
   std::atomic<int64_t> last_sent_ns_{0};
   brokerless::Subscribers<nng_dialer> subscribers_;
   std::optional<brokerless::Publication> publication_;
