@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// A subscriber: one SUB socket that listens for its publishers, subscribed to all that they send.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "context.hpp"
+#include "listener.hpp"
+#include "socket.hpp"
+
+namespace lagometer::nng {
+
+class Reader {
+ public:
+  Reader(Node& node, const lagometer_endpoint_config& config);
+  Reader(const Reader&) = delete;
+  Reader& operator=(const Reader&) = delete;
+  ~Reader();
+  void enable();
+
+  // What Waitset asks for.
+  static constexpr bool descriptor_tells_messages = true;
+  void join_waitset();
+  [[nodiscard]] int descriptor() const { return socket_.receive_descriptor(); }
+  [[nodiscard]] bool has_data() const noexcept { return false; }  // the descriptor knows
+
+  /// At most one message: it is handed over before nng is asked for another.
+  lagometer_status take(lagometer_sample* samples, uint32_t stride, uint32_t max, uint32_t& taken);
+  void release(lagometer_sample* samples, uint32_t stride, uint32_t count) noexcept;
+  void matched(lagometer_matched& out) const noexcept;
+  void counters(lagometer_counters& out) const noexcept { out.present = 0; }
+  [[nodiscard]] const std::string& describe() const noexcept { return description_; }
+
+ private:
+  Message receive();
+  void say_goodbye() noexcept;
+
+  Context& context_;
+  brokerless::Endpoint endpoint_;
+  Socket socket_;
+  std::string description_;
+  std::array<Message, 16> places_;  // what is taken and not given back
+  std::optional<Listener> listener_;
+  std::optional<rendezvous::Announcement> announcement_;
+};
+
+}  // namespace lagometer::nng
