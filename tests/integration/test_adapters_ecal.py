@@ -21,6 +21,7 @@ from lagometer.store.records import KIND_RECEIVED, KIND_SENT
 DIRECTORY = "/dev/shm/lagometer"
 WORDS = {"shm": "shared-memory", "udp": "udp"}
 ACKNOWLEDGED = "publisher.layer.shm.acknowledge_timeout_ms"
+BEST_EFFORT: Mapping = {"qos": {"reliability": "best_effort"}}
 
 
 def carried_out(
@@ -62,8 +63,9 @@ def test_it_goes_the_way_that_it_is_told(
 
 def test_a_publisher_that_is_acknowledged_outruns_nobody(build: Path) -> None:
     """A subscriber's callback that takes 2 ms a message keeps a publisher back that has one each 100 µs."""
-    source = node("source", 0, [], [writer("t", 0)], [timer(MILLISECOND_NS // 10)], "waitset")
-    sink = node("sink", 1, [reader("t", [0])], [], [any_message(work_ns=2 * MILLISECOND_NS)], "listener")
+    out, into = writer("t", 0, **BEST_EFFORT), reader("t", [0], **BEST_EFFORT)
+    source = node("source", 0, [], [out], [timer(MILLISECOND_NS // 10)], "waitset")
+    sink = node("sink", 1, [into], [], [any_message(work_ns=2 * MILLISECOND_NS)], "listener")
     lost = {}
     for timeout_ms in (0, 10_000):
         options = {"acknowledge_timeout_ms": timeout_ms}
@@ -112,7 +114,7 @@ def test_a_process_has_one_ecal(build: Path, change: Mapping, word: str) -> None
 
 
 def test_settings_are_ecals_own_and_what_it_has_by_default_is_left_out(build: Path) -> None:
-    nodes = pipeline("waitset")
+    nodes = pipeline("waitset", **BEST_EFFORT)
     usual = settings_of(carried_out(build, nodes, {"memfile_buffer_count": 1, "zero_copy": False}))
     assert set(usual) == {"logging.provider.file_config.path"}
     told = settings_of(carried_out(build, nodes, {"memfile_min_size_bytes": 65_536, "registration": "shm"}))
