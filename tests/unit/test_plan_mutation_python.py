@@ -20,8 +20,8 @@ from test_plan_mutation import AT_ONCE, SEED, damaged, short_plans, wrong_with
 
 MUTATIONS = int(os.environ.get("LAGOMETER_MUTATIONS_PYTHON", "300"))
 TIMEOUT_S = 60.0
-# In a network of its own, since a plan that is still sound makes middleware look for its peers, and with shared
-# memory of its own, where it leaves what it has there when a worker gives up.
+# In a network of its own, since a plan that is still sound makes middleware look for its peers, and with
+# shared memory of its own, where middleware leaves what it has when a worker gives up.
 ISOLATED = 'ip link set lo up multicast on 2>/dev/null; mount -t tmpfs tmpfs /dev/shm && exec "$@"'
 
 
