@@ -13,8 +13,7 @@ import time
 import zlib
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ecal import nanobind_core
 from ecal.core import core as older_core
@@ -71,8 +70,7 @@ def open_context(configuration: ContextConfiguration) -> EcalContext:
     return EcalContext(configuration)
 
 
-@dataclass(frozen=True)
-class _Settings:
+class _Settings(NamedTuple):
     """Profile and options, checked; values: what is set, by its place in eCAL's configuration."""
 
     transport: str

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from campaign_support import journal, running, run_campaign, signal_a_worker, wait_until, write_study
+from campaign_support import journal, run_campaign, running, signal_a_worker, wait_until, write_study
 from needs import adapter_library, need, require
 from plan_parts import MILLISECOND_NS, Mapping, any_message, node, pipeline, plan, reader, timer, writer
 from test_host_shared_memory import own_network
