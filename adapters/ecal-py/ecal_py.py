@@ -111,11 +111,13 @@ class _Library:
         if self._users == 0:
             prepared = settings.configuration(configuration.runtime_directory)
             if not nanobind_core.initialize(prepared, configuration.name):
-                raise AdapterError(f"{NAME}: eCAL could not be initialised; is it in use already?")
+                raise AdapterError(
+                    f"{NAME}: eCAL could not be set up; it is one for a whole process, and may be in use there"
+                )
             self._asked = asked
         elif asked != self._asked:
             raise AdapterError(
-                f"{NAME}: eCAL is configured once for a process, and another context of it asked otherwise"
+                f"{NAME}: eCAL is one for a whole process, and another context of it asked for other options"
             )
         self._users += 1
 

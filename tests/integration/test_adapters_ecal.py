@@ -95,7 +95,7 @@ def test_what_ecal_does_not_promise_is_refused(build: Path, qos: Mapping, word: 
 
 @pytest.mark.parametrize(
     ("change", "word"),
-    [({"domain": 1}, "no domains within a process"), ({"adapter": 1}, "configured once for a process")],
+    [({"domain": 1}, "no domains within a process"), ({"adapter": 1}, "one for a whole process")],
 )
 def test_a_process_has_one_ecal(build: Path, change: Mapping, word: str) -> None:
     need("netns")
