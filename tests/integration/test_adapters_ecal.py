@@ -62,14 +62,14 @@ def test_it_goes_the_way_that_it_is_told(
 
 
 def test_a_publisher_that_is_acknowledged_outruns_nobody(build: Path) -> None:
-    """A subscriber's callback that takes 2 ms a message keeps a publisher back that has one each 100 µs."""
+    """A subscriber's callback that takes 2 ms a message keeps a publisher back that has one each millisecond."""
     out, into = writer("t", 0, **BEST_EFFORT), reader("t", [0], **BEST_EFFORT)
-    source = node("source", 0, [], [out], [timer(MILLISECOND_NS // 10)], "waitset")
+    source = node("source", 0, [], [out], [timer(MILLISECOND_NS)], "waitset")
     sink = node("sink", 1, [into], [], [any_message(work_ns=2 * MILLISECOND_NS)], "listener")
     lost = {}
     for timeout_ms in (0, 10_000):
         options = {"acknowledge_timeout_ms": timeout_ms}
-        said = carried_out(build, [source, sink], options, drain_ns=500 * MILLISECOND_NS)
+        said = carried_out(build, [source, sink], options, drain_ns=2_000 * MILLISECOND_NS)
         assert settings_of(said).get(ACKNOWLEDGED, {}).get("value", 0) == timeout_ms
         sent = set(said.lane(KIND_SENT, 0, 0)["sequence"].tolist())
         received = said.lane(KIND_RECEIVED, 1, 0)["sequence"].tolist()
