@@ -378,8 +378,8 @@ def _refuse_host_name_elsewhere() -> None:
         raise AdapterError(f"{NAME}: transport tcp: the host name {name} has no address: {error}") from error
     if not ipaddress.ip_address(address).is_loopback:
         raise AdapterError(
-            f"{NAME}: transport tcp: eCAL connects to the host name {name}, which is {address} and not on "
-            "the loopback; name it there in /etc/hosts, or use shm or udp"
+            f"{NAME}: transport tcp: eCAL connects to the host name {name}, which is {address}: that "
+            "is not on the loopback; name it there in /etc/hosts, or use shm or udp"
         )
 
 

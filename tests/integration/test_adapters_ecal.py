@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import signal
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +27,19 @@ BEST_EFFORT: Mapping = {"qos": {"reliability": "best_effort"}}
 
 
 def carried_out(
-    build: Path, nodes: list[Mapping], options: Mapping | None = None, profile: str = "default", **phases: int
+    build: Path,
+    nodes: list[Mapping],
+    options: Mapping | None = None,
+    *,
+    profile: str = "default",
+    network: Mapping | None = None,
+    **phases: int,
 ) -> Said:
     """One worker with all these nodes, in a private machine."""
     need("netns")
     need("ecal-py")
     given = plan(adapter_library("ecal-py", build), DIRECTORY, nodes, **phases)
-    given["adapters"][0] |= {"options": options or {}, "profile": profile}
+    given["adapters"][0] |= {"options": options or {}, "profile": profile, "network": network or {}}
     (said,) = run_private(build, [given])
     return said
 
@@ -77,6 +85,16 @@ def test_a_publisher_that_is_acknowledged_outruns_nobody(build: Path) -> None:
         lost[timeout_ms] = len(sent - set(received))
     assert lost[0] > 0
     assert lost[10_000] == 0
+
+
+def test_tcp_goes_to_the_machines_own_name_or_is_refused(build: Path) -> None:
+    nodes = pipeline("waitset", **BEST_EFFORT)
+    said = carried_out(build, nodes, {"transport": "tcp"}, network={"loopback": True})
+    if ipaddress.ip_address(socket.gethostbyname(socket.gethostname())).is_loopback:
+        assert settings_of(said)["subscriber.layer.tcp.enable"] == {"value": True, "default": False}
+        assert len(said.lane(KIND_RECEIVED, 2, 0)) > 0
+    else:
+        assert "is not on the loopback" in said.event("failed")["message"]
 
 
 @pytest.mark.parametrize(
