@@ -112,7 +112,7 @@ class _Library:
             prepared = settings.configuration(configuration.runtime_directory)
             if not nanobind_core.initialize(prepared, configuration.name):
                 raise AdapterError(
-                    f"{NAME}: eCAL could not be set up; it is one for a whole process, and may be in use there"
+                    f"{NAME}: eCAL could not be set up; it is one for a whole process, perhaps in use there"
                 )
             self._asked = asked
         elif asked != self._asked:

@@ -70,7 +70,7 @@ def test_it_goes_the_way_that_it_is_told(
 
 
 def test_a_publisher_that_is_acknowledged_outruns_nobody(build: Path) -> None:
-    """A subscriber's callback that takes 2 ms a message keeps a publisher back that has one each millisecond."""
+    """A callback that takes 2 ms for a message keeps a publisher back that has one each millisecond."""
     out, into = writer("t", 0, **BEST_EFFORT), reader("t", [0], **BEST_EFFORT)
     source = node("source", 0, [], [out], [timer(MILLISECOND_NS)], "waitset")
     sink = node("sink", 1, [into], [], [any_message(work_ns=2 * MILLISECOND_NS)], "listener")
