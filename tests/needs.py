@@ -15,6 +15,7 @@ import subprocess
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,6 +33,8 @@ _SIDECARS = {
     path.parent.name: json.loads(path.read_text())
     for path in sorted((ROOT / "adapters").glob("*/adapter.json"))
 }
+# Options with which what is sent arrives, of adapters that promise nothing.
+LOSSLESS = {"ecal-py": {"acknowledge_timeout_ms": 1_000}}
 # Adapters that the worker in Python carries out.
 IN_PYTHON = tuple(name for name, sidecar in _SIDECARS.items() if sidecar.get("worker") == "python")
 # Whatever else has a folder; most may be absent from a machine.
@@ -98,10 +101,22 @@ def rust_folder() -> Path | None:
     return None
 
 
-def most_reliable(name: str, build: Path) -> str:
+def most_reliable(name: str, build: Path | None = None) -> str:
     """The reliability to ask an adapter for where a message should come: best_effort if it knows no other."""
     offered = load_adapter(adapter_library(name, build).parent).sidecar.abilities.reliability
     return "reliable" if "reliable" in offered else "best_effort"
+
+
+def as_offered(name: str, given: dict[str, Any], build: Path | None = None) -> dict[str, Any]:
+    """A plan whose messages should come: endpoints are as reliable as the adapter can make them, and it has
+    the options with which it loses nothing where it promises nothing."""
+    reliability = most_reliable(name, build)
+    for node in given["nodes"]:
+        for endpoint in (*node["readers"], *node["writers"]):
+            endpoint["qos"] = {**endpoint["qos"], "reliability": reliability}
+    for adapter in given["adapters"]:
+        adapter["options"] = {**LOSSLESS.get(name, {}), **adapter["options"]}
+    return given
 
 
 # --- rights, and what else is not one program: each says what is missing, empty if nothing is

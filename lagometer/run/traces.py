@@ -15,6 +15,7 @@ LISTENING_TCP = "0A"
 STREAM_UNIX = ("0001", "0005")  # types whose server must listen beside having a name: stream, seqpacket
 LISTENING_UNIX = 0x10000  # a flag
 RECORDS = "lagometer-records"  # the worker's own memory; its peers have others
+IPV4_IN_IPV6 = "0000000000000000FFFF0000"  # before an IPv4 address in the tables of IPv6: ::ffff:0:0/96
 READ_BYTES = 1 << 17
 Address = tuple[str, str]  # local and remote, as /proc writes them
 Network = Mapping[str, tuple[str, Address]]  # of each socket by inode: udp, tcp or unix, and its ends
@@ -87,7 +88,8 @@ def read_network(pid: int) -> Network:
             kind = table.rstrip("6")
             for fields in _rows(pid, table):
                 if kind == "udp" or fields[3] == CONNECTED_TCP:
-                    sockets[fields[9]] = (kind, (fields[1], fields[2]))
+                    local, remote = (end.removeprefix(IPV4_IN_IPV6) for end in fields[1:3])
+                    sockets[fields[9]] = (kind, (local, remote))
         for fields in _rows(pid, "unix"):
             if fields[5] == CONNECTED_UNIX:
                 sockets[fields[6]] = ("unix", ("", ""))

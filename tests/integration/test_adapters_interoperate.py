@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from campaign_support import run_cells
-from needs import DDS, IN_PYTHON, MIDDLEWARE, most_reliable, need
+from needs import DDS, IN_PYTHON, LOSSLESS, MIDDLEWARE, most_reliable, need
 
 ALL_DDS = (*DDS, "rustdds")
 TWO_WAYS = [f"{one}+{other}" for one, other in permutations(ALL_DDS, 2)]
@@ -79,7 +79,7 @@ def test_23_nodes_in_23_processes_find_each_other(build: Path, tmp_path: Path, a
         "reliability": [most_reliable(adapter, build)],
         "placement": ["process-per-node"],
     }
-    rows = run_cells(build, tmp_path, matrix)
+    rows = run_cells(build, tmp_path, matrix, options={adapter: LOSSLESS.get(adapter, {})})
     whole = rows.filter(pl.col("edge") == "end-to-end")
     assert len(rows) == 23
     assert (whole["n"] == whole["sent"]).all()

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 from campaign_support import ENDED_S, journal, lagometer, running, signal_a_worker, wait_until, write_study
-from needs import IN_PYTHON, adapter_library, need
+from needs import IN_PYTHON, adapter_library, as_offered, need
 from plan_parts import (
     MILLISECOND_NS,
     Mapping,
@@ -41,7 +41,8 @@ def carried_out(build: Path, adapter: str, nodes: list[Mapping], **phases: int) 
     """One worker with all these nodes, in a private machine."""
     need("netns")
     need(adapter)
-    (said,) = run_private(build, [plan(adapter_library(adapter, build), DIRECTORY, nodes, **phases)])
+    given = plan(adapter_library(adapter, build), DIRECTORY, nodes, **phases)
+    (said,) = run_private(build, [as_offered(adapter, given, build)])
     return said
 
 
@@ -129,7 +130,7 @@ def test_an_interpreter_without_its_collector_says_so(build: Path, adapter: str)
     need(adapter)
     given = plan(adapter_library(adapter, build), DIRECTORY, pipeline("waitset"))
     given["adapters"][0]["options"] = {"garbage_collection": False, "switch_interval_us": 100}
-    (said,) = run_private(build, [given])
+    (said,) = run_private(build, [as_offered(adapter, given, build)])
     settings = said.event("ready")["settings"][0]["effective"]["settings"]
     assert settings["python.gc"] == {"value": False, "default": True}
     assert settings["python.switch_interval_us"] == {"value": 100, "default": 5000}
@@ -166,7 +167,8 @@ def lonely(build: Path, adapter: str) -> Mapping:
     need("netns")
     need(adapter)
     nodes = pipeline("waitset", period_ns=5 * MILLISECOND_NS)
-    return plan(adapter_library(adapter, build), DIRECTORY, nodes, measure_ns=60_000 * MILLISECOND_NS)
+    given = plan(adapter_library(adapter, build), DIRECTORY, nodes, measure_ns=60_000 * MILLISECOND_NS)
+    return as_offered(adapter, given, build)
 
 
 @EACH

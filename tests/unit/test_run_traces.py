@@ -45,6 +45,21 @@ def test_sockets_and_shared_memory_are_seen(tmp_path: Path) -> None:
     assert now.connections - before.connections == {(local, remote), (remote, local)}
 
 
+def test_a_connection_from_ipv4_to_a_server_of_both_has_two_ends_that_fit() -> None:
+    """Each end is in another table of the kernel's, and written otherwise there."""
+    if not socket.has_dualstack_ipv6():
+        return  # no such server can be
+    with socket.socket(socket.AF_INET6) as server:
+        server.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        server.bind(("::ffff:127.0.0.1", 0))
+        server.listen()
+        with socket.create_connection(("127.0.0.1", server.getsockname()[1])) as client, server.accept()[0]:
+            now = read_traces(os.getpid(), read_network(os.getpid()))
+            local, remote = (f"0100007F:{end[1]:04X}" for end in (client.getsockname(), client.getpeername()))
+    assert now is not None
+    assert {(local, remote), (remote, local)} <= now.connections
+
+
 def test_a_process_that_is_gone_leaves_no_traces() -> None:
     child = os.fork()
     if child == 0:
