@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
 
 namespace lagometer::ros2 {
 namespace {
@@ -160,13 +161,12 @@ void check_intra_process(const Quality& quality, uint32_t dispatch, const std::s
   }
 }
 
-json transport_of(std::string_view rmw, const Settings& settings, bool reliable) {
-  if (rmw == "rmw_cyclonedds_cpp") return {{"within_process", {"process"}}, {"between_processes", {"udp"}}};
-  // Fast DDS keeps best effort on UDP while both transports are there (see the adapter fastdds).
-  if (rmw == "rmw_fastrtps_cpp" || rmw == "rmw_fastrtps_dynamic_cpp") {
-    const json between = reliable || settings.loans ? json::array({"shared-memory", "udp"}) : json::array({"udp"});
-    return {{"within_process", {"process"}}, {"between_processes", between}};
-  }
+json transport_of(std::string_view rmw) {
+  const auto between = [](json kinds) -> json {
+    return {{"within_process", {"process"}}, {"between_processes", std::move(kinds)}};
+  };
+  if (rmw == "rmw_cyclonedds_cpp") return between({"udp"});
+  if (rmw == "rmw_fastrtps_cpp") return between({"shared-memory", "udp"});
   return nullptr;
 }
 

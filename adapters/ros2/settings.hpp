@@ -53,6 +53,6 @@ nlohmann::json setting(const nlohmann::json& value, const nlohmann::json& usual)
 
 /// What carries messages of this rmw, as far as it is known from outside: the member "transport" of describe(); null for
 /// one that nobody has looked at.
-nlohmann::json transport_of(std::string_view rmw, const Settings& settings, bool reliable);
+nlohmann::json transport_of(std::string_view rmw);
 
 }  // namespace lagometer::ros2

@@ -130,12 +130,7 @@ void Writer::matched(lagometer_matched& out) const {
 nlohmann::json Writer::describe() const {
   nlohmann::json paste = nlohmann::json::array();
   paste.push_back({{"file", "where the node publishes"}, {"text", endpoint_.quality.code()}});
-  nlohmann::json result{{"settings", {{"qos", setting(endpoint_.quality.code(), Quality(nullptr).code())}}},
-                        {"paste", paste}};
-  const nlohmann::json transport =
-      transport_of(rmw_get_implementation_identifier(), endpoint_.settings, endpoint_.quality.reliable);
-  if (!transport.is_null()) result["transport"] = transport;
-  return result;
+  return {{"settings", {{"qos", setting(endpoint_.quality.code(), Quality(nullptr).code())}}}, {"paste", paste}};
 }
 
 }  // namespace lagometer::ros2

@@ -109,8 +109,8 @@ TEST(Ros2IntraProcess, TakesWhatRclcppCanHandOver) {
 }
 
 TEST(Ros2Transport, IsClaimedWhereItIsKnown) {
-  EXPECT_TRUE(transport_of("rmw_other_cpp", Settings{}, true).is_null());
-  EXPECT_EQ(transport_of("rmw_cyclonedds_cpp", Settings{}, true)["between_processes"], nlohmann::json::array({"udp"}));
+  EXPECT_TRUE(transport_of("rmw_other_cpp").is_null());
+  EXPECT_EQ(transport_of("rmw_cyclonedds_cpp")["between_processes"], nlohmann::json::array({"udp"}));
 }
 
 TEST(GraphName, KeepsWhatRosAllowsAlone) {
