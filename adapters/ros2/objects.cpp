@@ -4,8 +4,10 @@
 #include <rmw/rmw.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <fstream>
 
 #include "graph_name.hpp"
 #include "reader.hpp"
@@ -29,9 +31,23 @@ void check_rmw(const Settings& settings) {
   }
 }
 
+/// The file of the rmw library that this process has mapped; empty if none is.
+std::string mapped_library(const std::string& rmw) {
+  const std::string name = "/lib" + rmw + ".so";
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    const size_t path = line.find('/');
+    if (path != std::string::npos && line.find(name, path) != std::string::npos) return line.substr(path);
+  }
+  return {};
+}
+
 std::shared_ptr<rclcpp::Context> make_context(size_t domain) {
   rclcpp::InitOptions options;
   options.set_domain_id(domain);
+  // Each initialisation opens a log file of its own. A process of ROS 2 does it once.
+  static std::atomic<bool> logs{false};
+  options.auto_initialize_logging(!logs.exchange(true));
   // Signals are lagometer's: rclcpp::init would take them, a context does not.
   auto context = std::make_shared<rclcpp::Context>();
   context->init(0, nullptr, options);
@@ -68,10 +84,12 @@ nlohmann::json Context::describe() const {
   const std::string rmw = rmw_get_implementation_identifier();
   const Settings usual;
   nlohmann::json settings{{"RMW_IMPLEMENTATION", setting(rmw, "rmw_fastrtps_cpp")}};
+  settings["rmw chosen by"] = setting(settings_.rmw.empty() ? "ROS 2 or the environment" : "the option rmw", nullptr);
   settings["executor"] = setting(settings_.executor_class(), usual.executor_class());
   if (settings_.executor_threads != 0)
     settings["number_of_threads"] = setting(settings_.executor_threads, "as many as CPUs, at least 2");
   settings["participants"] = setting(settings_.participant_for_each_node ? "node" : "process", "process");
+  settings["callback_groups"] = setting(settings_.group_for_each_reader ? "reader" : "node", "node");
   settings["use_intra_process_comms"] = setting(settings_.intra_process, false);
   for (const char* name : {"ROS_AUTOMATIC_DISCOVERY_RANGE", "ROS_STATIC_PEERS", "CYCLONEDDS_URI",
                            "FASTRTPS_DEFAULT_PROFILES_FILE", "ZENOH_SESSION_CONFIG_URI"}) {
@@ -79,7 +97,8 @@ nlohmann::json Context::describe() const {
   }
   nlohmann::json paste = nlohmann::json::array();
   paste.push_back({{"file", "the shell that starts the nodes"}, {"text", "export RMW_IMPLEMENTATION=" + rmw}});
-  nlohmann::json result{{"settings", settings}, {"paste", paste}};
+  nlohmann::json result{
+      {"settings", settings}, {"observed", {{"rmw_library", mapped_library(rmw)}}}, {"paste", paste}};
   const nlohmann::json transport = transport_of(rmw);
   if (!transport.is_null()) result["transport"] = transport;
   return result;
