@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from lagometer.run.daemons import Daemons, Wanted, filled_daemons
+from lagometer.run.daemons import Daemons, Wanted, filled_daemons, started_with
 from lagometer.store.errors import RecordsError
 from lagometer.store.records import Lane, decode
 from lagometer.study.adapters import PYTHON_WORKER, load_adapter
@@ -288,6 +288,15 @@ def await_ends(pids: Sequence[int]) -> None:
 
 @contextlib.contextmanager
 def machine(
+    build: Path, count: int, *, beside: Sequence[Wanted] = (), **more: Any
+) -> Iterator[Machine]:
+    """Workers in a private machine, as `_machine` says; what the daemons left outside of it is removed."""
+    with started_with(beside), _machine(build, count, beside=beside, **more) as private:
+        yield private
+
+
+@contextlib.contextmanager
+def _machine(
     build: Path,
     count: int,
     *,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "objects.hpp"
 
+#include "graph_name.hpp"
 #include "process.hpp"
 #include "reader.hpp"
 

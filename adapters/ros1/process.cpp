@@ -6,12 +6,11 @@
 #include <ros/master.h>
 #include <ros/network.h>
 
-#include <cctype>
-#include <cstdio>
 #include <cstdlib>
 #include <string>
 
 #include "binding.hpp"
+#include "graph_name.hpp"
 
 namespace lagometer::ros1 {
 namespace {
@@ -36,21 +35,6 @@ void silence_information() {
 }
 
 }  // namespace
-
-std::string graph_name(std::string_view name, char keep) {
-  std::string result;
-  for (const char letter : name) {
-    const auto byte = static_cast<unsigned char>(letter);
-    if (std::isalnum(byte) != 0 || letter == '_' || letter == keep) {
-      result += letter;
-      continue;
-    }
-    char escaped[5];
-    std::snprintf(escaped, sizeof escaped, "_x%02X", static_cast<unsigned>(byte));
-    result += escaped;
-  }
-  return result;
-}
 
 ros::NodeHandle& Process::node(std::string_view name, std::string_view directory) {
   // Made after roscpp's own statics, so destroyed before them.

@@ -25,8 +25,4 @@ class Process {
   std::optional<ros::NodeHandle> handle_;
 };
 
-/// What is left of a name when all that ROS does not allow in one is written as _xHH; `keep`: allowed beside letters,
-/// digits and the underscore.
-std::string graph_name(std::string_view name, char keep);
-
 }  // namespace lagometer::ros1

@@ -4,36 +4,11 @@
 #include <ros/message_event.h>
 #include <ros/subscribe_options.h>
 
-#include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "messages.hpp"
 
 namespace lagometer::ros1 {
-
-Reader::Waiting::Waiting(uint32_t depth)
-    : limit_(depth != 0 ? depth : std::numeric_limits<size_t>::max()), room_(std::min(limit_, kRoomMax)) {}
-
-bool Reader::Waiting::push(Arrived&& arrived) {
-  const bool full = count_ == limit_;
-  if (full) pop();
-  if (count_ == room_.size()) {
-    std::rotate(room_.begin(), room_.begin() + static_cast<std::ptrdiff_t>(oldest_), room_.end());
-    oldest_ = 0;
-    room_.resize(2 * count_);
-  }
-  room_[(oldest_ + count_) % room_.size()] = std::move(arrived);
-  ++count_;
-  return full;
-}
-
-Reader::Arrived Reader::Waiting::pop() noexcept {
-  Arrived result = std::move(room_[oldest_]);
-  oldest_ = (oldest_ + 1) % room_.size();
-  --count_;
-  return result;
-}
 
 Reader::Reader(Node& node, const lagometer_endpoint_config& config)
     : node_(node),
@@ -41,7 +16,7 @@ Reader::Reader(Node& node, const lagometer_endpoint_config& config)
       dispatch_(config.dispatch),
       user_(config.user),
       on_data_(config.on_data),
-      waiting_(endpoint_.quality.queue_size) {
+      arrivals_(endpoint_.quality.queue_size) {
   if (dispatch_ > LAGOMETER_DISPATCH_LISTENER)
     throw Error(LAGOMETER_INVALID, "ros1: unknown dispatch mode for topic " + endpoint_.topic);
   if (dispatch_ == LAGOMETER_DISPATCH_LISTENER && on_data_ == nullptr)
@@ -51,7 +26,7 @@ Reader::Reader(Node& node, const lagometer_endpoint_config& config)
 Reader::~Reader() {
   // Waits for a callback under way, and there is none afterwards.
   subscriber_.shutdown();
-  if (queue_) queue_->held.fetch_sub(static_cast<int64_t>(waiting_.count()), std::memory_order_relaxed);
+  if (queue_) queue_->held.fetch_sub(static_cast<int64_t>(arrivals_.waiting()), std::memory_order_relaxed);
 }
 
 void Reader::attach(std::shared_ptr<Queue> waited) {
@@ -89,10 +64,7 @@ void Reader::subscribe() {
 }
 
 void Reader::arrived(Arrived&& arrived) {
-  {
-    const std::scoped_lock lock(mutex_);
-    if (!waiting_.push(std::move(arrived))) queue_->held.fetch_add(1, std::memory_order_relaxed);
-  }
+  if (!arrivals_.push(std::move(arrived))) queue_->held.fetch_add(1, std::memory_order_relaxed);
   if (dispatch_ == LAGOMETER_DISPATCH_LISTENER) on_data_(user_);
 }
 
@@ -112,15 +84,11 @@ lagometer_status Reader::take(lagometer_sample* samples, uint32_t, uint32_t max,
 }
 
 bool Reader::lend(lagometer_sample& sample) noexcept {
-  const std::scoped_lock lock(mutex_);
-  const auto place = std::find(in_use_.begin(), in_use_.end(), false);
-  if (waiting_.count() == 0 || place == in_use_.end()) return false;
-  *place = true;
-  Arrived& lent = lent_[static_cast<size_t>(place - in_use_.begin())];
-  lent = waiting_.pop();
+  Arrived* const lent = arrivals_.lend();
+  if (lent == nullptr) return false;
   queue_->held.fetch_sub(1, std::memory_order_relaxed);
-  show(lent, sample);
-  sample.adapter_data = &lent;
+  show(*lent, sample);
+  sample.adapter_data = lent;
   return true;
 }
 
@@ -137,12 +105,8 @@ void Reader::show(const Arrived& arrived, lagometer_sample& sample) noexcept {
 }
 
 void Reader::release(lagometer_sample* samples, uint32_t stride, uint32_t count) noexcept {
-  for (uint32_t index = 0; index < count; ++index) {
-    auto* arrived = static_cast<Arrived*>(sample_at(samples, stride, index).adapter_data);
-    const Arrived freed = std::exchange(*arrived, {});  // freed after the lock: a megabyte takes its time
-    const std::scoped_lock lock(mutex_);
-    in_use_[static_cast<size_t>(arrived - lent_.data())] = false;
-  }
+  for (uint32_t index = 0; index < count; ++index)
+    arrivals_.give_back(static_cast<Arrived*>(sample_at(samples, stride, index).adapter_data));
 }
 
 void Reader::matched(lagometer_matched& out) const {

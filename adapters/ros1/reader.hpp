@@ -4,14 +4,12 @@
 
 #include <ros/subscriber.h>
 
-#include <array>
 #include <boost/shared_ptr.hpp>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <nlohmann/json.hpp>
-#include <vector>
 
+#include "arrivals.hpp"
 #include "objects.hpp"
 
 namespace lagometer::ros1 {
@@ -37,25 +35,6 @@ class Reader {
     lagometer_region bytes{};
     int64_t receipt_ns = 0;  // wall clock, as roscpp has it
   };
-  /// In the order of their arrival. Up to a history of kRoomMax the room is there from the start.
-  class Waiting {
-   public:
-    /// `depth` 0: without limit.
-    explicit Waiting(uint32_t depth);
-    /// Whether the oldest had to go for it.
-    bool push(Arrived&& arrived);
-    Arrived pop() noexcept;
-    [[nodiscard]] size_t count() const noexcept { return count_; }
-
-   private:
-    static constexpr size_t kRoomMax = 4096;
-    size_t limit_;
-    std::vector<Arrived> room_;
-    size_t oldest_ = 0;
-    size_t count_ = 0;
-  };
-  static constexpr uint32_t kLentMax = 64;  // samples taken and not released yet
-
   template <typename Message>
   void subscribe();
   void arrived(Arrived&& arrived);
@@ -69,10 +48,7 @@ class Reader {
   void* user_;
   lagometer_data_function on_data_;
   std::shared_ptr<Queue> queue_;  // of the node's spinner, of the waitset, or, polled, of this reader alone
-  std::mutex mutex_;              // guards the three below: a spinner's thread brings what another one may take
-  Waiting waiting_;
-  std::array<Arrived, kLentMax> lent_;
-  std::array<bool, kLentMax> in_use_{};
+  Arrivals<Arrived> arrivals_;    // a spinner's thread brings what another one may take
   ros::Subscriber subscriber_;
 };
 

@@ -4,43 +4,20 @@
 #include <ros/publisher.h>
 
 #include <boost/make_shared.hpp>
-#include <vector>
 
+#include "arrivals.hpp"
 #include "messages.hpp"
 
 namespace lagometer::ros1 {
 namespace {
-
-/// The messages of one publisher. What a subscriber of the same process holds by pointer may not be written to; such a
-/// publisher comes to have as many messages as are held at once, any other has one.
-template <typename Message>
-class Pool {
- public:
-  using Pointer = boost::shared_ptr<Message>;
-
-  /// A message that nobody else holds, until the next call.
-  const Pointer& next() {
-    for (size_t tried = 0; tried < messages_.size(); ++tried) {
-      current_ = current_ + 1 < messages_.size() ? current_ + 1 : 0;
-      if (messages_[current_].use_count() == 1) return messages_[current_];
-    }
-    messages_.push_back(boost::make_shared<Message>());
-    current_ = messages_.size() - 1;
-    return messages_[current_];
-  }
-  [[nodiscard]] const Pointer& current() const { return messages_[current_]; }
-
- private:
-  std::vector<Pointer> messages_;
-  size_t current_ = 0;
-};
 
 template <typename Message>
 class TypedOutlet final : public Writer::Outlet {
  public:
   explicit TypedOutlet(const Endpoint& endpoint)
       : by_pointer_(endpoint.settings.by_pointer),
-        publisher_(endpoint.ros_node.advertise<Message>(endpoint.topic, endpoint.quality.queue_size)) {
+        publisher_(endpoint.ros_node.advertise<Message>(endpoint.topic, endpoint.quality.queue_size)),
+        pool_([] { return boost::make_shared<Message>(); }) {
     if (!publisher_) throw Error(LAGOMETER_FAILED, "ros1: roscpp did not advertise topic " + endpoint.topic);
   }
 
@@ -56,7 +33,7 @@ class TypedOutlet final : public Writer::Outlet {
  private:
   bool by_pointer_;
   ros::Publisher publisher_;
-  Pool<Message> pool_;
+  MessagePool<boost::shared_ptr<Message>, boost::shared_ptr<Message> (*)()> pool_;
 };
 
 std::unique_ptr<Writer::Outlet> make_outlet(const Endpoint& endpoint) {

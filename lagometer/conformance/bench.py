@@ -34,6 +34,7 @@ OUTPUT_BYTES = 65536
 DAEMON_GLANCE_S = 0.01  # between two looks at whether a daemon serves
 PROFILE = "default"
 NS_PER_S = 1_000_000_000
+UNSUPPORTED = -1  # LAGOMETER_UNSUPPORTED: with other options it may be there
 _numbers = itertools.count(1_000_000)  # apart from those of trials
 
 

@@ -7,15 +7,16 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from lagometer.conformance.bench import Bench, PeerFailure, Refused, Subject
+from lagometer.conformance.bench import UNSUPPORTED, Bench, PeerFailure, Refused, Subject
 from lagometer.conformance.elf import comment_of, exported_symbols
 from lagometer.conformance.findings import Findings
 from lagometer.conformance.stage import Stage
-from lagometer.study.payload import has_size, smallest_bytes
+from lagometer.study.payload import PayloadType, has_size, smallest_bytes
 
 ENTRY = "lagometer_adapter"
 HANGS_MAX = 5
 LARGEST_BYTES = 65_536  # no line sends more
+LOANED = 1  # LAGOMETER_ORIGIN_LOANED
 
 
 def check_contract(subject: Subject, findings: Findings) -> None:
@@ -83,16 +84,36 @@ def _middleware_inside(subject: Subject) -> str:
 
 
 def check_loans(subject: Subject, findings: Findings) -> bool:
-    """Whether a publisher shows the middleware's own memory, for one of the types; notes which."""
+    """Whether a publisher shows the middleware's own memory, for one of the types; notes which.
+
+    With options, a type for which the middleware lends none may be refused; raises the last `Refused` if all
+    are.
+    """
+    refused: Refused | None = None
     origins = {0: "none", 1: "loaned", 2: "native", 3: "copied"}
-    loaned = False
+    loaned = served = False
     for kind in subject.adapter.sidecar.abilities.types:
         size = 1024 if has_size(kind, 1024) else smallest_bytes(kind)
-        with Stage(subject) as stage:
-            writer = stage.writer(0, "origin", size=size, type=kind)
-            stage.reader(1, "origin", size=size, type=kind)
-            stage.meet()
-            answer = stage.peer(0).do("origin", writer=writer.id, bytes=size)
-        findings.note(f"memory of {kind}", origins.get(answer["origin"], "unknown"))
-        loaned = loaned or answer["origin"] == 1
+        try:
+            origin = _origin(subject, kind, size)
+        except Refused as error:
+            if not subject.options or error.status != UNSUPPORTED:
+                raise
+            refused = error
+            findings.note(f"memory of {kind}", f"refused: {error.reason}")
+            continue
+        findings.note(f"memory of {kind}", origins.get(origin, "unknown"))
+        served = True
+        loaned = loaned or origin == LOANED
+    if refused is not None and not served:
+        raise refused
     return loaned
+
+
+def _origin(subject: Subject, kind: PayloadType, size: int) -> int:
+    """Whose memory a message of this type lies in between borrow and commit, as adapter.h numbers it."""
+    with Stage(subject) as stage:
+        writer = stage.writer(0, "origin", size=size, type=kind)
+        stage.reader(1, "origin", size=size, type=kind)
+        stage.meet()
+        return int(stage.peer(0).do("origin", writer=writer.id, bytes=size)["origin"])

@@ -7,14 +7,13 @@ import time
 from collections.abc import Callable, Sequence
 
 from lagometer.conformance.abilities import ABILITIES, NAMES, Ability
-from lagometer.conformance.bench import PeerFailure, Refused, Subject
+from lagometer.conformance.bench import UNSUPPORTED, PeerFailure, Refused, Subject
 from lagometer.conformance.findings import AdapterReport, Findings, Result
 from lagometer.conformance.manual import Manual, manual_of
 from lagometer.conformance.stage import NotMet
 from lagometer.errors import LagometerError
 from lagometer.study.adapters import probe
 
-UNSUPPORTED = -1  # LAGOMETER_UNSUPPORTED: with other options it may be there
 
 
 def examine(

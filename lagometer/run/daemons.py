@@ -9,6 +9,7 @@ the drain.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import re
 import shutil
@@ -29,6 +30,8 @@ from lagometer.study.sidecar import Ready
 from lagometer.study.stacking import Options
 
 NS_PER_S = 1_000_000_000
+LOCK_SUFFIX = ".lock"
+STALE_S = 10.0  # a lock file is made before it is locked
 
 
 @dataclass(frozen=True)
@@ -220,11 +223,15 @@ def daemons_of(
 
 @contextlib.contextmanager
 def started_with(wanted: Sequence[Wanted]) -> Iterator[Daemons | None]:
-    """Gives these daemons, None if there are none; what they leave outside of their folder is removed."""
+    """Gives these daemons, None if there are none; what they leave outside of their folder is removed.
+
+    So is what daemons like them left when they were killed together with their lagometer.
+    """
     if not wanted:
         yield None
         return
     patterns = [pattern for daemon in wanted for pattern in daemon.leaves]
+    _remove({path for path in _matching(patterns) if _is_stale(path)})
     before = _matching(patterns)
     try:
         yield Daemons(wanted)
@@ -297,6 +304,25 @@ def _matching(patterns: Sequence[str]) -> set[str]:
             if os.lstat(path).st_uid == os.geteuid():
                 found.add(path)
     return found
+
+
+def _is_stale(path: str) -> bool:
+    """Returns whether a lock says that nobody uses this any more: it has one (`x.lock` of `x`), which no
+    process holds, and it was not made just now."""
+    lock = path if path.endswith(LOCK_SUFFIX) else path + LOCK_SUFFIX
+    try:
+        if time.time() - os.lstat(lock).st_mtime < STALE_S:
+            return False
+        descriptor = os.open(lock, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
 
 
 def _remove(paths: set[str]) -> None:

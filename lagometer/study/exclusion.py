@@ -123,6 +123,10 @@ def _pair(factors: Factors, adapters: Mapping[str, Adapter]) -> Iterator[str]:
     publisher, subscriber = factors.publisher_adapter, factors.subscriber_adapter
     if publisher != subscriber and subscriber not in adapters[publisher].sidecar.interoperates_with:
         yield f"{subscriber} does not understand {publisher}"
+        return
+    for name, other in ((publisher, subscriber), (subscriber, publisher)):
+        if name != other and factors.type in adapters[name].sidecar.own_types:
+            yield f"{other} does not understand {name}'s type {factors.type}, only messages that both know"
 
 
 def _worker(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:

@@ -178,7 +178,8 @@ class Sidecar(_Part):
     scope: `process` (only within one process), `host` (between the processes of a host), `network`;
     dlopen_flags, environment, preload, daemons: what must hold before the library is opened;
     shared_memory: patterns of the names in /dev/shm that a process of it leaves behind when it is killed;
-    interoperates_with: adapters whose subscribers understand this one's publishers;
+    interoperates_with: adapters whose subscribers understand this one's publishers; own_types: payload types
+    that none of them does, since they look different on the wire;
     stacks_on: the option that names the adapter beneath this one, whose abilities it has;
     compiled_in: what of the middleware its library holds, such as templates: whose code allocates there can't
     be told.
@@ -200,6 +201,7 @@ class Sidecar(_Part):
     abilities: Abilities
     limits: Limits = Limits()
     interoperates_with: tuple[str, ...] = ()
+    own_types: tuple[PayloadType, ...] = ()
     stacks_on: str | None = None
     options: dict[str, Option] = Field(default_factory=dict)
     packages: dict[str, tuple[str, ...]] = Field(default_factory=dict)

@@ -34,7 +34,7 @@ SPECIAL: dict[str, dict[str, Any]] = {
     },
     "cyclonedds": {
         "abilities": {**ABILITIES, "types": ["bytes", "fixed", "string", "Image", "Imu", "PointCloud2"]},
-        "interoperates_with": ["fastdds"],
+        "interoperates_with": ["fastdds", "ros2"],
         "options": {
             "max_message_size": {
                 "type": "integer",
@@ -48,6 +48,11 @@ SPECIAL: dict[str, dict[str, Any]] = {
         },
     },
     "fastdds": {"interoperates_with": ["cyclonedds"]},
+    "ros2": {
+        "abilities": {**ABILITIES, "types": ["bytes", "fixed", "string", "Image", "Imu", "PointCloud2"]},
+        "interoperates_with": ["cyclonedds"],
+        "own_types": ["bytes", "fixed"],
+    },
 }
 
 

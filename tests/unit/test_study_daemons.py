@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,7 @@ from pydantic import ValidationError
 from study_adapters import ABILITIES, write_adapters
 
 from lagometer.errors import BadInput
-from lagometer.run.daemons import filled_daemons, wanted_daemons
+from lagometer.run.daemons import STALE_S, filled_daemons, started_with, wanted_daemons
 from lagometer.run.plans import worker_plans
 from lagometer.study import Adapter, discover_adapters, expand, study_from_mapping
 from lagometer.study.adapters import load_adapter
@@ -196,3 +199,28 @@ def test_a_daemon_learns_how_much_room_the_cell_needs(
     assert daemon.files == {"pools": f"{messages} x {message_bytes}"}
     (unknown,) = filled_daemons(one, {}, "default", "/run/x")
     assert unknown.files == {"pools": "1024 x 65792"}
+
+
+def test_what_killed_daemons_left_is_removed_at_the_next_start_and_what_is_in_use_stays(tmp_path: Path) -> None:
+    """A lock that no process holds says that nobody uses the name any more, unless it was made just now."""
+    pattern = str(tmp_path / "broker-left-*")
+    given = adapter(tmp_path / "adapters", {**BROKER, "leaves": [pattern]})
+    (wanted,) = filled_daemons(given, {}, "default", "/dev/shm/x")
+    long_ago = time.time() - 10 * STALE_S
+    names = {kind: tmp_path / f"broker-left-{kind}" for kind in ("stale", "in-use", "young", "unlocked")}
+    for kind, path in names.items():
+        lock = Path(f"{path}.lock")
+        path.touch()
+        if kind != "unlocked":
+            lock.touch()
+        if kind in ("stale", "in-use"):
+            os.utime(lock, (long_ago, long_ago))
+    with open(f"{names['in-use']}.lock") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with started_with([wanted]):
+            left = {path.name for path in tmp_path.glob("broker-left-*")}
+            (tmp_path / "broker-left-new").touch()
+    kept = ("in-use", "in-use.lock", "young", "young.lock", "unlocked")
+    assert left == {f"broker-left-{name}" for name in kept}
+    assert not (tmp_path / "broker-left-new").exists()
+    assert names["in-use"].exists()

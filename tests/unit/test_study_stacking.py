@@ -47,7 +47,7 @@ def test_it_passes_on_no_payload_type_that_it_does_not_know(adapters: dict[str, 
 
 def test_the_two_understand_each_other_and_whom_the_one_beneath_does(adapters: dict[str, Adapter]) -> None:
     stood = stand(adapters, {"faulty": {"over": "cyclonedds"}})
-    assert set(stood["faulty"].sidecar.interoperates_with) == {"cyclonedds", "fastdds"}
+    assert set(stood["faulty"].sidecar.interoperates_with) == {"cyclonedds", "fastdds", "ros2"}
     assert "faulty" in stood["cyclonedds"].sidecar.interoperates_with
     assert "faulty" in stood["fastdds"].sidecar.interoperates_with
     assert "faulty" not in stood["udp"].sidecar.interoperates_with

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "objects.hpp"
+
+#include <rmw/rmw.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+
+#include "graph_name.hpp"
+#include "reader.hpp"
+#include "ros2_messages.hpp"
+
+namespace lagometer::ros2 {
+namespace {
+
+/// The rmw library is loaded once in a process, and by this variable.
+void choose_rmw(const Settings& settings, std::string_view directory) {
+  if (!settings.rmw.empty()) setenv("RMW_IMPLEMENTATION", settings.rmw.c_str(), 1);
+  // The files of the log; not in the user's home.
+  if (!directory.empty()) setenv("ROS_LOG_DIR", (std::string(directory) + "/ros_log").c_str(), 1);
+}
+
+void check_rmw(const Settings& settings) {
+  const std::string loaded = rmw_get_implementation_identifier();
+  if (!settings.rmw.empty() && loaded != settings.rmw) {
+    throw Error(LAGOMETER_INVALID, "ros2: this process uses " + loaded + " already: one process, one rmw, not " +
+                                       settings.rmw + " as well");
+  }
+}
+
+/// The file of the rmw library that this process has mapped; empty if none is.
+std::string mapped_library(const std::string& rmw) {
+  const std::string name = "/lib" + rmw + ".so";
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    const size_t path = line.find('/');
+    if (path != std::string::npos && line.find(name, path) != std::string::npos) return line.substr(path);
+  }
+  return {};
+}
+
+std::shared_ptr<rclcpp::Context> make_context(size_t domain) {
+  rclcpp::InitOptions options;
+  options.set_domain_id(domain);
+  // Each initialisation opens a log file of its own. A process of ROS 2 does it once.
+  static std::atomic<bool> logs{false};
+  options.auto_initialize_logging(!logs.exchange(true));
+  // Signals are lagometer's: rclcpp::init would take them, a context does not.
+  auto context = std::make_shared<rclcpp::Context>();
+  context->init(0, nullptr, options);
+  return context;
+}
+
+}  // namespace
+
+Context::Context(const lagometer_context_config& config)
+    : settings_(Settings::from(view(config.profile), view(config.options))), domain_(config.domain) {
+  if (config.security.size != 0)
+    throw Error(LAGOMETER_UNSUPPORTED, "ros2: security is set by ROS_SECURITY_KEYSTORE, not by lagometer");
+  choose_rmw(settings_, view(config.runtime_directory));
+  shared_ = make_context(domain_);
+  check_rmw(settings_);
+}
+
+Context::~Context() {
+  spinner_.reset();
+  shared_->shutdown("lagometer");
+}
+
+std::shared_ptr<rclcpp::Context> Context::for_node() {
+  return settings_.participant_for_each_node ? make_context(domain_) : shared_;
+}
+
+std::shared_ptr<Spinner> Context::spinner_for_node(const std::shared_ptr<rclcpp::Context>& ros_context) {
+  if (settings_.participant_for_each_node) return std::make_shared<Spinner>(settings_, ros_context);
+  if (!spinner_) spinner_ = std::make_shared<Spinner>(settings_, shared_);
+  return spinner_;
+}
+
+nlohmann::json Context::describe() const {
+  const std::string rmw = rmw_get_implementation_identifier();
+  const Settings usual;
+  nlohmann::json settings{{"RMW_IMPLEMENTATION", setting(rmw, "rmw_fastrtps_cpp")}};
+  settings["rmw chosen by"] = setting(settings_.rmw.empty() ? "ROS 2 or the environment" : "the option rmw", nullptr);
+  settings["executor"] = setting(settings_.executor_class(), usual.executor_class());
+  if (settings_.executor_threads != 0)
+    settings["number_of_threads"] = setting(settings_.executor_threads, "as many as CPUs, at least 2");
+  settings["participants"] = setting(settings_.participant_for_each_node ? "node" : "process", "process");
+  settings["callback_groups"] = setting(settings_.group_for_each_reader ? "reader" : "node", "node");
+  settings["use_intra_process_comms"] = setting(settings_.intra_process, false);
+  for (const char* name : {"ROS_AUTOMATIC_DISCOVERY_RANGE", "ROS_STATIC_PEERS", "CYCLONEDDS_URI",
+                           "FASTRTPS_DEFAULT_PROFILES_FILE", "ZENOH_SESSION_CONFIG_URI"}) {
+    if (const char* value = std::getenv(name); value != nullptr && *value != '\0') settings[name] = setting(value, "");
+  }
+  nlohmann::json paste = nlohmann::json::array();
+  paste.push_back({{"file", "the shell that starts the nodes"}, {"text", "export RMW_IMPLEMENTATION=" + rmw}});
+  nlohmann::json result{
+      {"settings", settings}, {"observed", {{"rmw_library", mapped_library(rmw)}}}, {"paste", paste}};
+  const nlohmann::json transport = transport_of(rmw);
+  if (!transport.is_null()) result["transport"] = transport;
+  return result;
+}
+
+Node::Node(Context& given, std::string_view name) : context(given), ros_context_(given.for_node()) {
+  rclcpp::NodeOptions options;
+  options.context(ros_context_).use_intra_process_comms(given.settings().intra_process);
+  // A name may not begin with a digit.
+  ros_node_ = std::make_shared<rclcpp::Node>("lagometer_" + graph_name(name, '_'), options);
+}
+
+Node::~Node() {
+  if (spinner_) spinner_->remove(ros_node_);
+  spinner_.reset();
+  ros_node_.reset();
+  if (context.settings().participant_for_each_node) ros_context_->shutdown("lagometer");
+}
+
+rclcpp::CallbackGroup::SharedPtr Node::group_for(uint32_t dispatch) {
+  constexpr auto kKind = rclcpp::CallbackGroupType::MutuallyExclusive;
+  if (dispatch != LAGOMETER_DISPATCH_LISTENER) return ros_node_->create_callback_group(kKind, false);
+  if (!spinner_) {
+    spinner_ = context.spinner_for_node(ros_context_);
+    spinner_->add(ros_node_);
+  }
+  return context.settings().group_for_each_reader ? ros_node_->create_callback_group(kKind, true) : nullptr;
+}
+
+Type::Type(Context&, const lagometer_type_config& config) : name(view(config.name)), max_bytes(config.max_bytes) {
+  if (config.flags != 0) throw Error(LAGOMETER_UNSUPPORTED, "ros2: topics of ROS 2 have no keys");
+  if (max_bytes < LAGOMETER_ENVELOPE_BYTES || max_bytes > INT32_MAX)
+    throw Error(LAGOMETER_INVALID, "ros2: a payload has 16 to " + std::to_string(INT32_MAX) + " bytes");
+}
+
+void Type::check(uint64_t bytes) const {
+  const auto message = message_of(name);
+  const bool fits = bytes <= max_bytes && (name != "fixed" || bytes == max_bytes);
+  if (!fits || (message && !has_size(*message, bytes))) {
+    throw Error(LAGOMETER_INVALID, "ros2: a message of " + std::to_string(bytes) + " bytes does not fit the type " +
+                                       name + " of " + std::to_string(max_bytes) + " bytes");
+  }
+}
+
+Endpoint::Endpoint(Node& given, const lagometer_endpoint_config& config)
+    : node(given),
+      settings(given.context.settings()),
+      type(*reinterpret_cast<const Type*>(config.type)),
+      topic("/" + graph_name(view(config.topic), '/')),
+      quality(config.qos) {}
+
+rclcpp::QoS Endpoint::qos() const {
+  rclcpp::QoS result = quality.keep_all ? rclcpp::QoS(rclcpp::KeepAll()) : rclcpp::QoS(rclcpp::KeepLast(quality.depth));
+  quality.reliable ? result.reliable() : result.best_effort();
+  quality.transient_local ? result.transient_local() : result.durability_volatile();
+  return result;
+}
+
+Waitset::Waitset(Context& context)
+    : wake_(std::make_shared<rclcpp::GuardCondition>(context.shared())),
+      set_({}, {wake_}, {}, {}, {}, {}, context.shared()) {}
+
+void Waitset::attach(Reader& reader) { reader.attach(*this); }
+
+void Waitset::add(const rclcpp::SubscriptionBase::SharedPtr& subscription) { set_.add_subscription(subscription); }
+
+lagometer_status Waitset::wait(int64_t until_ns) {
+  constexpr int64_t kLongest_ns = int64_t{1} << 40;  // the wait is relative; one of 18 minutes is simply begun again
+  for (;;) {
+    const int64_t left_ns = std::clamp<int64_t>(until_ns - now_ns(), 0, kLongest_ns);
+    const auto result = set_.wait(std::chrono::nanoseconds(left_ns));
+    if (result.kind() == rclcpp::WaitResultKind::Ready) return LAGOMETER_OK;
+    if (now_ns() >= until_ns) return LAGOMETER_TIMEOUT;
+  }
+}
+
+}  // namespace lagometer::ros2

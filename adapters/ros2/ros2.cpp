@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// ROS 2 through rclcpp, over any rmw. What it offers is in adapter.json, what it can't in README.md.
+#include <rclcpp/version.h>
+
+#include "objects.hpp"
+#include "reader.hpp"
+#include "writer.hpp"
+
+namespace lagometer::ros2 {
+namespace {
+
+struct Traits {
+  using Context = ros2::Context;
+  using Node = ros2::Node;
+  using Type = ros2::Type;
+  using Writer = ros2::Writer;
+  using Reader = ros2::Reader;
+  using Waitset = ros2::Waitset;
+  static constexpr std::string_view name = "ros2";
+
+  static std::string probe(std::string_view options) {
+    Settings::from("default", options);
+    return nlohmann::json{{"version", "rclcpp " RCLCPP_VERSION_STR},
+                          {"abilities", nlohmann::json::object()},
+                          {"limits", nlohmann::json::object()}}
+        .dump();
+  }
+  static std::string describe(uint32_t kind, const void* object) {
+    if (kind == LAGOMETER_OBJECT_CONTEXT) return static_cast<const Context*>(object)->describe().dump();
+    if (kind == LAGOMETER_OBJECT_WRITER) return static_cast<const Writer*>(object)->describe().dump();
+    if (kind == LAGOMETER_OBJECT_READER) return static_cast<const Reader*>(object)->describe().dump();
+    return R"({"settings":{},"paste":[]})";
+  }
+  static const void* extension(uint32_t, void*, std::string_view) noexcept { return nullptr; }
+};
+
+}  // namespace
+}  // namespace lagometer::ros2
+
+LAGOMETER_EXPORT_ADAPTER(lagometer::ros2::Traits)

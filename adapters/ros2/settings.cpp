@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "settings.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+namespace lagometer::ros2 {
+namespace {
+
+using nlohmann::json;
+
+constexpr uint32_t kThreadsMax = 1024;
+
+[[noreturn]] void refuse(const std::string& key, const json& value, const std::string& wanted) {
+  throw Error(LAGOMETER_INVALID, "ros2: option " + key + " must be " + wanted + ", not " + value.dump());
+}
+
+bool boolean(const std::string& key, const json& value) {
+  if (!value.is_boolean()) refuse(key, value, "true or false");
+  return value.get<bool>();
+}
+
+bool first_of(const std::string& key, const json& value, const char* first, const char* second) {
+  if (value == first) return true;
+  if (value == second) return false;
+  refuse(key, value, std::string(first) + " or " + second);
+}
+
+ExecutorKind executor_kind(const json& value) {
+  if (value == "single_threaded") return ExecutorKind::kSingleThreaded;
+  if (value == "static_single_threaded") return ExecutorKind::kStaticSingleThreaded;
+  if (value == "multi_threaded") return ExecutorKind::kMultiThreaded;
+  if (value == "events") return ExecutorKind::kEvents;
+  refuse("executor", value, "single_threaded, static_single_threaded, multi_threaded or events");
+}
+
+std::string rmw_name(const json& value) {
+  const auto allowed = [](char letter) {
+    return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_';
+  };
+  const std::string name = value.is_string() ? value.get<std::string>() : "";
+  if (value.is_null() || name == "default") return {};
+  // It becomes the name of a library.
+  if (name.empty() || !std::all_of(name.begin(), name.end(), allowed))
+    refuse("rmw", value, "default, or the name of an rmw implementation such as rmw_cyclonedds_cpp");
+  return name;
+}
+
+uint32_t thread_count(const json& value) {
+  if (value.is_null()) return 0;
+  if (!value.is_number_unsigned() || value.get<uint64_t>() < 1 || value.get<uint64_t>() > kThreadsMax)
+    refuse("executor_threads", value, "a whole number from 1 to " + std::to_string(kThreadsMax));
+  return value.get<uint32_t>();
+}
+
+void apply(const std::string& key, const json& value, Settings& settings) {
+  if (key == "rmw") {
+    settings.rmw = rmw_name(value);
+  } else if (key == "executor") {
+    settings.executor = executor_kind(value);
+  } else if (key == "executor_threads") {
+    settings.executor_threads = thread_count(value);
+  } else if (key == "callback_groups") {
+    settings.group_for_each_reader = first_of(key, value, "reader", "node");
+  } else if (key == "participants") {
+    settings.participant_for_each_node = first_of(key, value, "node", "process");
+  } else if (key == "intra_process") {
+    settings.intra_process = boolean(key, value);
+  } else if (key == "loans") {
+    settings.loans = boolean(key, value);
+  } else {
+    throw Error(LAGOMETER_INVALID, "ros2: unknown option '" + key +
+                                       "'; valid: rmw, executor, executor_threads, callback_groups, participants, "
+                                       "intra_process, loans");
+  }
+}
+
+void check_together(const Settings& settings) {
+  if (settings.executor_threads != 0 && settings.executor != ExecutorKind::kMultiThreaded)
+    throw Error(LAGOMETER_INVALID, "ros2: executor_threads goes with executor multi_threaded alone");
+  if (settings.intra_process && settings.participant_for_each_node)
+    throw Error(LAGOMETER_INVALID, "ros2: intra_process works within one context: leave participants at process");
+  if (settings.intra_process && settings.loans)
+    throw Error(LAGOMETER_INVALID, "ros2: with intra_process messages are handed over by pointer: leave out loans");
+}
+
+}  // namespace
+
+json setting(const json& value, const json& usual) { return {{"value", value}, {"default", usual}}; }
+
+Settings Settings::from(std::string_view profile, std::string_view options) {
+  // Both profiles are the same: what could be matched belongs to the rmw, and is set in its own files.
+  if (!profile.empty() && profile != "default" && profile != "matched")
+    throw Error(LAGOMETER_INVALID, "ros2: no profile '" + std::string(profile) + "'; valid: default, matched");
+  const json document = options.empty() ? json::object() : json::parse(options, nullptr, false);
+  if (!document.is_object()) throw Error(LAGOMETER_INVALID, "ros2: options must be a JSON object");
+  Settings settings;
+  for (const auto& [key, value] : document.items()) apply(key, value, settings);
+  check_together(settings);
+  return settings;
+}
+
+std::string Settings::executor_name() const {
+  switch (executor) {
+    case ExecutorKind::kSingleThreaded:
+      return "single_threaded";
+    case ExecutorKind::kStaticSingleThreaded:
+      return "static_single_threaded";
+    case ExecutorKind::kMultiThreaded:
+      return "multi_threaded";
+    case ExecutorKind::kEvents:
+      return "events";
+  }
+  return "";
+}
+
+std::string Settings::executor_class() const {
+  switch (executor) {
+    case ExecutorKind::kSingleThreaded:
+      return "rclcpp::executors::SingleThreadedExecutor";
+    case ExecutorKind::kStaticSingleThreaded:
+      return "rclcpp::executors::StaticSingleThreadedExecutor";
+    case ExecutorKind::kMultiThreaded:
+      return "rclcpp::executors::MultiThreadedExecutor";
+    case ExecutorKind::kEvents:
+      return "rclcpp::experimental::executors::EventsExecutor";
+  }
+  return "";
+}
+
+Quality::Quality(const lagometer_qos* wanted) {
+  if (wanted == nullptr) return;
+  constexpr uint64_t kKnown = LAGOMETER_QOS_RELIABILITY | LAGOMETER_QOS_HISTORY | LAGOMETER_QOS_DURABILITY;
+  if ((wanted->present & ~kKnown) != 0)
+    throw Error(LAGOMETER_UNSUPPORTED, "ros2: of the QoS this adapter sets reliability, history and durability alone");
+  if ((wanted->present & LAGOMETER_QOS_RELIABILITY) != 0) reliable = wanted->reliability == LAGOMETER_RELIABLE;
+  if ((wanted->present & LAGOMETER_QOS_DURABILITY) != 0)
+    transient_local = wanted->durability == LAGOMETER_TRANSIENT_LOCAL;
+  if ((wanted->present & LAGOMETER_QOS_HISTORY) == 0) return;
+  keep_all = wanted->history == LAGOMETER_KEEP_ALL;
+  if (keep_all) return;
+  depth = wanted->depth;
+  if (depth < 1 || depth > INT32_MAX)
+    throw Error(LAGOMETER_INVALID, "ros2: the depth must be from 1 to " + std::to_string(INT32_MAX));
+}
+
+std::string Quality::code() const {
+  const std::string history = keep_all ? "rclcpp::KeepAll()" : std::to_string(depth);
+  return "rclcpp::QoS(" + history + ")" + (reliable ? ".reliable()" : ".best_effort()") +
+         (transient_local ? ".transient_local()" : ".durability_volatile()");
+}
+
+void check_intra_process(const Quality& quality, uint32_t dispatch, const std::string& topic) {
+  if (quality.keep_all || quality.transient_local) {
+    throw Error(LAGOMETER_UNSUPPORTED, "ros2: intra_process takes keep_last and volatile alone: topic " + topic);
+  }
+  if (dispatch != LAGOMETER_DISPATCH_LISTENER) {
+    throw Error(LAGOMETER_UNSUPPORTED,
+                "ros2: what is handed over within a process goes to callbacks alone: dispatch by listener on " + topic);
+  }
+}
+
+json transport_of(std::string_view rmw) {
+  const auto between = [](json kinds) -> json {
+    return {{"within_process", {"process"}}, {"between_processes", std::move(kinds)}};
+  };
+  if (rmw == "rmw_cyclonedds_cpp") return between({"udp"});
+  if (rmw == "rmw_fastrtps_cpp") return between({"shared-memory", "udp"});
+  return nullptr;
+}
+
+}  // namespace lagometer::ros2

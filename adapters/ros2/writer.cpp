@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "writer.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace lagometer::ros2 {
+namespace {
+
+template <typename Message>
+typename rclcpp::Publisher<Message>::SharedPtr make_publisher(const Endpoint& endpoint) {
+  return endpoint.node.ros_node().create_publisher<Message>(endpoint.topic, endpoint.qos());
+}
+
+/// publish(const Message&) of one message that is kept, as of a node with a member `message_`.
+template <typename Message>
+class ReferenceOutlet final : public Writer::Outlet {
+ public:
+  explicit ReferenceOutlet(const Endpoint& endpoint) : publisher_(make_publisher<Message>(endpoint)) {}
+  Regions borrow(uint64_t bytes) override {
+    prepare(message_, bytes);
+    return shown(message_);
+  }
+  void publish() override { publisher_->publish(message_); }
+  void discard() override {}
+  [[nodiscard]] const rclcpp::PublisherBase& publisher() const override { return *publisher_; }
+
+ private:
+  typename rclcpp::Publisher<Message>::SharedPtr publisher_;
+  Message message_;
+};
+
+/// publish(std::unique_ptr<Message>): within the process the receiver gets this very object.
+template <typename Message>
+class UniqueOutlet final : public Writer::Outlet {
+ public:
+  explicit UniqueOutlet(const Endpoint& endpoint) : publisher_(make_publisher<Message>(endpoint)) {}
+  Regions borrow(uint64_t bytes) override {
+    message_ = std::make_unique<Message>();
+    prepare(*message_, bytes);
+    return shown(*message_);
+  }
+  void publish() override { publisher_->publish(std::move(message_)); }
+  void discard() override { message_.reset(); }
+  [[nodiscard]] const rclcpp::PublisherBase& publisher() const override { return *publisher_; }
+
+ private:
+  typename rclcpp::Publisher<Message>::SharedPtr publisher_;
+  std::unique_ptr<Message> message_;
+};
+
+/// borrow_loaned_message() and publish() of it: the middleware's own memory.
+template <typename Message>
+class LoanOutlet final : public Writer::Outlet {
+ public:
+  explicit LoanOutlet(const Endpoint& endpoint) : publisher_(make_publisher<Message>(endpoint)) {
+    // rclcpp would give an ordinary message instead, and say so in a log line alone.
+    if (!publisher_->can_loan_messages()) {
+      throw Error(LAGOMETER_UNSUPPORTED, std::string("ros2: this rmw (") + rmw_get_implementation_identifier() +
+                                             ") lends no memory for messages of topic " + endpoint.topic +
+                                             ": it takes a type of fixed size, and an rmw with shared memory");
+    }
+  }
+  Regions borrow(uint64_t bytes) override {
+    message_.emplace(publisher_->borrow_loaned_message());
+    prepare(message_->get(), bytes);
+    return shown(message_->get());
+  }
+  void publish() override {
+    publisher_->publish(std::move(*message_));
+    message_.reset();
+  }
+  void discard() override { message_.reset(); }
+  [[nodiscard]] const rclcpp::PublisherBase& publisher() const override { return *publisher_; }
+
+ private:
+  typename rclcpp::Publisher<Message>::SharedPtr publisher_;
+  std::optional<rclcpp::LoanedMessage<Message>> message_;
+};
+
+std::unique_ptr<Writer::Outlet> make_outlet(const Endpoint& endpoint) {
+  return with_message_type(endpoint.type.name, endpoint.type.max_bytes, [&](auto example) {
+    using Message = decltype(example);
+    std::unique_ptr<Writer::Outlet> outlet;
+    if (endpoint.settings.loans) {
+      outlet = std::make_unique<LoanOutlet<Message>>(endpoint);
+    } else if (endpoint.settings.intra_process) {
+      outlet = std::make_unique<UniqueOutlet<Message>>(endpoint);
+    } else {
+      outlet = std::make_unique<ReferenceOutlet<Message>>(endpoint);
+    }
+    return outlet;
+  });
+}
+
+}  // namespace
+
+Writer::Writer(Node& node, const lagometer_endpoint_config& config) : endpoint_(node, config) {
+  if (endpoint_.settings.intra_process)
+    check_intra_process(endpoint_.quality, LAGOMETER_DISPATCH_LISTENER, endpoint_.topic);
+}
+
+void Writer::enable() { outlet_ = make_outlet(endpoint_); }
+
+lagometer_status Writer::borrow(uint64_t bytes, lagometer_message& message) {
+  endpoint_.type.check(bytes);
+  const Regions regions = outlet_->borrow(bytes);
+  message.origin = endpoint_.settings.loans ? LAGOMETER_ORIGIN_LOANED : LAGOMETER_ORIGIN_NATIVE;
+  message.region_count = regions.count;
+  std::copy_n(regions.region, regions.count, message.regions);
+  return LAGOMETER_OK;
+}
+
+lagometer_status Writer::commit(lagometer_message&) {
+  outlet_->publish();
+  return LAGOMETER_OK;
+}
+
+void Writer::discard(lagometer_message&) { outlet_->discard(); }
+
+void Writer::matched(lagometer_matched& out) const {
+  const bool local = outlet_ && endpoint_.settings.intra_process;
+  out.count = outlet_ ? static_cast<uint32_t>(outlet_->publisher().get_subscription_count()) : 0;
+  // Subscriptions of this process are reached past the middleware.
+  if (local) out.count = std::max(out.count, static_cast<uint32_t>(outlet_->publisher().get_intra_process_subscription_count()));
+  out.exact = 0;
+}
+
+nlohmann::json Writer::describe() const {
+  nlohmann::json paste = nlohmann::json::array();
+  paste.push_back({{"file", "where the node publishes"}, {"text", endpoint_.quality.code()}});
+  return {{"settings", {{"qos", setting(endpoint_.quality.code(), Quality(nullptr).code())}}}, {"paste", paste}};
+}
+
+}  // namespace lagometer::ros2

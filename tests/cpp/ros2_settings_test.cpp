@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// What of the adapter for ROS 2 needs no ROS 2: its options and the quality of service in its terms.
+#include "settings.hpp"
+
+#include <gtest/gtest.h>
+
+#include "graph_name.hpp"
+
+namespace {
+
+using lagometer::Error;
+using lagometer::graph_name;
+using lagometer::ros2::check_intra_process;
+using lagometer::ros2::ExecutorKind;
+using lagometer::ros2::Quality;
+using lagometer::ros2::Settings;
+using lagometer::ros2::transport_of;
+
+lagometer_qos qos(uint64_t present) {
+  lagometer_qos result{};
+  result.size = sizeof result;
+  result.abi_version = LAGOMETER_ABI_VERSION;
+  result.present = present;
+  return result;
+}
+
+TEST(Ros2Settings, ReadsEachOption) {
+  const Settings read = Settings::from("default", R"({"rmw": "rmw_zenoh_cpp", "executor": "multi_threaded",
+    "executor_threads": 3, "callback_groups": "reader", "participants": "node", "intra_process": false,
+    "loans": true})");
+  EXPECT_EQ(read.rmw, "rmw_zenoh_cpp");
+  EXPECT_EQ(read.executor, ExecutorKind::kMultiThreaded);
+  EXPECT_EQ(read.executor_threads, 3U);
+  EXPECT_TRUE(read.group_for_each_reader);
+  EXPECT_TRUE(read.participant_for_each_node);
+  EXPECT_FALSE(read.intra_process);
+  EXPECT_TRUE(read.loans);
+}
+
+TEST(Ros2Settings, AreThoseOfRos2WithoutOptions) {
+  const Settings read = Settings::from("", "");
+  EXPECT_EQ(read.rmw, "");
+  EXPECT_EQ(read.executor_class(), "rclcpp::executors::SingleThreadedExecutor");
+  EXPECT_FALSE(read.group_for_each_reader || read.participant_for_each_node || read.intra_process || read.loans);
+}
+
+TEST(Ros2Settings, NamesEachExecutor) {
+  for (const char* name : {"single_threaded", "static_single_threaded", "multi_threaded", "events"}) {
+    const Settings read = Settings::from("default", std::string(R"({"executor": ")") + name + "\"}");
+    EXPECT_EQ(read.executor_name(), name);
+    EXPECT_NE(read.executor_class().find("Executor"), std::string::npos);
+  }
+}
+
+class Refused : public testing::TestWithParam<const char*> {};
+TEST_P(Refused, WithTheStatusInvalid) {
+  try {
+    Settings::from("default", GetParam());
+    FAIL() << GetParam();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), LAGOMETER_INVALID);
+  }
+}
+INSTANTIATE_TEST_SUITE_P(
+    Ros2Settings, Refused,
+    testing::Values("[]", "{", R"({"unknown": 1})", R"({"rmw": 1})", R"({"rmw": ""})", R"({"rmw": "../evil"})",
+                    R"({"executor": "fast"})", R"({"executor_threads": 2})",
+                    R"({"executor": "multi_threaded", "executor_threads": 0})",
+                    R"({"executor": "multi_threaded", "executor_threads": 2000})", R"({"callback_groups": true})",
+                    R"({"participants": "thread"})", R"({"intra_process": 1})", R"({"loans": "yes"})",
+                    R"({"intra_process": true, "participants": "node"})", R"({"intra_process": true, "loans": true})"));
+
+TEST(Ros2Settings, RefuseAnUnknownProfile) { EXPECT_THROW(Settings::from("fast", ""), Error); }
+
+TEST(Ros2Quality, IsThatOfRos2WhereNothingIsAsked) {
+  EXPECT_EQ(Quality(nullptr).code(), "rclcpp::QoS(10).reliable().durability_volatile()");
+  const lagometer_qos nothing = qos(0);
+  EXPECT_EQ(Quality(&nothing).code(), Quality(nullptr).code());
+}
+
+TEST(Ros2Quality, SaysEachPolicyInCode) {
+  lagometer_qos wanted = qos(LAGOMETER_QOS_RELIABILITY | LAGOMETER_QOS_HISTORY | LAGOMETER_QOS_DURABILITY);
+  wanted.reliability = LAGOMETER_BEST_EFFORT;
+  wanted.history = LAGOMETER_KEEP_LAST;
+  wanted.depth = 7;
+  wanted.durability = LAGOMETER_TRANSIENT_LOCAL;
+  EXPECT_EQ(Quality(&wanted).code(), "rclcpp::QoS(7).best_effort().transient_local()");
+  wanted.history = LAGOMETER_KEEP_ALL;
+  EXPECT_EQ(Quality(&wanted).code(), "rclcpp::QoS(rclcpp::KeepAll()).best_effort().transient_local()");
+}
+
+TEST(Ros2Quality, RefusesWhatItDoesNotSet) {
+  const lagometer_qos deadline = qos(LAGOMETER_QOS_DEADLINE);
+  EXPECT_THROW(Quality{&deadline}, Error);
+  const lagometer_qos no_depth = qos(LAGOMETER_QOS_HISTORY);
+  EXPECT_THROW(Quality{&no_depth}, Error);
+}
+
+TEST(Ros2IntraProcess, TakesWhatRclcppCanHandOver) {
+  Quality quality(nullptr);
+  EXPECT_NO_THROW(check_intra_process(quality, LAGOMETER_DISPATCH_LISTENER, "/t"));
+  EXPECT_THROW(check_intra_process(quality, LAGOMETER_DISPATCH_WAITSET, "/t"), Error);
+  EXPECT_THROW(check_intra_process(quality, LAGOMETER_DISPATCH_POLL, "/t"), Error);
+  quality.keep_all = true;
+  EXPECT_THROW(check_intra_process(quality, LAGOMETER_DISPATCH_LISTENER, "/t"), Error);
+  quality = Quality(nullptr);
+  quality.transient_local = true;
+  EXPECT_THROW(check_intra_process(quality, LAGOMETER_DISPATCH_LISTENER, "/t"), Error);
+}
+
+TEST(Ros2Transport, IsClaimedWhereItIsKnown) {
+  EXPECT_TRUE(transport_of("rmw_other_cpp").is_null());
+  EXPECT_EQ(transport_of("rmw_cyclonedds_cpp")["between_processes"], nlohmann::json::array({"udp"}));
+}
+
+TEST(GraphName, KeepsWhatRosAllowsAlone) {
+  EXPECT_EQ(graph_name("lagometer/t0", '/'), "lagometer/t0");
+  EXPECT_EQ(graph_name("a-b/c", '_'), "a_x2Db_x2Fc");
+}
+
+}  // namespace

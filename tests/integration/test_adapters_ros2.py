@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ROS 2 through rclcpp: every executor, dispatch and type over each rmw that is installed, what is mapped, what is
+refused. Needs an installation that is sourced."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from campaign_support import run_cells
+from needs import DDS, adapter_library, need
+from plan_parts import MILLISECOND_NS, Mapping, pipeline, plan
+from worker_support import run_private
+
+DIRECTORY = "/dev/shm/lagometer"
+EXECUTORS = ["single_threaded", "static_single_threaded", "multi_threaded", "events"]
+TYPES = ["bytes", "string", "Image", "Imu", "PointCloud2"]
+FIXED_BYTES = 65536
+
+
+def installed_rmws() -> list[str]:
+    """The rmw implementations in the ROS 2 that is sourced, without Connext, which needs a licence."""
+    found: set[str] = set()
+    for prefix in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep):
+        folder = Path(prefix) / "share/ament_index/resource_index/rmw_typesupport"
+        found |= {path.name for path in folder.glob("rmw_*_cpp")}
+    return sorted(found - {"rmw_implementation", "rmw_connextdds", "rmw_fastrtps_dynamic_cpp"})
+
+
+RMWS = installed_rmws() or ["default"]
+
+
+def carried(build: Path, folder: Path, options: Mapping, **matrix: object) -> Mapping:
+    """The rows of cells that ran through the adapter, all of them valid."""
+    need("ros2")
+    asked = {"adapter": ["ros2"], "workload": ["pipeline-3"], "payload": ["4KB"], "rate": ["100Hz"], **matrix}
+    rows = run_cells(build, folder, asked, options={"ros2": options})
+    assert (rows["n"] > 0).all()
+    assert (rows["corrupted"] == 0).all()
+    return rows
+
+
+def found_in(value: object, key: str) -> list[Mapping]:
+    """The objects under this key, wherever they are."""
+    if isinstance(value, dict):
+        own = [value[key]] if isinstance(value.get(key), dict) else []
+        return own + [each for part in value.values() for each in found_in(part, key)]
+    if isinstance(value, list):
+        return [each for part in value for each in found_in(part, key)]
+    return []
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+@pytest.mark.parametrize("rmw", RMWS)
+def test_each_executor_calls_back(build: Path, tmp_path: Path, rmw: str, executor: str) -> None:
+    options = {"rmw": rmw, "executor": executor}
+    rows = carried(
+        build,
+        tmp_path,
+        options,
+        dispatch=["listener"],
+        reliability=["reliable"],
+        placement=["process-per-node", "single-process"],
+    )
+    assert (rows["n"] == rows["sent"]).all(), rows.select("cell", "edge", "n", "sent").rows()
+
+
+@pytest.mark.parametrize("rmw", RMWS)
+def test_a_waitset_and_a_polling_thread_take(build: Path, tmp_path: Path, rmw: str) -> None:
+    rows = carried(build, tmp_path, {"rmw": rmw}, dispatch=["waitset", "poll"], reliability=["reliable"])
+    assert rows["cell"].n_unique() == 2
+    assert (rows["n"] == rows["sent"]).all()
+
+
+@pytest.mark.parametrize("rmw", RMWS)
+def test_it_carries_messages_of_ros(build: Path, tmp_path: Path, rmw: str) -> None:
+    rows = carried(build, tmp_path, {"rmw": rmw}, type=TYPES, payload=["64B", "328B", "60KB"])
+    assert set(rows["type"].to_list()) == set(TYPES)
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_within_a_process_the_object_itself_is_handed_over(
+    build: Path, tmp_path: Path, executor: str
+) -> None:
+    options = {"intra_process": True, "executor": executor}
+    rows = carried(build, tmp_path, options, placement=["single-process"], dispatch=["listener"])
+    assert set(rows["transport"].drop_nulls().to_list()) == {"process"}
+
+
+@pytest.mark.parametrize("participants", ["process", "node"])
+@pytest.mark.parametrize("rmw", RMWS)
+def test_nodes_of_a_process_share_a_participant_or_have_their_own(
+    build: Path, tmp_path: Path, rmw: str, participants: str
+) -> None:
+    options = {"rmw": rmw, "participants": participants}
+    carried(build, tmp_path, options, placement=["single-process"], reliability=["reliable"])
+
+
+@pytest.mark.parametrize("rmw", RMWS)
+def test_the_rmw_that_was_asked_for_is_the_one_in_use(build: Path, rmw: str) -> None:
+    need("netns")
+    need("ros2")
+    nodes = pipeline("listener", period_ns=5 * MILLISECOND_NS, payload_bytes=64)
+    given = plan(adapter_library("ros2", build), DIRECTORY, nodes)
+    given["adapters"][0]["options"] = {"rmw": rmw}
+    (said,) = run_private(build, [given])
+    assert said.code == 0, said.errors[-2000:] or said.events[-1]
+    described = [each for each in found_in(said.events, "observed") if "rmw_library" in each]
+    assert described, said.events
+    names = {Path(each["rmw_library"]).name for each in described}
+    assert rmw == "default" or names == {f"lib{rmw}.so"}
+
+
+@pytest.mark.parametrize(
+    ("options", "dispatch", "says"),
+    [
+        ({"rmw": "rmw_that_is_nowhere"}, "listener", "rmw_that_is_nowhere"),
+        ({"intra_process": True}, "waitset", "callbacks alone"),
+        ({"loans": True}, "listener", "lends no memory"),
+    ],
+)
+def test_what_can_not_be_is_refused(build: Path, options: Mapping, dispatch: str, says: str) -> None:
+    need("netns")
+    need("ros2")
+    nodes = pipeline(dispatch, period_ns=5 * MILLISECOND_NS, payload_bytes=64)
+    given = plan(adapter_library("ros2", build), DIRECTORY, nodes)
+    given["adapters"][0]["options"] = options
+    (said,) = run_private(build, [given])
+    assert said.code != 0
+    assert says in said.event("failed")["message"], said.event("failed")
+
+
+@pytest.mark.parametrize("rmw", RMWS)
+def test_it_lends_memory_or_says_that_it_can_not(build: Path, rmw: str) -> None:
+    need("netns")
+    need("ros2")
+    nodes = pipeline("listener", period_ns=5 * MILLISECOND_NS, type="fixed", payload_bytes=FIXED_BYTES)
+    given = plan(adapter_library("ros2", build), DIRECTORY, nodes)
+    given["adapters"][0]["options"] = {"rmw": rmw, "loans": True}
+    (said,) = run_private(build, [given])
+    assert said.code == 0 or "lends no memory" in said.event("failed")["message"], said.event("failed")
+
+
+@pytest.mark.parametrize("pair", ["ros2+{}", "{}+ros2"])
+@pytest.mark.parametrize("peer", DDS)
+def test_plain_dds_and_ros_understand_each_other(build: Path, tmp_path: Path, peer: str, pair: str) -> None:
+    """Over Cyclone DDS's rmw: Fast DDS 2.9 aborts when it meets the Fast DDS of a Jazzy (README)."""
+    need("ros2")
+    need(peer)
+    if "rmw_cyclonedds_cpp" not in RMWS:
+        pytest.skip("skipped: rmw_cyclonedds_cpp")
+    rows = carried(
+        build,
+        tmp_path,
+        {"rmw": "rmw_cyclonedds_cpp"},
+        adapter=[pair.format(peer)],
+        workload=["pipeline-2"],
+        reliability=["reliable"],
+        type=TYPES,
+        payload=["64B", "328B", "60KB"],
+    )
+    assert set(rows["type"].to_list()) == {"string", "Image", "Imu", "PointCloud2"}
+    assert (rows["n"] == rows["sent"]).all()
