@@ -97,8 +97,7 @@ nlohmann::json Context::describe() const {
   }
   nlohmann::json paste = nlohmann::json::array();
   paste.push_back({{"file", "the shell that starts the nodes"}, {"text", "export RMW_IMPLEMENTATION=" + rmw}});
-  nlohmann::json result{
-      {"settings", settings}, {"observed", {{"rmw_library", mapped_library(rmw)}}}, {"paste", paste}};
+  nlohmann::json result{{"settings", settings}, {"observed", {{"rmw_library", mapped_library(rmw)}}}, {"paste", paste}};
   const nlohmann::json transport = transport_of(rmw);
   if (!transport.is_null()) result["transport"] = transport;
   return result;

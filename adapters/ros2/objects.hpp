@@ -37,8 +37,8 @@ class Context {
   std::shared_ptr<Spinner> spinner_;
 };
 
-/// A node of ROS 2. Its executor turns from the first listener on; a waitset's or a polled reader is in a callback group
-/// that no executor serves.
+/// A node of ROS 2. Its executor turns from the first listener on; a waitset's or a polled reader is in a callback
+/// group that no executor serves.
 class Node {
  public:
   Node(Context& context, std::string_view name);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One subscription: a listener's messages come by an executor's callback, all others are taken by the node's own thread.
+// One subscription: a listener's messages come by an executor's callback, all others are taken by the node's own
+// thread.
 #pragma once
 
 #include <atomic>
@@ -18,7 +19,7 @@ namespace lagometer::ros2 {
 struct Arrived {
   std::shared_ptr<const void> message;
   Regions regions{};
-  int64_t source_ns = 0;    // wall clock; 0: not known
+  int64_t source_ns = 0;     // wall clock; 0: not known
   int64_t reception_ns = 0;  // the same
   uint64_t writer_id = 0;
   uint64_t sequence = 0;

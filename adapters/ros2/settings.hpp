@@ -18,7 +18,7 @@ enum class ExecutorKind : uint8_t { kSingleThreaded, kStaticSingleThreaded, kMul
 struct Settings {
   std::string rmw;  // as RMW_IMPLEMENTATION; empty: as the environment says, or ROS 2's default
   ExecutorKind executor = ExecutorKind::kSingleThreaded;
-  uint32_t executor_threads = 0;     // of the multi-threaded one; 0: as many as there are CPUs, at least 2
+  uint32_t executor_threads = 0;       // of the multi-threaded one; 0: as many as there are CPUs, at least 2
   bool group_for_each_reader = false;  // callbacks of one node may run at the same time
   bool participant_for_each_node = false;
   bool intra_process = false;
@@ -51,8 +51,8 @@ void check_intra_process(const Quality& quality, uint32_t dispatch, const std::s
 /// {key: {"value", "default"}}.
 nlohmann::json setting(const nlohmann::json& value, const nlohmann::json& usual);
 
-/// What carries messages of this rmw, as far as it is known from outside: the member "transport" of describe(); null for
-/// one that nobody has looked at.
+/// What carries messages of this rmw, as far as it is known from outside: the member "transport" of describe(); null
+/// for one that nobody has looked at.
 nlohmann::json transport_of(std::string_view rmw);
 
 }  // namespace lagometer::ros2

@@ -123,7 +123,8 @@ void Writer::matched(lagometer_matched& out) const {
   const bool local = outlet_ && endpoint_.settings.intra_process;
   out.count = outlet_ ? static_cast<uint32_t>(outlet_->publisher().get_subscription_count()) : 0;
   // Subscriptions of this process are reached past the middleware.
-  if (local) out.count = std::max(out.count, static_cast<uint32_t>(outlet_->publisher().get_intra_process_subscription_count()));
+  if (local)
+    out.count = std::max(out.count, static_cast<uint32_t>(outlet_->publisher().get_intra_process_subscription_count()));
   out.exact = 0;
 }
 
