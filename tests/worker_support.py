@@ -287,9 +287,7 @@ def await_ends(pids: Sequence[int]) -> None:
 
 
 @contextlib.contextmanager
-def machine(
-    build: Path, count: int, *, beside: Sequence[Wanted] = (), **more: Any
-) -> Iterator[Machine]:
+def machine(build: Path, count: int, *, beside: Sequence[Wanted] = (), **more: Any) -> Iterator[Machine]:
     """Workers in a private machine, as `_machine` says; what the daemons left outside of it is removed."""
     with started_with(beside), _machine(build, count, beside=beside, **more) as private:
         yield private

@@ -15,7 +15,6 @@ from lagometer.errors import LagometerError
 from lagometer.study.adapters import probe
 
 
-
 def examine(
     subject: Subject,
     wanted: Sequence[Ability] = ABILITIES,

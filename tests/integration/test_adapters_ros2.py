@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ROS 2 through rclcpp: every executor, dispatch and type over each rmw that is installed, what is mapped, what is
-refused. Needs an installation that is sourced."""
+"""ROS 2 through rclcpp: every executor, dispatch and type over each rmw that is installed, what is mapped,
+what is refused. Needs an installation that is sourced."""
 
 from __future__ import annotations
 

@@ -201,7 +201,9 @@ def test_a_daemon_learns_how_much_room_the_cell_needs(
     assert unknown.files == {"pools": "1024 x 65792"}
 
 
-def test_what_killed_daemons_left_is_removed_at_the_next_start_and_what_is_in_use_stays(tmp_path: Path) -> None:
+def test_what_killed_daemons_left_is_removed_and_what_is_in_use_stays(
+    tmp_path: Path,
+) -> None:
     """A lock that no process holds says that nobody uses the name any more, unless it was made just now."""
     pattern = str(tmp_path / "broker-left-*")
     given = adapter(tmp_path / "adapters", {**BROKER, "leaves": [pattern]})
@@ -215,7 +217,7 @@ def test_what_killed_daemons_left_is_removed_at_the_next_start_and_what_is_in_us
             lock.touch()
         if kind in ("stale", "in-use"):
             os.utime(lock, (long_ago, long_ago))
-    with open(f"{names['in-use']}.lock") as held:
+    with Path(f"{names['in-use']}.lock").open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         with started_with([wanted]):
             left = {path.name for path in tmp_path.glob("broker-left-*")}
