@@ -39,7 +39,7 @@ std::string rmw_name(const json& value) {
   const auto allowed = [](char letter) {
     return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_';
   };
-  const std::string name = value.is_string() ? value.get<std::string>() : "";
+  std::string name = value.is_string() ? value.get<std::string>() : "";
   if (value.is_null() || name == "default") return {};
   // It becomes the name of a library.
   if (name.empty() || !std::all_of(name.begin(), name.end(), allowed))

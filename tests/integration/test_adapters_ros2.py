@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from campaign_support import run_cells
-from needs import DDS, adapter_library, need
+from needs import DDS, adapter_library, need, require
 from plan_parts import MILLISECOND_NS, Mapping, pipeline, plan
 from worker_support import run_private
 
@@ -148,8 +148,7 @@ def test_plain_dds_and_ros_understand_each_other(build: Path, tmp_path: Path, pe
     """Over Cyclone DDS's rmw: Fast DDS 2.9 aborts when it meets the Fast DDS of a Jazzy (README)."""
     need("ros2")
     need(peer)
-    if "rmw_cyclonedds_cpp" not in RMWS:
-        pytest.skip("skipped: rmw_cyclonedds_cpp")
+    require("rmw_cyclonedds_cpp", "rmw_cyclonedds_cpp" in RMWS, "the rmw for Cyclone DDS")
     rows = carried(
         build,
         tmp_path,
