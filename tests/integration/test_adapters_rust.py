@@ -71,7 +71,7 @@ def test_the_rust_half_has_every_constant_of_the_header(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("crate", ["adapter", "rustdds", "zenoh"])
+@pytest.mark.parametrize("crate", ["adapter", "dust_dds", "rustdds", "zenoh"])
 def test_a_crates_own_tests(build: Path, crate: str) -> None:
     """Among those of the shared crate: a panic becomes a status, and nothing is called after it.
 
