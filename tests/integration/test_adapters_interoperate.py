@@ -15,7 +15,7 @@ from lagometer.study.adapters import load_adapter
 
 ALL_DDS = (*DDS, "rustdds", "dust_dds")
 # Whom Dust DDS takes for incompatible: adapters/dust_dds/README.md, interoperability.
-STRANGERS = [{"dust_dds", other} for other in ("fastdds", "cyclonedds-py")]
+STRANGERS = [{"dust_dds", other} for other in ("fastdds", "ros2_rust", "cyclonedds-py")]
 TWO_WAYS = [f"{one}+{other}" for one, other in permutations(ALL_DDS, 2) if {one, other} not in STRANGERS]
 # A node is in one language: none of these can answer by the other.
 ONE_WAY = [
