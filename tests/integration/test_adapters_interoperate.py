@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cyclone DDS, Fast DDS and RustDDS with each other; all middleware in many processes."""
+"""Cyclone DDS, Fast DDS, RustDDS and Dust DDS with each other; all middleware in many processes."""
 
 from __future__ import annotations
 
@@ -9,12 +9,21 @@ from pathlib import Path
 import polars as pl
 import pytest
 from campaign_support import run_cells
-from needs import DDS, IN_PYTHON, LOSSLESS, MIDDLEWARE, most_reliable, need
+from needs import DDS, IN_PYTHON, LOSSLESS, MIDDLEWARE, ROOT, most_reliable, need
 
-ALL_DDS = (*DDS, "rustdds")
-TWO_WAYS = [f"{one}+{other}" for one, other in permutations(ALL_DDS, 2)]
+from lagometer.study.adapters import load_adapter
+
+ALL_DDS = (*DDS, "rustdds", "dust_dds")
+# Whom Dust DDS takes for incompatible: adapters/dust_dds/README.md, interoperability.
+STRANGERS = [{"dust_dds", other} for other in ("fastdds", "ros2_rust", "cyclonedds-py")]
+TWO_WAYS = [f"{one}+{other}" for one, other in permutations(ALL_DDS, 2) if {one, other} not in STRANGERS]
 # A node is in one language: none of these can answer by the other.
-ONE_WAY = [pair for one in ALL_DDS for pair in (f"{one}+cyclonedds-py", f"cyclonedds-py+{one}")]
+ONE_WAY = [
+    pair
+    for one in ALL_DDS
+    if {one, "cyclonedds-py"} not in STRANGERS
+    for pair in (f"{one}+cyclonedds-py", f"cyclonedds-py+{one}")
+]
 PAIRS = pytest.mark.parametrize("pair", [*TWO_WAYS, *ONE_WAY])
 RELIABILITIES = ["best_effort", "reliable"]
 # Fast DDS 2.9.1 as Debian builds it is ended by an assertion of its own when its reliable writer meets a
@@ -33,6 +42,12 @@ def pair_rows(build: Path, folder: Path, pair: str, **factors: list[str]) -> pl.
     assert (rows["n"] > 0).all()
     assert (rows["corrupted"] == 0).all()
     return rows
+
+
+@pytest.mark.parametrize("strangers", STRANGERS, ids=lambda pair: "+".join(sorted(pair)))
+def test_those_that_do_not_talk_say_so(strangers: set[str]) -> None:
+    for one, other in permutations(strangers):
+        assert other not in load_adapter(ROOT / "adapters" / one).sidecar.interoperates_with
 
 
 @pytest.mark.parametrize("kind", ["bytes", "fixed"])

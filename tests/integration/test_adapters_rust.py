@@ -19,6 +19,8 @@ from lagometer.store.records import KIND_RECEIVED, KIND_SENT
 WORKSPACE = ROOT / "adapters"
 CRATE = WORKSPACE / "rust"
 HEADER = ROOT / "engine" / "include" / "lagometer" / "adapter.h"
+# Middleware that is not called as its adapter is.
+CRATES = {"ros2_rust": "ros2-client"}
 # The fields that have a Rust name of their own, since C's is a word of the language.
 C_FIELDS = {"type_": "type", "this": "self"}
 
@@ -71,7 +73,7 @@ def test_the_rust_half_has_every_constant_of_the_header(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("crate", ["adapter", "rustdds", "zenoh"])
+@pytest.mark.parametrize("crate", ["adapter", "dust_dds", "ros2_rust", "rustdds", "zenoh"])
 def test_a_crates_own_tests(build: Path, crate: str) -> None:
     """Among those of the shared crate: a panic becomes a status, and nothing is called after it.
 
@@ -98,7 +100,8 @@ def test_a_crates_own_tests(build: Path, crate: str) -> None:
 def test_the_version_told_is_the_one_that_is_fixed(build: Path, adapter: str) -> None:
     need(adapter)
     manifest = (WORKSPACE / "Cargo.toml").read_text(encoding="utf-8")
-    fixed = re.search(rf'^{adapter} = (?:\{{ version = )?"=([^"]+)"', manifest, re.M)
+    crate = CRATES.get(adapter, adapter)
+    fixed = re.search(rf'^{crate} = (?:\{{ version = )?"=([^"]+)"', manifest, re.M)
     assert fixed, "its version is not exact"
     worker = build / "engine" / "lagometer-worker"
     library = adapter_library(adapter, build)

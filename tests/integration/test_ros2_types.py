@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Messages of ROS 2 as payloads: they are what a peer that knows only their IDL expects, every field of them,
-and what it makes of them is understood; both DDS adapters carry them, alone and with each other."""
+and what it makes of them is understood; the adapters that have them carry them, alone and with each other."""
 
 from __future__ import annotations
 
 import json
 import sys
+from itertools import permutations
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,8 @@ IMU_BYTES = 328
 # Sizes of one datagram and of several fragments; the peer reads and writes octet by octet, in Python.
 KINDS = [("string", 32), ("string", 200), ("string", 5_000), ("Image", 16), ("Image", 4_800), ("Image", 101)]
 KINDS += [("Imu", IMU_BYTES), ("PointCloud2", 16), ("PointCloud2", 4_800)]
-WAYS = ["cyclonedds", "fastdds", "cyclonedds+fastdds", "fastdds+cyclonedds"]
+WITH_THEM = (*DDS, "ros2_rust")
+WAYS = [*WITH_THEM, *("+".join(pair) for pair in permutations(WITH_THEM, 2))]
 OF_ROS = ["string", "Image", "Imu", "PointCloud2"]
 
 
@@ -52,7 +54,7 @@ def by_way_of_the_peer(build: Path, folder: Path, adapter: str, kind: str, size:
 
 
 @pytest.mark.parametrize(("kind", "size"), KINDS)
-@pytest.mark.parametrize("adapter", DDS)
+@pytest.mark.parametrize("adapter", WITH_THEM)
 def test_a_peer_that_knows_the_idl_alone_reads_and_answers(
     build: Path, tmp_path: Path, adapter: str, kind: str, size: int
 ) -> None:

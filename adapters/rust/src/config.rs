@@ -83,29 +83,66 @@ impl ContextConfig {
     }
 }
 
-/// A payload type: `bytes` takes any length up to `bytes_max`, `fixed` that alone.
+/// A message of ROS 2 that a payload lies in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ros2Message {
+    /// `std_msgs/String`: the text.
+    String,
+    /// `sensor_msgs/Image`: `data`.
+    Image,
+    /// `sensor_msgs/Imu`: the text of `header.frame_id`, then the 37 numbers, a region each.
+    Imu,
+    /// `sensor_msgs/PointCloud2`: `data`.
+    PointCloud2,
+}
+
+impl Ros2Message {
+    const ALL: [Self; 4] = [Self::String, Self::Image, Self::Imu, Self::PointCloud2];
+
+    /// The payload type.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::String => "string",
+            Self::Image => "Image",
+            Self::Imu => "Imu",
+            Self::PointCloud2 => "PointCloud2",
+        }
+    }
+
+    /// Whether it can have a payload of so many bytes.
+    fn has_size(self, bytes: u64) -> bool {
+        match self {
+            Self::String => bytes >= u64::from(abi::TEXT_ENVELOPE_BYTES),
+            Self::Image => true,
+            Self::Imu => bytes == u64::from(abi::IMU_BYTES),
+            Self::PointCloud2 => bytes.is_multiple_of(u64::from(abi::POINT_BYTES)),
+        }
+    }
+}
+
+/// A payload type: `fixed` has the length `bytes_max` alone, the others have any that the type allows up to that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PayloadType {
     /// Exactly `bytes_max`.
     pub fixed: bool,
     /// Of the payload, envelope included.
     pub bytes_max: usize,
+    /// Neither `bytes` nor `fixed`, but this.
+    pub message: Option<Ros2Message>,
 }
 
 impl PayloadType {
     /// # Safety
     /// `given` points at a configuration whose texts are valid.
-    pub(crate) unsafe fn read(given: *const abi::TypeConfig) -> Result<Self> {
+    pub(crate) unsafe fn read(sidecar: &Sidecar, given: *const abi::TypeConfig) -> Result<Self> {
         // SAFETY: the caller's promise.
         let given =
             unsafe { given.as_ref() }.ok_or_else(|| Error::invalid("no configuration of the type"))?;
         check_size("the type's configuration", given.size, size_of::<abi::TypeConfig>())?;
         // SAFETY: the caller's promise.
-        let fixed = match unsafe { host::owned(given.name) }.as_str() {
-            "bytes" => false,
-            "fixed" => true,
-            other => return Err(Error::unsupported(format!("no type '{other}'; valid: bytes, fixed"))),
-        };
+        let name = unsafe { host::owned(given.name) };
+        sidecar.check_type(&name)?;
+        let message = Ros2Message::ALL.into_iter().find(|message| message.name() == name);
         if given.flags & !abi::TYPE_KEYED != 0 {
             return Err(Error::invalid(format!("a type with unknown flags {:#x}", given.flags)));
         }
@@ -117,16 +154,30 @@ impl PayloadType {
                 format!("a payload has {ENVELOPE_BYTES} to {} bytes, not {}", u32::MAX, given.max_bytes);
             return Err(Error::invalid(why));
         }
-        Ok(Self { fixed, bytes_max: given.max_bytes as usize })
+        if message.is_some_and(|message| !message.has_size(given.max_bytes)) {
+            return Err(Error::invalid(format!("a message '{name}' can't have {} bytes", given.max_bytes)));
+        }
+        sidecar.check_limit(given.max_bytes as usize)?;
+        Ok(Self { fixed: name == "fixed", bytes_max: given.max_bytes as usize, message })
+    }
+
+    /// As the study names it.
+    pub fn name(self) -> &'static str {
+        match self.message {
+            Some(message) => message.name(),
+            None if self.fixed => "fixed",
+            None => "bytes",
+        }
     }
 
     /// The length of a message, if the type allows it.
     pub(crate) fn accept(self, bytes: u64) -> Result<usize> {
         let most = self.bytes_max as u64;
-        if bytes > most || bytes < ENVELOPE_BYTES || (self.fixed && bytes != most) {
-            let name = if self.fixed { "fixed" } else { "bytes" };
+        let fits = self.message.is_none_or(|message| message.has_size(bytes));
+        if !fits || bytes > most || bytes < ENVELOPE_BYTES || (self.fixed && bytes != most) {
             return Err(Error::invalid(format!(
-                "a message of {bytes} B does not fit type '{name}' of {most} B"
+                "a message of {bytes} B does not fit type '{}' of {most} B",
+                self.name()
             )));
         }
         Ok(bytes as usize)

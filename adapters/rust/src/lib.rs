@@ -20,7 +20,9 @@ mod sidecar;
 mod table;
 
 pub use bell::{Bell, Knock, Poller};
-pub use config::{ContextConfig, Dispatch, Endpoint, History, OnData, PayloadType, Profile, Qos};
+pub use config::{
+    ContextConfig, Dispatch, Endpoint, History, OnData, PayloadType, Profile, Qos, Ros2Message,
+};
 pub use description::Description;
 pub use error::{Doing, Error, Result};
 pub use guard::callback;

@@ -102,6 +102,10 @@ pub trait Loan: Send {
     fn origin(&self) -> Origin;
     /// Where the payload goes. It stays where it is until the loan is committed or dropped.
     fn memory(&mut self) -> Memory<'_>;
+    /// Where the rest of it goes, of a payload that lies in two places.
+    fn memory_behind(&mut self) -> Option<Memory<'_>> {
+        None
+    }
 }
 
 /// Memory that C writes to: bytes, or room for them.

@@ -21,6 +21,16 @@ impl Sidecar {
         json!({"version": version, "abilities": self.whole["abilities"], "limits": self.whole["limits"]})
     }
 
+    /// Refuses payload types that it does not list.
+    pub(crate) fn check_type(&self, name: &str) -> Result<()> {
+        let listed = self.whole["abilities"]["types"].as_array().cloned().unwrap_or_default();
+        if listed.iter().any(|listed| listed == name) {
+            return Ok(());
+        }
+        let valid: Vec<&str> = listed.iter().filter_map(Value::as_str).collect();
+        Err(Error::unsupported(format!("no type '{name}'; valid: {}", valid.join(", "))))
+    }
+
     /// Refuses payloads above the limit that it declares.
     pub(crate) fn check_limit(&self, bytes: usize) -> Result<()> {
         let limits = &self.whole["limits"];
@@ -132,6 +142,14 @@ mod tests {
             (options.integer("size"), options.text("way"), options.integer("room")),
             (Some(4), Some("up"), None)
         );
+    }
+
+    #[test]
+    fn payload_types_that_are_not_listed_are_refused() {
+        let listing = Sidecar::new(r#"{"abilities": {"types": ["bytes", "Imu"]}}"#);
+        assert!(listing.check_type("bytes").is_ok() && listing.check_type("Imu").is_ok());
+        assert!(listing.check_type("fixed").unwrap_err().message.ends_with("valid: bytes, Imu"));
+        assert!(sidecar().check_type("bytes").is_err());
     }
 
     #[test]

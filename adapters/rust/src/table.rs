@@ -180,9 +180,7 @@ extern "C" fn type_create<A: Adapter>(
     out: *mut *mut abi::TypeHandle,
 ) -> Code {
     guard::call("type_create", || {
-        let payload = unsafe { PayloadType::read(config) }?;
-        Sidecar::new(A::SIDECAR).check_limit(payload.bytes_max)?;
-        Ok(hand_out(payload, out))
+        Ok(hand_out(unsafe { PayloadType::read(&Sidecar::new(A::SIDECAR), config) }?, out))
     })
 }
 
@@ -241,16 +239,23 @@ extern "C" fn borrow<A: Adapter>(
         let bytes = payload.accept(bytes)?;
         used.loan = named::<A, _>(used.writer.borrow(bytes))?;
         let Some(loan) = &mut used.loan else { return Ok(abi::REJECTED) };
-        let memory = loan.memory();
-        let region = abi::Region { data: memory.data, size: memory.size as u64 };
+        let first = region_of(loan.memory());
+        let second = loan.memory_behind().map(region_of);
         let origin = loan.origin() as u32;
         unsafe {
             addr_of_mut!((*message).origin).write(origin);
-            addr_of_mut!((*message).region_count).write(1);
-            addr_of_mut!((*message).regions[0]).write(region);
+            addr_of_mut!((*message).region_count).write(1 + u32::from(second.is_some()));
+            addr_of_mut!((*message).regions[0]).write(first);
+            if let Some(second) = second {
+                addr_of_mut!((*message).regions[1]).write(second);
+            }
         }
         Ok(abi::OK)
     })
+}
+
+fn region_of(memory: crate::Memory<'_>) -> abi::Region {
+    abi::Region { data: memory.data, size: memory.size as u64 }
 }
 
 extern "C" fn commit<A: Adapter>(handle: *mut abi::WriterHandle, _message: *mut abi::Message) -> Code {

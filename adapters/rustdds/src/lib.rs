@@ -14,7 +14,7 @@ use lagometer_adapter::{export_adapter, Adapter, ContextConfig, Endpoint, Result
 
 use crate::context::RustDdsContext;
 use crate::reader::RustDdsReader;
-use crate::waitset::RustDdsWaitset;
+use crate::waitset::MioWaitset;
 use crate::writer::RustDdsWriter;
 
 /// RustDDS.
@@ -28,7 +28,7 @@ impl Adapter for RustDds {
     type Context = RustDdsContext;
     type Writer = RustDdsWriter;
     type Reader = RustDdsReader;
-    type Waitset = RustDdsWaitset;
+    type Waitset = MioWaitset;
 
     fn context(config: ContextConfig) -> Result<RustDdsContext> {
         RustDdsContext::new(&config)
@@ -39,8 +39,8 @@ impl Adapter for RustDds {
     fn reader(context: &RustDdsContext, endpoint: &Endpoint) -> Result<RustDdsReader> {
         RustDdsReader::new(context, endpoint)
     }
-    fn waitset(_context: &RustDdsContext) -> Result<RustDdsWaitset> {
-        RustDdsWaitset::new()
+    fn waitset(_context: &RustDdsContext) -> Result<MioWaitset> {
+        MioWaitset::new()
     }
 }
 

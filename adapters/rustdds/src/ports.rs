@@ -95,8 +95,7 @@ mod tests {
 
     #[test]
     fn a_participant_whose_port_is_taken_is_given_up_for_the_next() {
-        let builder =
-            || DomainParticipantBuilder::new(DOMAIN).with_only_networks([Ipv4Addr::LOCALHOST.into()]);
+        let builder = || DomainParticipantBuilder::new(DOMAIN).with_only_networks([Ipv4Addr::LOCALHOST]);
         let make = || make(DOMAIN, || builder().build().doing("making the participant")).unwrap();
         let first = make();
         let (taken, free) = (first.participant_id(), first.participant_id() + 1);

@@ -2,7 +2,6 @@
 //! Readers: RustDDS's data reader, which makes an object of each sample when it is taken.
 use std::collections::VecDeque;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use lagometer_adapter::{
@@ -17,6 +16,7 @@ use rustdds::{QosPolicies, RTPSEntity, ReadCondition, Subscriber, Topic, GUID};
 use crate::context::{matched, Participant, RustDdsContext, SharedParticipant, Wanted};
 use crate::payload::{Array, Form, Reading, Receiving, Sequence, SequenceBySerde};
 use crate::quality;
+use crate::waitset::{Awaited, Untaken};
 
 /// What a reader of any form does.
 trait Taking: Send {
@@ -34,19 +34,6 @@ impl<R: Reading> Taking for DataReader<Vec<u8>, Receiving<R>> {
     }
     fn identity(&self) -> GUID {
         self.guid()
-    }
-}
-
-/// Whether a reader may have something to take: set by whoever waits for it, or by the reader, which left some.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Untaken(Arc<AtomicBool>);
-
-impl Untaken {
-    pub(crate) fn get(&self) -> bool {
-        self.0.load(Ordering::SeqCst)
-    }
-    pub(crate) fn set(&self, untaken: bool) {
-        self.0.store(untaken, Ordering::SeqCst);
     }
 }
 
@@ -91,9 +78,10 @@ impl RustDdsReader {
             facts: Arc::new(facts),
         })
     }
+}
 
-    /// Has whoever waits at this registry told of what comes.
-    pub(crate) fn wait_by(&mut self, registry: Registry, token: Token) -> Result<Untaken> {
+impl Awaited for RustDdsReader {
+    fn wait_by(&mut self, registry: Registry, token: Token) -> Result<Untaken> {
         if self.told.is_some() || self.reader.is_some() {
             return Err(Error::invalid("a reader belongs to one waitset, attached before it is enabled"));
         }

@@ -1,20 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A waitset: RustDDS's readers are event sources of mio, so a poll of mio's waits for them, as its manual has it. poll(2)
-//! on its descriptor adds what mio lacks: times finer than a millisecond.
+//! on its descriptor adds what mio lacks: times finer than a millisecond. Whoever stands on RustDDS has the same.
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
 use lagometer_adapter::{Doing, Poller, Result, Trigger, Waitset, Woken};
-use rustdds::mio1::{Events, Poll, Token};
+use rustdds::mio1::{Events, Poll, Registry, Token};
 use std::os::fd::AsRawFd;
-
-use crate::reader::{RustDdsReader, Untaken};
 
 /// Readers that are told of at once; more are told of by the next look.
 const EVENTS: usize = 64;
 
+/// Whether a reader may have something to take: set by whoever waits for it, or by the reader, which left some.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Untaken(Arc<AtomicBool>);
+
+impl Untaken {
+    pub(crate) fn get(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+    pub(crate) fn set(&self, untaken: bool) {
+        self.0.store(untaken, Ordering::SeqCst);
+    }
+}
+
+/// A reader that is an event source.
+pub(crate) trait Awaited {
+    /// Has whoever waits at this registry told of what comes.
+    fn wait_by(&mut self, registry: Registry, token: Token) -> Result<Untaken>;
+}
+
 /// Waits for data of readers.
-pub(crate) struct RustDdsWaitset {
+pub(crate) struct MioWaitset {
     poller: Poller,
     place: usize,
     poll: Poll,
@@ -22,7 +40,7 @@ pub(crate) struct RustDdsWaitset {
     readers: Vec<Untaken>,
 }
 
-impl RustDdsWaitset {
+impl MioWaitset {
     pub(crate) fn new() -> Result<Self> {
         let poll = Poll::new().doing("making mio's poll")?;
         let mut poller = Poller::new()?;
@@ -35,8 +53,8 @@ impl RustDdsWaitset {
     }
 }
 
-impl Waitset<RustDdsReader> for RustDdsWaitset {
-    fn attach(&mut self, reader: &mut RustDdsReader) -> Result<()> {
+impl<R: Awaited> Waitset<R> for MioWaitset {
+    fn attach(&mut self, reader: &mut R) -> Result<()> {
         let registry = self.poll.registry().try_clone().doing("sharing mio's registry")?;
         self.readers.push(reader.wait_by(registry, Token(self.readers.len()))?);
         Ok(())

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Writers: a message is moved into Dust DDS, whose own thread serialises, keeps and sends it.
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use dust_dds::dds_async::data_writer::DataWriterAsync;
+use dust_dds::infrastructure::error::{DdsError, DdsResult};
+use dust_dds::infrastructure::listener::NO_LISTENER;
+use dust_dds::infrastructure::qos::{DataWriterQos, QosKind};
+use dust_dds::infrastructure::status::NO_STATUS;
+use lagometer_adapter::{
+    Counters, Description, Doing, Endpoint, Error, Loan, Matched, Memory, Origin, Result, Sent, Status,
+    Writer,
+};
+
+use crate::blocking::block_on;
+use crate::context::{DustContext, Participant, SharedParticipant};
+use crate::payload::{Bytes, Fixed1024, Fixed64, Fixed65536, Form, Message};
+use crate::quality;
+
+/// What a writer of any of the types does.
+trait Sending: Send + Sync {
+    fn send(&self, octets: Vec<u8>) -> DdsResult<()>;
+    fn count_matched(&self) -> DdsResult<i32>;
+    fn delete(&self) -> DdsResult<()>;
+}
+
+impl<M: Message> Sending for DataWriterAsync<M> {
+    fn send(&self, octets: Vec<u8>) -> DdsResult<()> {
+        block_on(self.write(M::of(octets), None))
+    }
+    fn count_matched(&self) -> DdsResult<i32> {
+        Ok(block_on(self.get_publication_matched_status())?.current_count)
+    }
+    fn delete(&self) -> DdsResult<()> {
+        block_on(self.get_publisher().delete_datawriter(self))
+    }
+}
+
+/// A data writer.
+pub(crate) struct DustWriter {
+    topic: String,
+    form: Form,
+    facts: Arc<WriterStatus>,
+}
+
+struct WriterStatus {
+    /// Outlives the writer.
+    participant: SharedParticipant,
+    writer: OnceLock<Box<dyn Sending>>,
+    qos: DataWriterQos,
+    rejected: AtomicU64,
+}
+
+impl DustWriter {
+    pub(crate) fn new(context: &DustContext, endpoint: &Endpoint) -> Result<Self> {
+        let facts = WriterStatus {
+            participant: context.participant(),
+            writer: OnceLock::new(),
+            qos: quality::of_writer(endpoint)?,
+            rejected: AtomicU64::new(0),
+        };
+        let form = Form::of(endpoint.payload)?;
+        Ok(Self { topic: endpoint.topic.clone(), form, facts: Arc::new(facts) })
+    }
+
+    fn made<M: Message>(&self) -> Result<Box<dyn Sending>> {
+        let participant = Participant::of(&self.facts.participant)?;
+        let topic = participant.topic::<M>(&self.topic, self.form)?;
+        let qos = QosKind::Specific(self.facts.qos.clone());
+        let made = participant.publisher().create_datawriter::<M>(&topic, qos, NO_LISTENER, NO_STATUS);
+        Ok(Box::new(block_on(made).doing(format!("making a writer on '{}'", self.topic))?))
+    }
+}
+
+impl Writer for DustWriter {
+    type Loan = DustLoan;
+
+    fn enable(&mut self) -> Result<()> {
+        let writer = match self.form {
+            Form::Bytes => self.made::<Bytes>()?,
+            Form::Fixed64 => self.made::<Fixed64>()?,
+            Form::Fixed1024 => self.made::<Fixed1024>()?,
+            Form::Fixed65536 => self.made::<Fixed65536>()?,
+        };
+        self.facts.writer.set(writer).map_err(|_| Error::invalid("a writer enabled twice"))
+    }
+
+    fn borrow(&mut self, bytes: usize) -> Result<Option<DustLoan>> {
+        Ok(Some(DustLoan(vec![0; bytes])))
+    }
+
+    fn commit(&mut self, loan: DustLoan) -> Result<Sent> {
+        let writer = self.facts.writer.get().ok_or_else(|| Error::invalid("commit before enable"))?;
+        match writer.send(loan.0) {
+            Ok(()) => Ok(Sent::Accepted),
+            Err(DdsError::Timeout | DdsError::OutOfResources) => {
+                self.facts.rejected.fetch_add(1, Ordering::Relaxed);
+                Ok(Sent::Rejected)
+            }
+            Err(error) => Err(error).doing("writing"),
+        }
+    }
+
+    fn status(&self) -> Arc<dyn Status> {
+        self.facts.clone()
+    }
+}
+
+impl Drop for DustWriter {
+    fn drop(&mut self) {
+        // One that does not go leaves with its participant.
+        let _ = self.facts.writer.get().map(|writer| writer.delete());
+    }
+}
+
+impl Status for WriterStatus {
+    fn matched(&self) -> Matched {
+        let count = self.writer.get().and_then(|writer| writer.count_matched().ok());
+        Matched::Seen(count.map_or(0, i32::unsigned_abs))
+    }
+    fn counters(&self) -> Counters {
+        Counters { rejected: Some(self.rejected.load(Ordering::Relaxed)), ..Counters::default() }
+    }
+    fn describe(&self) -> Description {
+        quality::describe_writer(&self.qos)
+    }
+}
+
+/// The octets that a message will be made of.
+pub(crate) struct DustLoan(Vec<u8>);
+
+impl Loan for DustLoan {
+    fn origin(&self) -> Origin {
+        Origin::Copied
+    }
+    fn memory(&mut self) -> Memory<'_> {
+        self.0.as_mut_slice().into()
+    }
+}

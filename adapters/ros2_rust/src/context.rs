@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A context is one participant, made by `enable`, in which each node of lagometer's is a node of ROS 2.
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use lagometer_adapter::{
+    Context, ContextConfig, Description, Doing, Endpoint, Error, Matched, Result, Ros2Message,
+};
+use ros2_client::qos::QosProfile;
+use ros2_client::{MessageTypeName, Name, Node, NodeName, NodeOptions};
+use rustdds::{DomainParticipant, QosPolicies, Topic, TopicKind, GUID};
+
+use crate::acquaintances::Acquaintances;
+use crate::ports::{self, DOMAIN_MAX};
+use crate::settings::Settings;
+
+/// Of the payload type `bytes`, which is no message of ROS 2: as every DDS adapter has it.
+const BYTES_TYPE_NAME: &str = "lagometer::Bytes";
+
+/// One participant.
+pub(crate) struct Ros2Context {
+    settings: Settings,
+    domain: u16,
+    participant: SharedParticipant,
+}
+
+/// A participant that its endpoints share, once it is there.
+pub(crate) type SharedParticipant = Arc<OnceLock<Participant>>;
+
+/// A participant, whom its endpoints know, and its nodes.
+pub(crate) struct Participant {
+    acquaintances: Acquaintances,
+    nodes: Mutex<BTreeMap<String, Node>>,
+    rosout: bool,
+    context: ros2_client::Context,
+    domain_participant: DomainParticipant,
+}
+
+impl Ros2Context {
+    pub(crate) fn new(config: &ContextConfig) -> Result<Self> {
+        if config.domain > DOMAIN_MAX {
+            let why = format!("a domain is 0 to {DOMAIN_MAX}, not {}", config.domain);
+            return Err(Error::invalid(why));
+        }
+        Ok(Self {
+            settings: Settings::new(config.profile, &config.options),
+            domain: config.domain as u16,
+            participant: Arc::default(),
+        })
+    }
+
+    pub(crate) fn participant(&self) -> SharedParticipant {
+        self.participant.clone()
+    }
+}
+
+impl Context for Ros2Context {
+    fn enable(&self) -> Result<()> {
+        let domain_participant = ports::make(self.domain, || {
+            self.settings.builder(self.domain).build().doing("making the participant")
+        })?;
+        let context = ros2_client::Context::from_domain_participant(domain_participant.clone());
+        let participant = Participant {
+            acquaintances: Acquaintances::new(&domain_participant),
+            nodes: Mutex::default(),
+            rosout: self.settings.rosout,
+            context: context.doing("making the context")?,
+            domain_participant,
+        };
+        self.participant.set(participant).map_err(|_| Error::invalid("a context enabled twice"))
+    }
+
+    fn describe(&self) -> Description {
+        let description = self.settings.describe(self.domain);
+        match self.participant.get() {
+            Some(participant) => {
+                description.observed("participant_id", participant.domain_participant.participant_id())
+            }
+            None => description,
+        }
+    }
+}
+
+impl Participant {
+    /// The participant of an endpoint that is being enabled.
+    pub(crate) fn of(shared: &SharedParticipant) -> Result<&Self> {
+        shared.get().ok_or_else(|| Error::invalid("an endpoint enabled before its context"))
+    }
+
+    pub(crate) fn acquaintances(&self) -> &Acquaintances {
+        &self.acquaintances
+    }
+
+    /// Has a node and a topic used to make an endpoint.
+    pub(crate) fn make<T>(
+        &self,
+        wanted: &Wanted,
+        make: impl FnOnce(&mut Node, &Topic) -> Result<T>,
+    ) -> Result<T> {
+        let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        if !nodes.contains_key(&wanted.node) {
+            nodes.insert(wanted.node.clone(), self.node(&wanted.node)?);
+        }
+        let Some(node) = nodes.get_mut(&wanted.node) else {
+            return Err(Error::failed("a node that was just made is gone"));
+        };
+        let topic = self.topic(node, wanted)?;
+        make(node, &topic)
+    }
+
+    fn node(&self, name: &str) -> Result<Node> {
+        let doing = format!("making the node '{name}'");
+        let name = NodeName::new("/", &ros_name(name))
+            .map_err(|error| Error::invalid(format!("{doing}: {error:?}")))?;
+        let options = NodeOptions::new().enable_rosout(self.rosout);
+        self.context.new_node(name, options).map_err(|error| Error::failed(format!("{doing}: {error:?}")))
+    }
+
+    fn topic(&self, node: &Node, wanted: &Wanted) -> Result<Topic> {
+        let doing = format!("making the topic '{}'", wanted.topic);
+        let Some(message) = wanted.message else {
+            let qos = QosPolicies::from(&wanted.profile);
+            let name = BYTES_TYPE_NAME.to_owned();
+            return self
+                .domain_participant
+                .create_topic(wanted.topic.clone(), name, &qos, TopicKind::NoKey)
+                .doing(doing);
+        };
+        let (package, name) = match message {
+            Ros2Message::String => ("std_msgs", "String"),
+            Ros2Message::Image => ("sensor_msgs", "Image"),
+            Ros2Message::Imu => ("sensor_msgs", "Imu"),
+            Ros2Message::PointCloud2 => ("sensor_msgs", "PointCloud2"),
+        };
+        let (namespace, base) = match wanted.topic.rsplit_once('/') {
+            Some((namespace, base)) => (format!("/{namespace}"), base),
+            None => ("/".to_owned(), wanted.topic.as_str()),
+        };
+        let topic =
+            Name::new(&namespace, base).map_err(|error| Error::invalid(format!("{doing}: {error:?}")))?;
+        node.create_topic(&topic, MessageTypeName::new(package, name), &wanted.profile).doing(doing)
+    }
+}
+
+/// A name that ROS 2 allows a node to have.
+fn ros_name(name: &str) -> String {
+    let allowed = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
+    let name: String = name.chars().map(allowed).collect();
+    if name.starts_with(|first: char| first.is_ascii_alphabetic()) {
+        name
+    } else {
+        format!("n{name}")
+    }
+}
+
+/// How many counterparts an endpoint has, if both it and its participant are there.
+pub(crate) fn matched(shared: &SharedParticipant, endpoint: Option<GUID>) -> Matched {
+    match (shared.get(), endpoint) {
+        (Some(participant), Some(endpoint)) => Matched::Seen(participant.acquaintances.count(endpoint)),
+        _ => Matched::Seen(0),
+    }
+}
+
+/// What both kinds of endpoint are made from.
+pub(crate) struct Wanted {
+    pub(crate) node: String,
+    pub(crate) topic: String,
+    pub(crate) message: Option<Ros2Message>,
+    pub(crate) profile: QosProfile,
+}
+
+impl Wanted {
+    pub(crate) fn new(endpoint: &Endpoint, vendors: QosProfile) -> Result<Self> {
+        Ok(Self {
+            node: endpoint.node.clone(),
+            topic: endpoint.topic.clone(),
+            message: endpoint.payload.message,
+            profile: crate::quality::profile(vendors, endpoint)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_nodes_are_made_such_that_ros_takes_them() {
+        assert_eq!(["node-1", "1st", "plain", ""].map(ros_name), ["node_1", "n1st", "plain", "n"]);
+    }
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//! lagometer's adapter for ros2-client: nodes of ROS 2 in Rust over RustDDS, without an installation of ROS 2.
+#[path = "../../rustdds/src/acquaintances.rs"]
+mod acquaintances;
+mod context;
+mod message;
+mod payload;
+#[path = "../../rustdds/src/ports.rs"]
+mod ports;
+mod quality;
+mod reader;
+mod settings;
+#[path = "../../rustdds/src/waitset.rs"]
+mod waitset;
+mod writer;
+
+use lagometer_adapter::{export_adapter, Adapter, ContextConfig, Endpoint, Result};
+
+use crate::context::Ros2Context;
+use crate::reader::Ros2Reader;
+use crate::waitset::MioWaitset;
+use crate::writer::Ros2Writer;
+
+/// ros2-client.
+#[derive(Debug)]
+struct Ros2Rust;
+
+impl Adapter for Ros2Rust {
+    const NAME: &'static str = "ros2_rust";
+    const SIDECAR: &'static str = include_str!("../adapter.json");
+    const VERSION: &'static str = env!("LAGOMETER_MIDDLEWARE_VERSION");
+    type Context = Ros2Context;
+    type Writer = Ros2Writer;
+    type Reader = Ros2Reader;
+    type Waitset = MioWaitset;
+
+    fn context(config: ContextConfig) -> Result<Ros2Context> {
+        Ros2Context::new(&config)
+    }
+    fn writer(context: &Ros2Context, endpoint: &Endpoint) -> Result<Ros2Writer> {
+        Ros2Writer::new(context, endpoint)
+    }
+    fn reader(context: &Ros2Context, endpoint: &Endpoint) -> Result<Ros2Reader> {
+        Ros2Reader::new(context, endpoint)
+    }
+    fn waitset(_context: &Ros2Context) -> Result<MioWaitset> {
+        MioWaitset::new()
+    }
+}
+
+export_adapter!(Ros2Rust);
