@@ -60,6 +60,15 @@ def test_the_two_talk_to_each_other(build: Path, tmp_path: Path, pair: str, kind
     assert rows["cell"].n_unique() == 4
 
 
+@pytest.mark.parametrize("other", [*DDS, "rustdds", "cyclonedds-py"])
+@pytest.mark.parametrize("is_first", [True, False], ids=["sends", "receives"])
+def test_a_node_of_ros_2_talks_in_bytes(build: Path, tmp_path: Path, other: str, is_first: bool) -> None:
+    """The client in Rust lacks the type `fixed`; its messages of ROS 2 are in test_ros2_types.py."""
+    pair = f"ros2_rust+{other}" if is_first else f"{other}+ros2_rust"
+    rows = pair_rows(build, tmp_path, pair, workload=["pipeline-2"], payload=["64B", "64KB"], rate=["20Hz"])
+    assert rows["cell"].n_unique() == 4
+
+
 @pytest.mark.parametrize("pair", TWO_WAYS)
 def test_the_two_answer_each_other(build: Path, tmp_path: Path, pair: str) -> None:
     """A closed loop: each of the two publishes and subscribes in the same process."""
