@@ -18,7 +18,7 @@ from needs import IN_PYTHON, ROOT, adapter_library, as_offered, need
 from plan_parts import MILLISECOND_NS
 from test_plan_mutation import AT_ONCE, SEED, damaged, short_plans, wrong_with
 
-MUTATIONS = int(os.environ.get("LAGOMETER_MUTATIONS_PYTHON", "300"))
+MUTATIONS = int(os.environ.get("LAGOMETER_MUTATIONS_PYTHON", "200"))
 TIMEOUT_S = 60.0
 # In a network of its own, since a plan that is still sound makes middleware look for its peers, and with
 # shared memory of its own, where middleware leaves what it has when a worker gives up.
