@@ -19,16 +19,23 @@ PR_SET_TIMERSLACK = 29
 MCL_CURRENT, MCL_FUTURE, MCL_ONFAULT = 1, 2, 4
 TRIAL_BYTES = 256 << 20
 TASKS = Path("/proc/self/task")
-# Larger than what starting the interpreter leaves free further down, where a block would move nothing;
-# smaller than what the allocator asks the kernel for apart from the heap (128 KiB).
-HEAP_BLOCK_BYTES = 96 << 10
+# What a buffer has at least that is to move; holes of this size and more are filled first.
+HEAP_BLOCK_BYTES = 4096
+HEAP_HOLES_MAX = 16384
 POLICIES = {os.SCHED_FIFO: "fifo", os.SCHED_RR: "rr", os.SCHED_OTHER: "other"}
 RunTimes = Mapping[int, tuple[int, int]]
 
+
+
+class _Allocator(ctypes.Structure):
+    """`struct mallinfo2` of glibc; the last member is the size in bytes of the free end of the heap."""
+
+    _fields_ = (("others", ctypes.c_size_t * 9), ("end_bytes", ctypes.c_size_t))
+
+
 _libc = ctypes.CDLL(None, use_errno=True)
-
-
 _libc.malloc.argtypes, _libc.malloc.restype = [ctypes.c_size_t], ctypes.c_void_p
+_libc.sbrk.argtypes, _libc.sbrk.restype = [ctypes.c_ssize_t], ctypes.c_void_p
 
 
 class SchedulingRefused(Exception):
@@ -67,9 +74,31 @@ def move_heap(offset_bytes: int) -> None:
     """Moves what the process allocates from now on by so many bytes, until it ends. Raises MemoryError.
 
     Where in a page a buffer begins decides how fast it is copied, and would be the same in every trial.
+    Starting the interpreter leaves holes in the heap, in which a block would move nothing: they are filled.
     """
-    if _libc.malloc(HEAP_BLOCK_BYTES + offset_bytes) is None:
+    for _ in range(HEAP_HOLES_MAX):
+        end = heap_end()
+        if _allocated(HEAP_BLOCK_BYTES) >= end:
+            break
+    _allocated(HEAP_BLOCK_BYTES + offset_bytes)
+
+
+def heap_end() -> int:
+    """The address behind which nothing of the heap is in use; 0 where the C library does not tell."""
+    try:
+        look = _libc.mallinfo2
+    except AttributeError:  # glibc before 2.33, musl
+        return 0
+    look.restype = _Allocator
+    return int(_libc.sbrk(0) or 0) - int(look().end_bytes)
+
+
+def _allocated(size_bytes: int) -> int:
+    """The address of a block that is kept until the process ends, and never touched."""
+    block = _libc.malloc(size_bytes)
+    if block is None:
         raise MemoryError("no room to move the heap")
+    return int(block)
 
 
 def pin_thread(cpus: Sequence[int]) -> None:

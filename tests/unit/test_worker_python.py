@@ -105,25 +105,31 @@ def test_a_plan_that_is_wrong_is_refused_with_the_place(path: str, value: object
 
 PROGRAM_THAT_MOVES = """
 import ctypes, sys
-from lagometer.worker_python.machine import move_heap
+from lagometer.worker_python.machine import heap_end, move_heap
 library = ctypes.CDLL(None)
 library.malloc.restype, library.free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
-library.free(before := library.malloc(100_000))
+blocks = [library.malloc(size) for size in (5_000, 100_000) * 200]
+for block in blocks[:200:2] + blocks[1:200:2] + blocks[200::3]:  # a large hole, and many small ones
+    library.free(block)
+end = heap_end()
 move_heap(int(sys.argv[1]))
-print((library.malloc(100_000) - before) % 4096)
+print(*((library.malloc(size) - end) % 4096 for size in (5_000, 50_000, 100_000)))
 """
 
 
 def test_the_heap_is_moved_as_told() -> None:
     """In processes of their own, since it lasts until the process ends."""
 
-    def moved(offset_bytes: int) -> int:
+    def places(offset_bytes: int) -> list[int]:
         command = [sys.executable, "-c", PROGRAM_THAT_MOVES, str(offset_bytes)]
-        return int(subprocess.run(command, capture_output=True, check=True, cwd=ROOT).stdout)
+        output = subprocess.run(command, capture_output=True, check=True, cwd=ROOT).stdout
+        return [int(place) for place in output.split()]
 
-    moved(0)  # compiles what it imports, which leaves free what others then use
-    least = moved(0)
-    assert [(moved(offset) - least) % 4096 for offset in (16, 1024, 4080)] == [16, 1024, 4080]
+    unmoved = places(0)
+    for offset in (16, 1024, 4080):
+        assert [(now - before) % 4096 for now, before in zip(places(offset), unmoved, strict=True)] == [
+            offset
+        ] * 3
 
 
 @pytest.mark.parametrize(
