@@ -3,15 +3,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.metadata
 import ipaddress
 import json
 import socket
-import threading
-import time
 import zlib
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -19,18 +15,16 @@ from ecal import nanobind_core
 from ecal.core import core as older_core
 
 from lagometer.worker_python.adapter import (
-    TAKE_MAX,
     AdapterError,
     ContextConfiguration,
     EndpointConfiguration,
     Probe,
     Reader,
 )
+from lagometer.worker_python.arrivals import Arrivals, ArrivalsWaitset
 
 NAME = "ecal-py"
-DEPTH_DEFAULT = 256  # of the reader's queue, where the study asks for no history; eCAL has no queue
 MATCHED_SOCKET_BUFFER_BYTES = 4 << 20
-SLEEP_S_MAX = 3_600.0
 # Layer, as the option `transport` names it: the word for what it is.
 TRANSPORTS = {"shm": "shared-memory", "udp": "udp", "tcp": "tcp"}
 REGISTRATIONS = {
@@ -164,9 +158,9 @@ class EcalContext:
         self._readers.append(reader)
         return reader
 
-    def create_waitset(self, readers: Sequence[Reader]) -> EcalWaitset:
+    def create_waitset(self, readers: Sequence[Reader]) -> ArrivalsWaitset:
         """Makes something to wait on for the readers' callbacks."""
-        return EcalWaitset([reader for reader in readers if isinstance(reader, EcalReader)])
+        return ArrivalsWaitset([reader.arrivals for reader in readers if isinstance(reader, EcalReader)])
 
     def describe(self) -> dict[str, Any]:
         """What is in force and differs from the vendor's default, both as eCAL says, and as its file."""
@@ -243,13 +237,7 @@ class EcalReader:
     """A subscriber with a callback, which eCAL calls on its own threads, one at a time."""
 
     def __init__(self, endpoint: EndpointConfiguration, on_data: Callable[[], None]) -> None:
-        self._on_data = on_data
-        self._listens = endpoint.dispatch == "listener"
-        history, depth = endpoint.qos.history, endpoint.qos.depth
-        self._depth = DEPTH_DEFAULT if history is None and depth is None else depth or 1
-        self.queue: deque[bytes] = deque(maxlen=self._depth)
-        self.overwritten = 0
-        self.wake: Callable[[], None] | None = None
+        self.arrivals: Arrivals[bytes] = Arrivals(endpoint, on_data)
         # Here and not in `enable`: to make one amid what others of the process hear could lock up.
         self._subscriber: Any = nanobind_core.Subscriber(
             endpoint.topic, config=nanobind_core.get_subscriber_configuration()
@@ -261,29 +249,19 @@ class EcalReader:
 
     def _on_message(self, publisher: Any, datatype: Any, message: Any) -> None:
         del publisher, datatype
-        payload = message.buffer  # a copy: eCAL's memory is the message's during the callback alone
-        if len(self.queue) == self._depth:
-            self.overwritten += 1
-        self.queue.append(payload)
-        if self._listens:
-            self._on_data()
-        elif self.wake is not None:
-            self.wake()
+        self.arrivals.note(message.buffer)  # a copy: eCAL's memory is the message's during the callback alone
 
     def take(self) -> list[bytes]:
         """The payloads as Python's bytes."""
-        taken: list[bytes] = []
-        while self.queue and len(taken) < TAKE_MAX:
-            taken.append(self.queue.popleft())
-        return taken
+        return self.arrivals.take()
 
     def counters(self) -> dict[str, int]:
         """Of this queue; what eCAL dropped is only in its monitoring, which is not started."""
-        return {"overwritten": self.overwritten}
+        return {"overwritten": self.arrivals.overwritten}
 
     def describe(self) -> dict[str, Any]:
         """How many messages wait at most."""
-        return {"settings": {"queue": {"value": self._depth, "default": "none"}}, "paste": []}
+        return {"settings": {"queue": {"value": self.arrivals.depth, "default": "none"}}, "paste": []}
 
     def retire(self) -> Any:
         """Returns the subscriber, without its callback: when this returns, none runs and none will."""
@@ -291,38 +269,6 @@ class EcalReader:
         # Not remove_receive_callback, which keeps the interpreter's lock from a callback that it waits for.
         subscriber.set_receive_callback(_ignore)
         return subscriber
-
-
-class EcalWaitset:
-    """A lock that callbacks open: what Python itself builds its events on."""
-
-    def __init__(self, readers: Sequence[EcalReader]) -> None:
-        self._readers = readers
-        self._lock = threading.Lock()
-        self._lock.acquire()
-        for reader in readers:
-            reader.wake = self.trigger
-
-    def wait(self, until_ns: int | None) -> bool:
-        """With data left untaken it returns at once."""
-        if not self._has_data():
-            left_s = SLEEP_S_MAX if until_ns is None else (until_ns - time.monotonic_ns()) / 1e9
-            if left_s > 0:
-                self._lock.acquire(timeout=min(left_s, SLEEP_S_MAX))
-        return self._has_data()
-
-    def trigger(self) -> None:
-        """Ends one wait, present or next."""
-        with contextlib.suppress(RuntimeError):  # open already
-            self._lock.release()
-
-    def close(self) -> None:
-        """Callbacks wake nobody any more."""
-        for reader in self._readers:
-            reader.wake = None
-
-    def _has_data(self) -> bool:
-        return any(reader.queue for reader in self._readers)
 
 
 def _ignore(publisher: Any, datatype: Any, message: Any) -> None:

@@ -10,8 +10,6 @@ import json
 import os
 import socket
 import threading
-import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,19 +17,17 @@ from typing import Any
 import zenoh
 
 from lagometer.worker_python.adapter import (
-    TAKE_MAX,
     AdapterError,
     ContextConfiguration,
     EndpointConfiguration,
     Probe,
     Reader,
 )
+from lagometer.worker_python.arrivals import Arrivals, ArrivalsWaitset
 
 NAME = "zenoh-py"
 MEMBERS_MAX = 4096
-DEPTH_DEFAULT = 256  # the depth of Zenoh's own channels, where the study asks for no history
 MATCHED_SOCKET_BUFFER_BYTES = 4 << 20
-SLEEP_S_MAX = 3_600.0
 CLOSING_S_MAX = 5.0
 # Option: its vendor's default, the values that are accepted.
 TRANSPORTS = {"tcp": "tcp", "unix": "unix-socket"}
@@ -137,9 +133,9 @@ class ZenohContext:
         self._readers.append(reader)
         return reader
 
-    def create_waitset(self, readers: Sequence[Reader]) -> ZenohWaitset:
+    def create_waitset(self, readers: Sequence[Reader]) -> ArrivalsWaitset:
         """Makes something to wait on for the readers' callbacks."""
-        return ZenohWaitset([reader for reader in readers if isinstance(reader, ZenohReader)])
+        return ArrivalsWaitset([reader.arrivals for reader in readers if isinstance(reader, ZenohReader)])
 
     def describe(self) -> dict[str, Any]:
         """What differs from the vendor's default, and as the file that sets it."""
@@ -239,14 +235,8 @@ class ZenohReader:
     def __init__(
         self, session: Any, key: str, endpoint: EndpointConfiguration, on_data: Callable[[], None]
     ) -> None:
-        self._session, self._key, self._on_data = session, key, on_data
-        self._listens = endpoint.dispatch == "listener"
-        history, depth = endpoint.qos.history, endpoint.qos.depth
-        usual = DEPTH_DEFAULT if history is None and depth is None else depth or 1
-        self._depth = None if history == "keep_all" else usual
-        self.queue: deque[Any] = deque(maxlen=self._depth)
-        self.overwritten = 0
-        self.wake: Callable[[], None] | None = None
+        self._session, self._key = session, key
+        self.arrivals: Arrivals[Any] = Arrivals(endpoint, on_data)
         self._subscriber: Any = None
         self._closed = False
         self._calling = threading.Lock()
@@ -264,32 +254,20 @@ class ZenohReader:
             if self._caller is None:
                 self._caller = threading.current_thread()
             if not self._closed:
-                self._note(sample)
-
-    def _note(self, sample: Any) -> None:
-        if self._depth is not None and len(self.queue) == self._depth:
-            self.overwritten += 1
-        self.queue.append(sample)
-        if self._listens:
-            self._on_data()
-        elif self.wake is not None:
-            self.wake()
+                self.arrivals.note(sample)
 
     def take(self) -> list[bytes]:
         """The payloads as Python's bytes: a copy, joined where a message came in pieces."""
-        taken: list[bytes] = []
-        with contextlib.suppress(IndexError):
-            while len(taken) < TAKE_MAX:
-                taken.append(self.queue.popleft().payload.to_bytes())
-        return taken
+        return [sample.payload.to_bytes() for sample in self.arrivals.take()]
 
     def counters(self) -> dict[str, int]:
         """Of this queue; Zenoh itself counts nothing."""
-        return {"overwritten": self.overwritten}
+        return {"overwritten": self.arrivals.overwritten}
 
     def describe(self) -> dict[str, Any]:
         """How many messages wait at most."""
-        value = self._depth if self._depth is not None else "without bound"
+        depth = self.arrivals.depth
+        value = depth if depth is not None else "without bound"
         return {"settings": {"queue": {"value": value, "default": "without bound"}}, "paste": []}
 
     def close(self) -> None:
@@ -302,38 +280,6 @@ class ZenohReader:
             self._closed = True
         if self._caller is not None:
             self._caller.join(CLOSING_S_MAX)
-
-
-class ZenohWaitset:
-    """A lock that callbacks open: what Python itself builds its events on."""
-
-    def __init__(self, readers: Sequence[ZenohReader]) -> None:
-        self._readers = readers
-        self._lock = threading.Lock()
-        self._lock.acquire()
-        for reader in readers:
-            reader.wake = self.trigger
-
-    def wait(self, until_ns: int | None) -> bool:
-        """With data left untaken it returns at once."""
-        if not self._has_data():
-            left_s = SLEEP_S_MAX if until_ns is None else (until_ns - time.monotonic_ns()) / 1e9
-            if left_s > 0:
-                self._lock.acquire(timeout=min(left_s, SLEEP_S_MAX))
-        return self._has_data()
-
-    def trigger(self) -> None:
-        """Ends one wait, present or next."""
-        with contextlib.suppress(RuntimeError):  # open already
-            self._lock.release()
-
-    def close(self) -> None:
-        """Callbacks wake nobody any more."""
-        for reader in self._readers:
-            reader.wake = None
-
-    def _has_data(self) -> bool:
-        return any(reader.queue for reader in self._readers)
 
 
 def _refuse_transient_local(endpoint: EndpointConfiguration) -> None:

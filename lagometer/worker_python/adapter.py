@@ -4,8 +4,9 @@
     probe(options) -> Probe            which client library this is; starts nothing
     open_context(configuration) -> Context   one participant in one domain
 
-An adapter uses this file and its client library, and nothing else of lagometer. What it can't do it refuses
-with `AdapterError` and a sentence, and declares in its sidecar; it never does something else instead.
+An adapter uses this file, arrivals.py and its client library, and nothing else of lagometer. What it can't do
+it refuses with `AdapterError` and a sentence, and declares in its sidecar; it never does something else
+instead.
 Nothing of an object is called from two threads at once, but for `Waitset.trigger`.
 """
 
@@ -92,7 +93,7 @@ class Writer(Protocol):
         """What the middleware can tell of lost, rejected, overwritten, deadline_missed, resent."""
 
     def describe(self) -> dict[str, Any]:
-        """Effective settings, as in docs/ADAPTERS.md: settings, paste, and if known transport."""
+        """Effective settings, as in docs/ADAPTERS.md: settings, paste, and if known observed, transport."""
 
 
 class Reader(Protocol):
