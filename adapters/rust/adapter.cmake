@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Adapters written in Rust: one crate each in the workspace adapters/Cargo.toml, built by cargo into one folder for all,
-# whatever the preset. They take minutes and need the package registry once, so they are built only when asked for.
+# Adapters written in Rust: one crate each in the workspace adapters/Cargo.toml, built by one run of cargo into one folder
+# for all, whatever the preset. They take minutes and need the package registry once, so they are built only when asked
+# for.
 
 set(LAGOMETER_CARGO_TARGET ${PROJECT_SOURCE_DIR}/build/cargo CACHE PATH "Where cargo builds the adapters in Rust")
 set(LAGOMETER_RUST_VERSION 1.89) # rust-version in adapters/Cargo.toml
@@ -17,7 +18,6 @@ if(LAGOMETER_RUST_ADAPTERS)
       set(LAGOMETER_CARGO ${candidate})
     endif()
   endforeach()
-  set_property(GLOBAL APPEND PROPERTY JOB_POOLS cargo=1) # cargo itself uses every CPU, and locks its folder
 endif()
 
 # lagometer_add_rust_adapter(NAME [PROGRAMS program...]): the crate lagometer-NAME in the folder that calls.
@@ -37,25 +37,43 @@ function(lagometer_add_rust_adapter name)
   endif()
 
   set(folder ${LAGOMETER_ADAPTERS_DIR}/${name})
+  set(built ${folder}/liblagometer_${name}.so)
   configure_file(adapter.json ${folder}/adapter.json COPYONLY)
   lagometer_add_manual(${name})
-  if(EXISTS ${folder}/built.stamp) # perhaps the adapters in Rust were not wanted in between
+  if(EXISTS ${built}) # perhaps the adapters in Rust were not wanted in between
     file(REMOVE ${folder}/missing.txt)
   endif()
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.rs ${PROJECT_SOURCE_DIR}/adapters/rust/*.rs)
-  # The stamp is written if the build succeeds; a failure is noted in missing.txt and tried again next time.
-  add_custom_command(OUTPUT ${folder}/built.stamp
-    COMMAND ${CMAKE_COMMAND} -Dname=${name} "-Dprograms=${arg_PROGRAMS}" -Dcargo=${LAGOMETER_CARGO} -Dfolder=${folder}
-            -Dworkspace=${PROJECT_SOURCE_DIR}/adapters -Dtarget=${LAGOMETER_CARGO_TARGET}
-            -P ${PROJECT_SOURCE_DIR}/adapters/rust/build.cmake
-    DEPENDS ${sources} adapter.json Cargo.toml ${PROJECT_SOURCE_DIR}/adapters/Cargo.toml
-            ${PROJECT_SOURCE_DIR}/adapters/Cargo.lock ${PROJECT_SOURCE_DIR}/adapters/rust/Cargo.toml
-            ${PROJECT_SOURCE_DIR}/adapters/rust/build.cmake
-    JOB_POOL cargo COMMENT "Building the adapter ${name} with cargo" VERBATIM)
-  add_custom_target(lagometer_${name} ALL DEPENDS ${folder}/built.stamp)
-  set(built ${folder}/liblagometer_${name}.so)
+  set_property(GLOBAL APPEND PROPERTY lagometer_rust_adapters ${name})
+  set_property(GLOBAL PROPERTY lagometer_rust_programs_${name} "${arg_PROGRAMS}")
   list(TRANSFORM arg_PROGRAMS PREPEND ${folder}/ OUTPUT_VARIABLE programs)
   install(FILES ${folder}/adapter.json DESTINATION ${LAGOMETER_LIBEXEC}/adapters/${name})
   install(PROGRAMS ${built} ${programs} DESTINATION ${LAGOMETER_LIBEXEC}/adapters/${name} OPTIONAL)
   install(FILES ${folder}/missing.txt DESTINATION ${LAGOMETER_LIBEXEC}/adapters/${name} OPTIONAL)
+endfunction()
+
+# Builds all that were added, together: what they depend on is compiled once for all of them.
+function(lagometer_build_rust_adapters)
+  get_property(names GLOBAL PROPERTY lagometer_rust_adapters)
+  if(NOT names)
+    return()
+  endif()
+  set(workspace ${PROJECT_SOURCE_DIR}/adapters)
+  list(JOIN names "," joined)
+  set(options -Dnames=${joined})
+  foreach(name IN LISTS names)
+    get_property(programs GLOBAL PROPERTY lagometer_rust_programs_${name})
+    list(JOIN programs "," joined)
+    list(APPEND options -Dprograms_${name}=${joined})
+    list(APPEND inputs ${workspace}/${name}/adapter.json)
+  endforeach()
+  # Which crate depends on which file is cargo's affair.
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${workspace}/*.rs ${workspace}/Cargo.toml)
+  set(stamp ${CMAKE_BINARY_DIR}/rust_adapters.stamp)
+  # The stamp is written if all were built; a failure is noted in missing.txt and tried again next time.
+  add_custom_command(OUTPUT ${stamp}
+    COMMAND ${CMAKE_COMMAND} ${options} -Dcargo=${LAGOMETER_CARGO} -Dfolder=${LAGOMETER_ADAPTERS_DIR}
+            -Dworkspace=${workspace} -Dtarget=${LAGOMETER_CARGO_TARGET} -Dstamp=${stamp} -P ${workspace}/rust/build.cmake
+    DEPENDS ${sources} ${inputs} ${workspace}/Cargo.lock ${workspace}/rust/build.cmake
+    COMMENT "Building the adapters in Rust with cargo" VERBATIM)
+  add_custom_target(lagometer_rust_adapters ALL DEPENDS ${stamp})
 endfunction()

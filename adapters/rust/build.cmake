@@ -1,30 +1,72 @@
 # SPDX-License-Identifier: Apache-2.0
-# Builds one adapter with cargo and puts its library and programs into the adapter's folder. What does not build is left
-# out with its reason in missing.txt, and the rest goes on. Variables: name, programs, cargo, folder, workspace, target.
-file(MAKE_DIRECTORY ${folder})
-set(library liblagometer_${name}.so)
+# Builds the adapters in Rust with cargo and puts the libraries and programs of each into its folder. What does not build is
+# left out with its reason in missing.txt, and the rest goes on.
+# Variables: names, programs_NAME (both with commas), cargo, folder (of all adapters), workspace, target, stamp.
+string(REPLACE "," ";" names "${names}")
 
-# Without the registry, what was fetched before will do.
-set(command ${CMAKE_COMMAND} -E env CARGO_TARGET_DIR=${target} ${cargo} build --release --locked
-    --manifest-path ${workspace}/Cargo.toml --package lagometer-${name})
-execute_process(COMMAND ${command} RESULT_VARIABLE code ERROR_VARIABLE said)
-if(NOT code EQUAL 0)
-  execute_process(COMMAND ${command} --offline RESULT_VARIABLE code ERROR_QUIET)
-endif()
+# What of an adapter cargo builds.
+function(files_of name result)
+  string(REPLACE "," ";" programs "${programs_${name}}")
+  set(${result} liblagometer_${name}.so ${programs} PARENT_SCOPE)
+endfunction()
 
-if(NOT code EQUAL 0)
-  message(STATUS "${said}")
-  string(REGEX MATCH "error[^\n]*" reason "${said}")
-  message(STATUS "adapter ${name}: left out: cargo build failed: ${reason}")
-  file(REMOVE ${folder}/${library} ${folder}/built.stamp)
-  file(WRITE ${folder}/missing.txt "cargo build failed (${reason}); to see all of it: cd adapters && cargo build --release --locked --package lagometer-${name}\n")
-  return()
-endif()
+function(is_built name result)
+  files_of(${name} files)
+  set(${result} TRUE PARENT_SCOPE)
+  foreach(file IN LISTS files)
+    if(NOT EXISTS ${target}/release/${file})
+      set(${result} FALSE PARENT_SCOPE)
+    endif()
+  endforeach()
+endfunction()
 
-# Under another name first: a worker that runs keeps the library that it has opened.
-foreach(file IN ITEMS ${library} ${programs})
-  execute_process(COMMAND ${CMAKE_COMMAND} -E copy ${target}/release/${file} ${folder}/${file}.new COMMAND_ERROR_IS_FATAL ANY)
-  file(RENAME ${folder}/${file}.new ${folder}/${file})
+# run_cargo(RESULT OPTION...): what it said, as far as that is an error, into RESULT.
+function(run_cargo result)
+  execute_process(COMMAND ${CMAKE_COMMAND} -E env CARGO_TARGET_DIR=${target} ${cargo} build --release --locked
+    --manifest-path ${workspace}/Cargo.toml ${ARGN} RESULT_VARIABLE code ERROR_VARIABLE said)
+  if(code EQUAL 0)
+    set(said "")
+  else()
+    message(STATUS "${said}")
+  endif()
+  set(${result} "${said}" PARENT_SCOPE)
+endfunction()
+
+# Cargo puts the files of what is up to date there again, so what is there afterwards was built.
+foreach(name IN LISTS names)
+  files_of(${name} files)
+  list(TRANSFORM files PREPEND ${target}/release/)
+  file(REMOVE ${files})
 endforeach()
-file(REMOVE ${folder}/missing.txt)
-file(TOUCH ${folder}/built.stamp)
+run_cargo(said --workspace --keep-going)
+
+file(REMOVE ${stamp})
+set(all_built TRUE)
+foreach(name IN LISTS names)
+  # By itself perhaps: what one needs and can't be had stops the others before they begin.
+  is_built(${name} built)
+  if(NOT built)
+    run_cargo(said --package lagometer-${name})
+    is_built(${name} built)
+  endif()
+  files_of(${name} files)
+  if(NOT built)
+    set(all_built FALSE)
+    string(REGEX MATCH "error[^\n]*" reason "${said}")
+    message(STATUS "adapter ${name}: left out: cargo build failed: ${reason}")
+    list(TRANSFORM files PREPEND ${folder}/${name}/)
+    file(REMOVE ${files})
+    file(WRITE ${folder}/${name}/missing.txt "cargo build failed (${reason}); to see all of it: cd adapters && cargo build --release --locked --package lagometer-${name}\n")
+    continue()
+  endif()
+  # Under another name first: a worker that runs keeps the library that it has opened.
+  foreach(file IN LISTS files)
+    set(new ${folder}/${name}/${file}.new)
+    execute_process(COMMAND ${CMAKE_COMMAND} -E copy ${target}/release/${file} ${new} COMMAND_ERROR_IS_FATAL ANY)
+    file(RENAME ${new} ${folder}/${name}/${file})
+  endforeach()
+  file(REMOVE ${folder}/${name}/missing.txt)
+endforeach()
+if(all_built)
+  file(TOUCH ${stamp})
+endif()

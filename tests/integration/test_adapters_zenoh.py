@@ -20,6 +20,7 @@ from campaign_support import (
     wait_until,
     write_study,
 )
+from conformance_support import abilities, broken_lines, conformance
 from needs import adapter_library, need
 from plan_parts import MILLISECOND_NS, Mapping, any_message, node, plan, reader, timer, writer
 from test_adapters_options import carried_out
@@ -158,3 +159,13 @@ def test_a_router_that_dies_fails_the_trial(build: Path, tmp_path: Path) -> None
         assert wait_until(run.nothing_left, ENDED_S), run.processes()
     (entry,) = journal(out)
     assert "daemon-died" in {reason.partition(":")[0] for reason in entry["reasons"]}, entry["reasons"]
+
+
+def test_with_shared_memory_it_does_what_it_declares(build: Path) -> None:
+    """Each option shows in the effective settings, too, also one that comes to what is usual anyway."""
+    shown = ("sizes", "loans", "reliable", "keep-last", "keep-all", "reopening", "options", "settings")
+    only = [word for name in shown for word in ("--only", name)]
+    code, results, _ = conformance(build, "zenoh", *only, "--option", "transport=shared-memory")
+    found = abilities(results)
+    assert {name: broken_lines(each) for name, each in found.items() if each["verdict"] != "pass"} == {}
+    assert code == 0

@@ -14,7 +14,8 @@ use dust_dds::infrastructure::status::NO_STATUS;
 use lagometer_adapter::{Context, ContextConfig, Description, Doing, Error, Result};
 
 use crate::blocking::block_on;
-use crate::payload::{Form, Message};
+use crate::form::Form;
+use crate::payload::Message;
 use crate::settings::Settings;
 
 /// Above it the ports that RTPS computes of a domain are none.
@@ -102,6 +103,7 @@ impl Participant {
 
     /// The topic of this name, made if it is not there yet.
     pub(crate) fn topic<M: Message>(&self, name: &str, form: Form) -> Result<TopicAsync> {
+        let name = &form.topic(name);
         let mut topics = self.topics.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((other, topic)) = topics.get(name) {
             if *other != form {
@@ -117,7 +119,7 @@ impl Participant {
             NO_STATUS,
         );
         let topic = block_on(made).doing(format!("making the topic '{name}'"))?;
-        topics.insert(name.to_owned(), (form, topic.clone()));
+        topics.insert(name.clone(), (form, topic.clone()));
         Ok(topic)
     }
 }

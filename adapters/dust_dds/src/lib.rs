@@ -2,6 +2,9 @@
 //! lagometer's adapter for Dust DDS: DDS in Rust without unsafe code, over UDP.
 mod blocking;
 mod context;
+mod form;
+mod message;
+#[path = "../../ros2_rust/src/payload.rs"]
 mod payload;
 mod quality;
 mod reader;

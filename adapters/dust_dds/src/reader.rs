@@ -13,27 +13,30 @@ use dust_dds::infrastructure::qos::{DataReaderQos, QosKind};
 use dust_dds::infrastructure::sample_info::{ANY_INSTANCE_STATE, ANY_SAMPLE_STATE, ANY_VIEW_STATE};
 use dust_dds::infrastructure::status::{StatusKind, NO_STATUS};
 use lagometer_adapter::{
-    Description, Dispatch, Doing, Endpoint, Error, Matched, Reader, Result, Sample, Signalled, Status, View,
+    Description, Dispatch, Doing, Endpoint, Error, Matched, Reader, Result, Ros2Message, Sample, Signalled,
+    Status, View,
 };
 
 use crate::blocking::block_on;
 use crate::context::{DustContext, Participant, SharedParticipant};
-use crate::payload::{Bytes, Fixed1024, Fixed64, Fixed65536, Form, Message};
+use crate::form::{Fixed1024, Fixed64, Fixed65536, Form};
+use crate::message::{Bytes, Image, Imu, PointCloud2, Text};
+use crate::payload::{Message, Places};
 use crate::quality;
 
 /// What a reader of any of the types does.
 trait Receiving: Send + Sync {
-    fn take_most(&self, most: i32) -> DdsResult<Vec<Vec<u8>>>;
+    fn take_most(&self, most: i32) -> DdsResult<Vec<Places>>;
     fn data_available(&self) -> DdsResult<StatusConditionAsync>;
     fn count_matched(&self) -> DdsResult<i32>;
     fn delete(&self) -> DdsResult<()>;
 }
 
 impl<M: Message> Receiving for DataReaderAsync<M> {
-    fn take_most(&self, most: i32) -> DdsResult<Vec<Vec<u8>>> {
+    fn take_most(&self, most: i32) -> DdsResult<Vec<Places>> {
         match block_on(self.take(most, ANY_SAMPLE_STATE, ANY_VIEW_STATE, ANY_INSTANCE_STATE)) {
             // Without data is what tells of a writer that went.
-            Ok(samples) => Ok(samples.into_iter().filter_map(|each| each.data).map(M::into_octets).collect()),
+            Ok(samples) => Ok(samples.into_iter().filter_map(|each| each.data).map(M::into_places).collect()),
             Err(DdsError::NoData) => Ok(Vec::new()),
             Err(error) => Err(error),
         }
@@ -76,7 +79,7 @@ pub(crate) struct DustReader {
     topic: String,
     form: Form,
     /// Taken from Dust DDS, and about to be.
-    ready: VecDeque<Vec<u8>>,
+    ready: VecDeque<Places>,
     awaited: Option<Arc<Awaited>>,
     facts: Arc<ReaderStatus>,
 }
@@ -137,6 +140,10 @@ impl Reader for DustReader {
             Form::Fixed64 => self.made::<Fixed64>()?,
             Form::Fixed1024 => self.made::<Fixed1024>()?,
             Form::Fixed65536 => self.made::<Fixed65536>()?,
+            Form::Message(Ros2Message::String) => self.made::<Text>()?,
+            Form::Message(Ros2Message::Image) => self.made::<Image>()?,
+            Form::Message(Ros2Message::Imu) => self.made::<Imu>()?,
+            Form::Message(Ros2Message::PointCloud2) => self.made::<PointCloud2>()?,
         };
         if let Some(awaited) = &self.awaited {
             let condition = reader.data_available().doing("asking for a reader's status condition")?;
@@ -185,12 +192,12 @@ impl Status for ReaderStatus {
 }
 
 /// The payload of a message that was taken.
-pub(crate) struct DustSample(Vec<u8>);
+pub(crate) struct DustSample(Places);
 
 impl Sample for DustSample {
     fn view(&self) -> View<'_> {
         View {
-            regions: [&self.0, &[], &[], &[]],
+            regions: [&self.0.first, &self.0.second, &[], &[]],
             loaned: false,
             sequence: 0,
             signalled: Signalled::default(),

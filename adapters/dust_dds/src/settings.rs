@@ -5,7 +5,7 @@ use std::time::Duration;
 use dust_dds::dds_async::configuration::{DustDdsConfiguration, DustDdsConfigurationBuilder};
 use dust_dds::infrastructure::error::DdsResult;
 use dust_dds::rtps_udp_transport::udp_transport::RtpsUdpTransportParticipantFactory;
-use lagometer_adapter::{Description, Options, Profile};
+use lagometer_adapter::{kernel_socket_limit, Description, Options, Profile};
 use serde_json::Value;
 
 /// The vendor's: see `RtpsUdpTransportParticipantFactory::default` and `DustDdsConfiguration::default`.
@@ -69,7 +69,7 @@ impl Settings {
              .enable_type_information({})\n    .build()?\n",
             self.receive_buffer_bytes, self.fragment_bytes, self.announcement_ms, self.type_information
         );
-        let limit = kernel_limit("rmem_max").map_or(Value::Null, Value::from);
+        let limit = kernel_socket_limit("rmem_max").map_or(Value::Null, Value::from);
         Description::default()
             .transport(&["udp"], &["udp"])
             .setting("interface_name", INTERFACE, Value::Null)
@@ -80,9 +80,4 @@ impl Settings {
             .observed("net.core.rmem_max", limit)
             .paste("participant.rs", &text)
     }
-}
-
-/// What the kernel gives a socket at most, if it tells.
-fn kernel_limit(name: &str) -> Option<u64> {
-    std::fs::read_to_string(format!("/proc/sys/net/core/{name}")).ok()?.trim().parse().ok()
 }

@@ -9,25 +9,31 @@ use dust_dds::infrastructure::listener::NO_LISTENER;
 use dust_dds::infrastructure::qos::{DataWriterQos, QosKind};
 use dust_dds::infrastructure::status::NO_STATUS;
 use lagometer_adapter::{
-    Counters, Description, Doing, Endpoint, Error, Loan, Matched, Memory, Origin, Result, Sent, Status,
-    Writer,
+    Counters, Description, Doing, Endpoint, Error, Loan, Matched, Memory, Origin, PayloadType, Result,
+    Ros2Message, Sent, Status, Writer,
 };
 
 use crate::blocking::block_on;
 use crate::context::{DustContext, Participant, SharedParticipant};
-use crate::payload::{Bytes, Fixed1024, Fixed64, Fixed65536, Form, Message};
+use crate::form::{Fixed1024, Fixed64, Fixed65536, Form};
+use crate::message::{Bytes, Image, Imu, PointCloud2, Text};
+use crate::payload::{Message, Places};
 use crate::quality;
 
 /// What a writer of any of the types does.
 trait Sending: Send + Sync {
-    fn send(&self, octets: Vec<u8>) -> DdsResult<()>;
+    fn send(&self, places: Places) -> Result<Sent>;
     fn count_matched(&self) -> DdsResult<i32>;
     fn delete(&self) -> DdsResult<()>;
 }
 
 impl<M: Message> Sending for DataWriterAsync<M> {
-    fn send(&self, octets: Vec<u8>) -> DdsResult<()> {
-        block_on(self.write(M::of(octets), None))
+    fn send(&self, places: Places) -> Result<Sent> {
+        match block_on(self.write(M::of(places)?, None)) {
+            Ok(()) => Ok(Sent::Accepted),
+            Err(DdsError::Timeout | DdsError::OutOfResources) => Ok(Sent::Rejected),
+            Err(error) => Err(error).doing("writing"),
+        }
     }
     fn count_matched(&self) -> DdsResult<i32> {
         Ok(block_on(self.get_publication_matched_status())?.current_count)
@@ -41,6 +47,7 @@ impl<M: Message> Sending for DataWriterAsync<M> {
 pub(crate) struct DustWriter {
     topic: String,
     form: Form,
+    payload: PayloadType,
     facts: Arc<WriterStatus>,
 }
 
@@ -61,7 +68,7 @@ impl DustWriter {
             rejected: AtomicU64::new(0),
         };
         let form = Form::of(endpoint.payload)?;
-        Ok(Self { topic: endpoint.topic.clone(), form, facts: Arc::new(facts) })
+        Ok(Self { topic: endpoint.topic.clone(), form, payload: endpoint.payload, facts: Arc::new(facts) })
     }
 
     fn made<M: Message>(&self) -> Result<Box<dyn Sending>> {
@@ -82,24 +89,25 @@ impl Writer for DustWriter {
             Form::Fixed64 => self.made::<Fixed64>()?,
             Form::Fixed1024 => self.made::<Fixed1024>()?,
             Form::Fixed65536 => self.made::<Fixed65536>()?,
+            Form::Message(Ros2Message::String) => self.made::<Text>()?,
+            Form::Message(Ros2Message::Image) => self.made::<Image>()?,
+            Form::Message(Ros2Message::Imu) => self.made::<Imu>()?,
+            Form::Message(Ros2Message::PointCloud2) => self.made::<PointCloud2>()?,
         };
         self.facts.writer.set(writer).map_err(|_| Error::invalid("a writer enabled twice"))
     }
 
     fn borrow(&mut self, bytes: usize) -> Result<Option<DustLoan>> {
-        Ok(Some(DustLoan(vec![0; bytes])))
+        Ok(Some(DustLoan(Places::new(self.payload, bytes))))
     }
 
     fn commit(&mut self, loan: DustLoan) -> Result<Sent> {
         let writer = self.facts.writer.get().ok_or_else(|| Error::invalid("commit before enable"))?;
-        match writer.send(loan.0) {
-            Ok(()) => Ok(Sent::Accepted),
-            Err(DdsError::Timeout | DdsError::OutOfResources) => {
-                self.facts.rejected.fetch_add(1, Ordering::Relaxed);
-                Ok(Sent::Rejected)
-            }
-            Err(error) => Err(error).doing("writing"),
+        let sent = writer.send(loan.0)?;
+        if sent == Sent::Rejected {
+            self.facts.rejected.fetch_add(1, Ordering::Relaxed);
         }
+        Ok(sent)
     }
 
     fn status(&self) -> Arc<dyn Status> {
@@ -127,14 +135,17 @@ impl Status for WriterStatus {
     }
 }
 
-/// The octets that a message will be made of.
-pub(crate) struct DustLoan(Vec<u8>);
+/// What a message will be made of.
+pub(crate) struct DustLoan(Places);
 
 impl Loan for DustLoan {
     fn origin(&self) -> Origin {
         Origin::Copied
     }
     fn memory(&mut self) -> Memory<'_> {
-        self.0.as_mut_slice().into()
+        self.0.first.as_mut_slice().into()
+    }
+    fn memory_behind(&mut self) -> Option<Memory<'_>> {
+        (!self.0.second.is_empty()).then(|| self.0.second.as_mut_slice().into())
     }
 }

@@ -3,15 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use lagometer_adapter::{
-    Context, ContextConfig, Description, Doing, Endpoint, Error, Matched, Result, Ros2Message,
-};
+use lagometer_adapter::{Context, ContextConfig, Description, Doing, Endpoint, Error, Result, Ros2Message};
+use lagometer_rustdds_common::{domain, Participant, SharedParticipant};
 use ros2_client::qos::QosProfile;
 use ros2_client::{MessageTypeName, Name, Node, NodeName, NodeOptions};
-use rustdds::{DomainParticipant, QosPolicies, Topic, TopicKind, GUID};
+use rustdds::{QosPolicies, Topic};
 
-use crate::acquaintances::Acquaintances;
-use crate::ports::{self, DOMAIN_MAX};
 use crate::settings::Settings;
 
 /// Of the payload type `bytes`, which is no message of ROS 2: as every DDS adapter has it.
@@ -21,30 +18,26 @@ const BYTES_TYPE_NAME: &str = "lagometer::Bytes";
 pub(crate) struct Ros2Context {
     settings: Settings,
     domain: u16,
+    nodes: SharedNodes,
     participant: SharedParticipant,
 }
 
-/// A participant that its endpoints share, once it is there.
-pub(crate) type SharedParticipant = Arc<OnceLock<Participant>>;
+/// The nodes of a participant, which its endpoints are made by, once it is there.
+pub(crate) type SharedNodes = Arc<OnceLock<Nodes>>;
 
-/// A participant, whom its endpoints know, and its nodes.
-pub(crate) struct Participant {
-    acquaintances: Acquaintances,
-    nodes: Mutex<BTreeMap<String, Node>>,
+/// Nodes by lagometer's names for them.
+pub(crate) struct Nodes {
+    made: Mutex<BTreeMap<String, Node>>,
     rosout: bool,
     context: ros2_client::Context,
-    domain_participant: DomainParticipant,
 }
 
 impl Ros2Context {
     pub(crate) fn new(config: &ContextConfig) -> Result<Self> {
-        if config.domain > DOMAIN_MAX {
-            let why = format!("a domain is 0 to {DOMAIN_MAX}, not {}", config.domain);
-            return Err(Error::invalid(why));
-        }
         Ok(Self {
             settings: Settings::new(config.profile, &config.options),
-            domain: config.domain as u16,
+            domain: domain(config)?,
+            nodes: Arc::default(),
             participant: Arc::default(),
         })
     }
@@ -52,59 +45,48 @@ impl Ros2Context {
     pub(crate) fn participant(&self) -> SharedParticipant {
         self.participant.clone()
     }
+
+    pub(crate) fn nodes(&self) -> SharedNodes {
+        self.nodes.clone()
+    }
 }
 
 impl Context for Ros2Context {
     fn enable(&self) -> Result<()> {
-        let domain_participant = ports::make(self.domain, || {
-            self.settings.builder(self.domain).build().doing("making the participant")
-        })?;
-        let context = ros2_client::Context::from_domain_participant(domain_participant.clone());
-        let participant = Participant {
-            acquaintances: Acquaintances::new(&domain_participant),
-            nodes: Mutex::default(),
-            rosout: self.settings.rosout,
-            context: context.doing("making the context")?,
-            domain_participant,
-        };
-        self.participant.set(participant).map_err(|_| Error::invalid("a context enabled twice"))
+        let participant = Participant::new(self.domain, &self.settings.sockets)?;
+        let context = ros2_client::Context::from_domain_participant(participant.domain_participant().clone())
+            .doing("making the context")?;
+        participant.share(&self.participant)?;
+        let nodes = Nodes { made: Mutex::default(), rosout: self.settings.rosout, context };
+        self.nodes.set(nodes).map_err(|_| Error::invalid("a context enabled twice"))
     }
 
     fn describe(&self) -> Description {
-        let description = self.settings.describe(self.domain);
-        match self.participant.get() {
-            Some(participant) => {
-                description.observed("participant_id", participant.domain_participant.participant_id())
-            }
-            None => description,
-        }
+        Participant::describe(&self.participant, self.settings.describe(self.domain))
     }
 }
 
-impl Participant {
-    /// The participant of an endpoint that is being enabled.
-    pub(crate) fn of(shared: &SharedParticipant) -> Result<&Self> {
+impl Nodes {
+    /// The nodes of an endpoint's participant, which is being enabled.
+    pub(crate) fn of(shared: &SharedNodes) -> Result<&Self> {
         shared.get().ok_or_else(|| Error::invalid("an endpoint enabled before its context"))
-    }
-
-    pub(crate) fn acquaintances(&self) -> &Acquaintances {
-        &self.acquaintances
     }
 
     /// Has a node and a topic used to make an endpoint.
     pub(crate) fn make<T>(
         &self,
+        participant: &Participant,
         wanted: &Wanted,
         make: impl FnOnce(&mut Node, &Topic) -> Result<T>,
     ) -> Result<T> {
-        let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut nodes = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if !nodes.contains_key(&wanted.node) {
             nodes.insert(wanted.node.clone(), self.node(&wanted.node)?);
         }
         let Some(node) = nodes.get_mut(&wanted.node) else {
             return Err(Error::failed("a node that was just made is gone"));
         };
-        let topic = self.topic(node, wanted)?;
+        let topic = topic(participant, node, wanted)?;
         make(node, &topic)
     }
 
@@ -115,31 +97,25 @@ impl Participant {
         let options = NodeOptions::new().enable_rosout(self.rosout);
         self.context.new_node(name, options).map_err(|error| Error::failed(format!("{doing}: {error:?}")))
     }
+}
 
-    fn topic(&self, node: &Node, wanted: &Wanted) -> Result<Topic> {
-        let doing = format!("making the topic '{}'", wanted.topic);
-        let Some(message) = wanted.message else {
-            let qos = QosPolicies::from(&wanted.profile);
-            let name = BYTES_TYPE_NAME.to_owned();
-            return self
-                .domain_participant
-                .create_topic(wanted.topic.clone(), name, &qos, TopicKind::NoKey)
-                .doing(doing);
-        };
-        let (package, name) = match message {
-            Ros2Message::String => ("std_msgs", "String"),
-            Ros2Message::Image => ("sensor_msgs", "Image"),
-            Ros2Message::Imu => ("sensor_msgs", "Imu"),
-            Ros2Message::PointCloud2 => ("sensor_msgs", "PointCloud2"),
-        };
-        let (namespace, base) = match wanted.topic.rsplit_once('/') {
-            Some((namespace, base)) => (format!("/{namespace}"), base),
-            None => ("/".to_owned(), wanted.topic.as_str()),
-        };
-        let topic =
-            Name::new(&namespace, base).map_err(|error| Error::invalid(format!("{doing}: {error:?}")))?;
-        node.create_topic(&topic, MessageTypeName::new(package, name), &wanted.profile).doing(doing)
-    }
+fn topic(participant: &Participant, node: &Node, wanted: &Wanted) -> Result<Topic> {
+    let Some(message) = wanted.message else {
+        return participant.topic(&wanted.topic, BYTES_TYPE_NAME, &QosPolicies::from(&wanted.profile));
+    };
+    let (package, name) = match message {
+        Ros2Message::String => ("std_msgs", "String"),
+        Ros2Message::Image => ("sensor_msgs", "Image"),
+        Ros2Message::Imu => ("sensor_msgs", "Imu"),
+        Ros2Message::PointCloud2 => ("sensor_msgs", "PointCloud2"),
+    };
+    let (namespace, base) = match wanted.topic.rsplit_once('/') {
+        Some((namespace, base)) => (format!("/{namespace}"), base),
+        None => ("/".to_owned(), wanted.topic.as_str()),
+    };
+    let doing = format!("making the topic '{}'", wanted.topic);
+    let topic = Name::new(&namespace, base).map_err(|error| Error::invalid(format!("{doing}: {error:?}")))?;
+    node.create_topic(&topic, MessageTypeName::new(package, name), &wanted.profile).doing(doing)
 }
 
 /// A name that ROS 2 allows a node to have.
@@ -150,14 +126,6 @@ fn ros_name(name: &str) -> String {
         name
     } else {
         format!("n{name}")
-    }
-}
-
-/// How many counterparts an endpoint has, if both it and its participant are there.
-pub(crate) fn matched(shared: &SharedParticipant, endpoint: Option<GUID>) -> Matched {
-    match (shared.get(), endpoint) {
-        (Some(participant), Some(endpoint)) => Matched::Seen(participant.acquaintances.count(endpoint)),
-        _ => Matched::Seen(0),
     }
 }
 

@@ -1,24 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! lagometer's adapter for ros2-client: nodes of ROS 2 in Rust over RustDDS, without an installation of ROS 2.
-#[path = "../../rustdds/src/acquaintances.rs"]
-mod acquaintances;
 mod context;
 mod message;
+#[cfg(test)]
+mod on_the_wire;
 mod payload;
-#[path = "../../rustdds/src/ports.rs"]
-mod ports;
 mod quality;
 mod reader;
 mod settings;
-#[path = "../../rustdds/src/waitset.rs"]
-mod waitset;
 mod writer;
 
 use lagometer_adapter::{export_adapter, Adapter, ContextConfig, Endpoint, Result};
+use lagometer_rustdds_common::MioWaitset;
 
 use crate::context::Ros2Context;
 use crate::reader::Ros2Reader;
-use crate::waitset::MioWaitset;
 use crate::writer::Ros2Writer;
 
 /// ros2-client.

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Messages of ROS 2 as types of Rust that Serde serialises, field for field as their IDL has them, and lagometer's own.
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+
+/// What the middleware asks of a type of messages.
+pub(crate) trait Wire: Serialize + DeserializeOwned + Send + 'static {}
+impl<T: Serialize + DeserializeOwned + Send + 'static> Wire for T {}
 
 /// `builtin_interfaces/Time`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -2,10 +2,10 @@
 //! What of a message is the payload, and what stands in its other fields (docs/WORKLOADS.md, "Payload types"). Names are
 //! those of rmw, as the adapters `cyclonedds` and `fastdds` have them: `adapters/common/ros2_messages.hpp`.
 use lagometer_adapter::{abi, Doing, PayloadType, Result, Ros2Message};
-use serde::de::DeserializeOwned;
-use serde::Serialize;
 
-use crate::message::{Bytes, Header, Image, Imu, PointCloud2, PointField, Quaternion, Text, Time, Vector3};
+use crate::message::{
+    Bytes, Header, Image, Imu, PointCloud2, PointField, Quaternion, Text, Time, Vector3, Wire,
+};
 
 const TEXT_BYTES: usize = abi::TEXT_ENVELOPE_BYTES as usize;
 const NUMBER_BYTES: usize = size_of::<f64>();
@@ -44,7 +44,7 @@ impl Places {
 }
 
 /// A message of any of the types.
-pub(crate) trait Message: Serialize + DeserializeOwned + Send + 'static {
+pub(crate) trait Message: Wire + Sized {
     fn of(places: Places) -> Result<Self>;
     fn into_places(self) -> Places;
 }
@@ -170,28 +170,22 @@ fn squarest(pixels: usize) -> (u32, u32) {
 
 #[cfg(test)]
 mod tests {
-    use rustdds::no_key::SerializerAdapter;
-    use rustdds::CDRSerializerAdapter;
-
     use super::*;
 
-    fn there_and_back<M: Message + Clone>(message: Option<Ros2Message>, bytes: usize, beside: usize) {
+    fn there_and_back<M: Message>(message: Option<Ros2Message>, bytes: usize) {
         let payload = PayloadType { fixed: false, bytes_max: bytes, message };
         let places = Places::new(payload, bytes);
         assert_eq!(places.first.len() + places.second.len(), bytes);
-        let made = M::of(places.clone()).unwrap();
-        let wire = <CDRSerializerAdapter<M> as SerializerAdapter<M>>::to_bytes(&made).unwrap();
-        assert_eq!(wire.len(), bytes + beside, "{}", payload.name());
-        assert_eq!(made.into_places(), places);
+        assert_eq!(M::of(places.clone()).unwrap().into_places(), places);
     }
 
     #[test]
-    fn a_message_has_the_payload_and_what_the_idl_adds() {
-        there_and_back::<Bytes>(None, 4096, 4);
-        there_and_back::<Text>(Some(Ros2Message::String), 4096, 5);
-        there_and_back::<Image>(Some(Ros2Message::Image), 4096, 52);
-        there_and_back::<Imu>(Some(Ros2Message::Imu), 328, 16);
-        there_and_back::<PointCloud2>(Some(Ros2Message::PointCloud2), 4096, 141);
+    fn a_payload_comes_out_as_it_went_in() {
+        there_and_back::<Bytes>(None, 4096);
+        there_and_back::<Text>(Some(Ros2Message::String), 4096);
+        there_and_back::<Image>(Some(Ros2Message::Image), 4096);
+        there_and_back::<Imu>(Some(Ros2Message::Imu), 328);
+        there_and_back::<PointCloud2>(Some(Ros2Message::PointCloud2), 4096);
     }
 
     #[test]

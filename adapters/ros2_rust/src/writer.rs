@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Writers: a publisher serialises a message when it is published, and a thread of RustDDS's sends it.
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use lagometer_adapter::{
-    Counters, Description, Doing, Endpoint, Error, Loan, Matched, Memory, Origin, PayloadType, Result,
-    Ros2Message, Sent, Status, Writer,
+    Doing, Endpoint, Error, Loan, Memory, Origin, PayloadType, Result, Ros2Message, Sent, Status, Writer,
 };
+use lagometer_rustdds_common::{Facts, Participant};
 use ros2_client::qos::QosProfile;
 use ros2_client::{Publisher, WriteError};
 use rustdds::GUID;
 
-use crate::context::{matched, Participant, Ros2Context, SharedParticipant, Wanted};
+use crate::context::{Nodes, Ros2Context, SharedNodes, Wanted};
 use crate::message::{Bytes, Image, Imu, PointCloud2, Text};
 use crate::payload::{Message, Places};
 use crate::quality;
@@ -40,18 +39,12 @@ pub(crate) struct Ros2Writer {
     writer: Option<Box<dyn Sending>>,
     wanted: Wanted,
     payload: PayloadType,
-    facts: Arc<WriterStatus>,
+    nodes: SharedNodes,
+    facts: Arc<Facts>,
 }
 
-struct WriterStatus {
-    participant: SharedParticipant,
-    guid: OnceLock<GUID>,
-    profile: QosProfile,
-    rejected: AtomicU64,
-}
-
-fn made<M: Message>(participant: &Participant, wanted: &Wanted) -> Result<Box<dyn Sending>> {
-    participant.make(wanted, |node, topic| {
+fn made<M: Message>(nodes: &Nodes, participant: &Participant, wanted: &Wanted) -> Result<Box<dyn Sending>> {
+    nodes.make(participant, wanted, |node, topic| {
         let publisher = node.create_publisher::<M>(topic, Some(wanted.profile.clone()));
         Ok(Box::new(publisher.doing(format!("making a publisher on '{}'", wanted.topic))?)
             as Box<dyn Sending>)
@@ -61,13 +54,14 @@ fn made<M: Message>(participant: &Participant, wanted: &Wanted) -> Result<Box<dy
 impl Ros2Writer {
     pub(crate) fn new(context: &Ros2Context, endpoint: &Endpoint) -> Result<Self> {
         let wanted = Wanted::new(endpoint, QosProfile::publisher_default())?;
-        let facts = WriterStatus {
-            participant: context.participant(),
-            guid: OnceLock::new(),
-            profile: wanted.profile.clone(),
-            rejected: AtomicU64::new(0),
-        };
-        Ok(Self { writer: None, wanted, payload: endpoint.payload, facts: Arc::new(facts) })
+        let description = quality::describe(&wanted.profile, &QosProfile::publisher_default());
+        Ok(Self {
+            writer: None,
+            wanted,
+            payload: endpoint.payload,
+            nodes: context.nodes(),
+            facts: Arc::new(Facts::of_writer(context.participant(), description)),
+        })
     }
 }
 
@@ -75,15 +69,15 @@ impl Writer for Ros2Writer {
     type Loan = Ros2Loan;
 
     fn enable(&mut self) -> Result<()> {
-        let participant = Participant::of(&self.facts.participant)?;
+        let (nodes, participant) = (Nodes::of(&self.nodes)?, self.facts.participant()?);
         let writer = match self.wanted.message {
-            None => made::<Bytes>(participant, &self.wanted)?,
-            Some(Ros2Message::String) => made::<Text>(participant, &self.wanted)?,
-            Some(Ros2Message::Image) => made::<Image>(participant, &self.wanted)?,
-            Some(Ros2Message::Imu) => made::<Imu>(participant, &self.wanted)?,
-            Some(Ros2Message::PointCloud2) => made::<PointCloud2>(participant, &self.wanted)?,
+            None => made::<Bytes>(nodes, participant, &self.wanted)?,
+            Some(Ros2Message::String) => made::<Text>(nodes, participant, &self.wanted)?,
+            Some(Ros2Message::Image) => made::<Image>(nodes, participant, &self.wanted)?,
+            Some(Ros2Message::Imu) => made::<Imu>(nodes, participant, &self.wanted)?,
+            Some(Ros2Message::PointCloud2) => made::<PointCloud2>(nodes, participant, &self.wanted)?,
         };
-        let _ = self.facts.guid.set(writer.identity());
+        self.facts.enabled_as(writer.identity());
         self.writer = Some(writer);
         Ok(())
     }
@@ -96,34 +90,13 @@ impl Writer for Ros2Writer {
         let writer = self.writer.as_ref().ok_or_else(|| Error::invalid("commit before enable"))?;
         let sent = writer.send(loan.0)?;
         if sent == Sent::Rejected {
-            self.facts.rejected.fetch_add(1, Ordering::Relaxed);
+            self.facts.note_rejected();
         }
         Ok(sent)
     }
 
     fn status(&self) -> Arc<dyn Status> {
         self.facts.clone()
-    }
-}
-
-impl Drop for Ros2Writer {
-    fn drop(&mut self) {
-        self.writer = None;
-        if let (Some(participant), Some(guid)) = (self.facts.participant.get(), self.facts.guid.get()) {
-            participant.acquaintances().forget(*guid);
-        }
-    }
-}
-
-impl Status for WriterStatus {
-    fn matched(&self) -> Matched {
-        matched(&self.participant, self.guid.get().copied())
-    }
-    fn counters(&self) -> Counters {
-        Counters { rejected: Some(self.rejected.load(Ordering::Relaxed)), ..Counters::default() }
-    }
-    fn describe(&self) -> Description {
-        quality::describe(&self.profile, &QosProfile::publisher_default())
     }
 }
 

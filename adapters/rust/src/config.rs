@@ -109,6 +109,21 @@ impl Ros2Message {
         }
     }
 
+    /// The name of its type in DDS, as the rmw layers of ROS 2 have it.
+    pub fn dds_type(self) -> &'static str {
+        match self {
+            Self::String => "std_msgs::msg::dds_::String_",
+            Self::Image => "sensor_msgs::msg::dds_::Image_",
+            Self::Imu => "sensor_msgs::msg::dds_::Imu_",
+            Self::PointCloud2 => "sensor_msgs::msg::dds_::PointCloud2_",
+        }
+    }
+
+    /// The name in DDS of a topic of ROS 2.
+    pub fn dds_topic(topic: &str) -> String {
+        format!("rt/{topic}")
+    }
+
     /// Whether it can have a payload of so many bytes.
     fn has_size(self, bytes: u64) -> bool {
         match self {

@@ -44,3 +44,8 @@ impl Description {
         Value::Object(whole).to_string()
     }
 }
+
+/// What the kernel gives a socket at most, if it tells: `rmem_max` or `wmem_max`, in bytes.
+pub fn kernel_socket_limit(name: &str) -> Option<u64> {
+    std::fs::read_to_string(format!("/proc/sys/net/core/{name}")).ok()?.trim().parse().ok()
+}

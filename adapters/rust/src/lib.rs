@@ -23,7 +23,7 @@ pub use bell::{Bell, Knock, Poller};
 pub use config::{
     ContextConfig, Dispatch, Endpoint, History, OnData, PayloadType, Profile, Qos, Ros2Message,
 };
-pub use description::Description;
+pub use description::{kernel_socket_limit, Description};
 pub use error::{Doing, Error, Result};
 pub use guard::callback;
 pub use host::{current_cpu, fail, log as host_log, now_ns, Level};

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A context is one participant, made by `enable`: it announces itself as soon as it is there.
-use std::sync::{Arc, OnceLock};
+//! A context is one participant.
+use lagometer_adapter::{Context, ContextConfig, Description, Endpoint, Result, Ros2Message};
+use lagometer_rustdds_common::{domain, Participant, SharedParticipant};
+use rustdds::QosPolicies;
 
-use lagometer_adapter::{Context, ContextConfig, Description, Doing, Endpoint, Error, Matched, Result};
-use rustdds::{DomainParticipant, QosPolicies, Topic, TopicKind, GUID};
-
-use crate::acquaintances::Acquaintances;
-use crate::ports::{self, DOMAIN_MAX};
 use crate::settings::Settings;
 
 /// One participant.
@@ -16,25 +13,12 @@ pub(crate) struct RustDdsContext {
     participant: SharedParticipant,
 }
 
-/// A participant that its endpoints share, once it is there.
-pub(crate) type SharedParticipant = Arc<OnceLock<Participant>>;
-
-/// A participant and whom its endpoints know.
-pub(crate) struct Participant {
-    acquaintances: Acquaintances,
-    domain_participant: DomainParticipant,
-}
-
 impl RustDdsContext {
     pub(crate) fn new(config: &ContextConfig) -> Result<Self> {
-        if config.domain > DOMAIN_MAX {
-            let why = format!("a DDS domain is 0 to {DOMAIN_MAX}, not {}", config.domain);
-            return Err(Error::invalid(why));
-        }
         Ok(Self {
             settings: Settings::new(config.profile, &config.options),
-            domain: config.domain as u16,
-            participant: Arc::default(),
+            domain: domain(config)?,
+            participant: SharedParticipant::default(),
         })
     }
 
@@ -49,52 +33,11 @@ impl RustDdsContext {
 
 impl Context for RustDdsContext {
     fn enable(&self) -> Result<()> {
-        let domain_participant = ports::make(self.domain, || {
-            self.settings.builder(self.domain).build().doing("making the participant")
-        })?;
-        let acquaintances = Acquaintances::new(&domain_participant);
-        self.participant
-            .set(Participant { acquaintances, domain_participant })
-            .map_err(|_| Error::invalid("a context enabled twice"))
+        Participant::new(self.domain, &self.settings.sockets)?.share(&self.participant)
     }
 
     fn describe(&self) -> Description {
-        let description = self.settings.describe(self.domain);
-        match self.participant.get() {
-            Some(participant) => {
-                description.observed("participant_id", participant.domain_participant.participant_id())
-            }
-            None => description,
-        }
-    }
-}
-
-impl Participant {
-    /// The participant of an endpoint that is being enabled.
-    pub(crate) fn of(shared: &SharedParticipant) -> Result<&Self> {
-        shared.get().ok_or_else(|| Error::invalid("an endpoint enabled before its context"))
-    }
-
-    pub(crate) fn domain_participant(&self) -> &DomainParticipant {
-        &self.domain_participant
-    }
-
-    pub(crate) fn acquaintances(&self) -> &Acquaintances {
-        &self.acquaintances
-    }
-
-    pub(crate) fn topic(&self, name: &str, type_name: &str, qos: &QosPolicies) -> Result<Topic> {
-        self.domain_participant
-            .create_topic(name.to_owned(), type_name.to_owned(), qos, TopicKind::NoKey)
-            .doing(format!("making the topic '{name}'"))
-    }
-}
-
-/// How many counterparts an endpoint has, if both it and its participant are there.
-pub(crate) fn matched(shared: &SharedParticipant, endpoint: Option<GUID>) -> Matched {
-    match (shared.get(), endpoint) {
-        (Some(participant), Some(endpoint)) => Matched::Seen(participant.acquaintances.count(endpoint)),
-        _ => Matched::Seen(0),
+        Participant::describe(&self.participant, self.settings.describe(self.domain))
     }
 }
 
@@ -107,9 +50,10 @@ pub(crate) struct Wanted {
 
 impl Wanted {
     pub(crate) fn new(context: &RustDdsContext, endpoint: &Endpoint) -> Result<Self> {
+        let of_ros = endpoint.payload.message.is_some();
         Ok(Self {
-            topic: endpoint.topic.clone(),
-            type_name: crate::payload::type_name(endpoint.payload)?,
+            topic: if of_ros { Ros2Message::dds_topic(&endpoint.topic) } else { endpoint.topic.clone() },
+            type_name: crate::wire::type_name(endpoint.payload)?,
             qos: crate::quality::policies(&context.settings, endpoint),
         })
     }

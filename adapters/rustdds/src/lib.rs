@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! lagometer's adapter for RustDDS: DDS in Rust, over UDP, which talks with Cyclone DDS and Fast DDS.
-mod acquaintances;
 mod context;
+#[path = "../../ros2_rust/src/message.rs"]
+mod message;
+#[path = "../../ros2_rust/src/payload.rs"]
 mod payload;
-mod ports;
 mod quality;
 mod reader;
 mod settings;
-mod waitset;
+mod wire;
 mod writer;
 
 use lagometer_adapter::{export_adapter, Adapter, ContextConfig, Endpoint, Result};
+use lagometer_rustdds_common::MioWaitset;
 
 use crate::context::RustDdsContext;
 use crate::reader::RustDdsReader;
-use crate::waitset::MioWaitset;
 use crate::writer::RustDdsWriter;
 
 /// RustDDS.

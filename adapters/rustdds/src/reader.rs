@@ -1,36 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Readers: RustDDS's data reader, which makes an object of each sample when it is taken.
 use std::collections::VecDeque;
-use std::io;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use lagometer_adapter::{
-    Description, Dispatch, Doing, Endpoint, Error, Matched, Reader, Result, Sample, Signalled, Status, View,
-};
+use lagometer_adapter::{Doing, Endpoint, Reader, Result, Ros2Message, Sample, Signalled, Status, View};
+use lagometer_rustdds_common::{refuse_listener, Awaited, Facts, Told};
 use rustdds::dds::ReadResult;
 use rustdds::mio1::event::Source;
-use rustdds::mio1::{Interest, Registry, Token};
 use rustdds::no_key::{DataReader, DataSample};
 use rustdds::{QosPolicies, RTPSEntity, ReadCondition, Subscriber, Topic, GUID};
 
-use crate::context::{matched, Participant, RustDdsContext, SharedParticipant, Wanted};
-use crate::payload::{Array, Form, Reading, Receiving, Sequence, SequenceBySerde};
+use crate::context::{RustDdsContext, Wanted};
+use crate::message::{Image, Imu, PointCloud2, Text};
+use crate::payload::Places;
 use crate::quality;
-use crate::waitset::{Awaited, Untaken};
+use crate::wire::{Array, AsMessage, Form, Reading, Receiving, Sequence, SequenceBySerde};
 
 /// What a reader of any form does.
-trait Taking: Send {
-    fn take_most(&mut self, most: usize) -> ReadResult<Vec<DataSample<Vec<u8>>>>;
-    fn wake(&mut self, registry: &Registry, token: Token) -> io::Result<()>;
+trait Taking: Send + Source {
+    fn take_most(&mut self, most: usize) -> ReadResult<Vec<DataSample<Places>>>;
     fn identity(&self) -> GUID;
 }
 
-impl<R: Reading> Taking for DataReader<Vec<u8>, Receiving<R>> {
-    fn take_most(&mut self, most: usize) -> ReadResult<Vec<DataSample<Vec<u8>>>> {
+impl<R: Reading> Taking for DataReader<Places, Receiving<R>> {
+    fn take_most(&mut self, most: usize) -> ReadResult<Vec<DataSample<Places>>> {
         self.take(most, ReadCondition::not_read())
-    }
-    fn wake(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
-        self.register(registry, token, Interest::READABLE)
     }
     fn identity(&self) -> GUID {
         self.guid()
@@ -41,57 +35,37 @@ impl<R: Reading> Taking for DataReader<Vec<u8>, Receiving<R>> {
 pub(crate) struct RustDdsReader {
     reader: Option<Box<dyn Taking>>,
     /// Taken from RustDDS, and about to be.
-    ready: VecDeque<DataSample<Vec<u8>>>,
+    ready: VecDeque<DataSample<Places>>,
     wanted: Wanted,
     form: Form,
-    untaken: Untaken,
-    /// Who is to be told, once it is enabled.
-    told: Option<(Registry, Token)>,
-    facts: Arc<ReaderStatus>,
-}
-
-struct ReaderStatus {
-    participant: SharedParticipant,
-    guid: OnceLock<GUID>,
-    qos: QosPolicies,
+    told: Told,
+    facts: Arc<Facts>,
 }
 
 impl RustDdsReader {
     pub(crate) fn new(context: &RustDdsContext, endpoint: &Endpoint) -> Result<Self> {
-        if endpoint.dispatch == Dispatch::Listener {
-            let why = "there is no listener: a reader is waited for or polled";
-            return Err(Error::unsupported(format!("topic '{}': {why}", endpoint.topic)));
-        }
+        refuse_listener(endpoint)?;
         let wanted = Wanted::new(context, endpoint)?;
-        let facts = ReaderStatus {
-            participant: context.participant(),
-            guid: OnceLock::new(),
-            qos: wanted.qos.clone(),
-        };
+        let facts = Facts::of_reader(context.participant(), quality::describe(&wanted.qos));
         Ok(Self {
             reader: None,
             ready: VecDeque::new(),
             form: Form::of(endpoint.payload, context.settings().bulk_serialization),
             wanted,
-            untaken: Untaken::default(),
-            told: None,
+            told: Told::default(),
             facts: Arc::new(facts),
         })
     }
 }
 
 impl Awaited for RustDdsReader {
-    fn wait_by(&mut self, registry: Registry, token: Token) -> Result<Untaken> {
-        if self.told.is_some() || self.reader.is_some() {
-            return Err(Error::invalid("a reader belongs to one waitset, attached before it is enabled"));
-        }
-        self.told = Some((registry, token));
-        Ok(self.untaken.clone())
+    fn told(&mut self) -> &mut Told {
+        &mut self.told
     }
 }
 
 fn made<R: Reading>(subscriber: &Subscriber, topic: &Topic, qos: &QosPolicies) -> Result<Box<dyn Taking>> {
-    let reader = subscriber.create_datareader_no_key::<Vec<u8>, Receiving<R>>(topic, Some(qos.clone()));
+    let reader = subscriber.create_datareader_no_key::<Places, Receiving<R>>(topic, Some(qos.clone()));
     Ok(Box::new(reader.doing("making a reader")?))
 }
 
@@ -100,7 +74,7 @@ impl Reader for RustDdsReader {
 
     fn enable(&mut self) -> Result<()> {
         let Wanted { topic, type_name, qos } = &self.wanted;
-        let participant = Participant::of(&self.facts.participant)?;
+        let participant = self.facts.participant()?;
         let subscriber = participant
             .domain_participant()
             .create_subscriber(qos)
@@ -110,20 +84,24 @@ impl Reader for RustDdsReader {
             Form::Sequence => made::<Sequence>(&subscriber, &topic, qos)?,
             Form::SequenceBySerde => made::<SequenceBySerde>(&subscriber, &topic, qos)?,
             Form::Array => made::<Array>(&subscriber, &topic, qos)?,
+            Form::Message(Ros2Message::String) => made::<AsMessage<Text>>(&subscriber, &topic, qos)?,
+            Form::Message(Ros2Message::Image) => made::<AsMessage<Image>>(&subscriber, &topic, qos)?,
+            Form::Message(Ros2Message::Imu) => made::<AsMessage<Imu>>(&subscriber, &topic, qos)?,
+            Form::Message(Ros2Message::PointCloud2) => {
+                made::<AsMessage<PointCloud2>>(&subscriber, &topic, qos)?
+            }
         };
-        if let Some((registry, token)) = &self.told {
-            reader.wake(registry, *token).doing("registering a reader with a waitset")?;
-        }
-        let _ = self.facts.guid.set(reader.identity());
+        self.told.enable(reader.as_mut())?;
+        self.facts.enabled_as(reader.identity());
         self.reader = Some(reader);
         Ok(())
     }
 
     fn prepare(&mut self, most: usize) -> Result<()> {
         let Some(reader) = self.reader.as_mut().filter(|_| self.ready.is_empty()) else { return Ok(()) };
-        self.untaken.set(false);
+        self.told.set_untaken(false);
         let taken = reader.take_most(most).doing("taking")?;
-        self.untaken.set(taken.len() >= most);
+        self.told.set_untaken(taken.len() >= most);
         self.ready.extend(taken);
         Ok(())
     }
@@ -137,31 +115,14 @@ impl Reader for RustDdsReader {
     }
 }
 
-impl Drop for RustDdsReader {
-    fn drop(&mut self) {
-        self.reader = None;
-        if let (Some(participant), Some(guid)) = (self.facts.participant.get(), self.facts.guid.get()) {
-            participant.acquaintances().forget(*guid);
-        }
-    }
-}
-
-impl Status for ReaderStatus {
-    fn matched(&self) -> Matched {
-        matched(&self.participant, self.guid.get().copied())
-    }
-    fn describe(&self) -> Description {
-        quality::describe(&self.qos)
-    }
-}
-
 /// A sample that was taken.
-pub(crate) struct RustDdsSample(DataSample<Vec<u8>>);
+pub(crate) struct RustDdsSample(DataSample<Places>);
 
 impl Sample for RustDdsSample {
     fn view(&self) -> View<'_> {
+        let payload = self.0.value();
         View {
-            regions: [self.0.value(), &[], &[], &[]],
+            regions: [&payload.first, &payload.second, &[], &[]],
             loaned: false,
             sequence: i64::from(self.0.sample_info().sample_identity().sequence_number).unsigned_abs(),
             signalled: Signalled::default(),

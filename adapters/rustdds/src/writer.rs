@@ -1,52 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Writers: RustDDS copies a message into its own queue when it is written, and a thread of its own sends it.
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use lagometer_adapter::{
-    Counters, Description, Doing, Endpoint, Error, Loan, Matched, Memory, Origin, Result, Sent, Status,
-    Writer,
+    Doing, Endpoint, Error, Loan, Memory, Origin, PayloadType, Result, Sent, Status, Writer,
 };
+use lagometer_rustdds_common::Facts;
 use rustdds::dds::WriteError;
 use rustdds::no_key::DataWriter;
-use rustdds::{QosPolicies, RTPSEntity, GUID};
+use rustdds::RTPSEntity;
 
-use crate::context::{matched, Participant, RustDdsContext, SharedParticipant, Wanted};
-use crate::payload::{Form, Outgoing, Sending};
+use crate::context::{RustDdsContext, Wanted};
+use crate::payload::Places;
 use crate::quality;
+use crate::wire::{Form, Outgoing, Sending};
 
 /// A data writer.
 pub(crate) struct RustDdsWriter {
     writer: Option<DataWriter<Outgoing, Sending>>,
     wanted: Wanted,
     form: Form,
-    bytes_max: usize,
+    payload: PayloadType,
     /// Those that no message is written to at the moment.
     buffers: Vec<Arc<Vec<u8>>>,
-    facts: Arc<WriterStatus>,
-}
-
-struct WriterStatus {
-    participant: SharedParticipant,
-    guid: OnceLock<GUID>,
-    qos: QosPolicies,
-    rejected: AtomicU64,
+    facts: Arc<Facts>,
 }
 
 impl RustDdsWriter {
     pub(crate) fn new(context: &RustDdsContext, endpoint: &Endpoint) -> Result<Self> {
         let wanted = Wanted::new(context, endpoint)?;
-        let facts = WriterStatus {
-            participant: context.participant(),
-            guid: OnceLock::new(),
-            qos: wanted.qos.clone(),
-            rejected: AtomicU64::new(0),
-        };
+        let facts = Facts::of_writer(context.participant(), quality::describe(&wanted.qos));
         Ok(Self {
             writer: None,
             form: Form::of(endpoint.payload, context.settings().bulk_serialization),
-            bytes_max: endpoint.payload.bytes_max,
-            buffers: vec![Arc::new(vec![0; endpoint.payload.bytes_max])],
+            payload: endpoint.payload,
+            buffers: if endpoint.payload.message.is_some() {
+                Vec::new()
+            } else {
+                vec![Arc::new(vec![0; endpoint.payload.bytes_max])]
+            },
             wanted,
             facts: Arc::new(facts),
         })
@@ -58,37 +50,48 @@ impl Writer for RustDdsWriter {
 
     fn enable(&mut self) -> Result<()> {
         let Wanted { topic, type_name, qos } = &self.wanted;
-        let participant = Participant::of(&self.facts.participant)?;
+        let participant = self.facts.participant()?;
         let doing = format!("making a writer on '{topic}'");
         let publisher = participant.domain_participant().create_publisher(qos).doing(&doing)?;
         let made = participant.topic(topic, type_name, qos)?;
         let writer = publisher
             .create_datawriter_no_key::<Outgoing, Sending>(&made, Some(qos.clone()))
             .doing(&doing)?;
-        let _ = self.facts.guid.set(writer.guid());
+        self.facts.enabled_as(writer.guid());
         self.writer = Some(writer);
         Ok(())
     }
 
     fn borrow(&mut self, bytes: usize) -> Result<Option<RustDdsLoan>> {
-        let buffer = self.buffers.pop().unwrap_or_else(|| Arc::new(vec![0; self.bytes_max]));
-        Ok(Some(RustDdsLoan { buffer, bytes }))
+        if matches!(self.form, Form::Message(_)) {
+            return Ok(Some(RustDdsLoan::Message(Places::new(self.payload, bytes))));
+        }
+        let buffer = self.buffers.pop().unwrap_or_else(|| Arc::new(vec![0; self.payload.bytes_max]));
+        Ok(Some(RustDdsLoan::Octets { buffer, bytes }))
     }
 
     fn commit(&mut self, loan: RustDdsLoan) -> Result<Sent> {
         let writer = self.writer.as_ref().ok_or_else(|| Error::invalid("commit before enable"))?;
-        let RustDdsLoan { buffer, bytes } = loan;
+        let (message, buffer) = match (loan, self.form) {
+            (RustDdsLoan::Message(places), Form::Message(message)) => {
+                (Outgoing::message(message, places)?, None)
+            }
+            (RustDdsLoan::Octets { buffer, bytes }, form) => {
+                (Outgoing::Octets { buffer: buffer.clone(), bytes, form }, Some(buffer))
+            }
+            (RustDdsLoan::Message(_), _) => return Err(Error::invalid("a loan of another writer")),
+        };
         // It is serialised before this returns, and with that the buffer is free again.
-        let written = writer.write(Outgoing { buffer: buffer.clone(), bytes, form: self.form }, None);
+        let written = writer.write(message, None);
         let sent = match written {
             Ok(()) => Sent::Accepted,
             Err(WriteError::WouldBlock { .. }) => {
-                self.facts.rejected.fetch_add(1, Ordering::Relaxed);
+                self.facts.note_rejected();
                 Sent::Rejected
             }
             Err(error) => return Err(error.forget_data()).doing("writing"),
         };
-        self.buffers.push(buffer);
+        self.buffers.extend(buffer);
         Ok(sent)
     }
 
@@ -97,31 +100,12 @@ impl Writer for RustDdsWriter {
     }
 }
 
-impl Drop for RustDdsWriter {
-    fn drop(&mut self) {
-        self.writer = None;
-        if let (Some(participant), Some(guid)) = (self.facts.participant.get(), self.facts.guid.get()) {
-            participant.acquaintances().forget(*guid);
-        }
-    }
-}
-
-impl Status for WriterStatus {
-    fn matched(&self) -> Matched {
-        matched(&self.participant, self.guid.get().copied())
-    }
-    fn counters(&self) -> Counters {
-        Counters { rejected: Some(self.rejected.load(Ordering::Relaxed)), ..Counters::default() }
-    }
-    fn describe(&self) -> Description {
-        quality::describe(&self.qos)
-    }
-}
-
-/// A buffer that a message is written to, and how much of it the message takes.
-pub(crate) struct RustDdsLoan {
-    buffer: Arc<Vec<u8>>,
-    bytes: usize,
+/// What a message is written to.
+pub(crate) enum RustDdsLoan {
+    /// A buffer, and how much of it the message takes.
+    Octets { buffer: Arc<Vec<u8>>, bytes: usize },
+    /// The payload of a message of ROS 2.
+    Message(Places),
 }
 
 impl Loan for RustDdsLoan {
@@ -129,7 +113,18 @@ impl Loan for RustDdsLoan {
         Origin::Copied
     }
     fn memory(&mut self) -> Memory<'_> {
-        let buffer = Arc::get_mut(&mut self.buffer).expect("a free buffer has one owner");
-        (&mut buffer[..self.bytes]).into()
+        match self {
+            Self::Octets { buffer, bytes } => {
+                let buffer = Arc::get_mut(buffer).expect("a free buffer has one owner");
+                (&mut buffer[..*bytes]).into()
+            }
+            Self::Message(places) => places.first.as_mut_slice().into(),
+        }
+    }
+    fn memory_behind(&mut self) -> Option<Memory<'_>> {
+        match self {
+            Self::Message(places) if !places.second.is_empty() => Some(places.second.as_mut_slice().into()),
+            _ => None,
+        }
     }
 }

@@ -79,6 +79,7 @@ impl Context for ZenohContext {
         let between = self.settings.transport_word();
         let mut description = Description::default()
             .transport(&["process"], &[between])
+            .setting("congestion_control", self.settings.congestion_control_word(), "drop")
             .setting("keep_all_messages", self.settings.keep_all_messages, Value::Null)
             .setting("shm_pool_bytes", self.settings.shm_pool_bytes, Value::Null);
         let Some(opened) = self.opened.get() else { return description };

@@ -125,6 +125,15 @@ impl Settings {
         }
     }
 
+    /// The option in force; which of the two it comes to, each writer says.
+    pub(crate) fn congestion_control_word(&self) -> &'static str {
+        match self.congestion_control {
+            None => "by_reliability",
+            Some(CongestionControl::Drop) => "drop",
+            Some(_) => "block",
+        }
+    }
+
     fn with_buffers(&self, endpoint: &str) -> String {
         match self.socket_buffer_bytes {
             Some(bytes) => format!("{endpoint}#so_sndbuf={bytes};so_rcvbuf={bytes}"),

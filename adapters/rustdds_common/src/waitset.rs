@@ -1,38 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A waitset: RustDDS's readers are event sources of mio, so a poll of mio's waits for them, as its manual has it. poll(2)
-//! on its descriptor adds what mio lacks: times finer than a millisecond. Whoever stands on RustDDS has the same.
+//! on its descriptor adds what mio lacks: times finer than a millisecond.
+use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-use lagometer_adapter::{Doing, Poller, Result, Trigger, Waitset, Woken};
-use rustdds::mio1::{Events, Poll, Registry, Token};
-use std::os::fd::AsRawFd;
+use lagometer_adapter::{Doing, Error, Poller, Result, Trigger, Waitset, Woken};
+use rustdds::mio1::event::Source;
+use rustdds::mio1::{Events, Interest, Poll, Registry, Token};
 
 /// Readers that are told of at once; more are told of by the next look.
 const EVENTS: usize = 64;
 
 /// Whether a reader may have something to take: set by whoever waits for it, or by the reader, which left some.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Untaken(Arc<AtomicBool>);
+struct Untaken(Arc<AtomicBool>);
 
 impl Untaken {
-    pub(crate) fn get(&self) -> bool {
+    fn get(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }
-    pub(crate) fn set(&self, untaken: bool) {
+    fn set(&self, untaken: bool) {
         self.0.store(untaken, Ordering::SeqCst);
     }
 }
 
+/// What a reader knows of the waitset that waits for it, if one does.
+#[derive(Debug, Default)]
+pub struct Told {
+    untaken: Untaken,
+    /// Who is to be told, from the reader's enabling on.
+    whom: Option<(Registry, Token)>,
+    enabled: bool,
+}
+
+impl Told {
+    /// The reader is being enabled: from now on its waitset is told of what comes.
+    pub fn enable(&mut self, source: &mut dyn Source) -> Result<()> {
+        self.enabled = true;
+        match &self.whom {
+            Some((registry, token)) => source
+                .register(registry, *token, Interest::READABLE)
+                .doing("registering a reader with a waitset"),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the reader left something untaken; to be said before it looks, too, as no.
+    pub fn set_untaken(&self, untaken: bool) {
+        self.untaken.set(untaken);
+    }
+
+    fn wait_by(&mut self, registry: Registry, token: Token) -> Result<Untaken> {
+        if self.whom.is_some() || self.enabled {
+            return Err(Error::invalid("a reader belongs to one waitset, attached before it is enabled"));
+        }
+        self.whom = Some((registry, token));
+        Ok(self.untaken.clone())
+    }
+}
+
 /// A reader that is an event source.
-pub(crate) trait Awaited {
-    /// Has whoever waits at this registry told of what comes.
-    fn wait_by(&mut self, registry: Registry, token: Token) -> Result<Untaken>;
+pub trait Awaited {
+    /// What it knows of its waitset.
+    fn told(&mut self) -> &mut Told;
 }
 
 /// Waits for data of readers.
-pub(crate) struct MioWaitset {
+pub struct MioWaitset {
     poller: Poller,
     place: usize,
     poll: Poll,
@@ -41,7 +77,8 @@ pub(crate) struct MioWaitset {
 }
 
 impl MioWaitset {
-    pub(crate) fn new() -> Result<Self> {
+    /// With no reader yet.
+    pub fn new() -> Result<Self> {
         let poll = Poll::new().doing("making mio's poll")?;
         let mut poller = Poller::new()?;
         let place = poller.add(poll.as_raw_fd());
@@ -56,7 +93,7 @@ impl MioWaitset {
 impl<R: Awaited> Waitset<R> for MioWaitset {
     fn attach(&mut self, reader: &mut R) -> Result<()> {
         let registry = self.poll.registry().try_clone().doing("sharing mio's registry")?;
-        self.readers.push(reader.wait_by(registry, Token(self.readers.len()))?);
+        self.readers.push(reader.told().wait_by(registry, Token(self.readers.len()))?);
         Ok(())
     }
 

@@ -1,32 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The payload types, under the names that the adapters `cyclonedds` and `fastdds` use; what is on the wire is CDR
-//! version 1, made by Dust DDS of types that its own macro describes.
+//! Which type a payload has, under the names that the adapters `cyclonedds` and `fastdds` use; what is on the wire is
+//! CDR version 1, made by Dust DDS of types that its own macro describes.
 use dust_dds::infrastructure::type_support::DdsType;
-use dust_dds::xtypes::type_support::TypeSupport;
-use lagometer_adapter::{Error, PayloadType, Result};
+use lagometer_adapter::{Error, PayloadType, Result, Ros2Message};
 
-/// What a message of any of the types is made from, and what becomes of it.
-pub(crate) trait Message: TypeSupport + Send + Sync + 'static {
-    /// A message with this payload, which has a length that the type allows.
-    fn of(octets: Vec<u8>) -> Self;
-    /// Its payload.
-    fn into_octets(self) -> Vec<u8>;
-}
-
-/// `sequence<octet>`.
-#[derive(Debug, Clone, DdsType)]
-pub(crate) struct Bytes {
-    data: Vec<u8>,
-}
-
-impl Message for Bytes {
-    fn of(octets: Vec<u8>) -> Self {
-        Self { data: octets }
-    }
-    fn into_octets(self) -> Vec<u8> {
-        self.data
-    }
-}
+use crate::payload::{Message, Places};
 
 /// `octet[N]`.
 macro_rules! fixed {
@@ -37,11 +15,12 @@ macro_rules! fixed {
         }
 
         impl Message for $name {
-            fn of(octets: Vec<u8>) -> Self {
-                Self { data: octets.try_into().expect("a fixed payload has one length") }
+            fn of(places: Places) -> Result<Self> {
+                let data = places.first.try_into();
+                Ok(Self { data: data.map_err(|_| Error::invalid("a fixed payload has one length"))? })
             }
-            fn into_octets(self) -> Vec<u8> {
-                self.data.to_vec()
+            fn into_places(self) -> Places {
+                Places { first: self.data.to_vec(), second: Vec::new() }
             }
         }
     )*};
@@ -58,10 +37,15 @@ pub(crate) enum Form {
     Fixed64,
     Fixed1024,
     Fixed65536,
+    /// A message of ROS 2.
+    Message(Ros2Message),
 }
 
 impl Form {
     pub(crate) fn of(payload: PayloadType) -> Result<Self> {
+        if let Some(message) = payload.message {
+            return Ok(Self::Message(message));
+        }
         match (payload.fixed, payload.bytes_max) {
             (false, _) => Ok(Self::Bytes),
             (true, 64) => Ok(Self::Fixed64),
@@ -81,6 +65,15 @@ impl Form {
             Self::Fixed64 => "lagometer::Fixed64",
             Self::Fixed1024 => "lagometer::Fixed1024",
             Self::Fixed65536 => "lagometer::Fixed65536",
+            Self::Message(message) => message.dds_type(),
+        }
+    }
+
+    /// The name in DDS of a topic with it.
+    pub(crate) fn topic(self, topic: &str) -> String {
+        match self {
+            Self::Message(_) => Ros2Message::dds_topic(topic),
+            _ => topic.to_owned(),
         }
     }
 }
@@ -90,10 +83,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_payload_comes_out_as_it_went_in() {
-        let octets: Vec<u8> = (0..64).collect();
-        assert_eq!(Bytes::of(octets.clone()).into_octets(), octets);
-        assert_eq!(Fixed64::of(octets.clone()).into_octets(), octets);
+    fn a_fixed_payload_comes_out_as_it_went_in() {
+        let places = Places { first: (0..64).collect(), second: Vec::new() };
+        assert_eq!(Fixed64::of(places.clone()).unwrap().into_places(), places);
+        assert!(Fixed1024::of(places).is_err());
+    }
+
+    #[test]
+    fn messages_of_ros_2_have_its_names() {
+        let payload = PayloadType { fixed: false, bytes_max: 328, message: Some(Ros2Message::Imu) };
+        let form = Form::of(payload).unwrap();
+        assert_eq!(form.type_name(), "sensor_msgs::msg::dds_::Imu_");
+        assert_eq!((form.topic("t"), Form::Bytes.topic("t")), ("rt/t".to_owned(), "t".to_owned()));
     }
 
     #[test]

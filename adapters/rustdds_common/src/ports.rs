@@ -16,9 +16,6 @@ const PER_PARTICIPANT: u16 = 2;
 const DISCOVERY: u16 = 10;
 const USER_TRAFFIC: u16 = 11;
 
-/// Above it the ports that RTPS computes of a domain are none.
-pub(crate) const DOMAIN_MAX: u32 = 232;
-
 /// As many participants as RustDDS looks for on the same host.
 const ATTEMPTS: usize = 12;
 

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the adapters have in common that stand on RustDDS: the participant and its ports, whom its endpoints know, the
+//! buffers of its sockets, and a waitset.
+mod acquaintances;
+mod facts;
+mod participant;
+mod ports;
+mod sockets;
+mod waitset;
+
+pub use facts::{refuse_listener, Facts};
+pub use participant::{domain, Participant, SharedParticipant};
+pub use sockets::Sockets;
+pub use waitset::{Awaited, MioWaitset, Told};

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a study may set of a participant's sockets.
+use std::net::{IpAddr, Ipv4Addr};
+
+use lagometer_adapter::{kernel_socket_limit, Description, Options, Profile};
+use rustdds::DomainParticipantBuilder;
+use serde_json::{json, Value};
+
+/// Of the profile `matched`: the buffers of every socket.
+const MATCHED_BUFFER_BYTES: usize = 4 << 20;
+const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+/// The sockets of a participant: their buffers, and that they are on the loopback.
+#[derive(Debug, Clone)]
+pub struct Sockets {
+    receive_buffer_bytes: usize,
+    send_buffer_bytes: usize,
+}
+
+impl Sockets {
+    /// As the options `socket_receive_buffer_bytes` and `socket_send_buffer_bytes` say, or the profile.
+    pub fn new(profile: Profile, options: &Options) -> Self {
+        let bytes = |name: &str, vendors: usize| {
+            let usual = if profile == Profile::Matched { MATCHED_BUFFER_BYTES } else { vendors };
+            options.integer(name).map_or(usual, |bytes| bytes.unsigned_abs() as usize)
+        };
+        Self {
+            receive_buffer_bytes: bytes(
+                "socket_receive_buffer_bytes",
+                DomainParticipantBuilder::DEFAULT_SOCKET_RECEIVE_BUFFER_SIZE,
+            ),
+            send_buffer_bytes: bytes(
+                "socket_send_buffer_bytes",
+                DomainParticipantBuilder::DEFAULT_SOCKET_SEND_BUFFER_SIZE,
+            ),
+        }
+    }
+
+    /// Nothing leaves the machine: the loopback is the only interface that is announced and sent on.
+    pub(crate) fn builder(&self, domain: u16) -> DomainParticipantBuilder {
+        DomainParticipantBuilder::new(domain)
+            .with_only_networks([LOOPBACK])
+            .socket_receive_buffer_size(self.receive_buffer_bytes)
+            .socket_send_buffer_size(self.send_buffer_bytes)
+    }
+
+    /// The same as text, to be pasted into a program.
+    pub fn paste(&self, domain: u16) -> String {
+        format!(
+            "DomainParticipantBuilder::new({domain})\n    .with_only_networks([Ipv4Addr::LOCALHOST])\n    \
+             .socket_receive_buffer_size({})\n    .socket_send_buffer_size({})\n    .build()",
+            self.receive_buffer_bytes, self.send_buffer_bytes
+        )
+    }
+
+    /// What is in force.
+    pub fn describe(&self) -> Description {
+        let receive = DomainParticipantBuilder::DEFAULT_SOCKET_RECEIVE_BUFFER_SIZE;
+        let send = DomainParticipantBuilder::DEFAULT_SOCKET_SEND_BUFFER_SIZE;
+        let limit = |name: &str| kernel_socket_limit(name).map_or(Value::Null, Value::from);
+        Description::default()
+            .transport(&["udp"], &["udp"])
+            .setting("only_networks", json!([LOOPBACK.to_string()]), Value::Null)
+            .setting("socket_receive_buffer_size", self.receive_buffer_bytes, receive)
+            .setting("socket_send_buffer_size", self.send_buffer_bytes, send)
+            .observed("net.core.rmem_max", limit("rmem_max"))
+            .observed("net.core.wmem_max", limit("wmem_max"))
+    }
+}
