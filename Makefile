@@ -2,7 +2,7 @@
 # What can be done here; `make` alone prints this table. Everything runs from a clean clone without another step.
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup bench test lint conformance fidelity bench-core bench-analysis coverage adaptive calibration kills asan ubsan tsan fresh lock clean
+.PHONY: help setup bench test lint conformance interoperability fidelity bench-core bench-analysis coverage adaptive calibration kills asan ubsan tsan fresh lock clean
 
 python := .venv/bin/python
 # SMOKE=1: the short form of a benchmark, which only shows that it works. SHORT=1: the short form of fresh.
@@ -34,7 +34,11 @@ conformance: ## every adapter through the conformance suite; the matrix of docs/
 	@.venv/bin/lagometer conformance --all --out out/conformance.json || [ $$? = 3 ]
 	@.venv/bin/lagometer conformance cyclonedds --option shared_memory=true --out out/conformance-iceoryx.json || [ $$? = 3 ]
 	@.venv/bin/lagometer conformance iceoryx2 --option max_publishers=64 --option max_subscribers=64 --out out/conformance-iceoryx2.json || [ $$? = 3 ]
-	@$(python) tools/conformance_matrix.py out/conformance.json out/conformance-iceoryx.json out/conformance-iceoryx2.json
+	@.venv/bin/lagometer conformance zenoh --option transport=shared-memory --out out/conformance-zenoh.json || [ $$? = 3 ]
+	@$(python) tools/conformance_matrix.py out/conformance.json out/conformance-iceoryx.json out/conformance-iceoryx2.json out/conformance-zenoh.json
+
+interoperability: ## every pair of DDS middleware that is there, with messages of ROS 2; docs/INTEROPERABILITY.md anew
+	@$(python) tools/interoperability.py
 
 fidelity: ## Cyclone DDS through our engine against the vendor's own ddsperf (SMOKE=1: short)
 	@tools/setup --test

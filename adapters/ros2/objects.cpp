@@ -31,15 +31,15 @@ void check_rmw(const Settings& settings) {
   }
 }
 
-/// The file of the rmw library that this process has mapped; empty if none is.
-std::string mapped_library(const std::string& rmw) {
+/// The file of the rmw library that this process has mapped; null if none is.
+nlohmann::json mapped_library(const std::string& rmw) {
   const std::string name = "/lib" + rmw + ".so";
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
     const size_t path = line.find('/');
     if (path != std::string::npos && line.find(name, path) != std::string::npos) return line.substr(path);
   }
-  return {};
+  return nullptr;
 }
 
 std::shared_ptr<rclcpp::Context> make_context(size_t domain) {
@@ -147,12 +147,17 @@ Endpoint::Endpoint(Node& given, const lagometer_endpoint_config& config)
       settings(given.context.settings()),
       type(*reinterpret_cast<const Type*>(config.type)),
       topic("/" + graph_name(view(config.topic), '/')),
-      quality(config.qos) {}
+      quality(config.qos, settings) {}
 
 rclcpp::QoS Endpoint::qos() const {
   rclcpp::QoS result = quality.keep_all ? rclcpp::QoS(rclcpp::KeepAll()) : rclcpp::QoS(rclcpp::KeepLast(quality.depth));
   quality.reliable ? result.reliable() : result.best_effort();
   quality.transient_local ? result.transient_local() : result.durability_volatile();
+  const auto duration = [](int64_t duration_ns) { return rclcpp::Duration::from_nanoseconds(duration_ns); };
+  if (quality.deadline_ns != 0) result.deadline(duration(quality.deadline_ns));
+  if (quality.lifespan_ns != 0) result.lifespan(duration(quality.lifespan_ns));
+  if (quality.manual_liveliness) result.liveliness(rclcpp::LivelinessPolicy::ManualByTopic);
+  if (quality.liveliness_lease_ns != 0) result.liveliness_lease_duration(duration(quality.liveliness_lease_ns));
   return result;
 }
 
@@ -162,7 +167,11 @@ Waitset::Waitset(Context& context)
 
 void Waitset::attach(Reader& reader) { reader.attach(*this); }
 
-void Waitset::add(const rclcpp::SubscriptionBase::SharedPtr& subscription) { set_.add_subscription(subscription); }
+void Waitset::add(const rclcpp::SubscriptionBase::SharedPtr& subscription) {
+  rclcpp::SubscriptionWaitSetMask mask;
+  mask.include_events = false;  // nobody takes them here, so the first one would end every wait
+  set_.add_subscription(subscription, mask);
+}
 
 lagometer_status Waitset::wait(int64_t until_ns) {
   constexpr int64_t kLongest_ns = int64_t{1} << 40;  // the wait is relative; one of 18 minutes is simply begun again

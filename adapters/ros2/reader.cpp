@@ -35,10 +35,11 @@ Arrived arrived_of(std::shared_ptr<const Message> message, const rclcpp::Message
 template <typename Message>
 class TypedInlet final : public Reader::Inlet {
  public:
-  TypedInlet(const Endpoint& endpoint, uint32_t dispatch, std::shared_ptr<Reader::Door> door)
+  TypedInlet(const Endpoint& endpoint, uint32_t dispatch, std::shared_ptr<Reader::Door> door, Missed& missed)
       : pool_([] { return std::make_shared<Message>(); }) {
     rclcpp::SubscriptionOptions options;
     options.callback_group = endpoint.node.group_for(dispatch);
+    missed.watch(endpoint.quality, options);
     const auto callback = [door](std::shared_ptr<const Message> message, const rclcpp::MessageInfo& info) {
       door->enter(arrived_of<Message>(std::move(message), info));
     };
@@ -100,7 +101,8 @@ void Reader::enable() {
   if (dispatch_ == LAGOMETER_DISPATCH_WAITSET && waitset_ == nullptr)
     throw Error(LAGOMETER_INVALID, "ros2: dispatch by waitset without a waitset on " + endpoint_.topic);
   inlet_ = with_message_type(endpoint_.type.name, endpoint_.type.max_bytes, [&](auto example) {
-    std::unique_ptr<Inlet> inlet = std::make_unique<TypedInlet<decltype(example)>>(endpoint_, dispatch_, door_);
+    std::unique_ptr<Inlet> inlet =
+        std::make_unique<TypedInlet<decltype(example)>>(endpoint_, dispatch_, door_, missed_);
     return inlet;
   });
   if (waitset_ != nullptr) waitset_->add(inlet_->subscription());
@@ -147,6 +149,13 @@ void Reader::release(lagometer_sample* samples, uint32_t stride, uint32_t count)
 void Reader::matched(lagometer_matched& out) const {
   out.count = inlet_ ? static_cast<uint32_t>(inlet_->subscription()->get_publisher_count()) : 0;
   out.exact = 0;
+}
+
+void Reader::counters(lagometer_counters& out) const {
+  out.present = 0;
+  if (!inlet_) return;
+  missed_.count<rclcpp::QOSDeadlineRequestedInfo>(inlet_->subscription()->get_event_handlers(),
+                                                  RCL_SUBSCRIPTION_REQUESTED_DEADLINE_MISSED, out);
 }
 
 nlohmann::json Reader::describe() const {

@@ -11,6 +11,7 @@
 
 #include "arrivals.hpp"
 #include "messages.hpp"
+#include "missed.hpp"
 #include "objects.hpp"
 
 namespace lagometer::ros2 {
@@ -36,7 +37,7 @@ class Reader {
   lagometer_status take(lagometer_sample* samples, uint32_t stride, uint32_t max, uint32_t& taken);
   void release(lagometer_sample* samples, uint32_t stride, uint32_t count) noexcept;
   void matched(lagometer_matched& out) const;
-  void counters(lagometer_counters& out) const noexcept { out.present = 0; }
+  void counters(lagometer_counters& out) const;
   [[nodiscard]] nlohmann::json describe() const;
 
   /// A subscription of one message type.
@@ -75,6 +76,7 @@ class Reader {
   Waitset* waitset_ = nullptr;
   Arrivals<Arrived> arrivals_;
   std::shared_ptr<Door> door_;
+  Missed missed_;
   std::unique_ptr<Inlet> inlet_;
 };
 

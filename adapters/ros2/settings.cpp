@@ -11,6 +11,7 @@ namespace {
 using nlohmann::json;
 
 constexpr uint32_t kThreadsMax = 1024;
+constexpr int64_t kNanosecondsPerMillisecond = 1'000'000;
 
 [[noreturn]] void refuse(const std::string& key, const json& value, const std::string& wanted) {
   throw Error(LAGOMETER_INVALID, "ros2: option " + key + " must be " + wanted + ", not " + value.dump());
@@ -54,6 +55,13 @@ uint32_t thread_count(const json& value) {
   return value.get<uint32_t>();
 }
 
+int64_t nanoseconds(const std::string& key, const json& value) {
+  if (value.is_null()) return 0;
+  if (!value.is_number_unsigned() || value.get<uint64_t>() < 1 || value.get<uint64_t>() > INT32_MAX)
+    refuse(key, value, "a whole number from 1 to " + std::to_string(INT32_MAX));
+  return value.get<int64_t>() * kNanosecondsPerMillisecond;
+}
+
 void apply(const std::string& key, const json& value, Settings& settings) {
   if (key == "rmw") {
     settings.rmw = rmw_name(value);
@@ -69,11 +77,25 @@ void apply(const std::string& key, const json& value, Settings& settings) {
     settings.intra_process = boolean(key, value);
   } else if (key == "loans") {
     settings.loans = boolean(key, value);
+  } else if (key == "deadline_ms") {
+    settings.deadline_ns = nanoseconds(key, value);
+  } else if (key == "lifespan_ms") {
+    settings.lifespan_ns = nanoseconds(key, value);
+  } else if (key == "liveliness_lease_ms") {
+    settings.liveliness_lease_ns = nanoseconds(key, value);
+  } else if (key == "liveliness") {
+    settings.manual_liveliness = first_of(key, value, "manual_by_topic", "automatic");
   } else {
     throw Error(LAGOMETER_INVALID, "ros2: unknown option '" + key +
                                        "'; valid: rmw, executor, executor_threads, callback_groups, participants, "
-                                       "intra_process, loans");
+                                       "intra_process, loans, deadline_ms, lifespan_ms, liveliness, "
+                                       "liveliness_lease_ms");
   }
+}
+
+int64_t positive(int64_t duration_ns, const std::string& policy) {
+  if (duration_ns < 1) throw Error(LAGOMETER_INVALID, "ros2: the " + policy + " must be at least 1 ns");
+  return duration_ns;
 }
 
 void check_together(const Settings& settings) {
@@ -81,6 +103,9 @@ void check_together(const Settings& settings) {
     throw Error(LAGOMETER_INVALID, "ros2: executor_threads goes with executor multi_threaded alone");
   if (settings.intra_process && settings.participant_for_each_node)
     throw Error(LAGOMETER_INVALID, "ros2: intra_process works within one context: leave participants at process");
+  if (settings.manual_liveliness && settings.liveliness_lease_ns == 0)
+    throw Error(LAGOMETER_INVALID,
+                "ros2: liveliness manual_by_topic goes with liveliness_lease_ms: without it nobody looks");
   if (settings.intra_process && settings.loans)
     throw Error(LAGOMETER_INVALID, "ros2: with intra_process messages are handed over by pointer: leave out loans");
 }
@@ -101,20 +126,6 @@ Settings Settings::from(std::string_view profile, std::string_view options) {
   return settings;
 }
 
-std::string Settings::executor_name() const {
-  switch (executor) {
-    case ExecutorKind::kSingleThreaded:
-      return "single_threaded";
-    case ExecutorKind::kStaticSingleThreaded:
-      return "static_single_threaded";
-    case ExecutorKind::kMultiThreaded:
-      return "multi_threaded";
-    case ExecutorKind::kEvents:
-      return "events";
-  }
-  return "";
-}
-
 std::string Settings::executor_class() const {
   switch (executor) {
     case ExecutorKind::kSingleThreaded:
@@ -129,14 +140,25 @@ std::string Settings::executor_class() const {
   return "";
 }
 
-Quality::Quality(const lagometer_qos* wanted) {
+Quality::Quality(const lagometer_qos* wanted, const Settings& settings)
+    : deadline_ns(settings.deadline_ns),
+      lifespan_ns(settings.lifespan_ns),
+      liveliness_lease_ns(settings.liveliness_lease_ns),
+      manual_liveliness(settings.manual_liveliness) {
   if (wanted == nullptr) return;
-  constexpr uint64_t kKnown = LAGOMETER_QOS_RELIABILITY | LAGOMETER_QOS_HISTORY | LAGOMETER_QOS_DURABILITY;
-  if ((wanted->present & ~kKnown) != 0)
-    throw Error(LAGOMETER_UNSUPPORTED, "ros2: of the QoS this adapter sets reliability, history and durability alone");
+  constexpr uint64_t kKnown = LAGOMETER_QOS_RELIABILITY | LAGOMETER_QOS_HISTORY | LAGOMETER_QOS_DURABILITY |
+                              LAGOMETER_QOS_DEADLINE | LAGOMETER_QOS_LIFESPAN;
+  if ((wanted->present & ~kKnown) != 0) {
+    throw Error(
+        LAGOMETER_UNSUPPORTED,
+        "ros2: of the QoS, reliability, history, durability, deadline and lifespan can be set; liveliness is an "
+        "option, and partitions are none of ROS 2's");
+  }
   if ((wanted->present & LAGOMETER_QOS_RELIABILITY) != 0) reliable = wanted->reliability == LAGOMETER_RELIABLE;
   if ((wanted->present & LAGOMETER_QOS_DURABILITY) != 0)
     transient_local = wanted->durability == LAGOMETER_TRANSIENT_LOCAL;
+  if ((wanted->present & LAGOMETER_QOS_DEADLINE) != 0) deadline_ns = positive(wanted->deadline_ns, "deadline");
+  if ((wanted->present & LAGOMETER_QOS_LIFESPAN) != 0) lifespan_ns = positive(wanted->lifespan_ns, "lifespan");
   if ((wanted->present & LAGOMETER_QOS_HISTORY) == 0) return;
   keep_all = wanted->history == LAGOMETER_KEEP_ALL;
   if (keep_all) return;
@@ -147,13 +169,28 @@ Quality::Quality(const lagometer_qos* wanted) {
 
 std::string Quality::code() const {
   const std::string history = keep_all ? "rclcpp::KeepAll()" : std::to_string(depth);
-  return "rclcpp::QoS(" + history + ")" + (reliable ? ".reliable()" : ".best_effort()") +
-         (transient_local ? ".transient_local()" : ".durability_volatile()");
+  std::string result = "rclcpp::QoS(" + history + ")" + (reliable ? ".reliable()" : ".best_effort()") +
+                       (transient_local ? ".transient_local()" : ".durability_volatile()");
+  const auto add = [&result](const char* policy, int64_t duration_ns) {
+    if (duration_ns == 0) return;
+    result += std::string(".") + policy + "(rclcpp::Duration::from_nanoseconds(" + std::to_string(duration_ns) + "))";
+  };
+  add("deadline", deadline_ns);
+  add("lifespan", lifespan_ns);
+  if (manual_liveliness) result += ".liveliness(rclcpp::LivelinessPolicy::ManualByTopic)";
+  add("liveliness_lease_duration", liveliness_lease_ns);
+  return result;
 }
 
 void check_intra_process(const Quality& quality, uint32_t dispatch, const std::string& topic) {
   if (quality.keep_all || quality.transient_local) {
     throw Error(LAGOMETER_UNSUPPORTED, "ros2: intra_process takes keep_last and volatile alone: topic " + topic);
+  }
+  if (quality.watched()) {
+    throw Error(LAGOMETER_UNSUPPORTED,
+                "ros2: what is handed over within a process passes by the rmw, which watches deadlines, lifespans and "
+                "liveliness: leave out intra_process or these: topic " +
+                    topic);
   }
   if (dispatch != LAGOMETER_DISPATCH_LISTENER) {
     throw Error(LAGOMETER_UNSUPPORTED,

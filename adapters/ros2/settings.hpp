@@ -23,24 +23,32 @@ struct Settings {
   bool participant_for_each_node = false;
   bool intra_process = false;
   bool loans = false;
+  int64_t deadline_ns = 0;          // of every publisher and subscription; 0: none
+  int64_t lifespan_ns = 0;          // of every publisher; 0: none
+  int64_t liveliness_lease_ns = 0;  // of every publisher and subscription; 0: none
+  bool manual_liveliness = false;   // by topic: who publishes is alive
 
   /// From the profile ("default", "matched") and the options of a context. Throws lagometer::Error.
   static Settings from(std::string_view profile, std::string_view options);
-  /// As adapter.json calls it.
-  [[nodiscard]] std::string executor_name() const;
   /// As C++ calls it.
   [[nodiscard]] std::string executor_class() const;
 };
 
-/// The quality of service; what is not asked for is as rclcpp::QoS(10) has it. Throws lagometer::Error for what ROS 2
-/// hasn't got, or this adapter does not set.
+/// The quality of service; what is not asked for is as rclcpp::QoS(10) has it. The options are for the whole study,
+/// what an endpoint asks for counts for more. Throws lagometer::Error for what ROS 2 hasn't got.
 struct Quality {
-  explicit Quality(const lagometer_qos* wanted);
+  explicit Quality(const lagometer_qos* wanted, const Settings& settings = {});
   bool reliable = true;
   bool keep_all = false;
   uint32_t depth = 10;
   bool transient_local = false;
+  int64_t deadline_ns = 0;  // this and the next two: 0: none
+  int64_t lifespan_ns = 0;
+  int64_t liveliness_lease_ns = 0;
+  bool manual_liveliness = false;
 
+  /// Whether there is a policy that the rmw must watch.
+  [[nodiscard]] bool watched() const { return deadline_ns != 0 || lifespan_ns != 0 || liveliness_lease_ns != 0; }
   /// A line of C++ that makes it.
   [[nodiscard]] std::string code() const;
 };

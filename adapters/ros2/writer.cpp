@@ -9,15 +9,17 @@ namespace lagometer::ros2 {
 namespace {
 
 template <typename Message>
-typename rclcpp::Publisher<Message>::SharedPtr make_publisher(const Endpoint& endpoint) {
-  return endpoint.node.ros_node().create_publisher<Message>(endpoint.topic, endpoint.qos());
+typename rclcpp::Publisher<Message>::SharedPtr make_publisher(const Endpoint& endpoint, Missed& missed) {
+  rclcpp::PublisherOptions options;
+  missed.watch(endpoint.quality, options);
+  return endpoint.node.ros_node().create_publisher<Message>(endpoint.topic, endpoint.qos(), options);
 }
 
 /// publish(const Message&) of one message that is kept, as of a node with a member `message_`.
 template <typename Message>
 class ReferenceOutlet final : public Writer::Outlet {
  public:
-  explicit ReferenceOutlet(const Endpoint& endpoint) : publisher_(make_publisher<Message>(endpoint)) {}
+  ReferenceOutlet(const Endpoint& endpoint, Missed& missed) : publisher_(make_publisher<Message>(endpoint, missed)) {}
   Regions borrow(uint64_t bytes) override {
     prepare(message_, bytes);
     return shown(message_);
@@ -35,7 +37,7 @@ class ReferenceOutlet final : public Writer::Outlet {
 template <typename Message>
 class UniqueOutlet final : public Writer::Outlet {
  public:
-  explicit UniqueOutlet(const Endpoint& endpoint) : publisher_(make_publisher<Message>(endpoint)) {}
+  UniqueOutlet(const Endpoint& endpoint, Missed& missed) : publisher_(make_publisher<Message>(endpoint, missed)) {}
   Regions borrow(uint64_t bytes) override {
     message_ = std::make_unique<Message>();
     prepare(*message_, bytes);
@@ -54,7 +56,7 @@ class UniqueOutlet final : public Writer::Outlet {
 template <typename Message>
 class LoanOutlet final : public Writer::Outlet {
  public:
-  explicit LoanOutlet(const Endpoint& endpoint) : publisher_(make_publisher<Message>(endpoint)) {
+  LoanOutlet(const Endpoint& endpoint, Missed& missed) : publisher_(make_publisher<Message>(endpoint, missed)) {
     // rclcpp would give an ordinary message instead, and say so in a log line alone.
     if (!publisher_->can_loan_messages()) {
       throw Error(LAGOMETER_UNSUPPORTED, std::string("ros2: this rmw (") + rmw_get_implementation_identifier() +
@@ -79,16 +81,16 @@ class LoanOutlet final : public Writer::Outlet {
   std::optional<rclcpp::LoanedMessage<Message>> message_;
 };
 
-std::unique_ptr<Writer::Outlet> make_outlet(const Endpoint& endpoint) {
+std::unique_ptr<Writer::Outlet> make_outlet(const Endpoint& endpoint, Missed& missed) {
   return with_message_type(endpoint.type.name, endpoint.type.max_bytes, [&](auto example) {
     using Message = decltype(example);
     std::unique_ptr<Writer::Outlet> outlet;
     if (endpoint.settings.loans) {
-      outlet = std::make_unique<LoanOutlet<Message>>(endpoint);
+      outlet = std::make_unique<LoanOutlet<Message>>(endpoint, missed);
     } else if (endpoint.settings.intra_process) {
-      outlet = std::make_unique<UniqueOutlet<Message>>(endpoint);
+      outlet = std::make_unique<UniqueOutlet<Message>>(endpoint, missed);
     } else {
-      outlet = std::make_unique<ReferenceOutlet<Message>>(endpoint);
+      outlet = std::make_unique<ReferenceOutlet<Message>>(endpoint, missed);
     }
     return outlet;
   });
@@ -101,7 +103,7 @@ Writer::Writer(Node& node, const lagometer_endpoint_config& config) : endpoint_(
     check_intra_process(endpoint_.quality, LAGOMETER_DISPATCH_LISTENER, endpoint_.topic);
 }
 
-void Writer::enable() { outlet_ = make_outlet(endpoint_); }
+void Writer::enable() { outlet_ = make_outlet(endpoint_, missed_); }
 
 lagometer_status Writer::borrow(uint64_t bytes, lagometer_message& message) {
   endpoint_.type.check(bytes);
@@ -126,6 +128,13 @@ void Writer::matched(lagometer_matched& out) const {
   if (local)
     out.count = std::max(out.count, static_cast<uint32_t>(outlet_->publisher().get_intra_process_subscription_count()));
   out.exact = 0;
+}
+
+void Writer::counters(lagometer_counters& out) const {
+  out.present = 0;
+  if (!outlet_) return;
+  missed_.count<rclcpp::QOSDeadlineOfferedInfo>(outlet_->publisher().get_event_handlers(),
+                                                RCL_PUBLISHER_OFFERED_DEADLINE_MISSED, out);
 }
 
 nlohmann::json Writer::describe() const {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "messages.hpp"
+#include "missed.hpp"
 #include "objects.hpp"
 
 namespace lagometer::ros2 {
@@ -18,7 +19,7 @@ class Writer {
   lagometer_status commit(lagometer_message& message);
   void discard(lagometer_message& message);
   void matched(lagometer_matched& out) const;
-  void counters(lagometer_counters& out) const noexcept { out.present = 0; }
+  void counters(lagometer_counters& out) const;
   [[nodiscard]] nlohmann::json describe() const;
 
   /// A publisher of one message type. The message between borrow and publish is its own, one at a time.
@@ -38,6 +39,7 @@ class Writer {
 
  private:
   Endpoint endpoint_;
+  Missed missed_;
   std::unique_ptr<Outlet> outlet_;
 };
 

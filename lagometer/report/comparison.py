@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from lagometer.report import heads
 from lagometer.report.build import DATA_FORMAT
@@ -21,6 +20,7 @@ from lagometer.report.page import write_page
 from lagometer.report.words import plain_text
 from lagometer.stats.comparable import Comparison
 from lagometer.stats.compare import CellComparison
+from lagometer.store.effective import effective_of_both
 from lagometer.store.reader import Campaign
 
 
@@ -103,23 +103,10 @@ def _settings(comparison: Comparison, a: Campaign, b: Campaign) -> Iterator[Sett
     """The effective settings that differ, each with the number of compared cells where it does."""
     counted: dict[tuple[str, str, str, str | None, str | None], int] = {}
     for each in comparison.cells:
-        of_a, of_b = _effective(a, each.cell_a), _effective(b, each.cell_b)
+        of_a, of_b = effective_of_both((a.manifest, each.cell_a), (b.manifest, each.cell_b))
         for place in dict.fromkeys((*of_a, *of_b)):
-            one, other = of_a.get(place), of_b.get(place)
+            one, other = (plain_text(told[place]) if place in told else None for told in (of_a, of_b))
             if one != other:
                 counted[(*place, one, other)] = counted.get((*place, one, other), 0) + 1
     for (adapter, described, name, one, other), cells in counted.items():
         yield SettingDifference(adapter=adapter, object=described, name=name, a=one, b=other, cells=cells)
-
-
-def _effective(campaign: Campaign, cell: str) -> dict[tuple[str, str, str], str | None]:
-    """By adapter, object and name the value of each setting that held in a cell."""
-    settings: Any = campaign.manifest.get("settings")
-    described = settings.get(cell) if isinstance(settings, Mapping) else None
-    return {
-        (str(each.get("adapter")), str(each.get("object")), str(name)): plain_text(
-            entry["value"] if isinstance(entry, Mapping) and "value" in entry else entry
-        )
-        for each in described or ()
-        for name, entry in (each.get("settings") or {}).items()
-    }

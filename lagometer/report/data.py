@@ -365,6 +365,13 @@ class PasteFile(Model):
     text: str
 
 
+class Observation(Model):
+    """What objects told beside their settings; of several values, each once."""
+
+    name: str
+    values: list[str]
+
+
 class Settings(Model):
     """Effective settings of one kind of object of an adapter, and the cells in which they held."""
 
@@ -372,6 +379,7 @@ class Settings(Model):
     object: str
     cells: list[str]
     settings: list[Setting]
+    observed: list[Observation]
     paste: list[PasteFile]
 
 

@@ -15,6 +15,7 @@ from lagometer.report.data import (
     Fact,
     Factor,
     Failure,
+    Observation,
     PasteFile,
     ReasonCount,
     Row,
@@ -177,6 +178,11 @@ def _setting(name: str, entry: object) -> Setting:
     )
 
 
+def _observation(name: str, values: object) -> Observation:
+    listed = values if isinstance(values, list) else [values]
+    return Observation(name=name, values=[plain_text(value) or "null" for value in listed])
+
+
 def _paste(value: object) -> list[PasteFile]:
     """Files to paste: a list of {file, text}, one such, or mere text."""
     if isinstance(value, str):
@@ -198,7 +204,9 @@ def settings(manifest: Json) -> list[Settings]:
     for cell in cell_factors(manifest):
         for each in (manifest.get("settings") or {}).get(cell) or []:
             content = json.dumps(
-                [each.get("settings"), each.get("paste")], sort_keys=True, ensure_ascii=False
+                [each.get("settings"), each.get("observed"), each.get("paste")],
+                sort_keys=True,
+                ensure_ascii=False,
             )
             named = held.setdefault((str(each.get("adapter")), str(each.get("object")), content), [])
             named += [cell] if cell not in named else []
@@ -208,13 +216,14 @@ def settings(manifest: Json) -> list[Settings]:
         merged.setdefault((adapter, kind, content, tuple(cell_names)), []).append(name)
     entries = []
     for (adapter, kind, content, cells_held), names in merged.items():
-        effective, paste = json.loads(content)
+        effective, observed, paste = json.loads(content)
         entries.append(
             Settings(
                 adapter=adapter,
                 object=" ".join([kind, ", ".join(name for name in names if name)]).strip(),
                 cells=list(cells_held),
                 settings=[_setting(name, entry) for name, entry in _items(effective)],
+                observed=[_observation(name, values) for name, values in _items(observed)],
                 paste=_paste(paste),
             )
         )

@@ -10,7 +10,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import shlex
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import Any
 import polars as pl
 
 from lagometer.errors import BadInput
-from lagometer.run.daemons import Done as DaemonDone
+from lagometer.run.effective import add_observed, described
 from lagometer.run.outcome import TrialOutcome
 from lagometer.run.storing import storing
 from lagometer.run.trial_store import TrialStore, adapters_in_use
@@ -110,17 +109,18 @@ class Results:
         self._write_cells()
 
     def learn(self, cell: str, outcome: TrialOutcome) -> None:
-        """Keeps what the first trial of a cell tells about versions and effective settings."""
+        """Keeps what the first trial of a cell tells about versions and effective settings.
+
+        What was observed beside them is kept of each trial.
+        """
         for adapter in adapters_in_use(outcome):
             self.manifest["versions"].setdefault(adapter["name"], adapter["library_version"])
-        settings = [
-            _flat(each) for worker in outcome.workers if worker.ready for each in worker.ready.settings
-        ]
-        settings += [_of_daemon(each) for each in outcome.daemons if settings]
-        if settings and cell not in self.manifest["settings"]:
-            self.manifest["settings"][cell] = [
-                each for place, each in enumerate(settings) if each not in settings[:place]
-            ]
+        entries = described(outcome)
+        kept = self.manifest["settings"].get(cell)
+        if kept is not None:
+            add_observed(kept, entries)
+        elif entries:
+            self.manifest["settings"][cell] = entries
 
     def checkpoint(self) -> None:
         """Writes what was learnt of versions and settings. Raises `CannotStore`."""
@@ -161,22 +161,3 @@ def same_study(before: object, now: Mapping[str, Any]) -> bool:
         before[name] == value if name in before else value in (defaults.get(name), None)
         for name, value in now.items()
     )
-
-
-def _of_daemon(daemon: DaemonDone) -> dict[str, Any]:
-    """Returns what a daemon was started with, in the same form."""
-    paste = [{"file": name, "text": text} for name, text in daemon.files.items()]
-    paste.append({"file": "command", "text": shlex.join(daemon.command)})
-    return {"adapter": daemon.name, "object": "daemon", "settings": {}, "paste": paste}
-
-
-def _flat(said: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns one object's effective settings as the manifest has them: adapter, object, settings, paste."""
-    effective = said.get("effective")
-    effective = effective if isinstance(effective, dict) else {}
-    return {
-        "adapter": said.get("adapter"),
-        "object": said.get("object"),
-        "settings": effective.get("settings", said.get("settings", {})),
-        "paste": effective.get("paste", said.get("paste", [])),
-    }

@@ -13,7 +13,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -31,6 +30,7 @@ from lagometer.stats.comparable import (
 from lagometer.stats.compare import CellComparison, Pair, compare_pairs
 from lagometer.stats.shares import Floats
 from lagometer.store import format as form
+from lagometer.store.effective import effective_of_both
 from lagometer.store.reader import Campaign
 
 ALPHA = 0.05  # of the one test whether there is a difference at all
@@ -108,7 +108,7 @@ def explain(a: CellOf, b: CellOf) -> Explanation:
         comparison=with_cost(compare_pairs([pair], ALPHA, ("p50",))[0], a.campaign, b.campaign),
         parts=parts(samples_a, samples_b) if samples_a and samples_b else [],
         factors=list(_unequal(factors_of(a.campaign, a.cell), factors_of(b.campaign, b.cell))),
-        settings=list(_unequal(_settings(a), _settings(b))),
+        settings=list(_settings(a, b)),
         environment=[] if same else list(differences(a.campaign, b.campaign)),
         facts=explain_facts.facts(a.campaign, a.cell, samples_a, b.campaign, b.cell, samples_b),
     )
@@ -184,16 +184,14 @@ def _observed(trials: Sequence[pl.DataFrame], edge: str, stamp: str) -> bool:
     return all(_delivered(samples, edge)[stamp].null_count() == 0 for samples in trials)
 
 
-def _settings(of: CellOf) -> dict[str, object]:
-    """The effective settings as the manifest has them: those that differ from the vendor's default."""
-    kept = of.campaign.manifest.get("settings", {})
-    found: dict[str, object] = {}
-    for each in kept.get(of.cell, []) if isinstance(kept, Mapping) else []:
-        settings: Mapping[str, Any] = each.get("settings") or {}
-        for name, value in settings.items():
-            told = value.get("value") if isinstance(value, Mapping) else value
-            found[f"{each.get('adapter')}, {each.get('object')}: {name}"] = told
-    return found
+def _settings(a: CellOf, b: CellOf) -> Iterator[Difference]:
+    """What the manifests tell of the adapters: settings unlike the vendor's, and what was observed."""
+    of_both = effective_of_both((a.campaign.manifest, a.cell), (b.campaign.manifest, b.cell))
+    of_a, of_b = (
+        {f"{adapter}, {described}: {name}": value for (adapter, described, name), value in told.items()}
+        for told in of_both
+    )
+    return _unequal(of_a, of_b)
 
 
 def _unequal(a: Mapping[str, object], b: Mapping[str, object]) -> Iterator[Difference]:

@@ -4,6 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cctype>
+#include <string>
+
 #include "graph_name.hpp"
 
 namespace {
@@ -27,7 +31,7 @@ lagometer_qos qos(uint64_t present) {
 TEST(Ros2Settings, ReadsEachOption) {
   const Settings read = Settings::from("default", R"({"rmw": "rmw_zenoh_cpp", "executor": "multi_threaded",
     "executor_threads": 3, "callback_groups": "reader", "participants": "node", "intra_process": false,
-    "loans": true})");
+    "loans": true, "deadline_ms": 5, "lifespan_ms": 7, "liveliness": "manual_by_topic", "liveliness_lease_ms": 9})");
   EXPECT_EQ(read.rmw, "rmw_zenoh_cpp");
   EXPECT_EQ(read.executor, ExecutorKind::kMultiThreaded);
   EXPECT_EQ(read.executor_threads, 3U);
@@ -35,6 +39,10 @@ TEST(Ros2Settings, ReadsEachOption) {
   EXPECT_TRUE(read.participant_for_each_node);
   EXPECT_FALSE(read.intra_process);
   EXPECT_TRUE(read.loans);
+  EXPECT_EQ(read.deadline_ns, 5'000'000);
+  EXPECT_EQ(read.lifespan_ns, 7'000'000);
+  EXPECT_EQ(read.liveliness_lease_ns, 9'000'000);
+  EXPECT_TRUE(read.manual_liveliness);
 }
 
 TEST(Ros2Settings, AreThoseOfRos2WithoutOptions) {
@@ -47,8 +55,11 @@ TEST(Ros2Settings, AreThoseOfRos2WithoutOptions) {
 TEST(Ros2Settings, NamesEachExecutor) {
   for (const char* name : {"single_threaded", "static_single_threaded", "multi_threaded", "events"}) {
     const Settings read = Settings::from("default", std::string(R"({"executor": ")") + name + "\"}");
-    EXPECT_EQ(read.executor_name(), name);
-    EXPECT_NE(read.executor_class().find("Executor"), std::string::npos);
+    std::string letters(name);
+    std::erase(letters, '_');
+    std::string made = read.executor_class();
+    std::ranges::transform(made, made.begin(), [](unsigned char letter) { return std::tolower(letter); });
+    EXPECT_TRUE(made.ends_with("::" + letters + "executor")) << made;
   }
 }
 
@@ -68,7 +79,10 @@ INSTANTIATE_TEST_SUITE_P(
                     R"({"executor": "multi_threaded", "executor_threads": 0})",
                     R"({"executor": "multi_threaded", "executor_threads": 2000})", R"({"callback_groups": true})",
                     R"({"participants": "thread"})", R"({"intra_process": 1})", R"({"loans": "yes"})",
-                    R"({"intra_process": true, "participants": "node"})", R"({"intra_process": true, "loans": true})"));
+                    R"({"deadline_ms": 0})", R"({"deadline_ms": 2147483648})", R"({"lifespan_ms": "long"})",
+                    R"({"liveliness_lease_ms": 1.5})", R"({"liveliness": "manual"})",
+                    R"({"liveliness": "manual_by_topic"})", R"({"intra_process": true, "participants": "node"})",
+                    R"({"intra_process": true, "loans": true})"));
 
 TEST(Ros2Settings, RefuseAnUnknownProfile) { EXPECT_THROW(Settings::from("fast", ""), Error); }
 
@@ -89,9 +103,34 @@ TEST(Ros2Quality, SaysEachPolicyInCode) {
   EXPECT_EQ(Quality(&wanted).code(), "rclcpp::QoS(rclcpp::KeepAll()).best_effort().transient_local()");
 }
 
+TEST(Ros2Quality, HasTheOptionsWhereTheEndpointAsksForNothing) {
+  const Settings settings = Settings::from("default", R"({"deadline_ms": 5, "lifespan_ms": 7,
+    "liveliness": "manual_by_topic", "liveliness_lease_ms": 9})");
+  EXPECT_EQ(Quality(nullptr, settings).code(),
+            "rclcpp::QoS(10).reliable().durability_volatile()"
+            ".deadline(rclcpp::Duration::from_nanoseconds(5000000))"
+            ".lifespan(rclcpp::Duration::from_nanoseconds(7000000))"
+            ".liveliness(rclcpp::LivelinessPolicy::ManualByTopic)"
+            ".liveliness_lease_duration(rclcpp::Duration::from_nanoseconds(9000000))");
+  lagometer_qos wanted = qos(LAGOMETER_QOS_DEADLINE | LAGOMETER_QOS_LIFESPAN);
+  wanted.deadline_ns = 1;
+  wanted.lifespan_ns = 2;
+  const Quality own(&wanted, settings);
+  EXPECT_EQ(own.deadline_ns, 1);
+  EXPECT_EQ(own.lifespan_ns, 2);
+  EXPECT_TRUE(own.watched());
+  EXPECT_FALSE(Quality(nullptr).watched());
+}
+
 TEST(Ros2Quality, RefusesWhatItDoesNotSet) {
-  const lagometer_qos deadline = qos(LAGOMETER_QOS_DEADLINE);
-  EXPECT_THROW(Quality{&deadline}, Error);
+  for (const uint64_t policy : {LAGOMETER_QOS_LIVELINESS, LAGOMETER_QOS_PARTITION}) {
+    const lagometer_qos wanted = qos(policy);
+    EXPECT_THROW(Quality{&wanted}, Error);
+  }
+  for (const uint64_t policy : {LAGOMETER_QOS_DEADLINE, LAGOMETER_QOS_LIFESPAN}) {
+    const lagometer_qos of_no_time = qos(policy);
+    EXPECT_THROW(Quality{&of_no_time}, Error);
+  }
   const lagometer_qos no_depth = qos(LAGOMETER_QOS_HISTORY);
   EXPECT_THROW(Quality{&no_depth}, Error);
 }
@@ -102,6 +141,9 @@ TEST(Ros2IntraProcess, TakesWhatRclcppCanHandOver) {
   EXPECT_THROW(check_intra_process(quality, LAGOMETER_DISPATCH_WAITSET, "/t"), Error);
   EXPECT_THROW(check_intra_process(quality, LAGOMETER_DISPATCH_POLL, "/t"), Error);
   quality.keep_all = true;
+  EXPECT_THROW(check_intra_process(quality, LAGOMETER_DISPATCH_LISTENER, "/t"), Error);
+  quality = Quality(nullptr);
+  quality.deadline_ns = 1;
   EXPECT_THROW(check_intra_process(quality, LAGOMETER_DISPATCH_LISTENER, "/t"), Error);
   quality = Quality(nullptr);
   quality.transient_local = true;

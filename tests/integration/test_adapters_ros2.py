@@ -4,11 +4,12 @@ what is refused. Needs an installation that is sourced."""
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
 import pytest
-from campaign_support import run_cells
+from campaign_support import lagometer, run_campaign, run_cells
 from needs import DDS, adapter_library, need, require
 from plan_parts import MILLISECOND_NS, Mapping, pipeline, plan
 from worker_support import run_private
@@ -112,11 +113,69 @@ def test_the_rmw_that_was_asked_for_is_the_one_in_use(build: Path, rmw: str) -> 
     assert rmw == "default" or names == {f"lib{rmw}.so"}
 
 
+@pytest.mark.parametrize("rmw", RMWS)
+def test_each_cell_keeps_the_rmw_library_that_was_mapped(build: Path, tmp_path: Path, rmw: str) -> None:
+    need("ros2")
+    matrix = {"adapter": ["ros2"], "workload": ["pipeline-2"], "payload": ["64B", "4KB"], "rate": ["100Hz"]}
+    out = run_campaign(build, tmp_path, matrix, options={"ros2": {"rmw": rmw}})
+    settings = json.loads((out / "manifest.json").read_text())["settings"]
+    assert len(settings) == 2
+    for described in settings.values():
+        mapped = [each["observed"]["rmw_library"] for each in described if each["object"] == "context"]
+        assert mapped, described
+        for libraries in mapped:
+            (library,) = libraries
+            assert rmw == "default" or Path(library).name == f"lib{rmw}.so"
+
+
+def test_two_rmws_are_told_apart_by_explain(build: Path, tmp_path: Path) -> None:
+    need("ros2")
+    require("two rmws", len(RMWS) > 1, "two rmw implementations")
+    outs = []
+    for rmw in RMWS[:2]:
+        (tmp_path / rmw).mkdir()
+        matrix = {"adapter": ["ros2"], "workload": ["pipeline-2"], "payload": ["64B"], "rate": ["100Hz"]}
+        outs.append(str(run_campaign(build, tmp_path / rmw, matrix, options={"ros2": {"rmw": rmw}})))
+    code, output, errors = lagometer(tmp_path, "explain", *outs, "--json")
+    assert code == 0, errors
+    told = {each["what"]: each for each in json.loads(output)["settings"]}
+    library = told["ros2, context: observed: rmw_library"]
+    assert [Path(library[side]).name for side in ("a", "b")] == [f"lib{rmw}.so" for rmw in RMWS[:2]]
+
+
+@pytest.mark.parametrize("dispatch", ["listener", "waitset"])
+@pytest.mark.parametrize(("deadline_ms", "missed"), [(5, True), (600_000, False)])
+@pytest.mark.parametrize("rmw", RMWS)
+def test_missed_deadlines_are_counted(
+    build: Path, rmw: str, deadline_ms: int, missed: bool, dispatch: str
+) -> None:
+    need("netns")
+    need("ros2")
+    nodes = pipeline(dispatch, period_ns=50 * MILLISECOND_NS, payload_bytes=64)
+    given = plan(adapter_library("ros2", build), DIRECTORY, nodes)
+    given["adapters"][0]["options"] = {"rmw": rmw, "deadline_ms": deadline_ms}
+    (said,) = run_private(build, [given])
+    assert said.code == 0, said.errors[-2000:] or said.events[-1]
+    done = said.event("done")
+    for kind in ("writers", "readers"):
+        counts = [each["counters"]["deadline_missed"] for each in done[kind]]
+        assert all((count > 0) == missed for count in counts), (kind, counts)
+
+
+@pytest.mark.parametrize("rmw", RMWS)
+def test_lifespan_and_liveliness_are_in_force_on_both_sides(build: Path, tmp_path: Path, rmw: str) -> None:
+    """Whoever publishes by hand and a subscriber that asks for it match, and what is young enough comes."""
+    options = {"lifespan_ms": 10_000, "liveliness": "manual_by_topic", "liveliness_lease_ms": 20_000}
+    rows = carried(build, tmp_path, {"rmw": rmw, **options}, reliability=["reliable"])
+    assert (rows["n"] == rows["sent"]).all()
+
+
 @pytest.mark.parametrize(
     ("options", "dispatch", "says"),
     [
         ({"rmw": "rmw_that_is_nowhere"}, "listener", "rmw_that_is_nowhere"),
         ({"intra_process": True}, "waitset", "callbacks alone"),
+        ({"intra_process": True, "deadline_ms": 5}, "listener", "passes by the rmw"),
         ({"loans": True}, "listener", "lends no memory"),
     ],
 )

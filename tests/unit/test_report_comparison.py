@@ -41,6 +41,7 @@ def campaigns(tmp_path_factory: pytest.TempPathFactory) -> tuple[Campaign, Campa
     manifest = json.loads((after / "manifest.json").read_text())
     for described in manifest["settings"].values():
         described[0]["settings"]["Depth"]["value"] = 64
+        described[0]["observed"]["library"] = ["/opt/lib/libddsc.so.0", "/usr/lib/libddsc.so.0"]
     manifest["versions"]["cyclonedds"] = "0.10.5"
     (after / "manifest.json").write_text(json.dumps(manifest))
     return open_campaign(before), open_campaign(after)
@@ -98,7 +99,14 @@ def test_what_differs_is_named(made: ComparisonReport) -> None:
         ("version of cyclonedds", "0.10.2", "0.10.5")
     ]
     assert [(each.adapter, each.name, each.a, each.b, each.cells) for each in made.settings] == [
-        ("cyclonedds", "Depth", "16", "64", 1)
+        ("cyclonedds", "Depth", "16", "64", 1),
+        (
+            "cyclonedds",
+            "observed: library",
+            "/usr/lib/libddsc.so.0",
+            "/opt/lib/libddsc.so.0, /usr/lib/libddsc.so.0",
+            1,
+        ),
     ]
 
 

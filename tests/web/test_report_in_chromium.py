@@ -189,6 +189,7 @@ def test_failed_trials_show_with_reasons(seen: dict[str, Any]) -> None:
 
 def test_settings_and_machine_are_there(seen: dict[str, Any]) -> None:
     assert "MaxMessageSize" in seen["settings"] and 'xmlns="https://cdds.io/config"' in seen["settings"]
+    assert "/usr/lib/libddsc.so.0" in seen["settings"]
     assert "Example CPU" in seen["environment"] and "unknown" in seen["environment"]
 
 

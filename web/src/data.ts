@@ -367,6 +367,14 @@ export interface PasteFile {
 }
 
 /**
+ * What objects told beside their settings; of several values, each once.
+ */
+export interface Observation {
+  name: string;
+  values: string[];
+}
+
+/**
  * Effective settings of one kind of object of an adapter, and the cells in which they held.
  */
 export interface Settings {
@@ -374,6 +382,7 @@ export interface Settings {
   object: string;
   cells: string[];
   settings: Setting[];
+  observed: Observation[];
   paste: PasteFile[];
 }
 

@@ -214,6 +214,16 @@ function differences(settings: Settings): Child {
   return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Settings that differ" }, table);
 }
 
+function observations(settings: Settings): Child {
+  if (settings.observed.length === 0) return null;
+  const rows = settings.observed.map((each) =>
+    element("tr", {}, element("th", { scope: "row" }, each.name), element("td", {}, each.values.join(", "))),
+  );
+  const heads = ["observed", "while it ran"].map((head) => element("th", { scope: "col" }, head));
+  const table = element("table", {}, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
+  return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "What was observed" }, table);
+}
+
 function settingsOf(report: Report, settings: Settings): HTMLElement {
   const changed = settings.settings.filter((each) => each.changed).length;
   const paste = settings.paste.map((file) =>
@@ -225,6 +235,7 @@ function settingsOf(report: Report, settings: Settings): HTMLElement {
     { class: "settings" },
     element("summary", {}, element("strong", {}, settings.adapter), ` ${settings.object} `, element("span", { class: "quiet" }, said.join(" · "))),
     differences(settings),
+    observations(settings),
     ...paste,
     element(
       "details",
@@ -245,7 +256,7 @@ function unchanged(report: Report, adapter: string): HTMLElement {
 }
 
 function speaks(settings: Settings): boolean {
-  return settings.paste.length > 0 || settings.settings.some((each) => each.changed);
+  return settings.paste.length > 0 || settings.observed.length > 0 || settings.settings.some((each) => each.changed);
 }
 
 export function settingsSection(report: Report): HTMLElement {

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who understands whom: each party's publisher with each party's subscriber, for each message of ROS 2.
+
+The pairs run as cells of ordinary campaigns, whatever the sidecars say of each other, so that what does not
+work is shown by what came of it. Verdicts are kept as JSON; the page of the documentation follows from them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lagometer.store.reader import Campaign
+from lagometer.study.adapters import SIDECAR, Adapter
+
+KINDS = ("string", "Image", "Imu", "PointCloud2")
+PAYLOADS = ("64B", "328B", "60KB")  # one fragment, what an Imu has, and what most transports cut
+WORKS, FAILS, EXCLUDED = "works", "fails", "excluded"
+MACHINE_STOOD_STILL = "rate-missed"  # says nothing of the two
+LOG_LINES_MAX = 6
+LOG_CHARACTERS_MAX = 200
+
+
+@dataclass(frozen=True)
+class Party:
+    """An adapter, with the options that make another middleware of it."""
+
+    adapter: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """What it is called in a study, and in the tables."""
+        return "-".join([self.adapter, *self.options.values()])
+
+
+PARTIES = (
+    Party("cyclonedds"),
+    Party("fastdds"),
+    Party("rustdds"),
+    Party("dust_dds"),
+    Party("ros2_rust"),
+    Party("ros2", {"rmw": "rmw_cyclonedds_cpp"}),
+    Party("ros2", {"rmw": "rmw_fastrtps_cpp"}),
+)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A publisher and a subscriber by the names of their parties, and the type of their messages."""
+
+    publisher: str
+    subscriber: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What came of a pair: WORKS, FAILS or EXCLUDED; why, if it does not work, and what the log has of it."""
+
+    verdict: str
+    why: str = ""
+    log: tuple[str, ...] = ()
+
+
+Verdicts = dict[Pair, Verdict]
+
+
+def pairs(parties: Iterable[Party], kinds: Sequence[str] = KINDS) -> list[Pair]:
+    """Every party with every party, itself included, in every type."""
+    names = [party.name for party in parties]
+    return [Pair(one, other, kind) for one in names for other in names for kind in kinds]
+
+
+def write_party(folder: Path, party: Party, adapter: Adapter, parties: Iterable[Party]) -> None:
+    """Makes an adapter of a party: the same library under the party's name, which is let to meet everyone."""
+    sidecar = json.loads((adapter.directory / SIDECAR).read_text(encoding="utf-8"))
+    sidecar["name"] = party.name
+    sidecar["library"] = str(adapter.library)
+    sidecar["interoperates_with"] = [other.name for other in parties if other != party]
+    (folder / party.name).mkdir(parents=True)
+    (folder / party.name / SIDECAR).write_text(json.dumps(sidecar), encoding="utf-8")
+
+
+def study_of(
+    parties: Sequence[Party], kinds: Sequence[str] = KINDS, with_party: str | None = None
+) -> dict[str, Any]:
+    """A study of all pairs, or of those with one party, each side in a process of its own."""
+    names = [party.name for party in parties]
+    adapters = [
+        one if one == other else f"{one}+{other}"
+        for one in names
+        for other in names
+        if with_party in (None, one, other)
+    ]
+    return {
+        "name": "interoperability",
+        "duration": "500ms",
+        "warmup": "100ms",
+        "drain": "300ms",
+        "discovery_timeout": "6s",
+        "trials": 1,
+        "control": "none",
+        "machine_floor": "off",
+        "matrix": {
+            "adapter": adapters,
+            "workload": "pipeline-2",
+            "payload": list(PAYLOADS),
+            "type": list(kinds),
+            "rate": "20Hz",
+            "reliability": "reliable",
+        },
+        "options": {party.name: dict(party.options) for party in parties if party.options},
+    }
+
+
+@dataclass(frozen=True)
+class _Trial:
+    payload_bytes: int
+    reasons: tuple[str, ...]
+    log: tuple[str, ...]
+
+
+def verdicts_of(campaigns: Sequence[Campaign]) -> Verdicts:
+    """What came of the pairs in campaigns of one study; the later ones repeat what failed in the first.
+
+    A pair works if each of its trials did, in every size that the type has.
+    """
+    ran: dict[Pair, list[_Trial]] = {}
+    for campaign in campaigns:
+        for pair, trial in _trials(campaign):
+            ran.setdefault(pair, []).append(trial)
+    found = {pair: _judged(trials) for pair, trials in ran.items()}
+    for pair, why in _excluded(campaigns[0]):
+        found.setdefault(pair, Verdict(EXCLUDED, why))
+    return found
+
+
+def _pair_of(cell: str) -> Pair:
+    adapter, *others = cell.split("/")
+    publisher, _, subscriber = adapter.partition("+")
+    return Pair(publisher, subscriber or publisher, next(part for part in others if part in KINDS))
+
+
+def _excluded(campaign: Campaign) -> Iterator[tuple[Pair, str]]:
+    for each in campaign.manifest.get("excluded", ()):
+        yield _pair_of(str(each["cell"])), str(each["reason"])
+
+
+def _trials(campaign: Campaign) -> Iterator[tuple[Pair, _Trial]]:
+    factors = {str(cell["id"]): cell["factors"] for cell in campaign.manifest["cells"]}
+    for entry in campaign.journal:
+        cell = str(entry["cell"])
+        reasons = [str(reason) for reason in entry["reasons"]] or list(_lost(entry["rows"]))
+        log = (campaign.directory / str(entry["path"])).with_suffix(".log")
+        text = log.read_text(encoding="utf-8") if log.exists() else ""  # none if only its figures are wrong
+        yield _pair_of(cell), _Trial(int(factors[cell]["payload_bytes"]), tuple(reasons), excerpt(text))
+
+
+def _lost(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """What is wrong with a trial that is valid: reliable messages that did not come, or came damaged."""
+    for row in rows:
+        if row["n"] != row["sent"]:
+            yield f"lost: {row['edge']}: {row['n']} of {row['sent']} messages came"
+        if row["corrupted"]:
+            yield f"corrupted: {row['edge']}: {row['corrupted']} messages came damaged"
+
+
+def _judged(trials: Sequence[_Trial]) -> Verdict:
+    told = [trial for trial in trials if not _stood_still(trial)]
+    failed = [trial for trial in told if trial.reasons]
+    if told and not failed:
+        return Verdict(WORKS)
+    if not told:
+        return Verdict(FAILS, plain(trials[0].reasons[0]), trials[0].log)
+    sizes = {trial.payload_bytes for trial in failed}
+    of_sizes = [trial for trial in told if trial.payload_bytes in sizes]
+    where = "" if len(of_sizes) == len(told) else f"at {', '.join(f'{size} B' for size in sorted(sizes))}"
+    often = "" if len(failed) == len(of_sizes) else f"in {len(failed)} of {len(of_sizes)} trials"
+    said = " ".join(part for part in (often, where) if part)
+    first = failed[0]
+    return Verdict(
+        FAILS, f"{said}: {plain(first.reasons[0])}" if said else plain(first.reasons[0]), first.log
+    )
+
+
+def _stood_still(trial: _Trial) -> bool:
+    return bool(trial.reasons) and all(reason.startswith(MACHINE_STOOD_STILL) for reason in trial.reasons)
+
+
+def again(campaign: Campaign) -> list[str]:
+    """The cells of a campaign that are worth a further trial: all that did not work."""
+    return [
+        str(entry["cell"]) for entry in campaign.journal if entry["reasons"] or list(_lost(entry["rows"]))
+    ]
+
+
+def excerpt(text: str) -> tuple[str, ...]:
+    """What of a trial's log says most: what workers said last, without what differs from run to run."""
+    lines = [plain(line) for line in text.splitlines()]
+    said = [line for line in lines if line and not line.startswith(("---", "reason:"))]
+    return tuple(dict.fromkeys(said[-LOG_LINES_MAX:]))
+
+
+_DIFFERS = (
+    (re.compile(r"(?<![\w.])(?:/[\w.+-]+)+/(?=[\w.+-])"), ""),  # the folders of a path
+    (re.compile(r"\b(?:pid|process|PID) \d+"), "process N"),
+    (re.compile(r"\b0x[0-9a-f]+\b"), "0x…"),
+    (re.compile(r"\b\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?Z?"), "…"),
+    (re.compile(r"\b\d{10}\.\d+\b"), "…"),  # seconds since 1970
+    (re.compile(r"\x1b\[[0-9;]*m"), ""),  # colours
+    (re.compile(r"\b\d+\.\d+ s\b"), "… s"),
+)
+
+
+def plain(line: str) -> str:
+    """A line of a log without folders, ids and times."""
+    for pattern, by in _DIFFERS:
+        line = pattern.sub(by, line)
+    line = line.strip()
+    return line if len(line) <= LOG_CHARACTERS_MAX else line[: LOG_CHARACTERS_MAX - 1] + "…"
+
+
+def as_json(verdicts: Verdicts, versions: Mapping[str, str]) -> dict[str, Any]:
+    """What is kept; `versions` by party."""
+    listed = [{**asdict(pair), **asdict(verdict)} for pair, verdict in verdicts.items()]
+    return {"format": 1, "versions": dict(versions), "pairs": listed}
+
+
+def from_json(kept: Mapping[str, Any]) -> tuple[Verdicts, dict[str, str]]:
+    """Verdicts and versions as they were kept."""
+    found = {
+        Pair(each["publisher"], each["subscriber"], each["kind"]): Verdict(
+            each["verdict"], each["why"], tuple(each["log"])
+        )
+        for each in kept["pairs"]
+    }
+    return found, dict(kept["versions"])

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the manifest tells of a cell's adapters: the settings in force, and what was observed beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+OBSERVED = "observed"
+Place = tuple[str, str, str]  # adapter, object, name
+Manifest = Mapping[str, Any]
+
+
+def effective_of_both(
+    a: tuple[Manifest, str], b: tuple[Manifest, str]
+) -> tuple[dict[Place, object], dict[Place, object]]:
+    """What held in two cells, each a manifest and an id, by place.
+
+    A setting has its value. What was observed has the name `observed: …`, and a list where workers or trials
+    told several values; it is left out if either was measured by a lagometer that did not keep it.
+    """
+    described = _described(*a), _described(*b)
+    kept = all(OBSERVED in each for entries in described for each in entries)
+    of_a, of_b = (dict(_told(entries, kept)) for entries in described)
+    return of_a, of_b
+
+
+def _described(manifest: Manifest, cell: str) -> list[Mapping[str, Any]]:
+    by_cell = manifest.get("settings")
+    return list(by_cell.get(cell) or ()) if isinstance(by_cell, Mapping) else []
+
+
+def _told(entries: list[Mapping[str, Any]], with_observed: bool) -> Iterator[tuple[Place, object]]:
+    for each in entries:
+        named = str(each.get("adapter")), str(each.get("object"))
+        for name, entry in (each.get("settings") or {}).items():
+            value = entry["value"] if isinstance(entry, Mapping) and "value" in entry else entry
+            yield (*named, str(name)), value
+        for name, values in each[OBSERVED].items() if with_observed else ():
+            yield (*named, f"{OBSERVED}: {name}"), values[0] if len(values) == 1 else values
