@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from lagometer.run.prediction import Prediction
-    from lagometer.stats.detection import Detection
+    from lagometer.stats.detection import CellDetection, Detection, PairDetection
     from lagometer.study import Adapter, Cell, Excluded, Expansion, Study
 
 
@@ -121,16 +121,27 @@ def _print_detection(detection: Detection) -> None:
             soft_wrap=True,
         )
     for cell in detection.cells:
-        parts = [
-            f"{name} {count} trials" + (f" (one trial's spreads by {100 * spread:.2g} %)" if spread else "")
-            for name, count, spread in (
-                ("p50", cell.trials, cell.relative_sd),
-                ("p99", cell.trials_p99, cell.relative_sd_p99),
-            )
-            if count is not None
-        ]
-        told = f"{', '.join(parts) or 'not known'}, from {cell.trials_found} trials"
+        told = f"{_counts_and_spreads(cell)}, from {cell.trials_found} trials"
         console.print(f"  {escape(cell.cell)}: {told}", style="dim", soft_wrap=True)
+    if detection.pairs:
+        console.print("[bold]between two cells of one campaign[/], block by block (compare --by), each:")
+    for pair in detection.pairs:
+        told = f"{_counts_and_spreads(pair)}, from {pair.blocks_found} blocks"
+        console.print(
+            f"  {escape(pair.cell_a)} and {escape(pair.cell_b)}: {told}", style="dim", soft_wrap=True
+        )
+
+
+def _counts_and_spreads(found: CellDetection | PairDetection) -> str:
+    parts = [
+        f"{name} {count} trials" + (f" (one trial's spreads by {100 * spread:.2g} %)" if spread else "")
+        for name, count, spread in (
+            ("p50", found.trials, found.relative_sd),
+            ("p99", found.trials_p99, found.relative_sd_p99),
+        )
+        if count is not None
+    ]
+    return ", ".join(parts) or "not known"
 
 
 def _print_json(

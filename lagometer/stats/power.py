@@ -15,7 +15,7 @@ import numpy as np
 from scipy import special, stats
 
 from lagometer.stats.confidence import TRIALS_MIN
-from lagometer.stats.shares import Numbers, Side, fewest_trials
+from lagometer.stats.shares import Floats, Numbers, Side, fewest_trials
 
 POWER = 0.95
 # A variance from few trials is as often too small as too large; with it a prediction would fail every other
@@ -25,33 +25,40 @@ ASSURANCE = 0.8
 TRIALS_FORESEEN = 100_000  # nobody makes more
 
 
-def trials_needed(variance: float, effect: float, alpha: float, power: float = POWER) -> int:
+def trials_needed(
+    variance: float, effect: float, alpha: float, power: float = POWER, paired: bool = False
+) -> int:
     """How many trials of each of two cells show a difference of `effect` with this probability.
 
-    variance: of the logarithm of a cell's quantile, as one trial alone fixes it (`measured_variance`);
-    alpha: the level of the two-sided test, divided by the number of tests where there are several. At most
-    100,000. Raises ValueError for an effect that is none, or a level or power that is no probability.
+    variance: of the logarithm of a cell's quantile, as one trial alone fixes it (`measured_variance`); of
+    trials that are compared block by block, half of that of the difference within a block
+    (`measured_pair_variance`). alpha: the level of the two-sided test, divided by the number of tests where
+    there are several. At most 100,000. Raises ValueError for an effect that is none, or a level or power that
+    is no probability.
     """
     if not effect > 0.0 or not 0.0 < alpha < 1.0 or not alpha < power < 1.0 or not variance >= 0.0:
         raise ValueError(f"variance {variance}, effect {effect}, alpha {alpha}, power {power}")
-    low = max(TRIALS_MIN, fewest_trials(alpha, paired=False))
+    low = max(TRIALS_MIN, fewest_trials(alpha, paired))
     high = low
-    while high < TRIALS_FORESEEN and power_of(variance, effect, alpha, high) < power:
+    while high < TRIALS_FORESEEN and power_of(variance, effect, alpha, high, paired) < power:
         low, high = high + 1, min(2 * high, TRIALS_FORESEEN)
     while low < high:
         middle = (low + high) // 2
-        if power_of(variance, effect, alpha, middle) < power:
+        if power_of(variance, effect, alpha, middle, paired) < power:
             low = middle + 1
         else:
             high = middle
     return high
 
 
-def power_of(variance: float, effect: float, alpha: float, trials: int) -> float:
-    """The probability with which so many trials of each of two cells show a difference of `effect`."""
+def power_of(variance: float, effect: float, alpha: float, trials: int, paired: bool = False) -> float:
+    """The probability with which so many trials of each of two cells show a difference of `effect`.
+
+    The arguments are those of `trials_needed`.
+    """
     if variance == 0.0:
         return 1.0
-    degrees = 2 * trials - 2
+    degrees = trials - 1 if paired else 2 * trials - 2
     distance = math.log1p(effect) / math.sqrt(2.0 * variance / trials)
     limit = float(special.stdtrit(degrees, 1.0 - alpha / 2.0))
     if distance > limit + 20.0:  # the distribution function has no digits there
@@ -75,18 +82,36 @@ def measured_variance(
 ) -> float:
     """The variance that `trials_needed` asks for, from earlier trials of a cell.
 
-    What the test sees are shares of messages: how much they vary from trial to trial at the quantile, over
-    how much they would change by the effect. Not the smallest variance that fits: the upper limit (chi
-    square) that holds with probability `assurance`. Raises ValueError for fewer than two trials.
+    Not the smallest variance that fits: the upper limit (chi square) that holds with probability `assurance`.
+    Raises ValueError for fewer than two trials.
     """
-    filled = [each for each in trials if len(each)]
-    if len(filled) < 2:
-        raise ValueError("a variance takes two trials")
-    side, share = Side(filled), permille / 1000.0
+    return _upper_variance(deviations([each for each in trials if len(each)], permille, effect), assurance)
+
+
+def measured_pair_variance(deviations_a: Floats, deviations_b: Floats, assurance: float = ASSURANCE) -> float:
+    """Likewise of trials that are compared block by block: the `deviations` of two cells, in like order."""
+    return _upper_variance(deviations_b - deviations_a, assurance) / 2.0
+
+
+def deviations(trials: Sequence[Numbers], permille: int, effect: float) -> Floats:
+    """How far each trial lies from its cell's quantile, on the logarithmic scale; shape (trials,).
+
+    What the test sees are shares of messages; so it is the trial's share up to the quantile, over how much
+    shares would change by the effect. trials: none of them empty.
+    """
+    if not trials:
+        return np.zeros(0)
+    side, share = Side(trials), permille / 1000.0
     quantile, half = side.quantile(share), math.sqrt(1.0 + effect)
     change = float((side.shares(quantile * half)[1] - side.shares(quantile / half)[1]).mean())
     change = max(change, 1.0 / len(side.values))
-    shares = side.shares(quantile).mean(axis=0)
-    degrees = len(filled) - 1
-    upper = degrees / float(stats.chi2.ppf(1.0 - assurance, degrees))
-    return float(np.var(shares, ddof=1)) * upper * (math.log1p(effect) / change) ** 2
+    shares: Floats = side.shares(quantile).mean(axis=0)
+    return (share - shares) * (math.log1p(effect) / change)
+
+
+def _upper_variance(values: Floats, assurance: float) -> float:
+    """The limit that the variance of what these were drawn from does not exceed, with this probability."""
+    if len(values) < 2:
+        raise ValueError("a variance takes two trials")
+    degrees = len(values) - 1
+    return float(np.var(values, ddof=1)) * degrees / float(stats.chi2.ppf(1.0 - assurance, degrees))

@@ -62,6 +62,17 @@ def edited(source: Path, folder: Path, file: str, change: Any) -> Path:
     return folder
 
 
+def carried_out_in_blocks(source: Path, folder: Path) -> Path:
+    """A copy of a campaign in which trial k of each cell began before trial k + 1 of any."""
+    shutil.copytree(source, folder)
+    minute = pl.col("trial").cast(pl.String).str.zfill(2)
+    started = pl.format("2026-01-01T00:{}:00+00:00", minute)
+    pl.read_parquet(folder / "cells.parquet").with_columns(started=started).write_parquet(
+        folder / "cells.parquet"
+    )
+    return folder
+
+
 def told(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     return found
@@ -307,10 +318,18 @@ def test_plan_says_how_many_trials_show_a_change(
     for cell in twenty["cells"]:
         samples = cell_trials(open_campaign(campaigns["before"]), cell["cell"])[2]
         assert cell["trials_p99"] >= (Pool(samples).estimate(990).needed_trials or 0)
+    assert five["pairs"] == []  # it was carried out cell by cell
     plan.command(study, out=campaigns["before"], detect="5%")
     said = capsys.readouterr().out
     assert f"{five['trials']} trials of each cell" in said
     assert f"{five['trials_p99']} trials of each cell" in said
+    in_blocks = carried_out_in_blocks(campaigns["before"], tmp_path / "in-blocks")
+    plan.command(study, out=in_blocks, detect="5%", json=True)
+    (pair,) = told(capsys)["detect"]["pairs"]
+    assert (pair["cell_a"], pair["cell_b"], pair["blocks_found"]) == (SHM, UDP, 8)
+    assert pair["trials_p99"] >= pair["trials"] >= 8
+    plan.command(study, out=in_blocks, detect="5%")
+    assert f"{SHM} and {UDP}: p50 {pair['trials']} trials" in capsys.readouterr().out
     for out, text in ((campaigns["before"], "five"), (tmp_path / "absent", "5%")):
         with pytest.raises(BadInput):
             plan.command(study, out=out, detect=text)

@@ -9,8 +9,15 @@ import numpy as np
 import pytest
 from test_stats_shares import trials
 
-from lagometer.stats.power import detectable_effect, measured_variance, power_of, trials_needed
-from lagometer.stats.shares import RatioTest, Sides
+from lagometer.stats.power import (
+    detectable_effect,
+    deviations,
+    measured_pair_variance,
+    measured_variance,
+    power_of,
+    trials_needed,
+)
+from lagometer.stats.shares import Numbers, RatioTest, Sides
 
 
 def test_as_many_as_the_textbook_says() -> None:
@@ -72,6 +79,41 @@ def test_the_predicted_number_finds_the_effect_in_the_tail() -> None:
     assert found >= 0.9 * runs
 
 
+def in_blocks(
+    generator: np.random.Generator, count: int, scale: float = 1.0
+) -> tuple[tuple[Numbers, ...], tuple[Numbers, ...]]:
+    """Two cells, whose trials of one block are slow together; B is `scale` times A."""
+    slow = np.exp(generator.normal(0.0, 0.3, count))
+    a, b = (trials(generator, count) for _ in "ab")
+    return (
+        tuple(np.rint(each * factor).astype(np.int64) for each, factor in zip(a, slow, strict=True)),
+        tuple(np.rint(each * factor * scale).astype(np.int64) for each, factor in zip(b, slow, strict=True)),
+    )
+
+
+def test_the_predicted_number_of_blocks_finds_the_effect_that_many_more_trials_would_take() -> None:
+    generator = np.random.default_rng(19)
+    effect, alpha, found, runs, ratios = 0.05, 0.02, 0, 60, []
+    for _ in range(runs):
+        a, b = in_blocks(generator, 20)
+        variance = measured_pair_variance(*(deviations(each, 500, effect) for each in (a, b)))
+        count = trials_needed(variance, effect, alpha, paired=True)
+        ratios.append(trials_needed(measured_variance(a, 500, effect), effect, alpha) / count)
+        found += (
+            RatioTest(Sides(*in_blocks(generator, count, 1.0 + effect), paired=True), 500, alpha).p_value()
+            <= alpha
+        )
+    assert found >= 0.9 * runs
+    assert np.median(ratios) > 4.0
+
+
+def test_pairs_need_as_many_relabellings_as_the_level_asks_for() -> None:
+    assert trials_needed(0.0, 0.05, alpha=0.01, paired=True) == 8
+    assert trials_needed(0.0, 0.05, alpha=0.2, paired=True) == 6
+
+
 def test_a_variance_takes_two_trials() -> None:
     with pytest.raises(ValueError):
         measured_variance(trials(np.random.default_rng(1), 1), 500, 0.05)
+    with pytest.raises(ValueError):
+        measured_pair_variance(np.zeros(1), np.zeros(1))
