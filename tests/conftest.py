@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import needs
@@ -29,3 +30,10 @@ def build() -> Path:
 def guard_build() -> Path:
     """The folder of the build that aborts when measuring allocates, locks or writes."""
     return _program_folder(needs.guard_build_folder())
+
+
+@pytest.fixture(autouse=True)
+def _turn() -> Iterator[None]:
+    """A test that took its turn at something that is one for the machine gives it back."""
+    yield
+    needs.end_turn()

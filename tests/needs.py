@@ -7,6 +7,7 @@ stress-ng, and adapters of MIDDLEWARE and IN_PYTHON.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -35,6 +36,7 @@ _SIDECARS = {
 }
 # Options with which what is sent arrives, of adapters that promise nothing.
 LOSSLESS = {"ecal-py": {"acknowledge_timeout_ms": 1_000}}
+ROUDIS = ("iceoryx", "iox-roudi")  # who has its daemon, of which a machine has one
 # Adapters that the worker in Python carries out.
 IN_PYTHON = tuple(name for name, sidecar in _SIDECARS.items() if sidecar.get("worker") == "python")
 # Whatever else has a folder; most may be absent from a machine.
@@ -50,8 +52,26 @@ def require(name: str, available: bool, needs: str) -> None:
     pytest.skip(f"skipped: {needs}")
 
 
+_turn: list[int] = []  # the open lock of what is one for the whole machine
+
+
+def take_turn() -> None:
+    """Waits until no other test that runs meanwhile has a RouDi; `end_turn` lets the next one."""
+    if not _turn:
+        _turn.append(os.open(ROOT / "build" / "roudi-of-tests.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC))
+        fcntl.flock(_turn[0], fcntl.LOCK_EX)
+
+
+def end_turn() -> None:
+    """Called after each test."""
+    while _turn:
+        os.close(_turn.pop())
+
+
 def need(name: str) -> None:
     """Skips the test, or fails it, unless this machine has `name`: a right, an adapter, or a program."""
+    if name in ROUDIS:
+        take_turn()
     if name in _RIGHTS:
         obstacle = _RIGHTS[name]()
         require(name, not obstacle, obstacle)

@@ -60,10 +60,13 @@ def runners() -> list[Runner]:
         junit = RESULTS / "vitest.xml"
         arguments = ["--", "--reporter=default", "--reporter=junit", f"--outputFile.junit={junit}"]
         found.append(Runner("web", [str(npm), "test", "--silent", *arguments], junit, web))
-    junit = RESULTS / "pytest.xml"
-    found.append(
-        Runner("Python", [sys.executable, "-m", "pytest", f"--junitxml={junit}", *sys.argv[1:]], junit)
-    )
+    # Most tests wait more than they compute; those that change or judge the machine are marked `alone`.
+    cpus = str(len(os.sched_getaffinity(0)))
+    side_by_side = ["-m", "not alone", "-n", cpus, "--dist", "worksteal"]
+    for name, options in (("side by side", side_by_side), ("alone", ["-m", "alone"])):
+        junit = RESULTS / f"pytest-{name.replace(' ', '-')}.xml"
+        command = [sys.executable, "-m", "pytest", "--durations=20", f"--junitxml={junit}", *options]
+        found.append(Runner(f"Python ({name})", [*command, *sys.argv[1:]], junit))
     return found
 
 

@@ -49,13 +49,16 @@ def test_every_way_that_the_adapter_declares(build: Path, tmp_path: Path, adapte
     rate = "20Hz" if adapter in IN_PYTHON else "100Hz"
     pipeline = {"workload": ["pipeline-3"], "rate": [rate], "dispatch": waiting}
     polled = {"workload": ["pingpong"], "dispatch": ["poll"]}
+    drain = {"waiting": "100ms", "polled": "300ms"}
     largest = sidecar["limits"]["payload_bytes_max"]
     large = largest is None or largest >= 102_400
     covered = set()
     for name, more, forgive in (("waiting", pipeline, ()), ("polled", polled, ("nothing-received",))):
         (tmp_path / name).mkdir()
         skip = UNWANTED if large else UNWANTED[:1]
-        rows = run_cells(build, tmp_path / name, {**matrix, **more}, skip=skip, forgive=forgive)
+        rows = run_cells(
+            build, tmp_path / name, {**matrix, **more}, skip=skip, forgive=forgive, drain=drain[name]
+        )
         reliable_rows_are_whole(rows)
         covered |= set(rows.select("type", "payload_bytes", "reliability", "dispatch").iter_rows())
     sizes = [("bytes", 64), ("bytes", 102_400 if large else 61_440), ("fixed", 64)]

@@ -131,6 +131,7 @@ def test_plan_foresees_the_time_from_it(campaign: Path) -> None:
     assert 12 <= plan["predicted_trials"] <= 16
 
 
+@pytest.mark.alone
 def test_plan_foresees_about_the_time_that_is_taken(tmp_path: Path) -> None:
     """Control, long trial and the machine's floor included: each is far more than what may be missed."""
     need("netns")

@@ -13,6 +13,8 @@ from worker_support import run_private
 
 from lagometer.study.sidecar import Sidecar
 
+pytestmark = pytest.mark.alone
+
 FIFO = {"policy": "fifo", "priority": 5, "cpus": [], "lock_memory": True}
 
 

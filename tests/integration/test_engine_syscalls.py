@@ -6,11 +6,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from needs import adapter_library, need
 from plan_parts import MILLISECOND_NS, pingpong, plan
 from worker_support import run_private
 
 from lagometer.store.records import KIND_RECEIVED
+
+pytestmark = pytest.mark.alone
 
 DIFFERENCE_MAX = 200
 ATTEMPTS = 3

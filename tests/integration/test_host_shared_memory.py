@@ -20,6 +20,8 @@ from needs import need, require
 
 from lagometer.study.adapters import worker_path
 
+pytestmark = pytest.mark.alone
+
 SHARED_MEMORY = Path("/dev/shm")
 CLONE_NEWNET = 0x40000000
 SIOCSIFFLAGS = 0x8914

@@ -26,6 +26,8 @@ from needs import need
 from lagometer.run.interference import files_folder
 from lagometer.run.processes import ancestor_among, parents
 
+pytestmark = pytest.mark.alone
+
 TIMEOUT_S = 60.0
 
 

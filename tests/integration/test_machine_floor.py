@@ -6,9 +6,13 @@ from __future__ import annotations
 import os
 import subprocess
 
+import pytest
+
 from lagometer.run.floor import measure_floor
 from lagometer.run.interruption import Interruption
 from lagometer.study.adapters import worker_path
+
+pytestmark = pytest.mark.alone
 
 
 def test_every_cpu_is_woken_every_millisecond() -> None:

@@ -15,6 +15,8 @@ from needs import need
 from lagometer.machine.settings import read, wanted
 from lagometer.machine.tuning import Tuner
 
+pytestmark = pytest.mark.alone
+
 ROOT = Path("/")
 
 

@@ -17,6 +17,8 @@ from needs import need
 
 from lagometer.study.adapters import worker_path
 
+pytestmark = pytest.mark.alone
+
 PUT_BACK = f"{CHANGED} settings of a tuning that was killed were put back"
 SETTINGS = [
     "absent    governor: the kernel scales no frequencies (a virtual machine?)",
