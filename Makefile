@@ -57,7 +57,7 @@ adaptive: ## adaptive cells against runs of 60 s, at most a fifteenth of their t
 	@$(python) benchmarks/adaptive.py $(smoke)
 
 calibration: ## a build against itself raises no alarm, and an injected +5 % is found (SMOKE=1: short)
-	@tools/setup --test
+	@tools/setup --test --rack
 	@$(python) benchmarks/calibration.py $(smoke)
 
 kills: ## campaigns that are killed and resumed 200 times lose and repeat nothing (SMOKE=1: 10 times)

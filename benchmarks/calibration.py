@@ -6,20 +6,21 @@ comparison takes the next 12 valid trials of each cell (in the order of time), d
 which is A and which B, and compares the three cells as one family. No trial is in two comparisons and none is
 resampled: all are fresh. It passes with at most 10 false alarms in 200 comparisons (alpha is 2 %).
 
-*Power.* A first pilot picks, of cells of three adapters, the one whose median varies least. A second one
-(fresh: the first was picked for being low) measures that cell beneath the adapter `faulty`, twice in each
-block: its median, and how the two differ. From it follows, as `plan --detect 5%` says it for two cells of one
-campaign, how many trials a comparison needs. Then two cells are run in randomised blocks: the same one, and
-one whose worker spins within publish for 5 % of that median (the fault `spin`: after the stamp of publishing,
-before the middleware sees the message). Each comparison takes the next so many blocks and goes block by
-block, as `compare --by` does; again all are fresh. It passes if the +5 % is found in at least 95 % of the
-comparisons: 60 of them, or fewer (at least 20) where a machine is so unsteady that 60 took more than 40
-minutes. One on which 20 took more than two hours fails.
+*Power.* Short pilots measure cells of four adapters beneath the adapter `faulty`, twice in each block, and
+pick the cell whose two trials of a block differ least. A long one (fresh: the first was picked for being low)
+measures that cell's median, and how the two differ. From it follows, as `plan --detect 5%` says it for two
+cells of one campaign, how many trials a comparison needs. Then two cells are run in randomised blocks: the
+same one, and one whose worker spins within publish for 5 % of that median (the fault `spin`: after the stamp
+of publishing, before the middleware sees the message). Each comparison takes the next so many blocks and
+goes block by block, as `compare --by` does; again all are fresh. It passes if the +5 % is found in at least
+95 % of the comparisons: 60 of them, or fewer (at least 20) where a machine is so unsteady that 60 took more
+than 40 minutes. One on which 20 took more than two hours fails.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import random
 import sys
 import tempfile
@@ -36,7 +37,6 @@ from lagometer.stats.comparable import cell_trials
 from lagometer.stats.compare import ALPHA, NO_DIFFERENCE, NOT_COMPARABLE, SLOWER, Pair, compare_pairs
 from lagometer.stats.confidence import TRIALS_MIN, Numbers, Pool
 from lagometer.stats.detection import PairDetection, trials_to_detect
-from lagometer.stats.power import measured_variance
 from lagometer.store.reader import Campaign, open_campaign
 from lagometer.study import discover_adapters, expand, study_from_mapping
 from lagometer.study.adapters import Adapter
@@ -47,6 +47,7 @@ ONE_PUBLISH = {"workload": "pipeline-2"}  # so that the spin is in each latency 
 FAULTY, SPINNING = "faulty", "faulty-spinning"  # the adapter without a fault, and with the injected one
 PHASES = {"duration": "200ms", "warmup": "30ms", "drain": "10ms", "control": "none"}
 ADAPTERS = ("shm", "udp", "cyclonedds")
+STEADY_ADAPTERS = (*ADAPTERS, "zeromq")
 # What the steadiest cell is looked for among, beside the adapters. Fast messages find caches warm, and a busy
 # poll waits for no wake-up: both vary less where neighbours use the same host.
 CANDIDATES: tuple[Mapping[str, str], ...] = ({}, {"dispatch": "poll", "rate": "5kHz"})
@@ -55,7 +56,7 @@ FOUND_MIN = 0.95
 FOUND_OF_LEAST, POWER_S = 20, 40 * 60
 POWER_S_MAX = 2 * 60 * 60
 ALARMS_MAX_OF_200 = 10
-PICK_TRIALS, PILOT_TRIALS = 10, 20
+PICK_BLOCKS, PILOT_BLOCKS = 12, 60
 AT_ONCE = 5  # comparisons from one campaign, whose samples are on the disk meanwhile
 CAMPAIGNS_MAX_FACTOR = 3  # of as many as were needed if all trials were valid
 TRIAL_S = 0.35  # what a trial takes in all, about
@@ -70,23 +71,16 @@ class Size:
 
     comparisons: int
     adapters: tuple[str, ...]
+    steady_adapters: tuple[str, ...]  # the steadiest of them has the effect injected
     found_of: int  # comparisons with the effect injected
-    pick: int  # trials of each cell in the first pilot
-    pilot: int  # and in the second
+    pick: int  # blocks of each of the short pilots
+    pilot: int  # and of the long one
     effect: float
     trials_max: int | None = None  # of one comparison with the effect, whatever was predicted
 
 
-WHOLE = Size(200, ADAPTERS, 60, PICK_TRIALS, PILOT_TRIALS, EFFECT)
-SMOKE = Size(2, ("shm", "udp"), 1, 3, 10, SMOKE_EFFECT, 8)
-
-
-@dataclass(frozen=True)
-class Steadiest:
-    """The cell that the effect is injected into: its adapter, and where it differs from FACTORS."""
-
-    adapter: str
-    factors: Mapping[str, str]
+WHOLE = Size(200, ADAPTERS, STEADY_ADAPTERS, 60, PICK_BLOCKS, PILOT_BLOCKS, EFFECT)
+SMOKE = Size(2, ("shm", "udp"), ("shm", "udp"), 1, 6, 10, SMOKE_EFFECT, 8)
 
 
 def valid_blocks(campaign: Campaign) -> list[Block]:
@@ -205,33 +199,33 @@ def _drawn(cell: str, trials: Sequence[Numbers], generator: random.Random) -> Pa
     return Pair(cell, cell, a, b)
 
 
-def steadiest(size: Size, seed: int) -> Steadiest:
-    """The cell whose median varies least from trial to trial."""
-    found: list[tuple[float, Steadiest]] = []
-    for place, factors in enumerate(CANDIDATES):
-        made = Trials({**ONE_PUBLISH, **factors, "adapter": list(size.adapters)})
-        blocks = made.blocks(size.pick, seed + place)
-        if len(blocks) < 2:
+def steadiest(size: Size, seed: int) -> Trials:
+    """The cell, twice in each block, whose two trials of a block differ least."""
+    found: list[tuple[float, Trials]] = []
+    for factors, adapter in itertools.product(CANDIDATES, size.steady_adapters):
+        made = Trials({**ONE_PUBLISH, **factors, "adapter": [FAULTY, SPINNING]}, over=adapter)
+        try:
+            _, detection = _pilot(made, size.pick, size.effect, seed)
+        except RuntimeError as error:
+            print(f"  {adapter} {dict(factors)}: {error}", flush=True)
             continue
-        for cell in blocks[0]:
-            variance = measured_variance([block[cell] for block in blocks], 500, size.effect)
-            found.append((variance, Steadiest(cell.partition("/")[0], factors)))
+        print(f"  {adapter} {dict(factors)}: {detection.relative_sd:.1%}", flush=True)
+        found.append((detection.relative_sd, made))
     if not found:
-        raise RuntimeError("no cell has two valid trials")
+        raise RuntimeError("no cell has enough valid trials")
     return min(found, key=lambda each: each[0])[1]
 
 
 def power(size: Size, seed: int) -> dict[str, Any]:
     """Injects the effect and looks how often it is found at the number of trials that is predicted."""
-    cell = steadiest(size, seed + 3000)
-    made = Trials({**ONE_PUBLISH, **cell.factors, "adapter": [FAULTY, SPINNING]}, over=cell.adapter)
-    median_ns, detection = _pilot(made, size, seed + 2000)
+    made = steadiest(size, seed + 3000)
+    median_ns, detection = _pilot(made, size.pilot, size.effect, seed + 2000)
     spin_ns = max(1, round(size.effect * median_ns))
     trials = min(detection.trials, size.trials_max or detection.trials)
     affordable = max(FOUND_OF_LEAST, int(POWER_S / (2 * trials * TRIAL_S)))
     count = min(size.found_of, affordable)
     print(
-        f"{detection.cell_a} over {cell.adapter}: median {median_ns / 1000:.2f} µs, spin {spin_ns} ns "
+        f"{detection.cell_a} over {made.over}: median {median_ns / 1000:.2f} µs, spin {spin_ns} ns "
         f"(+{size.effect:.0%}); within a block one trial's median spreads by {detection.relative_sd:.1%}; "
         f"predicted: {detection.trials} trials of each, about {2 * trials * count * TRIAL_S / 60:.1f} min",
         flush=True,
@@ -247,7 +241,7 @@ def power(size: Size, seed: int) -> dict[str, Any]:
         "what": "power",
         "comparisons": count,
         "cell": detection.cell_a,
-        "over": cell.adapter,
+        "over": made.over,
         "effect": size.effect,
         "median_ns": median_ns,
         "spin_ns": spin_ns,
@@ -261,14 +255,14 @@ def power(size: Size, seed: int) -> dict[str, Any]:
     }
 
 
-def _pilot(made: Trials, size: Size, seed: int) -> tuple[float, PairDetection]:
+def _pilot(made: Trials, blocks: int, effect: float, seed: int) -> tuple[float, PairDetection]:
     """The median in ns without the effect, and how many trials find it."""
     with tempfile.TemporaryDirectory(prefix="lagometer-calibration-") as folder:
-        pilot = open_campaign(made.run(size.pilot, seed, Path(folder)))
+        pilot = open_campaign(made.run(blocks, seed, Path(folder)))
         cells = [str(item["id"]) for item in pilot.manifest["cells"]]
-        pairs = trials_to_detect(pilot, cells, size.effect).pairs
+        pairs = trials_to_detect(pilot, cells, effect).pairs
         if not pairs:
-            raise RuntimeError(f"too few of the pilot's {size.pilot} blocks are valid")
+            raise RuntimeError(f"too few of the pilot's {blocks} blocks are valid")
         return Pool(cell_trials(pilot, cells[0])[2]).quantile(0.5), pairs[0]
 
 
@@ -291,6 +285,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     size = Size(
         usual.comparisons if given.comparisons is None else given.comparisons,
         usual.adapters,
+        usual.steady_adapters,
         usual.found_of if given.found_of is None else given.found_of,
         usual.pick,
         usual.pilot,
