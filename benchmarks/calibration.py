@@ -237,6 +237,8 @@ def power(size: Size, seed: int) -> dict[str, Any]:
         median = compare_pairs([_side_by_side(blocks)])[0].quantities["p50"]
         found += median.verdict == SLOWER
         ratios.append(median.ratio)
+        if len(ratios) % AT_ONCE == 0:
+            print(f"  {len(ratios)} comparisons, found in {found}", flush=True)
     return {
         "what": "power",
         "comparisons": count,

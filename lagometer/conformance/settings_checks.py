@@ -13,6 +13,8 @@ from lagometer.conformance.stage import Stage
 from lagometer.study.sidecar import Option, OptionValue
 
 UNKNOWN = "no_such_option"
+TRANSPORT = "transport, as claimed"
+Told = dict[str, dict[str, Any]]  # by object: its settings
 
 
 def check_options(subject: Subject, findings: Findings) -> None:
@@ -41,8 +43,12 @@ def check_options(subject: Subject, findings: Findings) -> None:
 
 
 def check_settings(subject: Subject, findings: Findings) -> None:
-    """Another value than the default shows in what describe() says is in force."""
+    """Another value than the default shows in what describe() says is in force.
+
+    What differs each time by itself, such as a port that was free, shows nothing.
+    """
     usual = settings_with(subject, {})
+    fickle = differing(usual, settings_with(subject, {}))
     for key, option in subject.adapter.sidecar.options.items():
         if key == subject.adapter.sidecar.stacks_on:
             continue
@@ -58,7 +64,17 @@ def check_settings(subject: Subject, findings: Findings) -> None:
             except Refused as refused:
                 findings.judge(f"{name}, or is refused with a reason", bool(refused.reason), str(refused))
                 continue
-            findings.judge(name, found != usual, "they are as without it")
+            findings.judge(name, bool(differing(usual, found) - fickle), "they are as without it")
+
+
+def differing(one: Told, other: Told) -> set[tuple[str, str]]:
+    """Which settings of which objects are not the same in both."""
+    return {
+        (name, key)
+        for name in one.keys() | other.keys()
+        for key in one.get(name, {}).keys() | other.get(name, {}).keys()
+        if one.get(name, {}).get(key) != other.get(name, {}).get(key)
+    }
 
 
 def default_options(subject: Subject) -> dict[str, OptionValue]:
@@ -96,7 +112,7 @@ def _other_number(key: str, option: Option) -> OptionValue:
     return int(bounded) if option.type == "integer" else float(bounded)
 
 
-def settings_with(subject: Subject, options: dict[str, Any]) -> dict[str, Any]:
+def settings_with(subject: Subject, options: dict[str, Any]) -> Told:
     """What describe() says of a context, a publisher and a subscriber that met under these options.
 
     With a value that keeps messages within a process they don't meet. Raises `Refused`.
@@ -118,5 +134,5 @@ def settings_with(subject: Subject, options: dict[str, Any]) -> dict[str, Any]:
             (1, "reader", reader.id),
         ):
             told = json.loads(stage.peer(role).do("describe", id=object_id)["text"])
-            found[name] = {key: told.get(key) for key in ("settings", "transport")}
+            found[name] = {**(told.get("settings") or {}), TRANSPORT: told.get("transport")}
         return found

@@ -26,7 +26,6 @@ POLICIES = {os.SCHED_FIFO: "fifo", os.SCHED_RR: "rr", os.SCHED_OTHER: "other"}
 RunTimes = Mapping[int, tuple[int, int]]
 
 
-
 class _Allocator(ctypes.Structure):
     """`struct mallinfo2` of glibc; the last member is the size in bytes of the free end of the heap."""
 

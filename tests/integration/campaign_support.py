@@ -182,6 +182,15 @@ def journal(directory: Path) -> list[dict[str, Any]]:
 MACHINE_STOOD_STILL = ("rate-missed",)
 
 
+def time_to_repair(adapters: str) -> dict[str, str]:
+    """What else such a study says, so that what was lost of a reliable writer's can come a second time.
+
+    Those in Rust send it again after a heartbeat, of which RustDDS has one a second.
+    """
+    in_rust = {"rustdds", "dust_dds", "ros2_rust"}.intersection(adapters.split("+"))
+    return {"drain": "1500ms"} if in_rust else {}
+
+
 def run_cells(build: Path, folder: Path, matrix: dict[str, Any], **more: Any) -> pl.DataFrame:
     """The rows of cells.parquet of such campaigns, each cell once."""
     rows = [pl.read_parquet(out / "cells.parquet") for out in run_campaigns(build, folder, matrix, **more)]

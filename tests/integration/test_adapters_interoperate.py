@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from campaign_support import run_cells
+from campaign_support import run_cells, time_to_repair
 from needs import DDS, IN_PYTHON, LOSSLESS, MIDDLEWARE, ROOT, most_reliable, need
 
 from lagometer.study.adapters import load_adapter
@@ -31,17 +31,12 @@ RELIABILITIES = ["best_effort", "reliable"]
 UNRELIABLE_TO_MANY = {"fastdds+rustdds"}
 
 
-# A reliable writer in Rust sends again what was lost after a heartbeat, of which there is one a second.
-DRAIN_IN_RUST = "1500ms"
-
-
 def pair_rows(build: Path, folder: Path, pair: str, **factors: list[str]) -> pl.DataFrame:
     """The rows of both reliabilities; of what was sent reliably, all came, and nothing was damaged."""
     for name in pair.split("+"):
         need(name)
     matrix = {"adapter": [pair], "reliability": RELIABILITIES, **factors}
-    in_rust = {"rustdds", "dust_dds", "ros2_rust"}.intersection(pair.split("+"))
-    rows = run_cells(build, folder, matrix, **({"drain": DRAIN_IN_RUST} if in_rust else {}))
+    rows = run_cells(build, folder, matrix, **time_to_repair(pair))
     reliable = rows.filter(pl.col("reliability") == "reliable")
     assert (reliable["n"] == reliable["sent"]).all(), reliable.select("cell", "edge", "n", "sent").rows()
     assert (rows["n"] > 0).all()

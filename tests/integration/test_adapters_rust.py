@@ -22,6 +22,7 @@ IN_RUST = [name for name in MIDDLEWARE if (WORKSPACE / name / "Cargo.toml").exis
 HEADER = ROOT / "engine" / "include" / "lagometer" / "adapter.h"
 # Middleware that is not called as its adapter is.
 CRATES = {"ros2_rust": "ros2-client"}
+CRATES_WITH_TESTS = ("rust", "dust_dds", "hiroz", "ros2_rust", "rustdds_common", "rustdds", "zenoh")
 # The fields that have a Rust name of their own, since C's is a word of the language.
 C_FIELDS = {"type_": "type", "this": "self"}
 
@@ -106,7 +107,7 @@ def own_programs(build: Path) -> dict[str, list[str]]:
     return programs
 
 
-@pytest.mark.parametrize("crate", ["rust", "dust_dds", "ros2_rust", "rustdds_common", "rustdds", "zenoh"])
+@pytest.mark.parametrize("crate", CRATES_WITH_TESTS)
 def test_a_crates_own_tests(own_programs: dict[str, list[str]], crate: str) -> None:
     """Among those of the shared crate: a panic becomes a status, and nothing is called after it."""
     need({"rust": "iceoryx2", "rustdds_common": "rustdds"}.get(crate, crate))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from campaign_support import lagometer, run_cells, write_study
+from campaign_support import lagometer, run_cells, time_to_repair, write_study
 from needs import DDS, adapter_library, need
 from plan_parts import MILLISECOND_NS, Mapping, any_message, node, pipeline, plan, reader, timer, writer
 from worker_support import Said, run_private
@@ -26,7 +26,10 @@ IMU_BYTES = 328
 KINDS = [("string", 32), ("string", 200), ("string", 5_000), ("Image", 16), ("Image", 4_800), ("Image", 101)]
 KINDS += [("Imu", IMU_BYTES), ("PointCloud2", 16), ("PointCloud2", 4_800)]
 WITH_THEM = (*DDS, "ros2_rust")
-WAYS = [*WITH_THEM, *("+".join(pair) for pair in permutations(WITH_THEM, 2))]
+IN_RUST = ("rustdds", "dust_dds")
+# All pairs are in docs/INTEROPERABILITY.md; here some of each kind.
+WITH_CYCLONE = [pair for name in IN_RUST for pair in (name, f"{name}+cyclonedds", f"cyclonedds+{name}")]
+WAYS = [*WITH_THEM, "hiroz", *("+".join(pair) for pair in permutations(WITH_THEM, 2)), *WITH_CYCLONE]
 OF_ROS = ["string", "Image", "Imu", "PointCloud2"]
 
 
@@ -54,7 +57,7 @@ def by_way_of_the_peer(build: Path, folder: Path, adapter: str, kind: str, size:
 
 
 @pytest.mark.parametrize(("kind", "size"), KINDS)
-@pytest.mark.parametrize("adapter", WITH_THEM)
+@pytest.mark.parametrize("adapter", (*WITH_THEM, *IN_RUST))
 def test_a_peer_that_knows_the_idl_alone_reads_and_answers(
     build: Path, tmp_path: Path, adapter: str, kind: str, size: int
 ) -> None:
@@ -83,7 +86,7 @@ def test_the_adapters_carry_them(build: Path, tmp_path: Path, pair: str) -> None
         "rate": ["50Hz"],
         "reliability": ["best_effort", "reliable"],
     }
-    rows = run_cells(build, tmp_path, matrix)
+    rows = run_cells(build, tmp_path, matrix, **time_to_repair(pair))
     assert (rows["n"] > 0).all()
     assert (rows["corrupted"] == 0).all()
     reliable = rows.filter(reliability="reliable")

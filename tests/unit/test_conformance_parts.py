@@ -38,7 +38,7 @@ from lagometer.conformance.matrix import (
     write_table,
 )
 from lagometer.conformance.scale_checks import fairness
-from lagometer.conformance.settings_checks import other_values
+from lagometer.conformance.settings_checks import differing, other_values
 from lagometer.conformance.stage import Account, Sent
 from lagometer.conformance.suite import examine
 from lagometer.errors import BadInput
@@ -64,6 +64,13 @@ def test_sizes_are_powers_of_two_and_their_neighbours_and_the_known_borders(tmp_
     assert (min(sizes), max(sizes)) == (16, 1 << 24)
     fragments = sizes_of(Subject(adapter_in(tmp_path, fragment_bytes=(1344,))), 16, 65_507)
     assert {1335, 1336, 1337, 1343, 1344, 1345} <= set(fragments)
+
+
+def test_settings_that_differ_are_named_with_their_object() -> None:
+    usual = {"context": {"port": 1, "depth": 2}, "reader": {"depth": 3}}
+    other = {"context": {"port": 4, "depth": 2}, "reader": {"depth": 3, "added": None, "set": 1}}
+    assert differing(usual, usual) == set()
+    assert differing(usual, other) == {("context", "port"), ("reader", "set")}
 
 
 def test_fairness_is_that_of_jain() -> None:

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use lagometer_adapter::ros2::node_name;
 use lagometer_adapter::{Context, ContextConfig, Description, Doing, Endpoint, Error, Result, Ros2Message};
 use lagometer_rustdds_common::{domain, Participant, SharedParticipant};
 use ros2_client::qos::QosProfile;
@@ -92,7 +93,7 @@ impl Nodes {
 
     fn node(&self, name: &str) -> Result<Node> {
         let doing = format!("making the node '{name}'");
-        let name = NodeName::new("/", &ros_name(name))
+        let name = NodeName::new("/", &node_name(name))
             .map_err(|error| Error::invalid(format!("{doing}: {error:?}")))?;
         let options = NodeOptions::new().enable_rosout(self.rosout);
         self.context.new_node(name, options).map_err(|error| Error::failed(format!("{doing}: {error:?}")))
@@ -118,17 +119,6 @@ fn topic(participant: &Participant, node: &Node, wanted: &Wanted) -> Result<Topi
     node.create_topic(&topic, MessageTypeName::new(package, name), &wanted.profile).doing(doing)
 }
 
-/// A name that ROS 2 allows a node to have.
-fn ros_name(name: &str) -> String {
-    let allowed = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
-    let name: String = name.chars().map(allowed).collect();
-    if name.starts_with(|first: char| first.is_ascii_alphabetic()) {
-        name
-    } else {
-        format!("n{name}")
-    }
-}
-
 /// What both kinds of endpoint are made from.
 pub(crate) struct Wanted {
     pub(crate) node: String,
@@ -145,15 +135,5 @@ impl Wanted {
             message: endpoint.payload.message,
             profile: crate::quality::profile(vendors, endpoint)?,
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_of_nodes_are_made_such_that_ros_takes_them() {
-        assert_eq!(["node-1", "1st", "plain", ""].map(ros_name), ["node_1", "n1st", "plain", "n"]);
     }
 }

@@ -1,47 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What of a message is the payload, and what stands in its other fields (docs/WORKLOADS.md, "Payload types"). Names are
-//! those of rmw, as the adapters `cyclonedds` and `fastdds` have them: `adapters/common/ros2_messages.hpp`.
-use lagometer_adapter::{abi, Doing, PayloadType, Result, Ros2Message};
+//! Payloads as messages of ROS 2, and back: what stands in which field is in `lagometer_adapter::ros2`.
+pub(crate) use lagometer_adapter::ros2::Places;
+use lagometer_adapter::ros2::{
+    numbers_of, octets_of, squarest, text_of, ENCODING, FRAME_ID, NUMBERS, POINT_FIELDS, POINT_FIELD_BYTES,
+    POINT_FIELD_FLOAT32,
+};
+use lagometer_adapter::{abi, Result};
 
 use crate::message::{
     Bytes, Header, Image, Imu, PointCloud2, PointField, Quaternion, Text, Time, Vector3, Wire,
 };
-
-const TEXT_BYTES: usize = abi::TEXT_ENVELOPE_BYTES as usize;
-const NUMBER_BYTES: usize = size_of::<f64>();
-const NUMBERS: usize = (abi::IMU_BYTES as usize - TEXT_BYTES) / NUMBER_BYTES;
-/// The third of an Imu's numbers: with it alone, there is no rotation.
-const ORIENTATION_W: usize = 3;
-
-const FRAME_ID: &str = "lagometer";
-const ENCODING: &str = "mono8"; // a byte for each pixel
-const FILLER: u8 = b' '; // of text that nobody wrote yet
-const POINT_FIELDS: [&str; 4] = ["x", "y", "z", "intensity"];
-const POINT_FIELD_BYTES: u32 = 4;
-const POINT_FIELD_FLOAT32: u8 = 7;
-
-/// A payload, in the one or two places where lagometer writes and reads it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Places {
-    pub(crate) first: Vec<u8>,
-    /// Of an Imu alone: its numbers.
-    pub(crate) second: Vec<u8>,
-}
-
-impl Places {
-    /// Room for a payload; text is there already, and numbers are those of an IMU at rest.
-    pub(crate) fn new(payload: PayloadType, bytes: usize) -> Self {
-        match payload.message {
-            Some(Ros2Message::String) => Self { first: vec![FILLER; bytes], second: Vec::new() },
-            Some(Ros2Message::Imu) => {
-                let mut numbers = [0.0; NUMBERS];
-                numbers[ORIENTATION_W] = 1.0;
-                Self { first: vec![FILLER; TEXT_BYTES], second: octets_of(&numbers) }
-            }
-            _ => Self { first: vec![0; bytes], second: Vec::new() },
-        }
-    }
-}
 
 /// A message of any of the types.
 pub(crate) trait Message: Wire + Sized {
@@ -113,11 +81,7 @@ impl Message for PointCloud2 {
 
 impl Message for Imu {
     fn of(places: Places) -> Result<Self> {
-        let mut numbers = places
-            .second
-            .chunks_exact(NUMBER_BYTES)
-            .map(|octets| f64::from_le_bytes(octets.try_into().unwrap_or_default()));
-        let mut next = || numbers.next().unwrap_or_default();
+        let mut next = numbers_of(&places.second);
         let orientation = Quaternion { x: next(), y: next(), z: next(), w: next() };
         let orientation_covariance = std::array::from_fn(|_| next());
         let angular_velocity = Vector3 { x: next(), y: next(), z: next() };
@@ -152,24 +116,10 @@ fn header() -> Header {
     Header { stamp: Time::default(), frame_id: FRAME_ID.to_owned() }
 }
 
-fn text_of(octets: Vec<u8>) -> Result<String> {
-    String::from_utf8(octets).doing("making text of a payload")
-}
-
-fn octets_of(numbers: &[f64]) -> Vec<u8> {
-    numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
-}
-
-/// Rows and columns of the squarest image of just so many pixels; no higher than wide.
-fn squarest(pixels: usize) -> (u32, u32) {
-    let height =
-        (1..).take_while(|side| side * side <= pixels).filter(|side| pixels.is_multiple_of(*side)).last();
-    let height = height.unwrap_or(1);
-    (height as u32, (pixels / height) as u32)
-}
-
 #[cfg(test)]
 mod tests {
+    use lagometer_adapter::{PayloadType, Ros2Message};
+
     use super::*;
 
     fn there_and_back<M: Message>(message: Option<Ros2Message>, bytes: usize) {
@@ -186,15 +136,5 @@ mod tests {
         there_and_back::<Image>(Some(Ros2Message::Image), 4096);
         there_and_back::<Imu>(Some(Ros2Message::Imu), 328);
         there_and_back::<PointCloud2>(Some(Ros2Message::PointCloud2), 4096);
-    }
-
-    #[test]
-    fn an_image_is_as_square_as_can_be() {
-        assert_eq!([squarest(1 << 20), squarest(7), squarest(12)], [(1024, 1024), (1, 7), (3, 4)]);
-    }
-
-    #[test]
-    fn what_is_no_text_is_refused() {
-        assert!(Text::of(Places { first: vec![0xFF; 32], second: Vec::new() }).is_err());
     }
 }

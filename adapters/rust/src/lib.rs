@@ -16,6 +16,7 @@ mod host;
 mod inbox;
 mod layout;
 mod objects;
+pub mod ros2;
 mod sidecar;
 mod table;
 

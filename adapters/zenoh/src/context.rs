@@ -81,6 +81,7 @@ impl Context for ZenohContext {
             .transport(&["process"], &[between])
             .setting("congestion_control", self.settings.congestion_control_word(), "drop")
             .setting("keep_all_messages", self.settings.keep_all_messages, Value::Null)
+            .setting("socket_buffer_bytes", self.settings.socket_buffer_bytes, Value::Null)
             .setting("shm_pool_bytes", self.settings.shm_pool_bytes, Value::Null);
         let Some(opened) = self.opened.get() else { return description };
         let mut nested = Value::Object(Map::new());

@@ -37,7 +37,7 @@ pub(crate) struct Settings {
     pub(crate) router: bool,
     pub(crate) shm_pool_bytes: Option<usize>,
     pub(crate) keep_all_messages: Option<usize>,
-    socket_buffer_bytes: Option<u32>,
+    pub(crate) socket_buffer_bytes: Option<u32>,
 }
 
 /// One change of a session's configuration: key, value, vendor's default.

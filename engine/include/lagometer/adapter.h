@@ -340,8 +340,9 @@ typedef struct lagometer_adapter_table {
   lagometer_status (*reader_counters)(lagometer_reader* reader, lagometer_counters* out) LAGOMETER_NOEXCEPT;
 
   /* JSON of the effective settings of an object (LAGOMETER_OBJECT_...): {"settings": {key: {"value":, "default":}},
-   * "paste": [{"file": text, "text": text}], "transport": see docs/ADAPTERS.md}. [thread: any; in-callback: no;
-   * blocks: bounded; allocates: yes] */
+   * "observed": {key: value} (what is so though nobody set it, such as the library that was loaded), "paste": [{"file":
+   * text, "text": text}], "transport": see docs/ADAPTERS.md}. [thread: any; in-callback: no; blocks: bounded;
+   * allocates: yes] */
   lagometer_status (*describe)(uint32_t kind, const void* object, lagometer_sink sink, void* user) LAGOMETER_NOEXCEPT;
 
   /* Waitsets; null as a group where the middleware has nothing to wait on (the sidecar then lists no "waitset").

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//! lagometer's adapter for hiroz: nodes of ROS 2 in Rust over Zenoh, without an installation of ROS 2.
+mod context;
+#[path = "../../zenoh/src/members.rs"]
+mod members;
+mod message;
+mod quality;
+mod queued;
+mod reader;
+mod settings;
+mod writer;
+
+use lagometer_adapter::{export_adapter, Adapter, ContextConfig, Endpoint, InboxWaitset, Result};
+
+use crate::context::HirozContext;
+use crate::reader::HirozReader;
+use crate::writer::HirozWriter;
+
+/// hiroz.
+#[derive(Debug)]
+struct Hiroz;
+
+impl Adapter for Hiroz {
+    const NAME: &'static str = "hiroz";
+    const SIDECAR: &'static str = include_str!("../adapter.json");
+    const VERSION: &'static str = env!("LAGOMETER_MIDDLEWARE_VERSION");
+    type Context = HirozContext;
+    type Writer = HirozWriter;
+    type Reader = HirozReader;
+    type Waitset = InboxWaitset;
+
+    fn context(config: ContextConfig) -> Result<HirozContext> {
+        HirozContext::new(config)
+    }
+    fn writer(context: &HirozContext, endpoint: &Endpoint) -> Result<HirozWriter> {
+        Ok(HirozWriter::new(context, endpoint))
+    }
+    fn reader(context: &HirozContext, endpoint: &Endpoint) -> Result<HirozReader> {
+        Ok(HirozReader::new(context, endpoint))
+    }
+    fn waitset(_context: &HirozContext) -> Result<InboxWaitset> {
+        Ok(InboxWaitset::new())
+    }
+}
+
+export_adapter!(Hiroz);
