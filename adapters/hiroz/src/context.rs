@@ -148,7 +148,8 @@ impl Facts {
 
 impl Status for Facts {
     fn matched(&self) -> Matched {
-        let count = self.session.get().map_or(0, |opened| opened.graph().count(self.counterparts, &self.topic));
+        let count =
+            self.session.get().map_or(0, |opened| opened.graph().count(self.counterparts, &self.topic));
         Matched::Seen(u32::try_from(count).unwrap_or(u32::MAX))
     }
     fn describe(&self) -> Description {

@@ -4,11 +4,11 @@ use byteorder::ByteOrder;
 use hiroz::msg::{NativeCdrSerdes, ZMessage};
 use hiroz::{MessageTypeInfo, TypeHash, WithTypeInfo, ZBuf};
 use hiroz_cdr::{CdrBuffer, CdrDeserialize, CdrReader, CdrSerialize, CdrSerializedSize, CdrWriter};
-pub(crate) use hiroz_msgs::sensor_msgs::{Image, Imu, PointCloud2};
-pub(crate) use hiroz_msgs::std_msgs::String as Text;
 use hiroz_msgs::geometry_msgs::{Quaternion, Vector3};
 use hiroz_msgs::sensor_msgs::PointField;
+pub(crate) use hiroz_msgs::sensor_msgs::{Image, Imu, PointCloud2};
 use hiroz_msgs::std_msgs::Header;
+pub(crate) use hiroz_msgs::std_msgs::String as Text;
 use lagometer_adapter::ros2::{
     numbers_of, octets_of, squarest, text_of, Places, ENCODING, FRAME_ID, NUMBERS, POINT_FIELDS,
     POINT_FIELD_BYTES, POINT_FIELD_FLOAT32,

@@ -26,9 +26,11 @@ impl Settings {
     }
 
     pub(crate) fn describe(&self, changes: &[Change]) -> Description {
-        let mut description = Description::default()
-            .transport(&["process"], &["tcp"])
-            .setting("parameters", self.parameters, true);
+        let mut description = Description::default().transport(&["process"], &["tcp"]).setting(
+            "parameters",
+            self.parameters,
+            true,
+        );
         let mut nested = Value::Object(Map::new());
         for change in changes {
             description = description.setting(change.key, change.value.clone(), change.default.clone());

@@ -36,7 +36,8 @@ pub(crate) struct HirozWriter {
 fn made<M: Message>(opened: &Opened, wanted: &Wanted) -> Result<Box<dyn Sending>> {
     opened.make(&wanted.node, |node| {
         let publisher = node.create_pub::<M>(&wanted.topic).with_qos(wanted.profile).build();
-        Ok(Box::new(publisher.doing(format!("making a publisher on '{}'", wanted.topic))?) as Box<dyn Sending>)
+        Ok(Box::new(publisher.doing(format!("making a publisher on '{}'", wanted.topic))?)
+            as Box<dyn Sending>)
     })
 }
 
