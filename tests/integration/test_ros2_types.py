@@ -57,7 +57,8 @@ def by_way_of_the_peer(build: Path, folder: Path, adapter: str, kind: str, size:
 
 
 @pytest.mark.parametrize(("kind", "size"), KINDS)
-@pytest.mark.parametrize("adapter", (*WITH_THEM, *IN_RUST))
+# Not Dust DDS: the descriptions of types (XTypes) that it and the peer's library send are incompatible.
+@pytest.mark.parametrize("adapter", (*WITH_THEM, "rustdds"))
 def test_a_peer_that_knows_the_idl_alone_reads_and_answers(
     build: Path, tmp_path: Path, adapter: str, kind: str, size: int
 ) -> None:
