@@ -156,6 +156,8 @@ class ZenohContext:
             "between_processes": [TRANSPORTS[self._settings.transport]],
         }
         paste = [{"file": "zenoh.json5", "text": json.dumps(nested, indent=2)}]
+        # Which of the two it comes to, each writer says.
+        settings["congestion_control"] = {"value": self._settings.congestion, "default": "drop"}
         return {"settings": settings, "paste": paste, "transport": transport}
 
     def close(self) -> None:
