@@ -9,8 +9,8 @@ use dust_dds::infrastructure::listener::NO_LISTENER;
 use dust_dds::infrastructure::qos::{DataWriterQos, QosKind};
 use dust_dds::infrastructure::status::NO_STATUS;
 use lagometer_adapter::{
-    Counters, Description, Doing, Endpoint, Error, Loan, Matched, Memory, Origin, PayloadType, Result,
-    Ros2Message, Sent, Status, Writer,
+    Counters, Description, Doing, Endpoint, Error, Matched, PayloadType, Result, Ros2Message, Sent, Status,
+    Writer,
 };
 
 use crate::blocking::block_on;
@@ -81,7 +81,7 @@ impl DustWriter {
 }
 
 impl Writer for DustWriter {
-    type Loan = DustLoan;
+    type Loan = Places;
 
     fn enable(&mut self) -> Result<()> {
         let writer = match self.form {
@@ -97,13 +97,13 @@ impl Writer for DustWriter {
         self.facts.writer.set(writer).map_err(|_| Error::invalid("a writer enabled twice"))
     }
 
-    fn borrow(&mut self, bytes: usize) -> Result<Option<DustLoan>> {
-        Ok(Some(DustLoan(Places::new(self.payload, bytes))))
+    fn borrow(&mut self, bytes: usize) -> Result<Option<Places>> {
+        Ok(Some(Places::new(self.payload, bytes)))
     }
 
-    fn commit(&mut self, loan: DustLoan) -> Result<Sent> {
+    fn commit(&mut self, loan: Places) -> Result<Sent> {
         let writer = self.facts.writer.get().ok_or_else(|| Error::invalid("commit before enable"))?;
-        let sent = writer.send(loan.0)?;
+        let sent = writer.send(loan)?;
         if sent == Sent::Rejected {
             self.facts.rejected.fetch_add(1, Ordering::Relaxed);
         }
@@ -132,20 +132,5 @@ impl Status for WriterStatus {
     }
     fn describe(&self) -> Description {
         quality::describe_writer(&self.qos)
-    }
-}
-
-/// What a message will be made of.
-pub(crate) struct DustLoan(Places);
-
-impl Loan for DustLoan {
-    fn origin(&self) -> Origin {
-        Origin::Copied
-    }
-    fn memory(&mut self) -> Memory<'_> {
-        self.0.first.as_mut_slice().into()
-    }
-    fn memory_behind(&mut self) -> Option<Memory<'_>> {
-        (!self.0.second.is_empty()).then(|| self.0.second.as_mut_slice().into())
     }
 }

@@ -7,9 +7,7 @@ use hiroz::msg::NativeCdrSerdes;
 use hiroz::pubsub::ZPub;
 use hiroz::Builder;
 use lagometer_adapter::ros2::Places;
-use lagometer_adapter::{
-    Doing, Endpoint, Error, Loan, Memory, Origin, Result, Ros2Message, Sent, Status, Writer,
-};
+use lagometer_adapter::{Doing, Endpoint, Error, Result, Ros2Message, Sent, Status, Writer};
 
 use crate::context::{Facts, HirozContext, Opened, SharedSession, Wanted};
 use crate::message::{Bytes, Image, Imu, Message, PointCloud2, Text};
@@ -50,7 +48,7 @@ impl HirozWriter {
 }
 
 impl Writer for HirozWriter {
-    type Loan = HirozLoan;
+    type Loan = Places;
 
     fn enable(&mut self) -> Result<()> {
         let (opened, wanted) = (Opened::of(&self.session)?, &self.wanted);
@@ -64,31 +62,16 @@ impl Writer for HirozWriter {
         Ok(())
     }
 
-    fn borrow(&mut self, bytes: usize) -> Result<Option<HirozLoan>> {
-        Ok(Some(HirozLoan(Places::new(self.wanted.payload, bytes))))
+    fn borrow(&mut self, bytes: usize) -> Result<Option<Places>> {
+        Ok(Some(Places::new(self.wanted.payload, bytes)))
     }
 
-    fn commit(&mut self, loan: HirozLoan) -> Result<Sent> {
+    fn commit(&mut self, loan: Places) -> Result<Sent> {
         let writer = self.writer.as_ref().ok_or_else(|| Error::invalid("commit before enable"))?;
-        writer.send(loan.0).map(|()| Sent::Accepted)
+        writer.send(loan).map(|()| Sent::Accepted)
     }
 
     fn status(&self) -> Arc<dyn Status> {
         self.facts.clone()
-    }
-}
-
-/// What a message will be made of.
-pub(crate) struct HirozLoan(Places);
-
-impl Loan for HirozLoan {
-    fn origin(&self) -> Origin {
-        Origin::Copied
-    }
-    fn memory(&mut self) -> Memory<'_> {
-        self.0.first.as_mut_slice().into()
-    }
-    fn memory_behind(&mut self) -> Option<Memory<'_>> {
-        (!self.0.second.is_empty()).then(|| self.0.second.as_mut_slice().into())
     }
 }

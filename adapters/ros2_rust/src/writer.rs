@@ -2,9 +2,7 @@
 //! Writers: a publisher serialises a message when it is published, and a thread of RustDDS's sends it.
 use std::sync::Arc;
 
-use lagometer_adapter::{
-    Doing, Endpoint, Error, Loan, Memory, Origin, PayloadType, Result, Ros2Message, Sent, Status, Writer,
-};
+use lagometer_adapter::{Doing, Endpoint, Error, PayloadType, Result, Ros2Message, Sent, Status, Writer};
 use lagometer_rustdds_common::{Facts, Participant};
 use ros2_client::qos::QosProfile;
 use ros2_client::{Publisher, WriteError};
@@ -66,7 +64,7 @@ impl Ros2Writer {
 }
 
 impl Writer for Ros2Writer {
-    type Loan = Ros2Loan;
+    type Loan = Places;
 
     fn enable(&mut self) -> Result<()> {
         let (nodes, participant) = (Nodes::of(&self.nodes)?, self.facts.participant()?);
@@ -82,13 +80,13 @@ impl Writer for Ros2Writer {
         Ok(())
     }
 
-    fn borrow(&mut self, bytes: usize) -> Result<Option<Ros2Loan>> {
-        Ok(Some(Ros2Loan(Places::new(self.payload, bytes))))
+    fn borrow(&mut self, bytes: usize) -> Result<Option<Places>> {
+        Ok(Some(Places::new(self.payload, bytes)))
     }
 
-    fn commit(&mut self, loan: Ros2Loan) -> Result<Sent> {
+    fn commit(&mut self, loan: Places) -> Result<Sent> {
         let writer = self.writer.as_ref().ok_or_else(|| Error::invalid("commit before enable"))?;
-        let sent = writer.send(loan.0)?;
+        let sent = writer.send(loan)?;
         if sent == Sent::Rejected {
             self.facts.note_rejected();
         }
@@ -97,20 +95,5 @@ impl Writer for Ros2Writer {
 
     fn status(&self) -> Arc<dyn Status> {
         self.facts.clone()
-    }
-}
-
-/// What a message will be made of.
-pub(crate) struct Ros2Loan(Places);
-
-impl Loan for Ros2Loan {
-    fn origin(&self) -> Origin {
-        Origin::Copied
-    }
-    fn memory(&mut self) -> Memory<'_> {
-        self.0.first.as_mut_slice().into()
-    }
-    fn memory_behind(&mut self) -> Option<Memory<'_>> {
-        (!self.0.second.is_empty()).then(|| self.0.second.as_mut_slice().into())
     }
 }

@@ -2,7 +2,7 @@
 //! What of a message of ROS 2 is the payload, and what stands in its other fields (docs/WORKLOADS.md, "Payload types"), in
 //! whatever way a middleware has such messages. Names are those of rmw, as the adapters `cyclonedds` and `fastdds` have
 //! them: `adapters/common/ros2_messages.hpp`.
-use crate::{abi, Doing, PayloadType, Result, Ros2Message};
+use crate::{abi, Doing, Loan, Memory, Origin, PayloadType, Result, Ros2Message};
 
 const TEXT_BYTES: usize = abi::TEXT_ENVELOPE_BYTES as usize;
 const NUMBER_BYTES: usize = size_of::<f64>();
@@ -44,6 +44,19 @@ impl Places {
             }
             _ => Self { first: vec![0; bytes], second: Vec::new() },
         }
+    }
+}
+
+/// What a message will be made of, for a middleware that takes messages by value.
+impl Loan for Places {
+    fn origin(&self) -> Origin {
+        Origin::Copied
+    }
+    fn memory(&mut self) -> Memory<'_> {
+        self.first.as_mut_slice().into()
+    }
+    fn memory_behind(&mut self) -> Option<Memory<'_>> {
+        (!self.second.is_empty()).then(|| self.second.as_mut_slice().into())
     }
 }
 
