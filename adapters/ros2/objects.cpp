@@ -90,6 +90,7 @@ nlohmann::json Context::describe() const {
     settings["number_of_threads"] = setting(settings_.executor_threads, "as many as CPUs, at least 2");
   settings["participants"] = setting(settings_.participant_for_each_node ? "node" : "process", "process");
   settings["callback_groups"] = setting(settings_.group_for_each_reader ? "reader" : "node", "node");
+  settings["timers"] = setting(settings_.executor_timers ? "executor" : "node", "executor");
   settings["use_intra_process_comms"] = setting(settings_.intra_process, false);
   for (const char* name : {"ROS_AUTOMATIC_DISCOVERY_RANGE", "ROS_STATIC_PEERS", "CYCLONEDDS_URI",
                            "FASTRTPS_DEFAULT_PROFILES_FILE", "ZENOH_SESSION_CONFIG_URI"}) {

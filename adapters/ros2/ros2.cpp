@@ -4,6 +4,7 @@
 
 #include "objects.hpp"
 #include "reader.hpp"
+#include "timer.hpp"
 #include "writer.hpp"
 
 namespace lagometer::ros2 {
@@ -31,7 +32,10 @@ struct Traits {
     if (kind == LAGOMETER_OBJECT_READER) return static_cast<const Reader*>(object)->describe().dump();
     return R"({"settings":{},"paste":[]})";
   }
-  static const void* extension(uint32_t, void*, std::string_view) noexcept { return nullptr; }
+  static const void* extension(uint32_t kind, void* object, std::string_view name) noexcept {
+    if (kind != LAGOMETER_OBJECT_NODE || name != LAGOMETER_TIMERS_EXTENSION) return nullptr;
+    return static_cast<const Node*>(object)->context.settings().executor_timers ? &timers_table() : nullptr;
+  }
 };
 
 }  // namespace

@@ -73,6 +73,8 @@ void apply(const std::string& key, const json& value, Settings& settings) {
     settings.group_for_each_reader = first_of(key, value, "reader", "node");
   } else if (key == "participants") {
     settings.participant_for_each_node = first_of(key, value, "node", "process");
+  } else if (key == "timers") {
+    settings.executor_timers = first_of(key, value, "executor", "node");
   } else if (key == "intra_process") {
     settings.intra_process = boolean(key, value);
   } else if (key == "loans") {
@@ -88,7 +90,7 @@ void apply(const std::string& key, const json& value, Settings& settings) {
   } else {
     throw Error(LAGOMETER_INVALID, "ros2: unknown option '" + key +
                                        "'; valid: rmw, executor, executor_threads, callback_groups, participants, "
-                                       "intra_process, loans, deadline_ms, lifespan_ms, liveliness, "
+                                       "timers, intra_process, loans, deadline_ms, lifespan_ms, liveliness, "
                                        "liveliness_lease_ms");
   }
 }

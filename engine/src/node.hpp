@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "endpoint.hpp"
+#include "lagometer/timers.h"
 #include "schedule.hpp"
 #include "stage.hpp"
 
@@ -38,15 +39,23 @@ class Node {
   std::deque<Input> inputs;
   std::deque<Output> outputs;
   void prepare(lagometer_waitset* waitset, const lagometer_adapter_table* waitset_table);
+  /// Is called back, and has rules that fire by time, which a timer of the middleware's may fire.
+  [[nodiscard]] bool wants_timer() const noexcept;
+  /// The schedule is the timer's to fire, by on_timer(), instead of an own thread's. Before start().
+  void keep_time_by(const lagometer_timers_table& table, lagometer_timer* timer) noexcept;
 
   /// Starts the node's own thread, if its dispatch and rules need one.
   void start();
+  /// The time of the start is known: schedules begin.
+  void begin() noexcept;
   /// Wakes the thread so that it sees the stage; join() then returns soon.
   void wake() noexcept;
   void join();
 
   /// The listener's entry for one input. [thread: the middleware's]
   void on_data(Input& input) noexcept;
+  /// The timer's entry. [thread: the middleware's]
+  void on_timer() noexcept;
 
   [[nodiscard]] const NodePlan& plan() const noexcept { return plan_; }
   /// A closed loop stopped before its time, since there was no room for more records.
@@ -74,6 +83,9 @@ class Node {
   void run_waiting() noexcept;
   void run_polling() noexcept;
   void run_timers_only() noexcept;
+  /// What is due, with what came meanwhile; when the next is due.
+  int64_t fire_and_look_ahead() noexcept;
+  void arm(int64_t at_ns) noexcept;
   void begin_schedules(int64_t start_ns) noexcept;
   [[nodiscard]] int64_t next_due_ns() const noexcept;
   void fire_due(int64_t time_ns) noexcept;
@@ -95,6 +107,8 @@ class Node {
   FailureFlag& failure_;
   lagometer_waitset* waitset_ = nullptr;
   const lagometer_adapter_table* waitset_table_ = nullptr;
+  lagometer_timer* timer_ = nullptr;
+  const lagometer_timers_table* timers_ = nullptr;
   std::vector<Rule> rules_;
   std::vector<uint64_t> resent_;
   std::vector<std::optional<Arrival>> deferred_;  // by input

@@ -20,7 +20,42 @@ constexpr int64_t kDiscoveryPoll_ns = 1'000'000;
 
 void Node::start() {
   const bool takes_itself = plan_.dispatch != Dispatch::listener && !inputs.empty();
-  if (takes_itself || scheduled_) thread_ = std::jthread([this] { thread_main(); });
+  if (takes_itself || (scheduled_ && timers_ == nullptr)) thread_ = std::jthread([this] { thread_main(); });
+}
+
+bool Node::wants_timer() const noexcept { return scheduled_ && plan_.dispatch == Dispatch::listener; }
+
+void Node::keep_time_by(const lagometer_timers_table& table, lagometer_timer* timer) noexcept {
+  timers_ = &table;
+  timer_ = timer;
+}
+
+void Node::begin() noexcept {
+  if (timers_ == nullptr) return wake();
+  if (shared_) lock_.lock();
+  begin_schedules(stage_.start_ns.load(std::memory_order_acquire));
+  const int64_t due_ns = next_due_ns();
+  if (shared_) lock_.unlock();
+  arm(due_ns);
+}
+
+void Node::arm(int64_t at_ns) noexcept {
+  if (timers_->arm(timer_, at_ns) < 0) failure_.raise("arming a timer");
+}
+
+void Node::on_timer() noexcept {
+  if (stage_.stopped.load(std::memory_order_relaxed)) return;
+  const Measuring measuring(true);
+  arm(fire_and_look_ahead());
+}
+
+int64_t Node::fire_and_look_ahead() noexcept {
+  if (shared_) lock_.lock();
+  fire_due(now_ns());
+  if (shared_) drain_deferred();
+  const int64_t due_ns = next_due_ns();
+  if (shared_) lock_.unlock();
+  return due_ns;
 }
 
 void Node::wake() noexcept {
@@ -94,14 +129,7 @@ void Node::run_timers_only() noexcept {
     parker_.wait_until(due_ns);
     if (!begun || stage_.stopped.load(std::memory_order_relaxed)) continue;
     const Measuring measuring(true);
-    if (!shared_) {
-      fire_due(now_ns());
-      continue;
-    }
-    lock_.lock();
-    fire_due(now_ns());
-    drain_deferred();
-    lock_.unlock();
+    fire_and_look_ahead();
   }
 }
 

@@ -178,9 +178,9 @@ void Session::create_node(const NodePlan& plan) {
     config.topic = to_c(reader.topic);
     config.qos = &qos;
     config.dispatch = static_cast<uint32_t>(plan.dispatch);
-    listeners_.push_back(std::make_unique<Listener>(stage_, node, input));
-    config.user = listeners_.back().get();
-    config.on_data = [](void* user) { static_cast<Listener*>(user)->on_data(); };
+    callbacks_.push_back(std::make_unique<Callback>(stage_, node, &input));
+    config.user = callbacks_.back().get();
+    config.on_data = [](void* user) { static_cast<Callback*>(user)->called(); };
     lagometer_node* parent = node_in(reader.context, plan.name);
     lagometer_reader* handle = nullptr;
     check("reader_create", [&] { return table.reader_create(parent, &config, &handle); });
@@ -191,6 +191,26 @@ void Session::create_node(const NodePlan& plan) {
   const lagometer_adapter_table* waitset_table = nullptr;
   create_waitset(node, waitset, waitset_table);
   node.prepare(waitset, waitset_table);
+  if (node.wants_timer()) create_timer(node);
+}
+
+void Session::create_timer(Node& node) {
+  if (node.outputs.empty()) return;
+  const uint32_t context = node.outputs.front().plan().context;
+  lagometer_node* const parent = node_in(context, node.plan().name);
+  const lagometer_string name = to_c(LAGOMETER_TIMERS_EXTENSION);
+  const auto* table = static_cast<const lagometer_timers_table*>(
+      adapter_of(context).table().extension(LAGOMETER_OBJECT_NODE, parent, name));
+  if (table == nullptr) return;
+  if (table->size < sizeof *table || table->abi_version != LAGOMETER_ABI_VERSION)
+    throw AdapterError(adapter_of(context).name() + ": its timers are of another version of the interface");
+  callbacks_.push_back(std::make_unique<Callback>(stage_, node, nullptr));
+  lagometer_timer* timer = nullptr;
+  const auto called = [](void* user) { static_cast<Callback*>(user)->called(); };
+  check("a timer", [&] { return table->create(parent, called, callbacks_.back().get(), &timer); });
+  // Destroyed before the writers that it sends by: deleters run backwards.
+  deleters_.emplace_back([table, timer] { table->destroy(timer); });
+  node.keep_time_by(*table, timer);
 }
 
 void Session::create_waitset(Node& node, lagometer_waitset*& waitset, const lagometer_adapter_table*& table) {
@@ -277,14 +297,14 @@ json Session::missing() const {
 void Session::start(int64_t at_ns, int64_t source_stop_ns) {
   stage_.source_stop_ns.store(source_stop_ns, std::memory_order_relaxed);
   stage_.start_ns.store(at_ns, std::memory_order_release);
-  for (Node& node : nodes_) node.wake();
+  for (Node& node : nodes_) node.begin();
 }
 
 // Sequentially consistent here and in stop(): either this callback sees that all is over, or stop() sees this callback.
-void Session::Listener::on_data() noexcept {
+void Session::Callback::called() noexcept {
   const InCall in_call;
   running.fetch_add(1, std::memory_order_seq_cst);
-  if (!stage.stopped.load(std::memory_order_seq_cst)) node.on_data(input);
+  if (!stage.stopped.load(std::memory_order_seq_cst)) input != nullptr ? node.on_data(*input) : node.on_timer();
   running.fetch_sub(1, std::memory_order_release);
 }
 
@@ -296,8 +316,8 @@ void Session::stop() {
   for (Node& node : nodes_) node.join();
   // What follows reads what callbacks write.
   constexpr timespec kGlance = {.tv_sec = 0, .tv_nsec = 20'000};
-  for (const auto& listener : listeners_) {
-    while (listener->running.load(std::memory_order_acquire) != 0)
+  for (const auto& callback : callbacks_) {
+    while (callback->running.load(std::memory_order_acquire) != 0)
       clock_nanosleep(CLOCK_MONOTONIC, 0, &kGlance, nullptr);
   }
 }

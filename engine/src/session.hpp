@@ -52,13 +52,14 @@ class Session {
 
  private:
   using Deleter = std::function<void()>;
-  /// Whom a reader's on_data goes to. Callbacks come on the middleware's threads, and one out of another's publish.
-  struct Listener {
-    Listener(const Stage& when, Node& of, Input& into) : stage(when), node(of), input(into) {}
-    void on_data() noexcept;
+  /// Whom a reader's on_data goes to, or a node's timer. Callbacks come on the middleware's threads, and one out of
+  /// another's publish.
+  struct Callback {
+    Callback(const Stage& when, Node& of, Input* into) : stage(when), node(of), input(into) {}
+    void called() noexcept;
     const Stage& stage;
     Node& node;
-    Input& input;
+    Input* input;  // null: the timer
     std::atomic<uint32_t> running{0};
   };
 
@@ -69,6 +70,8 @@ class Session {
   template <typename EndpointPlanType>
   lagometer_type* create_type(const EndpointPlanType& endpoint);
   void create_waitset(Node& node, lagometer_waitset*& waitset, const lagometer_adapter_table*& table);
+  /// Where the adapter's executor keeps a node's time.
+  void create_timer(Node& node);
   void create_recorder(int descriptor);
   void enable_all();
   lagometer_node* node_in(uint32_t context, const std::string& name);
@@ -83,7 +86,7 @@ class Session {
   std::vector<lagometer_context*> contexts_;
   std::vector<std::pair<std::pair<uint32_t, std::string>, lagometer_node*>> node_handles_;
   std::deque<Node> nodes_;
-  std::vector<std::unique_ptr<Listener>> listeners_;
+  std::vector<std::unique_ptr<Callback>> callbacks_;
   std::unique_ptr<Recorder> recorder_;
   std::vector<Deleter> deleters_;  // in order of creation; run backwards
   bool stopped_ = false;

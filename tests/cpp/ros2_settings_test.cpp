@@ -30,13 +30,15 @@ lagometer_qos qos(uint64_t present) {
 
 TEST(Ros2Settings, ReadsEachOption) {
   const Settings read = Settings::from("default", R"({"rmw": "rmw_zenoh_cpp", "executor": "multi_threaded",
-    "executor_threads": 3, "callback_groups": "reader", "participants": "node", "intra_process": false,
+    "executor_threads": 3, "callback_groups": "reader", "participants": "node", "timers": "node",
+    "intra_process": false,
     "loans": true, "deadline_ms": 5, "lifespan_ms": 7, "liveliness": "manual_by_topic", "liveliness_lease_ms": 9})");
   EXPECT_EQ(read.rmw, "rmw_zenoh_cpp");
   EXPECT_EQ(read.executor, ExecutorKind::kMultiThreaded);
   EXPECT_EQ(read.executor_threads, 3U);
   EXPECT_TRUE(read.group_for_each_reader);
   EXPECT_TRUE(read.participant_for_each_node);
+  EXPECT_FALSE(read.executor_timers);
   EXPECT_FALSE(read.intra_process);
   EXPECT_TRUE(read.loans);
   EXPECT_EQ(read.deadline_ns, 5'000'000);

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "clock.hpp"
@@ -116,6 +117,42 @@ TEST(Session, TellsAnAdapterThatCanNotBeOpenedFromOneThatFails) {
     FAIL() << error.what();
   } catch (const AdapterError&) {
     SUCCEED();
+  }
+}
+
+size_t threads_of_nodes() {
+  size_t count = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string name;
+    std::getline(std::ifstream(task.path() / "comm"), name);
+    count += name.starts_with("node:") ? 1U : 0U;
+  }
+  return count;
+}
+
+TEST(Session, LeavesANodesTimeToTheMiddlewaresExecutor) {
+  for (const auto& [adapter, threads] : {std::pair{DROPPING_ADAPTER, 1U}, std::pair{TIMING_ADAPTER, 0U}}) {
+    Session session(parse_plan(test::pipeline_plan(adapter, "listener").dump()), -1);
+    session.start(now_ns(), now_ns() + 20 * test::kMillisecond_ns);  // by then a thread has its name
+    while (session.recorder().count(LaneKind::sent) == 0) sched_yield();
+    EXPECT_EQ(threads_of_nodes(), threads) << adapter;
+  }
+  // Who is not called back keeps the time itself.
+  const Session polling(parse_plan(test::pipeline_plan(TIMING_ADAPTER, "poll").dump()), -1);
+  const int64_t deadline_ns = now_ns() + 10'000 * test::kMillisecond_ns;
+  while (threads_of_nodes() < 3 && now_ns() < deadline_ns) sched_yield();
+  EXPECT_EQ(threads_of_nodes(), 3U);
+}
+
+TEST(Session, SendsByTheExecutorsTimerAtTheScheduledTimes) {
+  const auto recorded = test::run_trial(test::pipeline_plan(TIMING_ADAPTER, "listener"));
+  const auto by_thread = test::run_trial(test::pipeline_plan(DROPPING_ADAPTER, "listener"));
+  ASSERT_EQ(recorded.sent(0, 0).size(), by_thread.sent(0, 0).size());
+  int64_t intended_ns = recorded.start_ns;
+  for (const SentRecord& record : recorded.sent(0, 0)) {
+    EXPECT_EQ(record.intended_ns, intended_ns);
+    EXPECT_GE(record.publish_ns, record.intended_ns);
+    intended_ns += 2 * test::kMillisecond_ns;
   }
 }
 

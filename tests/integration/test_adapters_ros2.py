@@ -67,6 +67,38 @@ def test_each_executor_calls_back(build: Path, tmp_path: Path, rmw: str, executo
     assert (rows["n"] == rows["sent"]).all(), rows.select("cell", "edge", "n", "sent").rows()
 
 
+@pytest.mark.parametrize("executor", EXECUTORS)
+@pytest.mark.parametrize("timers", ["executor", "node"])
+def test_the_executor_keeps_the_time_unless_told_otherwise(build: Path, executor: str, timers: str) -> None:
+    need("netns")
+    need("ros2")
+    nodes = pipeline("listener", period_ns=5 * MILLISECOND_NS, payload_bytes=64)
+    given = plan(adapter_library("ros2", build), DIRECTORY, nodes)
+    given["adapters"][0]["options"] = {"executor": executor, "timers": timers}
+    (said,) = run_private(build, [given])
+    assert said.code == 0, said.errors[-2000:] or said.events[-1]
+    names = [each["name"] for each in said.event("done")["threads"]]
+    assert any(name.startswith("node:") for name in names) == (timers == "node"), names
+    for each in said.event("done")["writers"]:
+        assert each["sent"] >= each.get("due", 1), each
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_a_busy_executor_leaves_nothing_out(build: Path, executor: str) -> None:
+    """The nodes share one executor, which the last one's work holds for most of the time."""
+    need("netns")
+    need("ros2")
+    nodes = pipeline("listener", period_ns=20 * MILLISECOND_NS, payload_bytes=64)
+    nodes[2]["rules"][0]["work_ns"] = 12 * MILLISECOND_NS
+    given = plan(adapter_library("ros2", build), DIRECTORY, nodes)
+    given["adapters"][0]["options"] = {"executor": executor}
+    (said,) = run_private(build, [given])
+    assert said.code == 0, said.errors[-2000:] or said.events[-1]
+    (source,) = [each for each in said.event("done")["writers"] if each["node"] == 0]
+    assert source["sent"] >= source["due"] > 0
+    assert source["skipped"] == 0
+
+
 @pytest.mark.parametrize("rmw", RMWS)
 def test_a_waitset_and_a_polling_thread_take(build: Path, tmp_path: Path, rmw: str) -> None:
     rows = carried(build, tmp_path, {"rmw": rmw}, dispatch=["waitset", "poll"], reliability=["reliable"])

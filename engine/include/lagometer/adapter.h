@@ -359,7 +359,7 @@ typedef struct lagometer_adapter_table {
 
   /* The table of an extension of this object, or null. [thread: any; in-callback: no; blocks: never; allocates: no]
    * Names taken: executor/1 intra/1 serialized/1 forward/1 discovery/1 stamps/1 threads/1 services/1 security/1 shm/1
-   * flush/1 loan/1. Each gets a header of its own beside this one. */
+   * flush/1 loan/1 timers/1. Each gets a header of its own beside this one. */
   const void* (*extension)(uint32_t kind, void* object, lagometer_string name)LAGOMETER_NOEXCEPT;
 } lagometer_adapter_table;
 
