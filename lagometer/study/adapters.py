@@ -197,10 +197,10 @@ def _missing(directory: Path, sidecar: Sidecar) -> str | None:
         return f"not built: {directory / sidecar.library} is not there; run `make setup`"
     package = sidecar.python_package
     if package is not None and not _importable(package.module.partition(".")[0]):
+        install = package.install or "`make bench ADAPTERS=all` does it, or `pip install lagometer[clients]`"
         return (
             f"the Python package {package.distribution} is not installed for Python "
-            f"{platform.python_version()} in {sys.prefix}: `make bench ADAPTERS=all` does it, or "
-            "`pip install lagometer[clients]`"
+            f"{platform.python_version()} in {sys.prefix}: {install}"
         )
     return None
 

@@ -164,10 +164,14 @@ class Daemon(_Part):
 
 
 class PythonPackage(_Part):
-    """What an adapter in Python imports: the module, and the distribution to install for it."""
+    """What an adapter in Python imports: the module, and the distribution to install for it.
+
+    install: what a user does to have it, where lagometer's own set-up does not bring it.
+    """
 
     module: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.]*$")
     distribution: str
+    install: str | None = None
 
 
 class Sidecar(_Part):

@@ -137,6 +137,9 @@ def test_an_adapter_in_python_without_its_package_says_what_to_install(tmp_path:
     assert missing is not None
     for words in ("package no-such-client is not installed", "make bench ADAPTERS=all", "lagometer[clients]"):
         assert words in missing
+    sourced = {"module": "no_such_client", "distribution": "no-such-client", "install": "source its setup.sh"}
+    missing = load_adapter(in_python(tmp_path / "sourced", python_package=sourced)).missing
+    assert missing is not None and missing.endswith("source its setup.sh")
     there = {"module": "json", "distribution": "json"}
     assert load_adapter(in_python(tmp_path, python_package=there)).missing is None
 
