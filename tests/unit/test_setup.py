@@ -162,7 +162,8 @@ def test_what_an_adapter_names_is_in_the_table(path: Path) -> None:
     for names in sidecar.get("packages", {}).values():
         assert [name for name in names if f" {name} " in table], names
     for daemon in sidecar.get("daemons", []):
-        assert f" {daemon['package']} " in table
+        # ROS 2's own packages come from elsewhere, with the installation that is sourced.
+        assert daemon["package"].startswith("ros-") or f" {daemon['package']} " in table
 
 
 def make_dry(*words: str) -> list[str]:
