@@ -70,7 +70,8 @@ const lagometer_timers_table& timers_table() noexcept {
       .create =
           [](lagometer_node* node, void (*callback)(void*), void* user, lagometer_timer** out) noexcept {
             return guarded([&] {
-              *out = reinterpret_cast<lagometer_timer*>(new Timer(*reinterpret_cast<Node*>(node), callback, user));
+              *out = reinterpret_cast<lagometer_timer*>(
+                  std::make_unique<Timer>(*reinterpret_cast<Node*>(node), callback, user).release());
               return LAGOMETER_OK;
             });
           },

@@ -62,8 +62,10 @@ class Timer {
 };
 
 lagometer_status create(lagometer_node*, void (*callback)(void* user), void* user, lagometer_timer** out) noexcept {
-  *out = reinterpret_cast<lagometer_timer*>(new Timer(callback, user));
-  return LAGOMETER_OK;
+  return lagometer::guarded([&] {
+    *out = reinterpret_cast<lagometer_timer*>(std::make_unique<Timer>(callback, user).release());
+    return LAGOMETER_OK;
+  });
 }
 
 lagometer_status arm(lagometer_timer* timer, int64_t at_ns) noexcept {
