@@ -40,6 +40,7 @@ void Node::begin() noexcept {
 }
 
 void Node::arm(int64_t at_ns) noexcept {
+  const Lent lent;
   if (timers_->arm(timer_, at_ns) < 0) failure_.raise("arming a timer");
 }
 
