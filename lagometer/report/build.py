@@ -10,7 +10,7 @@ from lagometer.report.conformance import conformance
 from lagometer.report.data import Counts, Glance, Interval, Report, Row
 from lagometer.report.deadlines import deadlines
 from lagometer.report.disturbed import without_noise
-from lagometer.report.draw import draw
+from lagometer.report.draw import Drawing
 from lagometer.report.floor import with_floor
 from lagometer.report.glance import glance
 from lagometer.report.interference import interference
@@ -36,15 +36,12 @@ def build_report(campaign: Campaign) -> Report:
         factors.setdefault(row.cell, {})
     order = {cell: place for place, cell in enumerate(factors)}
     measured_rows.sort(key=lambda row: (order[row.cell], row.trial or 0))
+    payload_known = frozenset(cell for cell, values in factors.items() if "payload_bytes" in values)
+    drawing = Drawing(campaign, measured_rows, payload_known)
     confidence = known(campaign)
     rows, thinned = _rows(measured_rows, factors, confidence.estimates)
-    payload_known = frozenset(cell for cell, values in factors.items() if "payload_bytes" in values)
-    drawn, notes = draw(
-        campaign, measured_rows, payload_known, confidence.alphas, in_passing=not confidence.affordable
-    )
     floor, unread = steadiness.machine_floor(campaign)
     shown, unshown = conformance(campaign)
-    cells = heads.cells(factors, measured_rows, campaign.journal, drawn.payload_bytes)
     failures = heads.failures(campaign.directory, campaign.journal)
     exclusions = heads.exclusions(campaign.manifest)
     at_a_glance = glance(rows, factors, campaign.journal, exclusions, failures)
@@ -54,6 +51,10 @@ def build_report(campaign: Campaign) -> Report:
             row.model_copy(update={"intervals": _with_ends(row)}) if row.intervals else row for row in rows
         ]
     by_cell = in_order(campaign.cells, order)
+    misses, tails = deadlines(by_cell, confidence.table), lost_tails(by_cell, confidence.table)
+    disturbed = without_noise(campaign, measured_rows, confidence)
+    drawn, notes = drawing.finish(confidence.alphas, in_passing=not confidence.affordable)
+    cells = heads.cells(factors, measured_rows, campaign.journal, drawn.payload_bytes)
     return Report(
         format=DATA_FORMAT,
         kind="campaign",
@@ -73,12 +74,12 @@ def build_report(campaign: Campaign) -> Report:
         rows=rows,
         curves=drawn.curves,
         series=drawn.series,
-        deadlines=deadlines(by_cell, confidence.table),
-        lost_tails=lost_tails(by_cell, confidence.table),
+        deadlines=misses,
+        lost_tails=tails,
         interference=interference(by_cell),
         failures=failures,
         reasons=heads.reason_counts(campaign.journal, measured_rows),
-        without_noise=without_noise(campaign, measured_rows, confidence),
+        without_noise=disturbed,
         control=steadiness.control(campaign),
         long_trials=steadiness.long_trials(campaign, rows),
         machine_floor=floor,

@@ -3,7 +3,8 @@
 
 A campaign may hold a hundred million samples. So only the columns that are needed are read, latencies alone
 are kept until their cell is done, small files are read many at a time, and as many threads work on them as
-there are CPUs: Polars and NumPy leave Python's lock alone while they work.
+there are CPUs: Polars and NumPy leave Python's lock alone while they work. Thousands of small files go to
+processes.
 """
 
 from __future__ import annotations
@@ -12,30 +13,31 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
 from lagometer.report import limits
+from lagometer.report.beside import processes, read_beside
 from lagometer.report.curves import curve
 from lagometer.report.data import Curve, Row, Series
-from lagometer.report.reading import EdgeRows, Wanted, read_files
-from lagometer.report.series import edge_series
-from lagometer.store.errors import CampaignError
+from lagometer.report.files import Made, Task, TaskEdge, read
 from lagometer.store.format import END_TO_END
 from lagometer.store.reader import Campaign
 
 THREADS_MAX = 4
 MESSAGES_AT_ONCE = 16_000_000  # of all the files that are worked on at a time, which bounds the memory
 MESSAGES_PER_BATCH, FILES_PER_BATCH = 1_000_000, 64
+# From here on processes pay, each of which takes most of a second of a CPU to begin.
+MESSAGES_FOR_PROCESSES, FILES_FOR_PROCESSES = 10_000_000, 200
 
 Key = tuple[str, int | None, str]
 Latencies = dict[str, list[npt.NDArray[np.int64]]]  # by edge, of each valid trial of a cell
 Given = TypeVar("Given")
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 
 @dataclass
@@ -48,80 +50,86 @@ class Drawn:
     payload_bytes: dict[str, int] = field(default_factory=dict)  # as seen on the wire, by cell
 
 
-@dataclass(frozen=True)
-class _Task:
-    """One file of samples, and what is wanted of it."""
+class Drawing:
+    """Curves and series of all trials' rows, begun where that can go on beside other work.
 
-    cell: str
-    trial: int
-    rows: Sequence[Row]
-    series: frozenset[str]  # edges whose series is drawn
-    points: int
-    payload: bool  # whether the cell's payload must be taken from the samples
-    curves: bool  # whether it is its cell's only file, so that its curves are the cell's
-
-    @property
-    def messages(self) -> int:
-        """How many the file holds, about."""
-        return sum(row.n for row in self.rows)
-
-
-@dataclass
-class _Read:
-    """What came of it."""
-
-    latencies: dict[str, npt.NDArray[np.int64]] = field(default_factory=dict)  # by edge, of a valid trial
-    curves: list[Curve] = field(default_factory=list)  # in place of latencies, where the task asks for them
-    series: list[Series] = field(default_factory=list)
-    payload_bytes: int | None = None
-    unread: str | None = None
-
-
-def draw(
-    campaign: Campaign,
-    rows: Sequence[Row],
-    payload_known: frozenset[str],
-    alphas: Mapping[str, float] | None = None,
-    in_passing: bool = False,
-) -> tuple[Drawn, list[str]]:
-    """Curves and series of all trials' rows, and the notes on what was thinned or left out.
-
-    `payload_known`: the cells whose payload the manifest tells. `alphas`: of the cells whose curves have a
-    band; `in_passing`: it is made while the curve is (see `curves.curve`). A trial whose samples can't be
-    read is named among the notes.
+    `payload_known`: the cells whose payload the manifest tells.
     """
-    wanted: dict[Key, Row] = {(row.cell, row.trial, row.edge): row for row in rows if row.n > 0}
-    chosen = sorted(wanted, key=lambda key: (key[2] != END_TO_END, key[1] or 0))
-    fitting = set(chosen[: limits.SERIES_POINTS_TOTAL // limits.SERIES_POINTS_MIN])
-    points = limits.SERIES_POINTS_TOTAL // max(1, len(fitting))
-    points = max(limits.SERIES_POINTS_MIN, min(limits.SERIES_POINTS_MAX, points))
-    tasks = list(_tasks(wanted, fitting, points, payload_known))
-    drawn = Drawn()
-    with ThreadPoolExecutor(_threads(tasks)) as pool:
 
-        def add_curves(cell: str, latencies: Latencies) -> None:
-            room = max(0, limits.CURVES_MAX - len(drawn.curves))
-            alpha = (alphas or {}).get(cell)
-            listed = list(latencies.items())[:room]
-            made = pool.map(lambda item: curve(cell, item[0], item[1], alpha, in_passing), listed)
-            drawn.curves += [each for each in made if each is not None]
+    def __init__(self, campaign: Campaign, rows: Sequence[Row], payload_known: frozenset[str]) -> None:
+        self._campaign = campaign
+        wanted: dict[Key, Row] = {(row.cell, row.trial, row.edge): row for row in rows if row.n > 0}
+        chosen = sorted(wanted, key=lambda key: (key[2] != END_TO_END, key[1] or 0))
+        fitting = set(chosen[: limits.SERIES_POINTS_TOTAL // limits.SERIES_POINTS_MIN])
+        points = limits.SERIES_POINTS_TOTAL // max(1, len(fitting))
+        self._points = max(limits.SERIES_POINTS_MIN, min(limits.SERIES_POINTS_MAX, points))
+        self._wanted, self._fitting = len(wanted), len(fitting)
+        self._tasks = list(_tasks(wanted, fitting, self._points, payload_known))
+        self._batches = list(_batches(self._tasks))
+        self._pool = processes(campaign, _cpus()) if _is_for_processes(self._tasks) else None
+        self._begun = [self._pool.submit(read_beside, each) for each in self._batches] if self._pool else []
 
-        cell, latencies = "", Latencies()
-        for batch, made in _in_order(pool, lambda each: _read(campaign, each), _batches(tasks)):
-            for task, read in zip(batch, made, strict=True):
-                if task.cell != cell:
-                    add_curves(cell, latencies)
-                    cell, latencies = task.cell, {}
-                for edge, values in read.latencies.items():
-                    latencies.setdefault(edge, []).append(values)
-                _add(task, read, drawn)
-        add_curves(cell, latencies)
-    return drawn, _notes(drawn, len(wanted), len(fitting), points)
+    def finish(
+        self, alphas: Mapping[str, float] | None = None, in_passing: bool = False
+    ) -> tuple[Drawn, list[str]]:
+        """Waits for all of it; with it the notes on what was thinned or left out.
+
+        `alphas`: of the cells whose curves have a band; `in_passing`: it is made while the curve is (see
+        `curves.curve`). A trial whose samples can't be read is named among the notes.
+        """
+        drawn = self._from_processes()
+        if drawn is None:
+            drawn = Drawn()
+            self._draw_by_threads(drawn, alphas or {}, in_passing)
+        return drawn, _notes(drawn, self._wanted, self._fitting, self._points)
+
+    def _from_processes(self) -> Drawn | None:
+        """What they have drawn; None if there are none, or none can be had here."""
+        if self._pool is None:
+            return None
+        drawn = Drawn()
+        try:
+            for batch, begun in zip(self._batches, self._begun, strict=True):
+                for task, made in zip(batch, begun.result(), strict=True):
+                    _add(task, made, drawn)
+        except BrokenProcessPool:
+            return None
+        finally:
+            self._pool.shutdown(cancel_futures=True)
+        return drawn
+
+    def _draw_by_threads(self, drawn: Drawn, alphas: Mapping[str, float], in_passing: bool) -> None:
+        with ThreadPoolExecutor(_threads(self._tasks)) as pool:
+
+            def add_curves(cell: str, latencies: Latencies) -> None:
+                room = max(0, limits.CURVES_MAX - len(drawn.curves))
+                alpha = alphas.get(cell)
+                listed = list(latencies.items())[:room]
+                made = pool.map(lambda item: curve(cell, item[0], item[1], alpha, in_passing), listed)
+                drawn.curves += [each for each in made if each is not None]
+
+            cell, latencies = "", Latencies()
+            for batch, read_files in _in_order(pool, lambda each: read(self._campaign, each), self._batches):
+                for task, made in zip(batch, read_files, strict=True):
+                    if task.cell != cell:
+                        add_curves(cell, latencies)
+                        cell, latencies = task.cell, {}
+                    for edge, values in made.latencies.items():
+                        latencies.setdefault(edge, []).append(values)
+                    _add(task, made, drawn)
+            add_curves(cell, latencies)
+
+
+def _is_for_processes(tasks: Sequence[Task]) -> bool:
+    """Whether enough small files stand for themselves that it pays to begin processes for them."""
+    alone = all(task.curves for task in tasks)
+    messages = sum(task.messages for task in tasks)
+    return alone and len(tasks) >= FILES_FOR_PROCESSES and messages >= MESSAGES_FOR_PROCESSES and _cpus() > 1
 
 
 def _tasks(
     wanted: dict[Key, Row], fitting: set[Key], points: int, payload_known: frozenset[str]
-) -> Iterator[_Task]:
+) -> Iterator[Task]:
     """The files to read: cells in the order of their rows, trials ascending."""
     files: dict[str, dict[int, list[Row]]] = {}
     for row in wanted.values():
@@ -130,19 +138,24 @@ def _tasks(
     for cell, trials in files.items():
         for trial, rows in sorted(trials.items()):
             series = frozenset(row.edge for row in rows if (cell, trial, row.edge) in fitting)
+            edges = tuple(TaskEdge(row.edge, row.valid, row.n) for row in rows)
             known, alone = cell in payload_known, len(trials) == 1
-            yield _Task(cell, trial, rows, series, points, not known, alone)
+            yield Task(cell, trial, edges, series, points, not known, alone)
 
 
-def _threads(tasks: Sequence[_Task]) -> int:
+def _threads(tasks: Sequence[Task]) -> int:
     largest = max((task.messages for task in tasks), default=0)
     fitting = MESSAGES_AT_ONCE // max(1, largest)
-    return max(1, min(THREADS_MAX, len(os.sched_getaffinity(0)), fitting))
+    return max(1, min(_cpus(), fitting))
 
 
-def _batches(tasks: Iterable[_Task]) -> Iterator[list[_Task]]:
+def _cpus() -> int:
+    return min(THREADS_MAX, len(os.sched_getaffinity(0)))
+
+
+def _batches(tasks: Iterable[Task]) -> Iterator[list[Task]]:
     """Small files together, a large one alone."""
-    batch: list[_Task] = []
+    batch: list[Task] = []
     messages = 0
     for task in tasks:
         messages += task.messages
@@ -155,10 +168,10 @@ def _batches(tasks: Iterable[_Task]) -> Iterator[list[_Task]]:
 
 
 def _in_order(
-    pool: ThreadPoolExecutor, function: Callable[[Given], Made], given: Iterable[Given]
-) -> Iterator[tuple[Given, Made]]:
+    pool: ThreadPoolExecutor, function: Callable[[Given], Result], given: Iterable[Given]
+) -> Iterator[tuple[Given, Result]]:
     """What the function makes of each, in order; no more is begun ahead than the pool can work on."""
-    ahead: deque[tuple[Given, Future[Made]]] = deque()
+    ahead: deque[tuple[Given, Future[Result]]] = deque()
     for each in given:
         ahead.append((each, pool.submit(function, each)))
         if len(ahead) > pool._max_workers:
@@ -168,55 +181,12 @@ def _in_order(
         yield first, future.result()
 
 
-def _read(campaign: Campaign, batch: Sequence[_Task]) -> list[_Read]:
-    wanted = [Wanted(task.cell, task.trial, bool(task.series), task.payload) for task in batch]
-    return [
-        _made(task, samples, edges)
-        for task, (samples, edges) in zip(batch, read_files(campaign, wanted), strict=True)
-    ]
-
-
-def _made(task: _Task, samples: pl.DataFrame, edges: dict[str, EdgeRows] | CampaignError) -> _Read:
-    """What a file gives: latencies of the valid trial's edges, and their series."""
-    read = _Read()
-    if isinstance(edges, CampaignError):
-        read.unread = f"The samples of {task.cell}, trial {task.trial}, could not be read: {edges}"
-        return read
-    if not edges:
-        return read
-    if task.payload:
-        seen = samples["payload_bytes"].max()
-        read.payload_bytes = seen if isinstance(seen, int) else None
-    origin_ns = min(int(each.publish_ns[0]) for each in edges.values())
-    for row in task.rows:
-        if row.edge not in edges:
-            continue
-        edge_rows = edges[row.edge]
-        if row.valid:
-            _add_latencies(task, row.edge, edge_rows.latencies, read)
-        if row.edge in task.series:
-            series = edge_series(task.cell, task.trial, row.edge, edge_rows, origin_ns, task.points)
-            read.series += [] if series is None else [series]
-    return read
-
-
-def _add_latencies(task: _Task, edge: str, latencies: npt.NDArray[np.int64], read: _Read) -> None:
-    """Kept until the cell is done, or made into its curve at once (one trial gives no band): thousands of
-    cells, each with a turn of its own in the pool's queue, would wait for the files that are read ahead.
-    """
-    if not task.curves:
-        read.latencies[edge] = latencies
-        return
-    made = curve(task.cell, edge, [latencies])
-    read.curves += [] if made is None else [made]
-
-
-def _add(task: _Task, read: _Read, drawn: Drawn) -> None:
-    drawn.curves += read.curves[: max(0, limits.CURVES_MAX - len(drawn.curves))]
-    drawn.series += read.series
-    drawn.unread += [] if read.unread is None else [read.unread]
-    if read.payload_bytes is not None:
-        drawn.payload_bytes[task.cell] = max(read.payload_bytes, drawn.payload_bytes.get(task.cell, 0))
+def _add(task: Task, made: Made, drawn: Drawn) -> None:
+    drawn.curves += made.curves[: max(0, limits.CURVES_MAX - len(drawn.curves))]
+    drawn.series += made.series
+    drawn.unread += [] if made.unread is None else [made.unread]
+    if made.payload_bytes is not None:
+        drawn.payload_bytes[task.cell] = max(made.payload_bytes, drawn.payload_bytes.get(task.cell, 0))
 
 
 def _notes(drawn: Drawn, wanted: int, fitting: int, points: int) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy import fft
+import scipy
 
 from lagometer.report.data import Period
 
@@ -51,7 +51,7 @@ def find_period(latency_ns: npt.NDArray[np.int64], spacing_ns: float) -> Period 
     if total <= 0:
         return None
     # SciPy's, which is NumPy's to the last digit, keeps what lengths without small factors need.
-    power = np.abs(fft.rfft(values)) ** 2 / count
+    power = np.abs(scipy.fft.rfft(values)) ** 2 / count
     lines = power[_REPETITIONS_MIN : count // _MESSAGES_PER_PERIOD_MIN + 1]
     large = np.flatnonzero(2 * lines / total >= _SHARE_MIN)  # few: the shares of all lines add up to 1
     if len(large) == 0:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from scipy import fft
+import scipy
 
 Floats = npt.NDArray[np.float64]
 
@@ -104,9 +104,9 @@ def _circular_block_sums(centred: Floats, length: int) -> Floats:
 def _autocovariance(centred: Floats, lags_max: int) -> Floats:
     """The autocovariances at lags 0 to `lags_max`, averaged over the rows."""
     columns = centred.shape[1]
-    size = fft.next_fast_len(columns + lags_max + 1, real=True)
-    power = np.square(np.abs(fft.rfft(centred, size, axis=1))).mean(axis=0)
-    found: Floats = fft.irfft(power, size)[: lags_max + 1] / columns
+    size = scipy.fft.next_fast_len(columns + lags_max + 1, real=True)
+    power = np.square(np.abs(scipy.fft.rfft(centred, size, axis=1))).mean(axis=0)
+    found: Floats = scipy.fft.irfft(power, size)[: lags_max + 1] / columns
     return found
 
 

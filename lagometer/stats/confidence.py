@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
+import scipy
 
 from lagometer.stats.bootstrap import Bins, variance_of_trial_means
 
@@ -205,11 +205,12 @@ def share_limits(share: float, effective: float, n: int, trials: int, alpha: flo
     independent observations as the sample is worth, made fewer because the variance is known from few trials.
     """
     degrees = degrees_of_freedom(share, effective, trials)
-    known = special.stdtrit(n - 1, 1.0 - alpha / 2.0) / special.stdtrit(degrees, 1.0 - alpha / 2.0)
+    at = 1.0 - alpha / 2.0
+    known = scipy.special.stdtrit(n - 1, at) / scipy.special.stdtrit(degrees, at)
     worth = min(effective * known**2, float(n))
     hits = worth * share
-    low = special.betaincinv(hits, worth - hits + 1.0, alpha / 2.0)
-    high = special.betaincinv(hits + 1.0, worth - hits, 1.0 - alpha / 2.0)
+    low = scipy.special.betaincinv(hits, worth - hits + 1.0, alpha / 2.0)
+    high = scipy.special.betaincinv(hits + 1.0, worth - hits, 1.0 - alpha / 2.0)
     return float(low), float(high)
 
 

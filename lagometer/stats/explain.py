@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
-from scipy import special
+import scipy
 
 from lagometer.stats import explain_facts
 from lagometer.stats.comparable import (
@@ -150,7 +150,7 @@ def _part(edge: str, what: str, a: Floats, b: Floats, total: float) -> Part:
         each = np.array([a.var(ddof=1) / len(a), b.var(ddof=1) / len(b)])
         if each.sum() > 0.0:
             degrees = each.sum() ** 2 / (each**2 / np.array([len(a) - 1, len(b) - 1])).sum()
-            half = float(special.stdtrit(degrees, 0.975) * np.sqrt(each.sum()))
+            half = float(scipy.special.stdtrit(degrees, 0.975) * np.sqrt(each.sum()))
             low, high = difference - half, difference + half
     share = difference / total if total else None
     return Part(edge, what, float(a.mean()), float(b.mean()), share, low, high)

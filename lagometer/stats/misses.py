@@ -20,7 +20,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from scipy import special
+import scipy
 
 from lagometer.stats.bootstrap import Bins, variance_of_trial_means
 from lagometer.stats.confidence import SUPPORT, degrees_of_freedom
@@ -56,7 +56,8 @@ def miss_limits(
     between = float(np.var(shares, ddof=1)) / trials
     effective = min(worth, single / max(between, _within(missed), single / due))
     degrees = degrees_of_freedom(share, max(effective, SUPPORT / single), trials)
-    known = special.stdtrit(max(due - 1, 1), 1.0 - alpha / 2.0) / special.stdtrit(degrees, 1.0 - alpha / 2.0)
+    at = 1.0 - alpha / 2.0
+    known = scipy.special.stdtrit(max(due - 1, 1), at) / scipy.special.stdtrit(degrees, at)
     counted = effective * min(known, 1.0) ** 2
     return clopper_pearson(float(share * counted), float(counted), alpha)
 
@@ -72,6 +73,6 @@ def _within(missed: Sequence[Mask]) -> float:
 
 def clopper_pearson(hits: float, count: float, alpha: float) -> tuple[float, float]:
     """The exact limits for a share of which `hits` of `count` were seen, neither need be whole."""
-    low = special.betaincinv(hits, count - hits + 1.0, alpha / 2.0) if hits > 0.0 else 0.0
-    high = special.betaincinv(hits + 1.0, count - hits, 1.0 - alpha / 2.0) if hits < count else 1.0
+    low = scipy.special.betaincinv(hits, count - hits + 1.0, alpha / 2.0) if hits > 0.0 else 0.0
+    high = scipy.special.betaincinv(hits + 1.0, count - hits, 1.0 - alpha / 2.0) if hits < count else 1.0
     return float(low), float(high)

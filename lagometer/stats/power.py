@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import special, stats
+import scipy
 
 from lagometer.stats.confidence import TRIALS_MIN
 from lagometer.stats.shares import Floats, Numbers, Side, fewest_trials
@@ -60,10 +60,10 @@ def power_of(variance: float, effect: float, alpha: float, trials: int, paired: 
         return 1.0
     degrees = trials - 1 if paired else 2 * trials - 2
     distance = math.log1p(effect) / math.sqrt(2.0 * variance / trials)
-    limit = float(special.stdtrit(degrees, 1.0 - alpha / 2.0))
+    limit = float(scipy.special.stdtrit(degrees, 1.0 - alpha / 2.0))
     if distance > limit + 20.0:  # the distribution function has no digits there
         return 1.0
-    return float(stats.nct.sf(limit, degrees, distance))
+    return float(scipy.stats.nct.sf(limit, degrees, distance))
 
 
 def detectable_effect(low: float, high: float, degrees: int, alpha: float, power: float = POWER) -> float:
@@ -72,8 +72,10 @@ def detectable_effect(low: float, high: float, degrees: int, alpha: float, power
     degrees: of freedom, the trials of both cells less two, or the pairs less one; alpha: the level that the
     test was held to.
     """
-    standard_error = math.log(high / low) / 2.0 / float(special.stdtrit(degrees, 0.975))
-    limit = float(special.stdtrit(degrees, 1.0 - alpha / 2.0)) + float(special.stdtrit(degrees, power))
+    standard_error = math.log(high / low) / 2.0 / float(scipy.special.stdtrit(degrees, 0.975))
+    limit = float(scipy.special.stdtrit(degrees, 1.0 - alpha / 2.0)) + float(
+        scipy.special.stdtrit(degrees, power)
+    )
     return math.expm1(limit * standard_error)
 
 
@@ -114,4 +116,4 @@ def _upper_variance(values: Floats, assurance: float) -> float:
     if len(values) < 2:
         raise ValueError("a variance takes two trials")
     degrees = len(values) - 1
-    return float(np.var(values, ddof=1)) * degrees / float(stats.chi2.ppf(1.0 - assurance, degrees))
+    return float(np.var(values, ddof=1)) * degrees / float(scipy.stats.chi2.ppf(1.0 - assurance, degrees))

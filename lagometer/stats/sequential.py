@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from scipy import special
+import scipy
 
 from lagometer.stats.confidence import CONFIDENCE, TRIALS_MIN, Numbers, Pool, QuantileEstimate, Stop
 
@@ -143,7 +143,7 @@ def _predict(width: float | None, count: int, alpha: float, rule: Rule) -> int |
 
 
 def _student(trials: int, alpha: float) -> float:
-    return float(special.stdtrit(trials - 1, 1.0 - alpha / 2.0))
+    return float(scipy.special.stdtrit(trials - 1, 1.0 - alpha / 2.0))
 
 
 def _next_look(trials: int, rule: Rule) -> int | None:

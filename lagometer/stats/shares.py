@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
+import scipy
 
 Floats = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.int64]
@@ -57,7 +57,9 @@ def smallest_p(trials_a: int, trials_b: int, paired: bool) -> float:
     """The smallest two-sided p-value that a permutation test of so many trials can give."""
     if min(trials_a, trials_b) < 1:
         return 1.0
-    return min(1.0, 2.0 / (2.0**trials_a if paired else float(special.comb(trials_a + trials_b, trials_a))))
+    return min(
+        1.0, 2.0 / (2.0**trials_a if paired else float(scipy.special.comb(trials_a + trials_b, trials_a)))
+    )
 
 
 def fewest_trials(alpha: float, paired: bool) -> int:
@@ -198,7 +200,7 @@ def _relabellings(a: int, b: int, paired: bool, alpha: float) -> tuple[Floats, b
         if 2**a <= ENUMERATED_MAX:
             return np.array(list(itertools.product((1.0, -1.0), repeat=a))), True
         return generator.choice((1.0, -1.0), size=(drawn, a)), False
-    if special.comb(a + b, b) <= ENUMERATED_MAX:
+    if scipy.special.comb(a + b, b) <= ENUMERATED_MAX:
         chosen = np.array(list(itertools.combinations(range(a + b), b)))
         labels = np.zeros((len(chosen), a + b))
         np.put_along_axis(labels, chosen, 1.0, axis=1)

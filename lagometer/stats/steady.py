@@ -12,7 +12,7 @@ a drift too small to matter passes, since with many messages any is significant.
 from __future__ import annotations
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from lagometer.stats.bootstrap import Bins, Floats, variance_of_trial_means
 from lagometer.stats.confidence import Numbers
@@ -33,7 +33,7 @@ def steady_start(latencies: Numbers, latest: int | None = None) -> int | None:
     count = len(latencies)
     if count < MESSAGES_MIN:
         raise ValueError(f"{count} messages are too few to be tested; {MESSAGES_MIN} are needed")
-    ranks = stats.rankdata(latencies)
+    ranks = scipy.stats.rankdata(latencies)
     limit = count // 2 if latest is None else min(latest, count // 2)
     for step in range(STEPS // 2 + 1):
         start = count * step // STEPS

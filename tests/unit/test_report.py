@@ -4,18 +4,22 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
-from lagometer.report import limits, page, typescript
+from lagometer.report import draw, limits, page, typescript
+from lagometer.report.beside import processes
 from lagometer.report.build import build_report
 from lagometer.report.data import Report
 from lagometer.store.errors import CampaignError
-from lagometer.store.reader import open_campaign
+from lagometer.store.reader import Campaign, open_campaign
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "fixtures"))
@@ -119,6 +123,37 @@ def test_missing_samples_are_said(tmp_path: Path) -> None:
     made = build_report(open_campaign(directory))
     assert not made.series and any("could not be read" in note for note in made.thinned)
     assert made.rows[0].n == 50
+
+
+def unfit_processes(campaign: Campaign, count: int) -> ProcessPoolExecutor:
+    """Such as end as soon as they begin: no memory, say."""
+    return ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=os._exit, initargs=(1,))
+
+
+@pytest.mark.parametrize("can_begin", [True, False])
+def test_processes_draw_what_threads_draw(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, can_begin: bool
+) -> None:
+    """With one trial per cell, one of which has no samples; and where no process can be had."""
+    shape = Shape(adapters=("shm", "udp"), payloads_bytes=(64, 1024), trials=1, messages=300)
+    directory = write_campaign(tmp_path, shape)
+    next((directory / "samples").rglob("0.parquet")).unlink()
+    monkeypatch.setattr(draw, "_cpus", lambda: 2)
+    by_threads = build_report(open_campaign(directory))
+    monkeypatch.setattr(draw, "MESSAGES_FOR_PROCESSES", 0)
+    monkeypatch.setattr(draw, "FILES_FOR_PROCESSES", 2)
+    monkeypatch.setattr(draw, "FILES_PER_BATCH", 1)
+    begun: list[int] = []
+
+    def counted(campaign: Campaign, count: int) -> ProcessPoolExecutor:
+        begun.append(count)
+        return processes(campaign, count) if can_begin else unfit_processes(campaign, count)
+
+    monkeypatch.setattr(draw, "processes", counted)
+    by_processes = build_report(open_campaign(directory))
+    assert begun == [2]
+    assert by_processes == by_threads
+    assert by_threads.curves and any("could not be read" in note for note in by_threads.thinned)
 
 
 def test_a_campaign_without_a_finished_trial_has_a_report(tmp_path: Path) -> None:

@@ -66,8 +66,8 @@ def test_order_statistics_are_those_of_the_sorted_numbers(
     ranks = np.array([1 + int(share * (len(ordered) - 1)) for share in shares])
     before = [part.copy() for part in parts]
     small = {"CHUNK": 64, "SAMPLE": 16, "BINS_BITS_MAX": 4}
-    for partitioned in (0, 10**9):
-        with mock.patch.multiple(selection, PARTITIONED_MAX=partitioned, **small):
+    for partitioned, in_order in ((0, 0), (0, 10**9), (10**9, 0)):
+        with mock.patch.multiple(selection, PARTITIONED_MAX=partitioned, SORTED_MAX=in_order, **small):
             assert order_statistics(parts, ranks).tolist() == ordered[ranks - 1].tolist()
     assert all(np.array_equal(part, old) for part, old in zip(parts, before, strict=True))
 

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes that read samples beside the report's own.
+
+Of thousands of small files most of the time goes to Python, where threads wait for one another's lock, and to
+the kernel, which must ask every CPU that a process runs on whenever a thread of it gives memory back. A
+process each has neither. Nothing here may load Polars before `_begin` has said how many threads it gets.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import pickle
+import signal
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from multiprocessing import get_context
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lagometer.report.files import Made, Task
+    from lagometer.store.reader import Campaign
+
+PR_SET_PDEATHSIG = 1
+# What is asked of cells.parquet where a file is absent.
+_OF_SAMPLES = ("cell", "trial", "valid", "imported_from")
+_given: list[Campaign] = []  # in the processes alone: the one that they read
+
+
+def processes(campaign: Campaign, count: int) -> ProcessPoolExecutor:
+    """So many, which `read_beside` may be submitted to. They end with this process, however it ends."""
+    columns = [name for name in _OF_SAMPLES if name in campaign.cells.columns]
+    asked = replace(campaign, manifest={}, environment={}, journal=(), cells=campaign.cells.select(columns))
+    return ProcessPoolExecutor(
+        count, mp_context=get_context("spawn"), initializer=_begin, initargs=(pickle.dumps(asked),)
+    )
+
+
+def _begin(campaign: bytes) -> None:
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the report's own process ends them
+    os.environ["POLARS_MAX_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    gc.disable()  # as in the report's own process
+    _given.append(pickle.loads(campaign))
+
+
+def read_beside(batch: Sequence[Task]) -> list[Made]:
+    """What each of these files gives."""
+    from lagometer.report.files import read
+
+    (campaign,) = _given
+    return read(campaign, batch)
