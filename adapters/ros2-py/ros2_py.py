@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from string import ascii_letters, digits
 from types import ModuleType
 from typing import Any
 
@@ -40,7 +41,6 @@ FROM_THE_ENVIRONMENT = (
 )
 # What each rmw moves messages by, as far as it is known; another claims nothing.
 BETWEEN_PROCESSES = {"rmw_cyclonedds_cpp": ["udp"], "rmw_fastrtps_cpp": ["shared-memory", "udp"]}
-NOT_OF_A_NAME = re.compile(r"[^A-Za-z0-9_]")
 _count = itertools.count()
 
 
@@ -106,7 +106,7 @@ class Ros2Context:
             self._context.init([], initialize_logging=logs, domain_id=configuration.domain)
             self._rmw = str(_module("rclpy.utilities").get_rmw_implementation_identifier())
             self._refuse_other_rmw()
-            name = "lagometer_" + NOT_OF_A_NAME.sub("_", configuration.name)
+            name = "lagometer_" + _graph_name(configuration.name, "_")
             self._node: Any = rclpy.create_node(name, context=self._context)
         except RuntimeError as error:  # RCLError is one
             raise AdapterError(f"{NAME}: making a node: {error}") from error
@@ -187,7 +187,7 @@ class Ros2Writer:
 
     def __init__(self, node: Any, endpoint: EndpointConfiguration) -> None:
         kind = _message_class(endpoint.type)
-        self._topic = _topic_name(endpoint.topic)
+        self._topic = "/" + _graph_name(endpoint.topic, "/")
         self._qos = _qos(endpoint.qos)
         self._message: Any = kind()
         self._reshape(endpoint.payload_bytes)
@@ -238,7 +238,7 @@ class Ros2Reader:
     ) -> None:
         self._node, self._spin = node, spin
         self._kind = _message_class(endpoint.type)
-        self._topic = _topic_name(endpoint.topic)
+        self._topic = "/" + _graph_name(endpoint.topic, "/")
         self._qos = _qos(endpoint.qos)
         self.arrivals: Arrivals[Any] = Arrivals(endpoint, on_data)
 
@@ -301,9 +301,13 @@ def _message_class(name: str) -> Any:
     return _module("std_msgs.msg").UInt8MultiArray
 
 
-def _topic_name(topic: str) -> str:
-    """What ROS does not allow in a name is written as _xHH."""
-    return "/" + re.sub(r"[^A-Za-z0-9_/]", lambda found: f"_x{ord(found[0]):02X}", topic)
+def _graph_name(name: str, keep: str) -> str:
+    """What ROS does not allow in a name is written as _xHH, byte by byte, as in C++.
+
+    `keep`: allowed beside letters, digits and the underscore.
+    """
+    allowed = f"{ascii_letters}{digits}_{keep}".encode()
+    return "".join(chr(byte) if byte in allowed else f"_x{byte:02X}" for byte in name.encode())
 
 
 def _qos(wanted: Qos) -> Any:

@@ -23,22 +23,30 @@ from lagometer.store.records import KIND_RECEIVED, KIND_SENT
 DIRECTORY = "/dev/shm/lagometer"
 SHARED_MEMORY = {"shared_memory": True}
 PIDFD_GETFD = 438
+# The release of the distribution, and that of a crate: two adapters of the same sources.
+SERIES = pytest.mark.parametrize("series", ["cyclonedds", "cyclonedds11"])
 BEST_EFFORT: Mapping = {"reliability": "best_effort", "history": "keep_last", "depth": 16}
 
 
-def campaign(build: Path, folder: Path, options: Mapping, **factors: Any) -> Path:
+def need_shared_memory(series: str) -> None:
+    """The adapter, a machine of its own, and RouDi."""
+    for name in ("netns", series, "iox-roudi"):
+        need(name)
+
+
+def campaign(build: Path, folder: Path, options: Mapping, series: str = "cyclonedds", **factors: Any) -> Path:
     """One way between two processes with these options of Cyclone DDS."""
     need("netns")
-    need("cyclonedds")
+    need(series)
     if options.get("shared_memory"):
         need("iox-roudi")
-    matrix = {"adapter": ["cyclonedds"], "workload": ["pipeline-2"], "rate": ["50Hz"], **factors}
-    return run_campaign(build, folder, matrix, options={"cyclonedds": options})
+    matrix = {"adapter": [series], "workload": ["pipeline-2"], "rate": ["50Hz"], **factors}
+    return run_campaign(build, folder, matrix, options={series: options})
 
 
-def one_way(build: Path, options: Mapping, **endpoint: Any) -> list[Mapping]:
+def one_way(build: Path, options: Mapping, series: str = "cyclonedds", **endpoint: Any) -> list[Mapping]:
     """A plan that sends every 5 ms, and one that listens; they wait for the common start."""
-    library = adapter_library("cyclonedds", build)
+    library = adapter_library(series, build)
     source = node("source", 0, [], [writer("t", 0, **endpoint)], [timer(5 * MILLISECOND_NS)], "listener")
     sink = node("sink", 1, [reader("t", [0], **endpoint)], [], [any_message()], "listener")
     plans = [plan(library, DIRECTORY, [each], measure_ns=1_000 * MILLISECOND_NS) for each in (source, sink)]
@@ -165,14 +173,22 @@ def test_what_cannot_be_is_refused(build: Path, options: Mapping, said: str) -> 
 # --- shared memory ---
 
 
+TURNED_ON = {
+    "cyclonedds": "SharedMemory/Enable",
+    "cyclonedds11": "General/Interfaces/PubSubMessageExchange[@type]",
+}
+
+
+@SERIES
 @pytest.mark.parametrize(("kind", "origin"), [("fixed", "loaned"), ("bytes", "copied")])
 def test_shared_memory_carries_it_and_fixed_types_are_loaned(
-    build: Path, tmp_path: Path, kind: str, origin: str
+    build: Path, tmp_path: Path, series: str, kind: str, origin: str
 ) -> None:
     out = campaign(
         build,
         tmp_path,
         SHARED_MEMORY,
+        series,
         payload=["64B", "64KB"],
         type=[kind],
         reliability=["best_effort", "reliable"],
@@ -188,12 +204,13 @@ def test_shared_memory_carries_it_and_fixed_types_are_loaned(
         writers = [each for worker in trial["counters"].values() for each in worker["writers"]]
         assert [each["origin"] for each in writers] == [origin]
         assert trial["daemons"][0]["cpu_ns"] is not None
-    assert '"SharedMemory/Enable"' in (out / "manifest.json").read_text()
+    assert f'"{TURNED_ON[series]}"' in (out / "manifest.json").read_text()
 
 
-def test_within_a_process_it_goes_through_shared_memory_too(build: Path, tmp_path: Path) -> None:
+@SERIES
+def test_within_a_process_it_goes_through_shared_memory_too(build: Path, tmp_path: Path, series: str) -> None:
     factors = {"payload": ["64KB"], "type": ["fixed"], "placement": ["single-process"]}
-    out = campaign(build, tmp_path, SHARED_MEMORY, **factors)
+    out = campaign(build, tmp_path, SHARED_MEMORY, series, **factors)
     rows = pl.read_parquet(out / "cells.parquet").filter(pl.col("edge") != "end-to-end")
     assert (rows["n"] == rows["sent"]).all()
     assert all("shared-memory" in seen for seen in rows["transport"])

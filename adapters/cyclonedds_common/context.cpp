@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
+#include "errors.hpp"
 #include "objects.hpp"
 #include "roudi.hpp"
+#include "series.hpp"
 
 namespace lagometer::cyclonedds {
 
 void check(dds_return_t status, const std::string& what) {
-  if (status < 0) throw Error(LAGOMETER_FAILED, "cyclonedds: " + what + ": " + dds_strretcode(-status));
+  if (status < 0) throw Error(LAGOMETER_FAILED, std::string(adapter_name) + ": " + what + ": " + dds_strretcode(-status));
 }
 
 Entity::Entity(dds_entity_t entity, const std::string& what) : entity_(entity) {
@@ -24,8 +26,8 @@ Entity& Entity::operator=(Entity&& other) noexcept {
 
 Context::Context(const lagometer_context_config& config)
     : settings_(Settings::from(view(config.profile), view(config.options), config.domain)) {
-  if (config.security.size != 0) throw Error(LAGOMETER_UNSUPPORTED, "cyclonedds: this adapter sets up no security");
-  if (settings_.shared_memory) roudi::require("cyclonedds (option shared_memory)");
+  if (config.security.size != 0) throw unsupported("this adapter sets up no security");
+  if (settings_.in_shared_memory) roudi::require(std::string(adapter_name) + " (option shared_memory)");
   const UdpSockets before;
   if (const std::string xml = settings_.xml(); !xml.empty()) {
     const dds_entity_t domain = dds_create_domain(config.domain, xml.c_str());

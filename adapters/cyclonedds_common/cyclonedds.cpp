@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Eclipse Cyclone DDS 0.10 through its C API. What it offers is in adapter.json, what it can't in README.md.
+// Eclipse Cyclone DDS through its C API. What a series offers is in its adapter.json, what it can't in its README.md.
 #include <dds/version.h>
 
 #include "objects.hpp"
+#include "series.hpp"
 
 namespace lagometer::cyclonedds {
 namespace {
@@ -14,7 +15,7 @@ struct Traits {
   using Writer = cyclonedds::Writer;
   using Reader = cyclonedds::Reader;
   using Waitset = cyclonedds::Waitset;
-  static constexpr std::string_view name = "cyclonedds";
+  static constexpr std::string_view name = adapter_name;
 
   static std::string probe(std::string_view options) {
     Settings::from("default", options, 0);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <dds/ddsc/dds_loan_api.h>
-
 #include <algorithm>
 
+#include "errors.hpp"
 #include "objects.hpp"
 
 namespace lagometer::cyclonedds {
@@ -15,7 +14,7 @@ std::unique_ptr<dds_qos_t, void (*)(dds_qos_t*)> make_qos(const lagometer_qos& q
   constexpr uint64_t kKnown =
       LAGOMETER_QOS_RELIABILITY | LAGOMETER_QOS_HISTORY | LAGOMETER_QOS_DURABILITY | LAGOMETER_QOS_DEADLINE;
   if ((qos.present & ~kKnown) != 0)
-    throw Error(LAGOMETER_UNSUPPORTED, "cyclonedds: a quality of service that this adapter does not map was asked for");
+    throw unsupported("a quality of service that this adapter does not map was asked for");
   std::unique_ptr<dds_qos_t, void (*)(dds_qos_t*)> result(dds_create_qos(), dds_delete_qos);
   const auto kind = qos.history == LAGOMETER_KEEP_ALL ? DDS_HISTORY_KEEP_ALL : DDS_HISTORY_KEEP_LAST;
   const auto depth = static_cast<int32_t>(std::max(1U, qos.depth));
@@ -43,15 +42,15 @@ Type::Type(Context&, const lagometer_type_config& config)
       fixed_(view(config.name) == "fixed"),
       max_bytes_(config.max_bytes) {
   if (!message_ && !fixed_ && view(config.name) != "bytes")
-    throw Error(LAGOMETER_UNSUPPORTED, "cyclonedds: no type '" + std::string(view(config.name)) +
-                                           "'; valid: bytes, fixed, string, Image, Imu, PointCloud2");
-  if (config.flags != 0) throw Error(LAGOMETER_INVALID, "cyclonedds: keyed types are not offered");
+    throw unsupported("no type '" + std::string(view(config.name)) +
+                      "'; valid: bytes, fixed, string, Image, Imu, PointCloud2");
+  if (config.flags != 0) throw invalid("keyed types are not offered");
   constexpr uint32_t kMember = uint32_t{DDS_OP_ADR} | uint32_t{DDS_OP_SUBTYPE_1BY};
   // What the vendor's compiler writes for the two types; see docs/ADAPTERS.md for their IDL.
   if (message_) {
     if (!ros2::has_size(*message_, max_bytes_))
-      throw Error(LAGOMETER_INVALID, "cyclonedds: a payload of type " + std::string(view(config.name)) + " has " +
-                                         ros2::sizes_of(*message_) + ", not " + std::to_string(max_bytes_));
+      throw invalid("a payload of type " + std::string(view(config.name)) + " has " + ros2::sizes_of(*message_) +
+                    ", not " + std::to_string(max_bytes_));
   } else if (fixed_) {
     name_ = "lagometer::Fixed" + std::to_string(max_bytes_);
     operations_ = {kMember | uint32_t{DDS_OP_TYPE_ARR}, 0, static_cast<uint32_t>(max_bytes_), DDS_OP_RTS};
@@ -102,26 +101,27 @@ std::unique_ptr<Message> Type::make_message() const {
 
 void Type::check(uint64_t bytes, const std::string& topic) const {
   if (bytes > max_bytes_ || (fixed_ && bytes != max_bytes_))
-    throw Error(LAGOMETER_INVALID, "cyclonedds: a message on topic " + topic + " has " + (fixed_ ? "" : "up to ") +
-                                       std::to_string(max_bytes_) + " bytes, not " + std::to_string(bytes));
+    throw invalid("a message on topic " + topic + " has " + (fixed_ ? "" : "up to ") + std::to_string(max_bytes_) +
+                  " bytes, not " + std::to_string(bytes));
   if (message_ && !ros2::has_size(*message_, bytes))
-    throw Error(LAGOMETER_INVALID, "cyclonedds: a message on topic " + topic + " has " + ros2::sizes_of(*message_) +
-                                       ", not " + std::to_string(bytes));
+    throw invalid("a message on topic " + topic + " has " + ros2::sizes_of(*message_) + ", not " +
+                  std::to_string(bytes));
 }
 
 Endpoint::Endpoint(Node& node, const lagometer_endpoint_config& config)
     : participant_(node.context.participant()),
-      shared_memory_(node.context.settings().shared_memory),
+      in_shared_memory_(node.context.settings().in_shared_memory),
       type_(*reinterpret_cast<const Type*>(config.type)),
       topic_name_(type_.topic_name(view(config.topic))),
       topic_(type_.create_topic(participant_, topic_name_)),
       qos_(make_qos(*config.qos)) {
   const bool kept = (config.qos->present & LAGOMETER_QOS_DURABILITY) != 0;
-  if (shared_memory_ && kept && config.qos->durability == LAGOMETER_TRANSIENT_LOCAL)
-    throw Error(LAGOMETER_UNSUPPORTED,
-                "cyclonedds: with the option shared_memory a late joiner gets nothing of what was sent before, however "
-                "it was kept; ask for durability volatile, or leave out shared_memory (topic " +
-                    topic_name_ + ")");
+  if (in_shared_memory_ && kept && config.qos->durability == LAGOMETER_TRANSIENT_LOCAL &&
+      !shared_memory::serves_late_joiners())
+    throw unsupported(
+        "with the option shared_memory a late joiner gets nothing of what was sent before, however it was kept; ask "
+        "for durability volatile, or leave out shared_memory (topic " +
+        topic_name_ + ")");
 }
 
 nlohmann::json Endpoint::describe_entity(dds_entity_t entity, bool reliable_by_default) const {
@@ -150,10 +150,10 @@ nlohmann::json Endpoint::describe_entity(dds_entity_t entity, bool reliable_by_d
     put("durability", durability == DDS_DURABILITY_TRANSIENT_LOCAL ? "TRANSIENT_LOCAL" : "VOLATILE", "VOLATILE");
   }
   nlohmann::json result{{"settings", settings}, {"paste", nlohmann::json::array()}};
-  if (!shared_memory_) return result;
+  if (!in_shared_memory_) return result;
   // Two endpoints use it if both have it, else the network, or the hand-over within a process.
   result["transport"] = {{"within_process", {"process"}}, {"between_processes", {"udp"}}};
-  if (dds_is_shared_memory_available(entity)) {
+  if (shared_memory::carries(entity)) {
     result["transport"] = {{"within_process", {"shared-memory", "process"}},
                            {"between_processes", {"shared-memory", "udp"}}};
   }
@@ -166,7 +166,7 @@ Writer::Writer(Node& node, const lagometer_endpoint_config& config)
 void Writer::enable() {
   writer_ =
       Entity(dds_create_writer(participant_, topic_.get(), qos_.get(), nullptr), "making a writer on " + topic_name_);
-  lends_ = dds_is_loan_available(writer_.get());
+  lends_ = type_.is_fixed() && shared_memory::lends(writer_.get());
 }
 
 void Writer::reshape(uint64_t bytes) {
@@ -182,7 +182,7 @@ lagometer_status Writer::borrow(uint64_t bytes, lagometer_message& message) {
   std::copy_n(regions_, region_count_, message.regions);
   sample_ = message_->sample();
   if (!lends_) return LAGOMETER_OK;
-  const dds_return_t status = dds_loan_sample(writer_.get(), &sample_);
+  const dds_return_t status = shared_memory::lend(writer_.get(), &sample_);
   if (status == DDS_RETCODE_ERROR) return LAGOMETER_REJECTED;              // RouDi's pool has no chunk left
   if (status < 0) check(status, "borrowing a sample for " + topic_name_);  // the text is made for an error alone
   message.regions[0].data = static_cast<uint8_t*>(sample_);
@@ -196,7 +196,7 @@ void Writer::discard(lagometer_message&) noexcept {
 lagometer_status Writer::commit(lagometer_message&) {
   const dds_return_t status = dds_write(writer_.get(), sample_);
   if (status == DDS_RETCODE_TIMEOUT) return LAGOMETER_REJECTED;
-  if (shared_memory_ && status == DDS_RETCODE_OUT_OF_RESOURCES) return LAGOMETER_REJECTED;  // as in borrow()
+  if (in_shared_memory_ && status == DDS_RETCODE_OUT_OF_RESOURCES) return LAGOMETER_REJECTED;  // as in borrow()
   if (status < 0) check(status, "writing on " + topic_name_);
   return LAGOMETER_OK;
 }
@@ -231,6 +231,7 @@ void Reader::on_data(dds_entity_t, void* self) noexcept {
 }
 
 void Reader::enable() {
+  if (in_shared_memory_) place_.emplace();
   std::unique_ptr<dds_listener_t, void (*)(dds_listener_t*)> listener(nullptr, dds_delete_listener);
   if (dispatch_ == LAGOMETER_DISPATCH_LISTENER) {
     listener.reset(dds_create_listener(this));
@@ -238,6 +239,7 @@ void Reader::enable() {
   }
   reader_ =
       Entity(dds_create_reader(participant_, topic_.get(), qos_.get(), nullptr), "making a reader on " + topic_name_);
+  in_place_ = type_.is_fixed() && shared_memory::shows_in_place(reader_.get());
   condition_ = Entity(dds_create_readcondition(reader_.get(), DDS_ANY_STATE), "making a read condition");
   // Only now, since the listener takes from reader_. What came in between waits in the reader for the next arrival.
   if (listener) check(dds_set_listener(reader_.get(), listener.get()), "setting a listener");
@@ -245,6 +247,7 @@ void Reader::enable() {
 
 lagometer_status Reader::take(lagometer_sample* samples, uint32_t stride, uint32_t max, uint32_t& taken) {
   const uint32_t limit = std::min(max, kBatch);
+  if (in_place_) std::fill(pointers_.begin(), pointers_.end(), nullptr);
   const dds_return_t count = dds_take(reader_.get(), pointers_.data(), infos_.data(), limit, limit);
   if (count < 0) check(count, "taking from " + topic_name_);
   taken = static_cast<uint32_t>(count);
@@ -255,13 +258,26 @@ lagometer_status Reader::take(lagometer_sample* samples, uint32_t stride, uint32
 void Reader::show(lagometer_sample& sample, uint32_t index) const noexcept {
   const dds_sample_info_t& info = infos_[index];
   sample.flags = info.valid_data ? 0 : LAGOMETER_SAMPLE_NOT_DATA;
-  sample.region_count = info.valid_data ? messages_[index]->show(sample.regions) : 0;
+  sample.region_count = 0;
+  if (in_place_) {
+    sample.adapter_data = pointers_[index];
+    sample.flags |= LAGOMETER_SAMPLE_LOANED;
+    if (info.valid_data) sample.regions[sample.region_count++] = {static_cast<uint8_t*>(pointers_[index]), type_.bytes()};
+  } else if (info.valid_data) {
+    sample.region_count = messages_[index]->show(sample.regions);
+  }
   sample.writer_id = info.publication_handle;
   sample.middleware_sequence = 0;
   sample.source_time_ns = info.source_timestamp;
   sample.source_clock = LAGOMETER_CLOCK_WALL;
   sample.reception_clock = LAGOMETER_CLOCK_NONE;
   sample.signalled_ns = 0;
+}
+
+void Reader::release(lagometer_sample* samples, uint32_t stride, uint32_t count) noexcept {
+  if (!in_place_) return;
+  for (uint32_t index = 0; index < count; ++index)
+    dds_return_loan(reader_.get(), &sample_at(samples, stride, index).adapter_data, 1);
 }
 
 void Reader::matched(lagometer_matched& out) const {

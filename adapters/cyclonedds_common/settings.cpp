@@ -3,7 +3,8 @@
 
 #include <cstdlib>
 
-#include "binding.hpp"
+#include "errors.hpp"
+#include "series.hpp"
 
 namespace lagometer::cyclonedds {
 
@@ -11,41 +12,32 @@ namespace {
 
 using nlohmann::json;
 
-// The vendor's defaults, from the manual of the 0.10 series ("Configuration guide").
+// The vendor's defaults, the same in each series: its manual, "Configuration guide".
 constexpr uint64_t kMaxMessageBytes = 14720;
 constexpr uint64_t kFragmentBytes = 1344;
 constexpr uint64_t kReceiveBufferBytes = 1048576;
-constexpr const char* kSharedMemoryPrefix = "DDS_CYCLONE";
 
 // What a UDP datagram holds, less the headers of RTPS: what is larger would be refused by the kernel, message by
 // message.
 constexpr uint64_t kDatagramBytes = 65500;
 constexpr uint64_t kMostBytes = 1ULL << 30;
 
-#ifdef LAGOMETER_CYCLONEDDS_SHARED_MEMORY
-constexpr bool kSharedMemoryBuiltIn = true;
-#else
-constexpr bool kSharedMemoryBuiltIn = false;
-#endif
-
 uint64_t number(const json& value, const std::string& key, uint64_t most) {
   if (!value.is_number_unsigned() || value.get<uint64_t>() == 0 || value.get<uint64_t>() > most)
-    throw Error(LAGOMETER_INVALID,
-                "cyclonedds: option " + key + " must be a number of bytes from 1 to " + std::to_string(most));
+    throw invalid("option " + key + " must be a number of bytes from 1 to " + std::to_string(most));
   return value.get<uint64_t>();
 }
 
 bool is_asynchronous(const json& value) {
   if (value == "synchronous") return false;
   if (value == "asynchronous") return true;
-  throw Error(LAGOMETER_INVALID, "cyclonedds: option delivery must be synchronous | asynchronous");
+  throw invalid("option delivery must be synchronous | asynchronous");
 }
 
 bool wants_shared_memory(const json& value) {
-  if (!value.is_boolean()) throw Error(LAGOMETER_INVALID, "cyclonedds: option shared_memory must be true | false");
-  if (value.get<bool>() && !kSharedMemoryBuiltIn)
-    throw Error(LAGOMETER_UNSUPPORTED,
-                "cyclonedds: this Cyclone DDS was built without shared memory (ENABLE_SHM); leave out shared_memory");
+  if (!value.is_boolean()) throw invalid("option shared_memory must be true | false");
+  if (value.get<bool>() && !shared_memory::is_built_in())
+    throw unsupported("this Cyclone DDS was built without shared memory (ENABLE_SHM); leave out shared_memory");
   return value.get<bool>();
 }
 
@@ -68,10 +60,10 @@ Settings Settings::from(std::string_view profile, std::string_view options, uint
     settings.fragment_bytes = 65000;
     settings.socket_receive_buffer_bytes = 4194304;
   } else if (profile != "default") {
-    throw Error(LAGOMETER_INVALID, "cyclonedds: profile '" + std::string(profile) + "' must be default | matched");
+    throw invalid("profile '" + std::string(profile) + "' must be default | matched");
   }
   const json document = json::parse(options.empty() ? "{}" : options, nullptr, false);
-  if (!document.is_object()) throw Error(LAGOMETER_INVALID, "cyclonedds: options must be a JSON object");
+  if (!document.is_object()) throw invalid("options must be a JSON object");
   for (const auto& [key, value] : document.items()) settings.apply(key, value);
   return settings;
 }
@@ -88,24 +80,17 @@ void Settings::apply(const std::string& key, const json& value) {
   } else if (key == "delivery") {
     asynchronous_delivery = is_asynchronous(value);
   } else if (key == "shared_memory") {
-    shared_memory = wants_shared_memory(value);
+    in_shared_memory = wants_shared_memory(value);
   } else if (key == "participant_index" && value.is_string()) {
     participant_index = value.get<std::string>();
   } else {
-    throw Error(LAGOMETER_INVALID, "cyclonedds: option '" + key +
-                                       "' is not known or not of its type; known: max_message_size, fragment_size, "
-                                       "socket_receive_buffer, socket_send_buffer, delivery, shared_memory, "
-                                       "participant_index");
+    throw invalid("option '" + key +
+                  "' is not known or not of its type; known: max_message_size, fragment_size, socket_receive_buffer, "
+                  "socket_send_buffer, delivery, shared_memory, participant_index");
   }
 }
 
 bool Settings::any() const { return !xml().empty(); }
-
-// iceoryx knows nothing of DDS domains: with one name for all, a reader takes in what is written in the other domains,
-// throws it away, and never gives the memory back.
-std::string Settings::shared_memory_prefix() const {
-  return domain == 0 ? kSharedMemoryPrefix : kSharedMemoryPrefix + ("_" + std::to_string(domain));
-}
 
 std::string Settings::xml() const {
   const std::string general =
@@ -116,12 +101,11 @@ std::string Settings::xml() const {
     internal += "<SocketReceiveBufferSize max=\"" + std::to_string(*socket_receive_buffer_bytes) + "B\"/>";
   if (socket_send_buffer_bytes)
     internal += "<SocketSendBufferSize min=\"default\" max=\"" + std::to_string(*socket_send_buffer_bytes) + "B\"/>";
-  std::string memory;
-  if (shared_memory) memory += element("Enable", "true");
-  if (shared_memory && domain != 0) memory += element("Prefix", shared_memory_prefix());
-  const std::string inside = element("General", general) +
+  shared_memory::Configuration memory;
+  if (in_shared_memory) memory = shared_memory::configuration(domain);
+  const std::string inside = element("General", general + memory.general) +
                              element("Discovery", element("ParticipantIndex", participant_index.value_or(""))) +
-                             element("Internal", internal) + element("SharedMemory", memory);
+                             element("Internal", internal) + memory.beside;
   return inside.empty() ? "" : "<CycloneDDS><Domain id=\"any\">" + inside + "</Domain></CycloneDDS>";
 }
 
@@ -134,11 +118,9 @@ json Settings::describe() const {
   put("General/FragmentSize", fragment_bytes, kFragmentBytes);
   put("Internal/SocketReceiveBufferSize[@max]", socket_receive_buffer_bytes, kReceiveBufferBytes);
   put("Internal/SocketSendBufferSize[@max]", socket_send_buffer_bytes, "default");
-  put("Discovery/ParticipantIndex", participant_index, "none");
+  put("Discovery/ParticipantIndex", participant_index, participant_index_default());
   if (asynchronous_delivery) settings["Internal/SynchronousDeliveryPriorityThreshold"] = {{"value", 1}, {"default", 0}};
-  if (shared_memory) settings["SharedMemory/Enable"] = {{"value", true}, {"default", false}};
-  if (shared_memory && domain != 0)
-    settings["SharedMemory/Prefix"] = {{"value", shared_memory_prefix()}, {"default", kSharedMemoryPrefix}};
+  if (in_shared_memory) shared_memory::describe(domain, settings);
   json paste = json::array();
   if (any()) paste.push_back({{"file", "cyclonedds.xml, named by CYCLONEDDS_URI"}, {"text", xml()}});
   // The library reads this variable whatever an application does: it belongs to the effective settings.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cyclone DDS 0.10 (C API) as the objects of adapter.h.
+// Cyclone DDS (C API) as the objects of adapter.h.
 #pragma once
 
 #include <dds/dds.h>
@@ -13,6 +13,7 @@
 
 #include "binding.hpp"
 #include "messages.hpp"
+#include "series.hpp"
 #include "settings.hpp"
 #include "udp_sockets.hpp"
 
@@ -65,6 +66,9 @@ class Type {
   [[nodiscard]] std::string topic_name(std::string_view topic) const;
   [[nodiscard]] Entity create_topic(dds_entity_t participant, const std::string& name) const;
   [[nodiscard]] std::unique_ptr<Message> make_message() const;
+  [[nodiscard]] bool is_fixed() const noexcept { return fixed_; }
+  /// Of a type of fixed size.
+  [[nodiscard]] uint64_t bytes() const noexcept { return max_bytes_; }
   /// Throws lagometer::Error if a message on this topic can't have so many bytes.
   void check(uint64_t bytes, const std::string& topic) const;
 
@@ -85,7 +89,7 @@ class Endpoint {
   /// with the option shared_memory also what carries its messages.
   [[nodiscard]] nlohmann::json describe_entity(dds_entity_t entity, bool reliable_by_default) const;
   dds_entity_t participant_;
-  bool shared_memory_;  // wanted: whether this endpoint has it is up to its quality of service
+  bool in_shared_memory_;  // wanted: whether this endpoint has it is up to its quality of service
   Type type_;           // its own, since who made it may let it go
   std::string topic_name_;
   Entity topic_;
@@ -124,7 +128,7 @@ class Reader : Endpoint {
   Reader& operator=(const Reader&) = delete;
   void enable();
   lagometer_status take(lagometer_sample* samples, uint32_t stride, uint32_t max, uint32_t& taken);
-  void release(lagometer_sample*, uint32_t, uint32_t) noexcept {}
+  void release(lagometer_sample* samples, uint32_t stride, uint32_t count) noexcept;
   void matched(lagometer_matched& out) const;
   void counters(lagometer_counters& out) const;
   [[nodiscard]] nlohmann::json describe() const { return describe_entity(reader_.get(), false); }
@@ -142,6 +146,8 @@ class Reader : Endpoint {
   std::vector<std::unique_ptr<Message>> messages_;
   std::vector<void*> pointers_;
   std::vector<dds_sample_info_t> infos_;
+  bool in_place_ = false;  // samples are shown where they lie in shared memory, until they are released
+  std::optional<shared_memory::ReaderPlace> place_;  // outlives the reader
   Entity reader_;
   Entity condition_;
 };

@@ -20,7 +20,7 @@ struct Settings {
   std::optional<uint64_t> socket_send_buffer_bytes;
   std::optional<std::string> participant_index;
   bool asynchronous_delivery = false;
-  bool shared_memory = false;
+  bool in_shared_memory = false;
 
   /// From the profile ("default", "matched") and the options of the plan, which win. Throws lagometer::Error.
   static Settings from(std::string_view profile, std::string_view options, uint32_t domain);
@@ -32,7 +32,6 @@ struct Settings {
 
  private:
   void apply(const std::string& key, const nlohmann::json& value);
-  [[nodiscard]] std::string shared_memory_prefix() const;
 };
 
 }  // namespace lagometer::cyclonedds

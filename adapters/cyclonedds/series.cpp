@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cyclone DDS 0.10 hands over to iceoryx by itself.
+#include "series.hpp"
+
+#include <dds/ddsc/dds_loan_api.h>
+
+namespace lagometer::cyclonedds {
+
+const char* participant_index_default() noexcept { return "none"; }
+
+namespace shared_memory {
+
+namespace {
+
+constexpr const char* kPrefix = "DDS_CYCLONE";
+
+// iceoryx knows nothing of DDS domains: with one name for all, a reader takes in what is written in the other domains,
+// throws it away, and never gives the memory back.
+std::string prefix_of(uint32_t domain) { return domain == 0 ? kPrefix : kPrefix + ("_" + std::to_string(domain)); }
+
+}  // namespace
+
+bool is_built_in() noexcept {
+#ifdef LAGOMETER_CYCLONEDDS_SHARED_MEMORY
+  return true;
+#else
+  return false;
+#endif
+}
+
+Configuration configuration(uint32_t domain) {
+  const std::string prefix = domain == 0 ? "" : "<Prefix>" + prefix_of(domain) + "</Prefix>";
+  return {.general = "", .beside = "<SharedMemory><Enable>true</Enable>" + prefix + "</SharedMemory>"};
+}
+
+void describe(uint32_t domain, nlohmann::json& settings) {
+  settings["SharedMemory/Enable"] = {{"value", true}, {"default", false}};
+  if (domain != 0) settings["SharedMemory/Prefix"] = {{"value", prefix_of(domain)}, {"default", kPrefix}};
+}
+
+bool serves_late_joiners() noexcept { return false; }
+
+bool carries(dds_entity_t endpoint) { return dds_is_shared_memory_available(endpoint); }
+
+bool lends(dds_entity_t writer) { return dds_is_loan_available(writer); }
+
+dds_return_t lend(dds_entity_t writer, void** sample) { return dds_loan_sample(writer, sample); }
+
+// dds_take() of 0.10 copies out of shared memory, whatever it is asked for.
+bool shows_in_place(dds_entity_t) { return false; }
+
+// This library says itself when there is one too many.
+ReaderPlace::ReaderPlace() = default;
+ReaderPlace::~ReaderPlace() = default;
+
+}  // namespace shared_memory
+}  // namespace lagometer::cyclonedds

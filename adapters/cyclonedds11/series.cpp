@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cyclone DDS 11 hands over to iceoryx through its interface for such transports, PSMX ("pub-sub message exchange").
+#include "series.hpp"
+
+#include <atomic>
+#include <iceoryx_posh/popo/listener.hpp>
+
+#include "errors.hpp"
+
+namespace lagometer::cyclonedds {
+
+const char* participant_index_default() noexcept { return "default"; }
+
+namespace shared_memory {
+
+namespace {
+
+std::atomic<uint64_t> readers{0};
+
+}  // namespace
+
+bool is_built_in() noexcept { return true; }
+
+// Its instances are named after the domain, so domains are apart by themselves. With an interface named, the network's
+// has to be, too.
+Configuration configuration(uint32_t) {
+  return {.general = "<Interfaces><NetworkInterface autodetermine=\"true\"/>"
+                     "<PubSubMessageExchange type=\"iox\"/></Interfaces>",
+          .beside = ""};
+}
+
+void describe(uint32_t, nlohmann::json& settings) {
+  settings["General/Interfaces/PubSubMessageExchange[@type]"] = {{"value", "iox"}, {"default", nullptr}};
+}
+
+bool serves_late_joiners() noexcept { return true; }
+
+bool carries(dds_entity_t endpoint) { return dds_is_shared_memory_available(endpoint); }
+
+bool lends(dds_entity_t writer) { return carries(writer); }
+
+dds_return_t lend(dds_entity_t writer, void** sample) { return dds_request_loan(writer, sample); }
+
+bool shows_in_place(dds_entity_t reader) { return carries(reader); }
+
+// The plug-in attaches each reader of a domain to one listener of iceoryx's, and dies of one that does not fit.
+ReaderPlace::ReaderPlace() {
+  constexpr uint64_t kMost = iox::popo::Listener::capacity();
+  if (readers.fetch_add(1) < kMost) return;
+  readers.fetch_sub(1);
+  throw Error(LAGOMETER_NO_RESOURCE, std::string(adapter_name) + ": with the option shared_memory a process has at most " +
+                                         std::to_string(kMost) + " readers");
+}
+
+ReaderPlace::~ReaderPlace() { readers.fetch_sub(1); }
+
+}  // namespace shared_memory
+}  // namespace lagometer::cyclonedds

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+# lagometer_add_cyclonedds_adapter(NAME LIBRARY): the adapter for one series of Cyclone DDS, in the folder that calls; it
+# has a series.cpp of its own.
+include_guard()
+
+set(LAGOMETER_CYCLONEDDS_COMMON ${CMAKE_CURRENT_LIST_DIR})
+
+function(lagometer_add_cyclonedds_adapter name library)
+  set(sources cyclonedds.cpp context.cpp endpoints.cpp messages.cpp settings.cpp udp_sockets.cpp)
+  list(TRANSFORM sources PREPEND ${LAGOMETER_CYCLONEDDS_COMMON}/)
+  lagometer_add_adapter(${name}
+    SOURCES ${sources} series.cpp
+    LIBRARIES lagometer_adapter_common ${library} nlohmann_json::nlohmann_json)
+  target_include_directories(lagometer_${name} PRIVATE ${LAGOMETER_CYCLONEDDS_COMMON})
+  target_compile_definitions(lagometer_${name} PRIVATE LAGOMETER_ADAPTER_NAME="${name}")
+endfunction()
