@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import gc
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from lagometer.cli.common import JsonFlag, message_console, print_json
+from lagometer.report.process import prepare
 
 COMPARISON_NAME = "comparison.html"
 
@@ -53,11 +52,7 @@ def command(
 
 
 def _write(directory: Path, against: Path | None, out: Path | None) -> Path:
-    # Before Polars is loaded: else its allocator gives memory back after each file, to be cleared anew.
-    os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:30000,muzzy_decay_ms:30000")
-    # A report's hundred thousand records stay until the process ends: looking through them for rings that
-    # could be freed takes a tenth of the time and frees nothing.
-    gc.disable()
+    prepare()
     from lagometer.errors import BadInput, SetupMissing
     from lagometer.report.page import BundleMissing, write_report
     from lagometer.store.errors import StoreError

@@ -9,7 +9,6 @@ process each has neither. Nothing here may load Polars before `_begin` has said 
 from __future__ import annotations
 
 import ctypes
-import gc
 import os
 import pickle
 import signal
@@ -18,6 +17,8 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from multiprocessing import get_context
 from typing import TYPE_CHECKING
+
+from lagometer.report.process import prepare
 
 if TYPE_CHECKING:
     from lagometer.report.files import Made, Task
@@ -41,8 +42,8 @@ def processes(campaign: Campaign, count: int) -> ProcessPoolExecutor:
 def _begin(campaign: bytes) -> None:
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the report's own process ends them
-    os.environ["POLARS_MAX_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
-    gc.disable()  # as in the report's own process
+    os.environ["POLARS_MAX_THREADS"] = "1"
+    prepare()
     _given.append(pickle.loads(campaign))
 
 
