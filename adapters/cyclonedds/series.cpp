@@ -38,8 +38,6 @@ void describe(uint32_t domain, nlohmann::json& settings) {
   if (domain != 0) settings["SharedMemory/Prefix"] = {{"value", prefix_of(domain)}, {"default", kPrefix}};
 }
 
-bool serves_late_joiners() noexcept { return false; }
-
 bool carries(dds_entity_t endpoint) { return dds_is_shared_memory_available(endpoint); }
 
 bool lends(dds_entity_t writer) { return dds_is_loan_available(writer); }

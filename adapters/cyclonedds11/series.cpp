@@ -33,8 +33,6 @@ void describe(uint32_t, nlohmann::json& settings) {
   settings["General/Interfaces/PubSubMessageExchange[@type]"] = {{"value", "iox"}, {"default", nullptr}};
 }
 
-bool serves_late_joiners() noexcept { return true; }
-
 bool carries(dds_entity_t endpoint) { return dds_is_shared_memory_available(endpoint); }
 
 bool lends(dds_entity_t writer) { return carries(writer); }

@@ -116,8 +116,7 @@ Endpoint::Endpoint(Node& node, const lagometer_endpoint_config& config)
       topic_(type_.create_topic(participant_, topic_name_)),
       qos_(make_qos(*config.qos)) {
   const bool kept = (config.qos->present & LAGOMETER_QOS_DURABILITY) != 0;
-  if (in_shared_memory_ && kept && config.qos->durability == LAGOMETER_TRANSIENT_LOCAL &&
-      !shared_memory::serves_late_joiners())
+  if (in_shared_memory_ && kept && config.qos->durability == LAGOMETER_TRANSIENT_LOCAL)
     throw unsupported(
         "with the option shared_memory a late joiner gets nothing of what was sent before, however it was kept; ask "
         "for durability volatile, or leave out shared_memory (topic " +

@@ -29,8 +29,6 @@ struct Configuration {
 Configuration configuration(uint32_t domain);
 /// Adds to the effective settings what configuration() sets.
 void describe(uint32_t domain, nlohmann::json& settings);
-/// Whether a reader that comes late gets what was kept for it.
-bool serves_late_joiners() noexcept;
 
 /// Whether the messages of this endpoint may go through it: that is up to its quality of service.
 bool carries(dds_entity_t endpoint);

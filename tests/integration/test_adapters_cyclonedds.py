@@ -226,26 +226,39 @@ def test_what_shared_memory_cannot_keep_goes_over_udp_and_says_so(build: Path, t
     assert [each["origin"] for each in writers] == ["copied"]
 
 
-@pytest.mark.parametrize("pair", ["cyclonedds+fastdds", "fastdds+cyclonedds"])
+def test_the_11_keeps_all_in_shared_memory(build: Path, tmp_path: Path) -> None:
+    factors = {"payload": ["64KB"], "history": ["keep_all"], "type": ["fixed"]}
+    out = campaign(build, tmp_path, SHARED_MEMORY, "cyclonedds11", **factors)
+    rows = pl.read_parquet(out / "cells.parquet").filter(pl.col("edge") != "end-to-end")
+    assert rows["transport"].to_list() == ["shared-memory"]
+    assert (rows["n"] == rows["sent"]).all()
+
+
+OVER_UDP = ["cyclonedds+fastdds", "fastdds+cyclonedds", "cyclonedds11+cyclonedds", "cyclonedds+cyclonedds11"]
+
+
+@pytest.mark.parametrize("pair", OVER_UDP)
 def test_another_middleware_is_reached_over_udp(build: Path, tmp_path: Path, pair: str) -> None:
     """Each of the two has shared memory with itself, and a claim of it here would be false."""
-    need("fastdds")
-    out = campaign(build, tmp_path, SHARED_MEMORY, adapter=[pair], payload=["64KB"], type=["fixed"])
+    first, second = pair.split("+")
+    need(first)
+    need(second)
+    series = first if first.startswith("cyclonedds") else second
+    out = campaign(build, tmp_path, SHARED_MEMORY, series, adapter=[pair], payload=["64KB"], type=["fixed"])
     rows = pl.read_parquet(out / "cells.parquet").filter(pl.col("edge") != "end-to-end")
     assert rows["transport"].to_list() == ["udp"]
     assert (rows["n"] > 0).all()
 
 
-def test_two_domains_with_shared_memory_do_not_hear_each_other(build: Path) -> None:
-    need("netns")
-    need("cyclonedds")
-    need("iox-roudi")
+@SERIES
+def test_two_domains_with_shared_memory_do_not_hear_each_other(build: Path, series: str) -> None:
+    need_shared_memory(series)
     nodes = [
         node("source", 0, [], [writer("t", 0)], [timer(5 * MILLISECOND_NS)], "waitset"),
         node("same", 1, [reader("t", [0])], [], [any_message()], "waitset"),
         node("other", 2, [reader("t", [], context=1)], [], [any_message()], "waitset"),
     ]
-    both = plan(adapter_library("cyclonedds", build), DIRECTORY, nodes)
+    both = plan(adapter_library(series, build), DIRECTORY, nodes)
     both["adapters"][0]["options"] = SHARED_MEMORY
     both["contexts"].append({"adapter": 0, "domain": 1, "name": "other"})
     (said,) = run_private(build, [both])
@@ -257,22 +270,22 @@ def test_two_domains_with_shared_memory_do_not_hear_each_other(build: Path) -> N
         for each in said.event("ready")["settings"]
         if each["object"] == "context"
     ]
-    assert prefixes == [None, "DDS_CYCLONE_1"]
+    assert prefixes == [None, "DDS_CYCLONE_1" if series == "cyclonedds" else None]
 
 
-def test_durability_that_would_be_lost_is_refused(build: Path) -> None:
-    need("netns")
-    need("cyclonedds")
-    need("iox-roudi")
+@SERIES
+def test_durability_that_would_be_lost_is_refused(build: Path, series: str) -> None:
+    need_shared_memory(series)
     qos = {"reliability": "reliable", "history": "keep_last", "durability": "transient_local"}
-    (said,) = run_private(build, [one_way(build, SHARED_MEMORY, qos=qos)[0]])
+    (said,) = run_private(build, [one_way(build, SHARED_MEMORY, series, qos=qos)[0]])
     assert "a late joiner gets nothing" in said.event("failed")["message"]
 
 
-def test_without_roudi_the_worker_says_what_to_start(build: Path) -> None:
+@SERIES
+def test_without_roudi_the_worker_says_what_to_start(build: Path, series: str) -> None:
     need("netns")
-    need("cyclonedds")
-    send, _ = one_way(build, SHARED_MEMORY)
+    need(series)
+    send, _ = one_way(build, SHARED_MEMORY, series)
     with machine(build, 1) as private:
         private.workers[0].send(send)
         (said,) = private.finish()
