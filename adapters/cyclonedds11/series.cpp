@@ -24,8 +24,9 @@ bool is_built_in() noexcept { return true; }
 // Its instances are named after the domain, so domains are apart by themselves. With an interface named, the network's
 // has to be, too.
 Configuration configuration(uint32_t) {
-  return {.general = "<Interfaces><NetworkInterface autodetermine=\"true\"/>"
-                     "<PubSubMessageExchange type=\"iox\"/></Interfaces>",
+  return {.general =
+              "<Interfaces><NetworkInterface autodetermine=\"true\"/>"
+              "<PubSubMessageExchange type=\"iox\"/></Interfaces>",
           .beside = ""};
 }
 
@@ -42,15 +43,14 @@ dds_return_t lend(dds_entity_t writer, void** sample) { return dds_request_loan(
 bool shows_in_place(dds_entity_t reader) { return carries(reader); }
 
 // The plug-in attaches each reader of a domain to one listener of iceoryx's, and dies of one that does not fit.
-ReaderPlace::ReaderPlace() {
+std::shared_ptr<void> reader_place() {
   constexpr uint64_t kMost = iox::popo::Listener::capacity();
-  if (readers.fetch_add(1) < kMost) return;
-  readers.fetch_sub(1);
-  throw Error(LAGOMETER_NO_RESOURCE, std::string(adapter_name) + ": with the option shared_memory a process has at most " +
+  std::shared_ptr<void> place(&readers, [](void*) { readers.fetch_sub(1); });
+  if (readers.fetch_add(1) < kMost) return place;
+  throw Error(LAGOMETER_NO_RESOURCE, std::string(adapter_name) +
+                                         ": with the option shared_memory a process has at most " +
                                          std::to_string(kMost) + " readers");
 }
-
-ReaderPlace::~ReaderPlace() { readers.fetch_sub(1); }
 
 }  // namespace shared_memory
 }  // namespace lagometer::cyclonedds

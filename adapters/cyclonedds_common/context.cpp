@@ -9,7 +9,8 @@
 namespace lagometer::cyclonedds {
 
 void check(dds_return_t status, const std::string& what) {
-  if (status < 0) throw Error(LAGOMETER_FAILED, std::string(adapter_name) + ": " + what + ": " + dds_strretcode(-status));
+  if (status < 0)
+    throw Error(LAGOMETER_FAILED, std::string(adapter_name) + ": " + what + ": " + dds_strretcode(-status));
 }
 
 Entity::Entity(dds_entity_t entity, const std::string& what) : entity_(entity) {

@@ -230,7 +230,7 @@ void Reader::on_data(dds_entity_t, void* self) noexcept {
 }
 
 void Reader::enable() {
-  if (in_shared_memory_) place_.emplace();
+  if (in_shared_memory_) place_ = shared_memory::reader_place();
   std::unique_ptr<dds_listener_t, void (*)(dds_listener_t*)> listener(nullptr, dds_delete_listener);
   if (dispatch_ == LAGOMETER_DISPATCH_LISTENER) {
     listener.reset(dds_create_listener(this));
@@ -261,7 +261,8 @@ void Reader::show(lagometer_sample& sample, uint32_t index) const noexcept {
   if (in_place_) {
     sample.adapter_data = pointers_[index];
     sample.flags |= LAGOMETER_SAMPLE_LOANED;
-    if (info.valid_data) sample.regions[sample.region_count++] = {static_cast<uint8_t*>(pointers_[index]), type_.bytes()};
+    if (info.valid_data)
+      sample.regions[sample.region_count++] = {static_cast<uint8_t*>(pointers_[index]), type_.bytes()};
   } else if (info.valid_data) {
     sample.region_count = messages_[index]->show(sample.regions);
   }

@@ -90,7 +90,7 @@ class Endpoint {
   [[nodiscard]] nlohmann::json describe_entity(dds_entity_t entity, bool reliable_by_default) const;
   dds_entity_t participant_;
   bool in_shared_memory_;  // wanted: whether this endpoint has it is up to its quality of service
-  Type type_;           // its own, since who made it may let it go
+  Type type_;              // its own, since who made it may let it go
   std::string topic_name_;
   Entity topic_;
   std::unique_ptr<dds_qos_t, void (*)(dds_qos_t*)> qos_;
@@ -146,8 +146,8 @@ class Reader : Endpoint {
   std::vector<std::unique_ptr<Message>> messages_;
   std::vector<void*> pointers_;
   std::vector<dds_sample_info_t> infos_;
-  bool in_place_ = false;  // samples are shown where they lie in shared memory, until they are released
-  std::optional<shared_memory::ReaderPlace> place_;  // outlives the reader
+  bool in_place_ = false;        // samples are shown where they lie in shared memory, until they are released
+  std::shared_ptr<void> place_;  // outlives the reader
   Entity reader_;
   Entity condition_;
 };

@@ -5,6 +5,7 @@
 #include <dds/dds.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -41,15 +42,9 @@ dds_return_t lend(dds_entity_t writer, void** sample);
 /// pointers, and dds_return_loan() when they were read.
 bool shows_in_place(dds_entity_t reader);
 
-/// A reader's place among those that one process may have, where the library would not survive one more. Throws
-/// lagometer::Error if none is left. [thread: any]
-class ReaderPlace {
- public:
-  ReaderPlace();
-  ~ReaderPlace();
-  ReaderPlace(const ReaderPlace&) = delete;
-  ReaderPlace& operator=(const ReaderPlace&) = delete;
-};
+/// A reader's place among those that one process may have, where the library would not survive one more; null where it
+/// says so itself. Throws lagometer::Error if none is left. [thread: any]
+std::shared_ptr<void> reader_place();
 
 }  // namespace shared_memory
 }  // namespace lagometer::cyclonedds

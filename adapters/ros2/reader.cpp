@@ -35,7 +35,7 @@ Arrived arrived_of(std::shared_ptr<const Message> message, const rclcpp::Message
 template <typename Message>
 class TypedInlet final : public Reader::Inlet {
  public:
-  TypedInlet(const Endpoint& endpoint, uint32_t dispatch, std::shared_ptr<Reader::Door> door, Missed& missed)
+  TypedInlet(const Endpoint& endpoint, uint32_t dispatch, const std::shared_ptr<Reader::Door>& door, Missed& missed)
       : pool_([] { return std::make_shared<Message>(); }) {
     rclcpp::SubscriptionOptions options;
     options.callback_group = endpoint.node.group_for(dispatch);

@@ -32,8 +32,8 @@ struct Traits {
     if (kind == LAGOMETER_OBJECT_READER) return static_cast<const Reader*>(object)->describe().dump();
     return R"({"settings":{},"paste":[]})";
   }
-  static const void* extension(uint32_t kind, void* object, std::string_view name) noexcept {
-    if (kind != LAGOMETER_OBJECT_NODE || name != LAGOMETER_TIMERS_EXTENSION) return nullptr;
+  static const void* extension(uint32_t kind, void* object, std::string_view wanted) noexcept {
+    if (kind != LAGOMETER_OBJECT_NODE || wanted != LAGOMETER_TIMERS_EXTENSION) return nullptr;
     return static_cast<const Node*>(object)->context.settings().executor_timers ? &timers_table() : nullptr;
   }
 };
