@@ -28,7 +28,9 @@ KINDS += [("Imu", IMU_BYTES), ("PointCloud2", 16), ("PointCloud2", 4_800)]
 WITH_THEM = (*DDS, "ros2_rust")
 IN_RUST = ("rustdds", "dust_dds")
 # All pairs are in docs/INTEROPERABILITY.md; here some of each kind.
-WITH_CYCLONE = [pair for name in IN_RUST for pair in (name, f"{name}+cyclonedds", f"cyclonedds+{name}")]
+WITH_CYCLONE = [
+    pair for name in (*IN_RUST, "cyclonedds11") for pair in (name, f"{name}+cyclonedds", f"cyclonedds+{name}")
+]
 WAYS = [*WITH_THEM, "hiroz", *("+".join(pair) for pair in permutations(WITH_THEM, 2)), *WITH_CYCLONE]
 OF_ROS = ["string", "Image", "Imu", "PointCloud2"]
 

@@ -79,6 +79,15 @@ def test_a_name_that_ros_2_would_refuse_is_a_reason(topic: str) -> None:
 def test_an_adapter_has_the_messages_of_ros_2_only_if_it_speaks_dds_or_is_ros_2(path: Path) -> None:
     sidecar = json.loads(path.read_text(encoding="utf-8"))
     types = set(sidecar["abilities"]["types"])
-    speak_them = ("cyclonedds", "dust_dds", "fastdds", "hiroz", "ros2", "ros2_rust", "rustdds")
+    speak_them = (
+        "cyclonedds",
+        "cyclonedds11",
+        "dust_dds",
+        "fastdds",
+        "hiroz",
+        "ros2",
+        "ros2_rust",
+        "rustdds",
+    )
     of_ros = set(OF_ROS) if sidecar["name"] in speak_them else set()
     assert types & set(OF_ROS) == of_ros
