@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import socket
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import polars as pl
 import pytest
 from campaign_support import journal, run_campaign
+from conformance_support import conformance
 from needs import adapter_library, need, require
 from plan_parts import MILLISECOND_NS, Mapping, any_message, node, plan, reader, timer, writer
 from worker_support import Machine, machine, run_private
@@ -205,6 +207,17 @@ def test_shared_memory_carries_it_and_fixed_types_are_loaned(
         assert [each["origin"] for each in writers] == [origin]
         assert trial["daemons"][0]["cpu_ns"] is not None
     assert f'"{TURNED_ON[series]}"' in (out / "manifest.json").read_text()
+
+
+@SERIES
+def test_processes_leave_no_socket_and_no_lock(build: Path, series: str) -> None:
+    """iceoryx makes one of each for a process, named after its runtime; the suite's processes are killed."""
+    need_shared_memory(series)
+    before = set(Path("/tmp").iterdir())
+    code, *_ = conformance(build, series, "--option", "shared_memory=true", "--only", "discovery")
+    new = set(Path("/tmp").iterdir()) - before
+    assert code == 0
+    assert not [path for path in new if re.search("iox|iceoryx|roudi", path.name)]
 
 
 @SERIES
