@@ -6,7 +6,6 @@ Every file appears whole or not at all: it is written beside its place, synced a
 
 from __future__ import annotations
 
-import io
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -33,6 +32,8 @@ END_TO_END = "end-to-end"
 
 PHASES = ("warm-up", "measure", "drain")
 OUTCOMES = ("delivered", "lost", "overwritten", "censored", "rejected", "duplicate", "unmatched")
+
+ROW_GROUP_ROWS = 1 << 18  # of a file's parts, which readers take side by side
 
 CAUSE = pl.Struct({"stream": pl.UInt32(), "sequence": pl.UInt64()})
 SAMPLES_SCHEMA: dict[str, pl.DataType] = {
@@ -230,10 +231,31 @@ def write_json_atomic(value: Mapping[str, object], path: Path) -> int:
 
 
 def _write_parquet(frame: pl.DataFrame, path: Path) -> int:
-    # In memory first, so that the size is known and a full disk shows as a plain OSError.
-    buffer = io.BytesIO()
-    frame.write_parquet(buffer, compression="zstd", compression_level=3, statistics=True)
-    return write_bytes_atomic(buffer.getvalue(), path)
+    return write_bytes_atomic(_parquet(frame), path)
+
+
+def _parquet(frame: pl.DataFrame) -> bytes:
+    """The file in memory, so that its size is known and a full disk shows as a plain OSError.
+
+    Times and sequence numbers mostly ascend: kept as differences they take half the room and are read in half
+    the time. Polars reads that encoding, but writes it not.
+    """
+    import pyarrow as pa  # whoever only reads does without
+    import pyarrow.parquet as pq
+
+    table = frame.rechunk().to_arrow()
+    ascending = [field.name for field in table.schema if field.type in (pa.int64(), pa.uint64())]
+    buffer = pa.BufferOutputStream()
+    pq.write_table(
+        table,
+        buffer,
+        row_group_size=ROW_GROUP_ROWS,
+        compression="zstd",
+        use_dictionary=[name for name in table.column_names if name not in ascending],
+        column_encoding=dict.fromkeys(ascending, "DELTA_BINARY_PACKED"),
+    )
+    content: bytes = buffer.getvalue().to_pybytes()
+    return content
 
 
 def write_bytes_atomic(content: bytes, path: Path) -> int:
