@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs each pair of middleware that speaks DDS with messages of ROS 2, and writes docs/INTEROPERABILITY.md.
+"""Runs each pair of middleware that may meet, with messages of ROS 2, and writes docs/INTEROPERABILITY.md.
 
 python tools/interoperability.py [--out DIR] [--only PARTY]... [--with PARTY] [--kind TYPE]...
     what was not run anew stays

@@ -7,7 +7,9 @@ work is shown by what came of it. Verdicts are kept as JSON; the page of the doc
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -25,12 +27,17 @@ LOG_LINES_MAX = 6
 LOG_CHARACTERS_MAX = 200
 
 
+DDS, ZENOH = "DDS", "Zenoh"
+WIRES = (DDS, ZENOH)
+
+
 @dataclass(frozen=True)
 class Party:
-    """An adapter, with the options that make another middleware of it."""
+    """An adapter, with the options that make another middleware of it; wire: what carries its messages."""
 
     adapter: str
     options: Mapping[str, str] = field(default_factory=dict)
+    wire: str = DDS
 
     @property
     def name(self) -> str:
@@ -46,6 +53,8 @@ PARTIES = (
     Party("ros2_rust"),
     Party("ros2", {"rmw": "rmw_cyclonedds_cpp"}),
     Party("ros2", {"rmw": "rmw_fastrtps_cpp"}),
+    Party("hiroz", {"router": "rmw_zenohd"}, ZENOH),
+    Party("ros2", {"rmw": "rmw_zenoh_cpp"}, ZENOH),
 )
 
 
@@ -71,31 +80,40 @@ Verdicts = dict[Pair, Verdict]
 
 
 def pairs(parties: Iterable[Party], kinds: Sequence[str] = KINDS) -> list[Pair]:
-    """Every party with every party, itself included, in every type."""
-    names = [party.name for party in parties]
-    return [Pair(one, other, kind) for one in names for other in names for kind in kinds]
+    """Every party with every party on the same wire, itself included, in every type."""
+    return [Pair(one.name, other.name, kind) for one, other in _both(parties) for kind in kinds]
+
+
+def _both(parties: Iterable[Party]) -> Iterator[tuple[Party, Party]]:
+    there = list(parties)
+    return (both for both in itertools.product(there, there) if both[0].wire == both[1].wire)
 
 
 def write_party(folder: Path, party: Party, adapter: Adapter, parties: Iterable[Party]) -> None:
-    """Makes an adapter of a party: the same library under the party's name, which is let to meet everyone."""
+    """Makes an adapter of a party: the same library under the party's name, which is let to meet everyone.
+
+    The programs in the adapter's folder, which its daemons may be, are there as well.
+    """
     sidecar = json.loads((adapter.directory / SIDECAR).read_text(encoding="utf-8"))
     sidecar["name"] = party.name
     sidecar["library"] = str(adapter.library)
     sidecar["interoperates_with"] = [other.name for other in parties if other != party]
-    (folder / party.name).mkdir(parents=True)
-    (folder / party.name / SIDECAR).write_text(json.dumps(sidecar), encoding="utf-8")
+    made = folder / party.name
+    made.mkdir(parents=True)
+    (made / SIDECAR).write_text(json.dumps(sidecar), encoding="utf-8")
+    for file in adapter.directory.iterdir():
+        if file.is_file() and os.access(file, os.X_OK):
+            (made / file.name).symlink_to(file.resolve())
 
 
 def study_of(
     parties: Sequence[Party], kinds: Sequence[str] = KINDS, with_party: str | None = None
 ) -> dict[str, Any]:
     """A study of all pairs, or of those with one party, each side in a process of its own."""
-    names = [party.name for party in parties]
     adapters = [
-        one if one == other else f"{one}+{other}"
-        for one in names
-        for other in names
-        if with_party in (None, one, other)
+        one.name if one == other else f"{one.name}+{other.name}"
+        for one, other in _both(parties)
+        if with_party in (None, one.name, other.name)
     ]
     return {
         "name": "interoperability",

@@ -6,7 +6,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
-from lagometer.conformance.interoperability import FAILS, KINDS, WORKS, Pair, Party, Verdict, Verdicts
+from lagometer.conformance.interoperability import (
+    FAILS,
+    KINDS,
+    WIRES,
+    WORKS,
+    Pair,
+    Party,
+    Verdict,
+    Verdicts,
+)
 from lagometer.study.sidecar import Sidecar
 
 TITLES = {
@@ -22,7 +31,8 @@ HEAD = (
     "process of its own, sends messages of ROS 2 on a ROS topic (`rt/…`) to each column's subscriber, "
     "reliably, in payloads of 64 B, 328 B and 60 KB, as far as the type has them (an Imu: 328 B). "
     "**works**: every trial was valid, and all messages came, whole. **fails**: what came of it is below, "
-    "with what the log has. **excluded**: lagometer does not run the pair, for the reason below.\n\n"
+    "with what the log has. **excluded**: lagometer does not run the pair, for the reason below. Who speaks "
+    "DDS and who speaks Zenoh can't meet; over Zenoh the router of rmw_zenoh introduces the two.\n\n"
     "The pairs ran whatever the adapters declare of each other (`interoperates_with`); "
     "`tools/interoperability.py --check` holds the two against each other.\n"
 )
@@ -33,7 +43,10 @@ def page(verdicts: Verdicts, versions: Mapping[str, str], parties: Sequence[Part
     notes: dict[Verdict, int] = {}
     parts = [HEAD, *_versions(versions, parties)]
     for kind in KINDS:
-        parts += ["", f"## {TITLES[kind]}", "", *_table(kind, verdicts, parties, notes)]
+        parts += ["", f"## {TITLES[kind]}"]
+        for wire in WIRES:
+            of_wire = [party for party in parties if party.wire == wire]
+            parts += ["", f"Over {wire}:", "", *_table(kind, verdicts, of_wire, notes)] if of_wire else []
     parts += ["", "## Why not", "", *_footnotes(notes)]
     return "\n".join(parts) + "\n"
 
@@ -97,6 +110,8 @@ def contradictions(
     seen: dict[tuple[str, str], set[str]] = {}
     there = [party for party in parties if party.name in run]
     for one, other in itertools.product(there, there):
+        if one.wire != other.wire:
+            continue
         of_pair = {kind: verdicts.get(Pair(one.name, other.name, kind)) for kind in KINDS}
         if never := [kind for kind, verdict in of_pair.items() if verdict is None]:
             yield f"{one.name} to {other.name} was never run with {', '.join(never)}"

@@ -15,7 +15,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from glob import glob
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,14 @@ class Wanted:
     ready: Ready
     files: Mapping[str, str] = field(default_factory=dict)
     leaves: tuple[str, ...] = ()
+
+    def is_like(self, other: Wanted) -> bool:
+        """Whether one of the two will do: a program that adapters share is in the folder of each."""
+        mine, theirs = (
+            replace(each.companion, arguments=tuple(Path(word).name for word in each.companion.arguments))
+            for each in (self, other)
+        )
+        return mine == theirs and replace(self, companion=other.companion) == other
 
 
 @dataclass(frozen=True)
@@ -251,7 +259,7 @@ def wanted_daemons(
     found: list[Wanted] = []
     for name in dict.fromkeys((factors.publisher_adapter, factors.subscriber_adapter)):
         each = filled_daemons(adapters[name], study.options, factors.profile, runtime, pinned, room)
-        found += [daemon for daemon in each if daemon not in found]
+        found += [daemon for daemon in each if not any(map(daemon.is_like, found))]
     return tuple(found)
 
 

@@ -14,12 +14,15 @@ from needs import ROOT
 from study_adapters import write_adapters
 
 from lagometer.conformance.interoperability import (
+    DDS,
     EXCLUDED,
     FAILS,
     KINDS,
     LOG_LINES_MAX,
     PARTIES,
+    WIRES,
     WORKS,
+    ZENOH,
     Pair,
     Party,
     Verdict,
@@ -37,6 +40,7 @@ from lagometer.conformance.interoperability_page import contradictions, page
 from lagometer.store import format as form
 from lagometer.store.reader import Campaign
 from lagometer.study.adapters import load_adapter
+from lagometer.study.daemons import find_program
 from lagometer.study.sidecar import Sidecar
 
 ONE, OTHER = Party("fastdds"), Party("ros2", {"rmw": "rmw_fastrtps_cpp"})
@@ -75,16 +79,21 @@ def campaign(
     return Campaign(folder, manifest, {}, form.cells_of_rows([]), trials)
 
 
-def test_every_party_meets_every_party_and_itself() -> None:
-    assert len(pairs(PARTIES)) == len(PARTIES) ** 2 * len(KINDS)
+def test_every_party_meets_every_party_on_its_wire_and_itself() -> None:
+    of_wires = [[party for party in PARTIES if party.wire == wire] for wire in WIRES]
+    count = sum(len(each) ** 2 for each in of_wires)
+    assert all(len(each) >= 2 for each in of_wires)
+    assert len(pairs(PARTIES)) == count * len(KINDS)
     adapters = study_of(PARTIES)["matrix"]["adapter"]
-    assert len(adapters) == len(set(adapters)) == len(PARTIES) ** 2
+    assert len(adapters) == len(set(adapters)) == count
+    assert "hiroz-rmw_zenohd+ros2-rmw_zenoh_cpp" in adapters and "hiroz-rmw_zenohd+fastdds" not in adapters
     assert "ros2-rmw_cyclonedds_cpp+ros2-rmw_fastrtps_cpp" in adapters and "dust_dds" in adapters
 
 
 def test_the_pairs_of_one_party_can_run_alone() -> None:
     adapters = study_of(PARTIES, KINDS, "dust_dds")["matrix"]["adapter"]
-    assert len(adapters) == 2 * len(PARTIES) - 1 and all("dust_dds" in each for each in adapters)
+    on_its_wire = [party for party in PARTIES if party.wire == DDS]
+    assert len(adapters) == 2 * len(on_its_wire) - 1 and all("dust_dds" in each for each in adapters)
 
 
 def test_a_party_is_the_adapter_under_another_name_that_may_meet_everyone(tmp_path: Path) -> None:
@@ -95,6 +104,22 @@ def test_a_party_is_the_adapter_under_another_name_that_may_meet_everyone(tmp_pa
     made = load_adapter(tmp_path / "made" / "shm-busy")
     assert (made.name, made.library) == ("shm-busy", adapter.library)
     assert made.sidecar.interoperates_with == ("fastdds",)
+
+
+def test_the_programs_of_a_party_are_where_its_daemons_are_looked_for(tmp_path: Path) -> None:
+    adapter = write_adapters(tmp_path / "adapters")["shm"]
+    (adapter.directory / "broker").touch(0o755)
+    write_party(tmp_path / "made", Party("shm", {"way": "busy"}), adapter, [ONE])
+    made = load_adapter(tmp_path / "made" / "shm-busy")
+    assert find_program("broker", made.directory) == str(made.directory / "broker")
+
+
+def test_who_is_on_another_wire_is_not_asked_to_understand() -> None:
+    other = Party("ros2", {"rmw": "rmw_zenoh_cpp"}, ZENOH)
+    of_itself = {Pair(each.name, each.name, kind): Verdict(WORKS) for each in (ONE, other) for kind in KINDS}
+    assert list(contradictions(of_itself, (ONE, other), sidecars([], []))) == []
+    text = page(of_itself, {}, (ONE, other))
+    assert text.count("Over Zenoh:\n\n| from ↓ to → | `ros2-rmw_zenoh_cpp` |\n") == len(KINDS)
 
 
 def test_a_pair_works_if_every_size_did(tmp_path: Path) -> None:

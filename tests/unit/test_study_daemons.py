@@ -160,6 +160,27 @@ def test_workers_get_the_environment_and_both_ends_share_a_daemon(
     assert daemon.companion.arguments[:3] == ("taskset", "-c", "0")
 
 
+@pytest.mark.parametrize(("port", "count"), [(1883, 1), (1884, 2)])
+def test_a_program_that_each_of_both_has_in_its_folder_runs_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, port: int, count: int
+) -> None:
+    """And twice where the two are not to do the same."""
+    daemon = {**BROKER, "command": ["own-broker", "--loud"]}
+    adapter(tmp_path, daemon, interoperates_with=["other"])
+    adapter(tmp_path, {**daemon, "ready": {"tcp_port": port}}, name="other", interoperates_with=["brokered"])
+    for name in ("brokered", "other"):
+        program = tmp_path / name / "own-broker"
+        program.touch(0o755)
+    monkeypatch.setenv("LAGOMETER_ADAPTER_PATH", str(tmp_path))
+    matrix = {"adapter": "brokered+other", "workload": "pingpong"}
+    study = study_from_mapping({"name": "s", "matrix": matrix}, "test")
+    adapters = discover_adapters(study.options)
+    (cell,) = expand(study, adapters, (0, 1)).cells
+    daemons = wanted_daemons(study, cell, adapters, "/dev/shm/lagometer")
+    assert len(daemons) == count
+    assert daemons[0].companion.arguments == (str(tmp_path / "brokered" / "own-broker"), "--loud")
+
+
 def test_who_stands_on_an_adapter_needs_its_daemons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     adapter(tmp_path, {**BROKER, "command": ["no-such-broker"], "only_if": {"loud": [True]}})
     over = {"over": {"type": "string", "default": "brokered", "description": "on what"}}

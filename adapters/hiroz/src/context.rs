@@ -15,7 +15,7 @@ use lagometer_adapter::{
 };
 
 use crate::members::Membership;
-use crate::settings::{changes, configuration, free_endpoint, Change, Settings};
+use crate::settings::{changes, changes_with_router, configuration, free_endpoint, Change, Settings};
 
 /// A session that its endpoints share, once it is open.
 pub(crate) type SharedSession = Arc<OnceLock<Opened>>;
@@ -34,7 +34,7 @@ pub(crate) struct Opened {
     parameters: bool,
     context: ZContext,
     changes: Vec<Change>,
-    _membership: Membership,
+    _membership: Option<Membership>,
 }
 
 impl HirozContext {
@@ -50,13 +50,21 @@ impl HirozContext {
     pub(crate) fn session(&self) -> SharedSession {
         self.session.clone()
     }
+
+    /// What the session's configuration differs in, and its place among those that find each other without a router.
+    fn changes(&self) -> Result<(Vec<Change>, Option<Membership>)> {
+        let own = free_endpoint()?;
+        if self.settings.router {
+            return Ok((changes_with_router(&own), None));
+        }
+        let (membership, before) = Membership::take(&self.folder, &own)?;
+        Ok((changes(&own, &before), Some(membership)))
+    }
 }
 
 impl Context for HirozContext {
     fn enable(&self) -> Result<()> {
-        let own = free_endpoint()?;
-        let (membership, before) = Membership::take(&self.folder, &own)?;
-        let changes = changes(&own, &before);
+        let (changes, membership) = self.changes()?;
         let context = ZContextBuilder::default()
             .with_domain_id(self.domain as usize)
             .with_zenoh_config(configuration(&changes)?)

@@ -11,7 +11,12 @@ use zenoh::Config;
 pub(crate) struct Settings {
     /// Whether nodes have the services of parameters, as nodes of ROS 2 do.
     pub(crate) parameters: bool,
+    /// Whether sessions find each other through the router of ROS 2's layer over Zenoh.
+    pub(crate) router: bool,
 }
+
+/// Where the trial's router listens: adapter.json, which starts it, says the same.
+const ROUTER: &str = "tcp/127.0.0.1:17448";
 
 /// One change of a session's configuration: key, value, vendor's default.
 pub(crate) struct Change {
@@ -22,7 +27,10 @@ pub(crate) struct Change {
 
 impl Settings {
     pub(crate) fn new(options: &Options) -> Self {
-        Self { parameters: options.boolean("parameters") }
+        Self {
+            parameters: options.boolean("parameters"),
+            router: options.text("router") == Some("rmw_zenohd"),
+        }
     }
 
     pub(crate) fn describe(&self, changes: &[Change]) -> Description {
@@ -41,23 +49,39 @@ impl Settings {
     }
 }
 
-/// What differs from hiroz's configuration of a session. `listen`: where this one does; `connect`: where those before it
-/// do. There is no router to tell them of each other.
+/// What differs from hiroz's configuration of a session that listens at `listen` and finds others through a router.
+pub(crate) fn changes_with_router(listen: &str) -> Vec<Change> {
+    vec![connect_to(&[ROUTER.to_owned()]), wait_for_links(), listen_at(listen)]
+}
+
+/// What differs without a router that tells sessions of each other. `connect`: where those before this one listen.
 pub(crate) fn changes(listen: &str, connect: &[String]) -> Vec<Change> {
     vec![
         Change { key: "scouting/gossip/enabled", value: json!(false), default: json!(true) },
-        Change { key: "connect/endpoints", value: json!(connect), default: json!(["tcp/localhost:7447"]) },
+        connect_to(connect),
         // A peer before this one may not listen yet: it is asked again at once, not after a second.
         Change {
             key: "connect/retry",
             value: json!({"period_init_ms": 5, "period_max_ms": 20, "period_increase_factor": 2}),
             default: json!({"period_init_ms": 1000, "period_max_ms": 4000, "period_increase_factor": 2}),
         },
-        // How long opening waits at most until the links are there and have told what is on their other side, which a
-        // late subscription asks for what was sent before.
-        Change { key: "scouting/delay", value: json!(2000), default: json!(500) },
-        Change { key: "listen/endpoints", value: json!([listen]), default: json!(["tcp/localhost:0"]) },
+        wait_for_links(),
+        listen_at(listen),
     ]
+}
+
+fn connect_to(endpoints: &[String]) -> Change {
+    Change { key: "connect/endpoints", value: json!(endpoints), default: json!(["tcp/localhost:7447"]) }
+}
+
+/// How long opening waits at most until the links are there and have told what is on their other side, which a late
+/// subscription asks for what was sent before.
+fn wait_for_links() -> Change {
+    Change { key: "scouting/delay", value: json!(2000), default: json!(500) }
+}
+
+fn listen_at(endpoint: &str) -> Change {
+    Change { key: "listen/endpoints", value: json!([endpoint]), default: json!(["tcp/localhost:0"]) }
 }
 
 /// The vendor's configuration with these changes.
