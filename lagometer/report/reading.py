@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import bisect
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ Numbers = npt.NDArray[np.int64]
 CPU_UNKNOWN = 65535
 CURVE_COLUMNS = ("edge", "publish_ns", "taken_ns", "phase", "outcome")
 SERIES_COLUMNS = ("sequence", "intended_ns", "published_ns", "cpu_publish", "cpu_taken")
+
+_PATH = "path_of_file"
 
 _taken, _publish = pl.col("taken_ns"), pl.col("publish_ns")
 _CURVE = (
@@ -106,8 +109,7 @@ Read = dict[str, EdgeRows] | CampaignError
 def read_files(campaign: Campaign, files: Sequence[Wanted]) -> list[tuple[pl.DataFrame, Read]]:
     """The edges of each file, or why it can't be read; with it all of the file's rows."""
     try:
-        queries = [_query(campaign, each) for each in files]
-        frames: Sequence[pl.DataFrame | CampaignError] = pl.collect_all(queries)
+        frames: Sequence[pl.DataFrame | CampaignError] = _read_together(campaign, files)
     except (CampaignError, OSError, pl.exceptions.PolarsError):
         # One of them is not as we write them: each for itself, so that the others are read.
         frames = [_read_alone(campaign, each) for each in files]
@@ -117,9 +119,38 @@ def read_files(campaign: Campaign, files: Sequence[Wanted]) -> list[tuple[pl.Dat
     ]
 
 
-def _query(campaign: Campaign, wanted: Wanted) -> pl.LazyFrame:
-    path = campaign.samples_path(wanted.cell, wanted.trial)
-    return pl.scan_parquet(path, glob=False, hive_partitioning=False).select(wanted.expressions)
+def _read_together(campaign: Campaign, files: Sequence[Wanted]) -> list[pl.DataFrame]:
+    """One query for all files of which the same is wanted: one for each takes a third longer."""
+    frames: dict[Wanted, pl.DataFrame] = {}
+    for columns in dict.fromkeys(each.columns for each in files):
+        alike = [each for each in files if each.columns == columns]
+        paths = [str(campaign.samples_path(each.cell, each.trial)) for each in alike]
+        query = pl.scan_parquet(paths, glob=False, hive_partitioning=False, include_file_paths=_PATH)
+        if len(paths) == 1:
+            frames[alike[0]] = query.select(alike[0].expressions).collect()
+            continue
+        rows = query.select(*alike[0].expressions, _PATH).collect()
+        frames |= zip(alike, _parts(rows, paths), strict=True)
+    return [frames[each] for each in files]
+
+
+def _parts(rows: pl.DataFrame, paths: Sequence[str]) -> Iterator[pl.DataFrame]:
+    """The rows of each file; they lie one file after the other. CampaignError if they don't."""
+    path_of, wanted = rows[_PATH], rows.drop(_PATH)
+    begin = 0
+    for path in paths:
+        end = _end_of(path, path_of, begin)
+        if end > begin and path_of[end - 1] != path:
+            break
+        yield wanted.slice(begin, end - begin)
+        begin = end
+    if begin != len(rows):
+        raise CampaignError(f"{paths[0]} and the files after it: read out of order")
+
+
+def _end_of(path: str, path_of: pl.Series, begin: int) -> int:
+    """Where the rows of a file end that begin at `begin`, if it has any."""
+    return bisect.bisect_left(range(len(path_of)), True, begin, key=lambda place: path_of[place] != path)
 
 
 def _read_alone(campaign: Campaign, wanted: Wanted) -> pl.DataFrame | CampaignError:
