@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 
 from lagometer.report import heads, limits, steadiness
 from lagometer.report.conformance import conformance
@@ -37,7 +38,17 @@ def build_report(campaign: Campaign) -> Report:
     order = {cell: place for place, cell in enumerate(factors)}
     measured_rows.sort(key=lambda row: (order[row.cell], row.trial or 0))
     payload_known = frozenset(cell for cell, values in factors.items() if "payload_bytes" in values)
-    drawing = Drawing(campaign, measured_rows, payload_known)
+    with closing(Drawing(campaign, measured_rows, payload_known)) as drawing:
+        return _report(campaign, measured_rows, factors, order, drawing)
+
+
+def _report(
+    campaign: Campaign,
+    measured_rows: Sequence[Row],
+    factors: dict[str, dict[str, object]],
+    order: Mapping[str, int],
+    drawing: Drawing,
+) -> Report:
     confidence = known(campaign)
     rows, thinned = _rows(measured_rows, factors, confidence.estimates)
     floor, unread = steadiness.machine_floor(campaign)

@@ -51,7 +51,8 @@ class Drawn:
 
 
 class Drawing:
-    """Curves and series of all trials' rows, begun where that can go on beside other work.
+    """Curves and series of all trials' rows, begun where that can go on beside other work; so it must be
+    closed.
 
     `payload_known`: the cells whose payload the manifest tells.
     """
@@ -95,8 +96,13 @@ class Drawing:
         except BrokenProcessPool:
             return None
         finally:
-            self._pool.shutdown(cancel_futures=True)
+            self.close()
         return drawn
+
+    def close(self) -> None:
+        """Ends what was begun: what is at work comes to the end of its few files, the rest is not done."""
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
 
     def _draw_by_threads(self, drawn: Drawn, alphas: Mapping[str, float], in_passing: bool) -> None:
         with ThreadPoolExecutor(_threads(self._tasks)) as pool:

@@ -9,12 +9,13 @@ import sys
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 import polars as pl
 import pytest
 
-from lagometer.report import draw, limits, page, typescript
+from lagometer.report import build, draw, limits, page, typescript
 from lagometer.report.beside import processes
 from lagometer.report.build import build_report
 from lagometer.report.data import Report
@@ -154,6 +155,31 @@ def test_processes_draw_what_threads_draw(
     assert begun == [2]
     assert by_processes == by_threads
     assert by_threads.curves and any("could not be read" in note for note in by_threads.thinned)
+
+
+def test_an_interruption_does_not_wait_for_what_was_not_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the processes have hardly begun and the rest of the report is made."""
+    directory = write_campaign(tmp_path, Shape(adapters=("shm",), trials=1, messages=300))
+    monkeypatch.setattr(draw, "_cpus", lambda: 2)
+    monkeypatch.setattr(draw, "MESSAGES_FOR_PROCESSES", 0)
+    monkeypatch.setattr(draw, "FILES_FOR_PROCESSES", 1)
+    pools: list[ProcessPoolExecutor] = []
+
+    def remembered(campaign: Campaign, count: int) -> ProcessPoolExecutor:
+        pools.append(processes(campaign, count))
+        return pools[-1]
+
+    def interrupted(campaign: Campaign) -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(draw, "processes", remembered)
+    monkeypatch.setattr(build, "known", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        build_report(open_campaign(directory))
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        pools[0].submit(int)
 
 
 def test_a_campaign_without_a_finished_trial_has_a_report(tmp_path: Path) -> None:
