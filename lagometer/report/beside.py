@@ -13,7 +13,7 @@ import os
 import pickle
 import signal
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import replace
 from multiprocessing import get_context
 from typing import TYPE_CHECKING
@@ -31,7 +31,7 @@ _given: list[Campaign] = []  # in the processes alone: the one that they read
 
 
 def processes(campaign: Campaign, count: int) -> ProcessPoolExecutor:
-    """So many, which `read_beside` may be submitted to. They end with this process, however it ends."""
+    """So many, which `begin` may be asked to begin. They end with this process, however it ends."""
     columns = [name for name in _OF_SAMPLES if name in campaign.cells.columns]
     asked = replace(campaign, manifest={}, environment={}, journal=(), cells=campaign.cells.select(columns))
     return ProcessPoolExecutor(
@@ -39,9 +39,21 @@ def processes(campaign: Campaign, count: int) -> ProcessPoolExecutor:
     )
 
 
+def begin(pool: ProcessPoolExecutor, batches: Sequence[Sequence[Task]]) -> list[Future[list[Made]]]:
+    """Has them read these files, each batch by one of them. Processes begin with the first.
+
+    An interruption from a terminal goes to all its processes; these are never to see it, not even while they
+    load Python: the report's own process ends them.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        return [pool.submit(read_beside, each) for each in batches]
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _begin(campaign: bytes) -> None:
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the report's own process ends them
     os.environ["POLARS_MAX_THREADS"] = "1"
     prepare()
     _given.append(pickle.loads(campaign))

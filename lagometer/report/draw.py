@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lagometer.report import limits
-from lagometer.report.beside import processes, read_beside
+from lagometer.report.beside import begin, processes
 from lagometer.report.curves import curve
 from lagometer.report.data import Curve, Row, Series
 from lagometer.report.files import Made, Task, TaskEdge, read
@@ -68,7 +68,7 @@ class Drawing:
         self._tasks = list(_tasks(wanted, fitting, self._points, payload_known))
         self._batches = list(_batches(self._tasks))
         self._pool = processes(campaign, _cpus()) if _is_for_processes(self._tasks) else None
-        self._begun = [self._pool.submit(read_beside, each) for each in self._batches] if self._pool else []
+        self._begun = begin(self._pool, self._batches) if self._pool else []
 
     def finish(
         self, alphas: Mapping[str, float] | None = None, in_passing: bool = False

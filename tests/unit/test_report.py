@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -16,7 +17,7 @@ import polars as pl
 import pytest
 
 from lagometer.report import build, draw, limits, page, typescript
-from lagometer.report.beside import processes
+from lagometer.report.beside import begin, processes
 from lagometer.report.build import build_report
 from lagometer.report.data import Report
 from lagometer.store.errors import CampaignError
@@ -155,6 +156,21 @@ def test_processes_draw_what_threads_draw(
     assert begun == [2]
     assert by_processes == by_threads
     assert by_threads.curves and any("could not be read" in note for note in by_threads.thinned)
+
+
+def test_processes_do_not_see_a_terminals_interruption(directory: Path) -> None:
+    """Not even while they load Python, when they would say so in a long trace."""
+
+    def blocks(pid: int | str) -> bool:
+        text = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+        (mask,) = [line.split()[1] for line in text.splitlines() if line.startswith("SigBlk:")]
+        return bool(int(mask, 16) >> (signal.SIGINT - 1) & 1)
+
+    with processes(open_campaign(directory), 1) as pool:
+        (begun,) = begin(pool, [[]])
+        children = list(pool._processes)
+        assert children and all(map(blocks, children)) and not blocks("self")
+        assert begun.result() == []
 
 
 def test_an_interruption_does_not_wait_for_what_was_not_begun(
