@@ -38,7 +38,7 @@ conformance: ## every adapter through the conformance suite; the matrix of docs/
 	@.venv/bin/lagometer conformance zenoh --option transport=shared-memory --out out/conformance-zenoh.json || [ $$? = 3 ]
 	@$(python) tools/conformance_matrix.py out/conformance.json out/conformance-iceoryx.json out/conformance-psmx.json out/conformance-iceoryx2.json out/conformance-zenoh.json
 
-interoperability: ## every pair of DDS middleware that is there, with messages of ROS 2; docs/INTEROPERABILITY.md anew
+interoperability: ## every pair of middleware that may meet and is there, with messages of ROS 2; docs/INTEROPERABILITY.md anew
 	@$(python) tools/interoperability.py
 
 fidelity: ## Cyclone DDS through our engine against the vendor's own ddsperf (SMOKE=1: short)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tool that runs every pair of DDS middleware: what works is said to work, and what does not why."""
+"""The tool that runs every pair of middleware that may meet: what works is said to work, and what does not why."""
 
 from __future__ import annotations
 
