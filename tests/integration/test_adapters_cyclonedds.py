@@ -217,7 +217,7 @@ def test_processes_leave_no_socket_and_no_lock(build: Path, series: str) -> None
     code, *_ = conformance(build, series, "--option", "shared_memory=true", "--only", "discovery")
     new = set(Path("/tmp").iterdir()) - before
     assert code == 0
-    assert not [path for path in new if re.search("iox|iceoryx|roudi", path.name)]
+    assert not [path for path in new if re.search("iox_psmx|iceoryx_rt|roudi", path.name)]
 
 
 @SERIES
