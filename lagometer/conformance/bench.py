@@ -150,7 +150,7 @@ class Bench:
             stack.callback(self._launcher.close)
             environment = dict(sidecar.environment)
             for each in wanted:
-                environment |= each.companion.environment
+                environment |= each.for_workers
             if sidecar.preload:
                 environment["LD_PRELOAD"] = ":".join(sidecar.preload)
             commands = [Command(conformance_command(sidecar), environment)] * self._count

@@ -36,11 +36,16 @@ STALE_S = 10.0  # a lock file is made before it is locked
 
 @dataclass(frozen=True)
 class Wanted:
-    """One daemon of a trial, its texts filled in. ready: how it is seen to serve; leaves: see the sidecar."""
+    """One daemon of a trial, its texts filled in.
+
+    for_workers: the variables by which workers find it; ready: how it is seen to serve; leaves: see the
+    sidecar.
+    """
 
     name: str
     companion: Companion
     ready: Ready
+    for_workers: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
     leaves: tuple[str, ...] = ()
 
@@ -281,14 +286,16 @@ def filled_daemons(
     found = []
     for daemon in daemons_in_use(adapter, options, profile):
         program, *words = daemon.command
-        arguments = (*before, find_program(program, adapter.directory) or program, *map(filled, words))
-        environment = {name: filled(text) for name, text in daemon.environment.items()}
+        arguments = (*before, find_program(daemon, adapter.directory) or program, *map(filled, words))
+        shared = {name: filled(text) for name, text in daemon.environment.items()}
+        own = {name: filled(text) for name, text in daemon.own_environment.items()}
         texts = {key: filled(getattr(daemon.ready, key) or "") or None for key in ("unix_socket", "file")}
         found.append(
             Wanted(
                 name=daemon.name,
-                companion=Companion(arguments, environment, daemon=True),
+                companion=Companion(arguments, {**shared, **own}, daemon=True),
                 ready=daemon.ready.model_copy(update=texts),
+                for_workers=shared,
                 files={name: filled(text) for name, text in daemon.files.items()},
                 leaves=daemon.leaves,
             )

@@ -50,17 +50,28 @@ def filled_in(text: str, values: Mapping[str, OptionValue], runtime: str) -> str
 def missing_daemons(adapter: Adapter, options: Options, profile: str) -> Iterator[str]:
     """Why the adapter can't be measured here: one sentence for each daemon that is not installed."""
     for daemon in daemons_in_use(adapter, options, profile):
-        if find_program(daemon.command[0], adapter.directory) is None:
+        if find_program(daemon, adapter.directory) is None:
+            places = "".join(f" and is not in {place} of {name}" for name, place in daemon.below.items())
             yield (
-                f"{adapter.name} needs the daemon {daemon.command[0]}, which is not installed "
+                f"{adapter.name} needs the daemon {daemon.command[0]}, which is not installed{places} "
                 f"(package: {daemon.package})"
             )
 
 
-def find_program(name: str, directory: Path) -> str | None:
-    """The program's path: in the adapter's own folder, else on PATH or where daemons are installed, too."""
-    folders = (str(directory), os.environ.get("PATH", os.defpath), *SYSTEM_FOLDERS)
-    return shutil.which(name, path=os.pathsep.join(folders))
+def find_program(daemon: Daemon, directory: Path) -> str | None:
+    """The path of a daemon's program.
+
+    Looked for in the adapter's own folder, in an installation that is sourced if the daemon belongs to one,
+    on PATH, and where else daemons are installed.
+    """
+    sourced = [
+        str(Path(prefix) / place)
+        for name, place in daemon.below.items()
+        for prefix in os.environ.get(name, "").split(os.pathsep)
+        if prefix
+    ]
+    folders = (str(directory), *sourced, os.environ.get("PATH", os.defpath), *SYSTEM_FOLDERS)
+    return shutil.which(daemon.command[0], path=os.pathsep.join(folders))
 
 
 def _is_wanted(daemon: Daemon, values: Mapping[str, OptionValue]) -> bool:

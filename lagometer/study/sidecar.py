@@ -128,17 +128,21 @@ class Ready(_Part):
 class Daemon(_Part):
     """A program that must run beside the workers, such as a broker (docs/ADAPTERS.md, "Daemons").
 
-    package: what to install if the command is not there; files: written into `{runtime}` before it starts,
-    content by name; environment: its own and the workers'; only_if: one of these sets of option values must
-    be in force, none: always; leaves: patterns of paths outside of `{runtime}` that it leaves behind.
+    package: what to install if the command is not there; below: variables that name the folders of an
+    installation that is sourced, and where in one of them the program lies; files: written into `{runtime}`
+    before it starts, content by name; environment: its own and the workers', own_environment: its own alone,
+    over that; only_if: one of these sets of option values must be in force, none: always; leaves: patterns of
+    paths outside of `{runtime}` that it leaves behind.
     """
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_-]*$")
     command: tuple[str, ...] = Field(min_length=1)
     package: str
+    below: dict[str, str] = Field(default_factory=dict)
     files: dict[str, str] = Field(default_factory=dict)
     ready: Ready
     environment: dict[str, str] = Field(default_factory=dict)
+    own_environment: dict[str, str] = Field(default_factory=dict)
     only_if: tuple[dict[str, tuple[OptionValue, ...]], ...] = ()
     leaves: tuple[Annotated[str, Field(pattern=r"^/(.*/)?[A-Za-z0-9_.-]{3,}[^/]*$")], ...] = ()
 
@@ -157,7 +161,8 @@ class Daemon(_Part):
 
     def options_named(self) -> set[str]:
         """The options that conditions and placeholders ask for."""
-        texts = [*self.command, *self.files.values(), *self.environment.values()]
+        texts = [*self.command, *self.files.values()]
+        texts += [*self.environment.values(), *self.own_environment.values()]
         texts += [text for text in (self.ready.unix_socket, self.ready.file, self.ready.output) if text]
         asked = {name for text in texts for name in OPTION_PLACEHOLDER.findall(text)}
         return (asked | {name for values in self.only_if for name in values}) - {PROFILE}

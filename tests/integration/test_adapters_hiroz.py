@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import polars as pl
 import pytest
 from campaign_support import run_campaign
 from needs import need, require
+
+from lagometer.study.adapters import load_adapter
+from lagometer.study.daemons import missing_daemons
 
 MATRIX = {
     "workload": ["pipeline-2"],
@@ -45,10 +47,9 @@ def test_a_variable_of_the_callers_changes_no_session(
 def test_it_meets_nodes_of_rmw_zenoh_through_their_router(build: Path, tmp_path: Path, pair: str) -> None:
     need("hiroz")
     need("ros2")
-    prefixes = os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep)
-    routers = [Path(prefix, "lib", "rmw_zenoh_cpp", "rmw_zenohd") for prefix in prefixes]
-    require("rmw_zenoh_cpp", any(map(Path.exists, routers)), "rmw_zenoh_cpp in the ROS 2 that is sourced")
     options = {"hiroz": {"router": "rmw_zenohd"}, "ros2": {"rmw": "rmw_zenoh_cpp"}}
+    missing = list(missing_daemons(load_adapter(build / "adapters" / "hiroz"), options, "default"))
+    require("rmw_zenoh_cpp", not missing, " ".join(missing))
     named = {name: options[name] for name in pair.split("+")}
     out = run_campaign(build, tmp_path, {**MATRIX, "adapter": [pair]}, options=named)
     rows = pl.read_parquet(out / "cells.parquet").filter(pl.col("edge") != "end-to-end")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tool that runs every pair of middleware that may meet: what works is said to work, and what does not why."""
+"""The tool that runs every pair of middleware that may meet says what works, and why what does not."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ from lagometer.store import format as form
 from lagometer.store.reader import Campaign
 from lagometer.study.adapters import load_adapter
 from lagometer.study.daemons import find_program
-from lagometer.study.sidecar import Sidecar
+from lagometer.study.sidecar import Daemon, Ready, Sidecar
 
 ONE, OTHER = Party("fastdds"), Party("ros2", {"rmw": "rmw_fastrtps_cpp"})
 TWO = (ONE, OTHER)
@@ -111,7 +111,8 @@ def test_the_programs_of_a_party_are_where_its_daemons_are_looked_for(tmp_path: 
     (adapter.directory / "broker").touch(0o755)
     write_party(tmp_path / "made", Party("shm", {"way": "busy"}), adapter, [ONE])
     made = load_adapter(tmp_path / "made" / "shm-busy")
-    assert find_program("broker", made.directory) == str(made.directory / "broker")
+    broker = Daemon(name="broker", command=("broker",), package="broker", ready=Ready(tcp_port=1883))
+    assert find_program(broker, made.directory) == str(made.directory / "broker")
 
 
 def test_who_is_on_another_wire_is_not_asked_to_understand() -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from lagometer.run.daemons import STALE_S, filled_daemons, started_with, wanted_
 from lagometer.run.plans import worker_plans
 from lagometer.study import Adapter, discover_adapters, expand, study_from_mapping
 from lagometer.study.adapters import load_adapter
-from lagometer.study.daemons import daemons_in_use, filled_in, find_program, missing_daemons
+from lagometer.study.daemons import daemons_in_use, filled_in, missing_daemons
 from lagometer.study.sidecar import Daemon, Ready
 
 BROKER: dict[str, Any] = {
@@ -68,10 +69,36 @@ def test_a_program_in_the_adapters_folder_comes_first(tmp_path: Path) -> None:
     assert daemon.companion.arguments == (str(program),)
 
 
+def test_a_program_of_an_installation_is_there_when_that_is_sourced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    below = {"LAGOMETER_TEST_PREFIXES": "lib/broker"}
+    brokered = adapter(tmp_path, {**BROKER, "command": ["lagometer-broker"], "below": below})
+    first, second = tmp_path / "first", tmp_path / "second"
+    monkeypatch.delenv("LAGOMETER_TEST_PREFIXES", raising=False)
+    (missing,) = missing_daemons(brokered, {}, "default")
+    assert "is not in lib/broker of LAGOMETER_TEST_PREFIXES (package: broker-package)" in missing
+    monkeypatch.setenv("LAGOMETER_TEST_PREFIXES", f"{first}{os.pathsep}{second}")
+    assert list(missing_daemons(brokered, {}, "default")) == [missing]
+    program = second / "lib" / "broker" / "lagometer-broker"
+    program.parent.mkdir(parents=True)
+    program.touch(mode=0o755)
+    assert not list(missing_daemons(brokered, {}, "default"))
+    (daemon,) = filled_daemons(brokered, {}, "default", "/run/x")
+    assert daemon.companion.arguments[0] == str(program)
+
+
+def test_what_is_a_daemons_own_is_kept_from_workers(tmp_path: Path) -> None:
+    own = {"BROKER_CONF": "{runtime}/own", "BROKER_PORT": "{option:port}"}
+    (daemon,) = filled_daemons(adapter(tmp_path, {**BROKER, "own_environment": own}), {}, "default", "/run/x")
+    assert daemon.companion.environment == {"BROKER_CONF": "/run/x/own", "BROKER_PORT": "1883"}
+    assert daemon.for_workers == {"BROKER_CONF": "/run/x/conf"}
+
+
 def test_texts_are_filled_in(tmp_path: Path) -> None:
     (daemon,) = filled_daemons(adapter(tmp_path, BROKER), {"brokered": {"port": 7}}, "matched", "/run/x")
-    assert daemon.companion.arguments == (find_program("sh", tmp_path), "/run/x/conf", "--loud=true")
-    assert daemon.companion.environment == {"BROKER_CONF": "/run/x/conf"}
+    assert daemon.companion.arguments == (shutil.which("sh"), "/run/x/conf", "--loud=true")
+    assert daemon.companion.environment == daemon.for_workers == {"BROKER_CONF": "/run/x/conf"}
     assert daemon.companion.daemon
     assert daemon.files == {"conf": "port 7\nbraces {stay}\nmatched"}
     assert filled_in("{option:none}", {"none": None}, "") == ""
