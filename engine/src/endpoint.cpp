@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "adapter_host.hpp"
 #include "clock.hpp"
@@ -128,9 +129,16 @@ void Output::record_causes(SentRecord& record, std::span<const Cause> causes) no
   }
 }
 
+bool Output::meets_another() {
+  lagometer_matched matched{.size = sizeof matched, .abi_version = LAGOMETER_ABI_VERSION, .count = 0, .exact = 0};
+  if (table_.writer_matched(writer_, &matched) < 0) failure_.raise("counting matched readers");
+  return std::exchange(readers_, matched.count) < matched.count;
+}
+
 void Output::send_probe() {
-  const Envelope envelope{
-      .kind = static_cast<uint8_t>(MessageKind::probe), .stream = plan_.stream, .sequence = probe_sequence_++};
+  const Envelope envelope{.kind = static_cast<uint8_t>(MessageKind::probe),
+                          .stream = plan_.stream,
+                          .sequence = static_cast<uint64_t>(now_ns())};
   if (fill_and_commit(envelope, type_.probe_bytes(plan_.payload_bytes)).status < 0) failure_.raise("sending a probe");
 }
 
@@ -148,7 +156,8 @@ Input::Input(const ReaderPlan& plan, uint32_t index, const lagometer_adapter_tab
       table_(table),
       touch_(touch),
       failure_(failure),
-      seen_(plan.streams.size()) {
+      heard_ns_(plan.streams.size()),
+      matched_(plan.streams.size()) {
   for (lagometer_sample& sample : batch_) {
     sample.size = sizeof sample;
     sample.abi_version = LAGOMETER_ABI_VERSION;
@@ -188,9 +197,13 @@ std::optional<Envelope> Input::open(const lagometer_sample& sample) noexcept {
   return std::nullopt;
 }
 
-void Input::note_probe(uint32_t stream) noexcept {
+void Input::note_probe(uint32_t stream, int64_t sent_ns, int64_t taken_ns) noexcept {
   for (size_t index = 0; index < plan_.streams.size(); ++index) {
-    if (plan_.streams[index] == stream) seen_[index].store(true, std::memory_order_release);
+    if (plan_.streams[index] != stream) continue;
+    if (heard_ns_[index] == 0)
+      heard_ns_[index] = taken_ns;
+    else if (sent_ns > heard_ns_[index])
+      matched_[index].store(true, std::memory_order_release);
   }
 }
 
@@ -219,8 +232,8 @@ bool Input::is_marked(const lagometer_sample& sample, uint64_t sequence) const n
 
 std::vector<uint32_t> Input::missing() const {
   std::vector<uint32_t> streams;
-  for (size_t index = 0; index < seen_.size(); ++index) {
-    if (!seen_[index].load(std::memory_order_acquire)) streams.push_back(plan_.streams[index]);
+  for (size_t index = 0; index < matched_.size(); ++index) {
+    if (!matched_[index].load(std::memory_order_acquire)) streams.push_back(plan_.streams[index]);
   }
   return streams;
 }

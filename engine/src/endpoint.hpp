@@ -60,6 +60,9 @@ class Output {
   void skip(uint64_t count) noexcept { sent_.state().next_sequence += count; }
   /// A message that says "I am here"; outside the measured phases.
   void send_probe();
+  /// Whether the middleware counts more readers than when it was asked last. Some adapters look for new ones here: it is
+  /// no hot path, unlike commit.
+  [[nodiscard]] bool meets_another();
 
   [[nodiscard]] const WriterPlan& plan() const noexcept { return plan_; }
   [[nodiscard]] const lagometer_adapter_table& table() const noexcept { return table_; }
@@ -96,7 +99,7 @@ class Output {
   lagometer_writer* writer_ = nullptr;
   SentLane sent_;
   CauseLane causes_;
-  uint64_t probe_sequence_ = 0;
+  uint32_t readers_ = 0;  // that the middleware has matched
   uint64_t rejected_count_ = 0;
 };
 
@@ -104,7 +107,6 @@ class Output {
 class Input {
  public:
   static constexpr uint32_t kBatch = 8;
-
   /// `index`: its place among the readers of its node.
   Input(const ReaderPlan& plan, uint32_t index, const lagometer_adapter_table& table, TouchPlan touch,
         FailureFlag& failure);
@@ -119,8 +121,10 @@ class Input {
 
   /// What a sample holds: an envelope, or nothing if it is not ours (then counted as corrupted).
   std::optional<Envelope> open(const lagometer_sample& sample) noexcept;
-  /// Notes that a probe came.
-  void note_probe(uint32_t stream) noexcept;
+  /// Notes a probe: when it was sent, and when it was taken. A stream is matched by one that was sent after another was
+  /// heard: of those that came while both sides still got to know each other a reliable reader may have lost some, and
+  /// it holds up all that follows until they are sent again (Cyclone DDS: up to 200 ms).
+  void note_probe(uint32_t stream, int64_t sent_ns, int64_t taken_ns) noexcept;
   /// Reads the payload as the plan's touch says; false if it is not what the sender wrote. `bytes` gets its size.
   bool read_payload(const lagometer_sample& sample, const Envelope& envelope, uint64_t& bytes) noexcept;
   /// Where the next message is to be recorded; null if the lane is full. Counted by keep_record().
@@ -128,7 +132,7 @@ class Input {
   void keep_record() noexcept { received_.keep(); }
   [[nodiscard]] CpuSource cpu_source() const noexcept { return received_.state().cpu_source; }
 
-  /// Streams that no probe came from yet. [thread: any]
+  /// Streams that are not matched yet. [thread: any]
   [[nodiscard]] std::vector<uint32_t> missing() const;
   [[nodiscard]] const ReaderPlan& plan() const noexcept { return plan_; }
   [[nodiscard]] uint32_t index() const noexcept { return index_; }
@@ -152,7 +156,8 @@ class Input {
   ReceivedLane received_;
   std::array<lagometer_sample, kBatch> batch_{};
   uint32_t taken_ = 0;
-  std::vector<std::atomic<bool>> seen_;  // parallel to plan_.streams
+  std::vector<int64_t> heard_ns_;           // when first, 0 before; parallel to plan_.streams
+  std::vector<std::atomic<bool>> matched_;  // likewise
   uint64_t corrupted_count_ = 0;
 };
 

@@ -143,7 +143,7 @@ class Worker {
     bool matched = false;
     int64_t matched_ns = 0;
     for (;;) {
-      session_->send_probes();
+      if (session_->send_probes()) interval_ns = kProbeFirst_ns;  // who is new is waiting for the next one
       check_failure();
       const int64_t next_ns = now_ns() + interval_ns;
       interval_ns = std::min(interval_ns * 5 / 4, kProbeSlowest_ns);
@@ -168,7 +168,7 @@ class Worker {
 
   [[noreturn]] void report_missing() {
     const json missing = session_->missing();
-    std::string text = "no probe came within " + std::to_string(plan_.discovery_timeout_ns / 1'000'000) + " ms:";
+    std::string text = "not matched within " + std::to_string(plan_.discovery_timeout_ns / 1'000'000) + " ms:";
     for (const json& reader : missing) {
       text += " node " + reader["node"].get<std::string>() + " on topic " + reader["topic"].get<std::string>() +
               " misses streams " + reader["streams"].dump() + ";";

@@ -80,7 +80,7 @@ void Node::drain(Input& input, Arrival arrival) noexcept {
       const std::optional<Envelope> envelope = input.open(sample);
       if (!envelope) continue;
       if (envelope->kind == static_cast<uint8_t>(MessageKind::probe)) {
-        input.note_probe(envelope->stream);
+        input.note_probe(envelope->stream, static_cast<int64_t>(envelope->sequence), arrival.taken.time_ns);
         continue;
       }
       handle(input, sample, *envelope, arrival);

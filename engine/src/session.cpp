@@ -266,17 +266,17 @@ void Session::enable_all() {
   }
 }
 
-void Session::send_probes() {
+bool Session::send_probes() {
   const InCall in_call;
+  bool anyone_new = false;
   for (Node& node : nodes_) {
     for (Output& output : node.outputs) {
-      // Some adapters look for new readers here: it is no hot path, unlike commit.
-      lagometer_matched matched{.size = sizeof matched, .abi_version = LAGOMETER_ABI_VERSION, .count = 0, .exact = 0};
-      check("writer_matched", [&] { return output.table().writer_matched(output.handle(), &matched); });
+      anyone_new = output.meets_another() || anyone_new;
       const std::lock_guard lock(stage_.probing);
       output.send_probe();
     }
   }
+  return anyone_new;
 }
 
 json Session::missing() const {

@@ -33,8 +33,9 @@ class Session {
   [[nodiscard]] nlohmann::json describe_adapters() const;
   [[nodiscard]] nlohmann::json describe_settings() const;
 
-  void send_probes();
-  /// [{"node", "reader", "topic", "streams"}] of readers that still miss a probe.
+  /// One on each writer. Returns whether one of them met another reader since the last time.
+  bool send_probes();
+  /// [{"node", "reader", "topic", "streams"}] of readers that still miss probes.
   [[nodiscard]] nlohmann::json missing() const;
 
   void start(int64_t at_ns, int64_t source_stop_ns);

@@ -74,7 +74,7 @@ class Output:
         self._touch = plan.touch_write
         self._content = content
         self._stage = stage
-        self._next_sequence = self._probe_sequence = 0
+        self._next_sequence = 0
         self.last_sequence = -1
         self.sent = self.rejected = 0
         size = endpoint.payload_bytes
@@ -135,8 +135,7 @@ class Output:
         """A message that says "I am here"; outside the measured phases."""
         size = self.plan.payload_bytes if self.plan.type == "fixed" else ENVELOPE.size
         buffer = self.writer.borrow(size)
-        self._write_envelope(buffer, KIND_PROBE, self._probe_sequence)
-        self._probe_sequence += 1
+        self._write_envelope(buffer, KIND_PROBE, now_ns())
         self.writer.commit()
 
     def _fill(self, sequence: int) -> None:
@@ -176,7 +175,7 @@ class Input:
         # Marks are what the sender wrote: they can only be checked where it writes them.
         self._check = plan.touch_read and plan.touch_write and endpoint.payload_bytes >= 2 * CACHE_LINE
         self._last_line = (endpoint.payload_bytes - 1) // CACHE_LINE * CACHE_LINE
-        self._awaited = set(endpoint.streams)
+        self._awaited = dict.fromkeys(endpoint.streams, 0)  # when a probe was first heard, 0 before
 
     def attach(self, reader: Reader, lane: Lane) -> None:
         """Once, before the first message."""
@@ -192,9 +191,14 @@ class Input:
         self.corrupted += 1
         return None
 
-    def note_probe(self, stream: int) -> None:
-        """A probe came."""
-        self._awaited.discard(stream)
+    def note_probe(self, stream: int, sent_ns: int, taken_ns: int) -> None:
+        """A stream is matched by a probe that was sent after another was heard: a reliable reader that lost
+        early ones holds up all that follows until they are sent again.
+        """
+        if self._awaited.get(stream) == 0:
+            self._awaited[stream] = taken_ns
+        elif sent_ns > self._awaited.get(stream, sent_ns):
+            del self._awaited[stream]
 
     def read_payload(self, payload: Any, sequence: int) -> bool:
         """Reads the payload as the plan's touch says; False if it is not what the sender wrote."""
@@ -232,5 +236,5 @@ class Input:
         )
 
     def missing(self) -> list[int]:
-        """Streams that no probe came from yet."""
+        """Streams that are not matched yet."""
         return [stream for stream in self.plan.streams if stream in self._awaited]

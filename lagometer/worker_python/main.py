@@ -154,9 +154,7 @@ class Worker:
             for each in missing
         ]
         waited_ms = self._plan.discovery_timeout_ns // 1_000_000
-        raise Failure(
-            "endpoints-missing", f"no probe came within {waited_ms} ms: {'; '.join(parts)}", missing
-        )
+        raise Failure("endpoints-missing", f"not matched within {waited_ms} ms: {'; '.join(parts)}", missing)
 
     def _measure(self, session: Session, at_ns: int) -> dict[str, Any]:
         self._phase = "warm-up"

@@ -119,7 +119,7 @@ class Node:
                     continue
                 kind, stream, sequence = opened
                 if kind == KIND_PROBE:
-                    entry.note_probe(stream)
+                    entry.note_probe(stream, sequence, taken[0])
                     continue
                 whole = entry.read_payload(payload, sequence)
                 handled_ns = self._apply_all(entry.index, (stream, sequence)) if whole else 0

@@ -133,7 +133,7 @@ class Session:
                     output.send_probe()
 
     def missing(self) -> list[dict[str, Any]]:
-        """Readers that still miss a probe, for the event `failed`."""
+        """Readers that still miss probes, for the event `failed`."""
         return [
             {"node": node.plan.name, "reader": entry.index, "topic": entry.plan.topic, "streams": streams}
             for node in self._nodes

@@ -20,6 +20,7 @@ from plan_parts import MILLISECOND_NS, pingpong, pipeline, plan
 from lagometer.store.records import KIND_CAUSES, KIND_RECEIVED, KIND_SENT, Lane, decode
 from lagometer.worker_python import records
 from lagometer.worker_python.adapter import AdapterMissing, load
+from lagometer.worker_python.endpoint import Input
 from lagometer.worker_python.fields import PlanError
 from lagometer.worker_python.plan import parse_plan
 from lagometer.worker_python.schedule import Random, Schedule, SchedulePlan, Work, WorkPlan, messages_due
@@ -211,6 +212,17 @@ def test_more_records_than_there_is_memory_for_are_refused() -> None:
     lanes = [records.LaneSpecification(KIND_SENT, 0, number, 1 << 26) for number in range(3)]
     with pytest.raises(records.NoRoom, match="a worker may have"):
         records.Recorder(0, lanes, None)
+
+
+def test_a_stream_is_matched_by_a_probe_that_was_sent_when_another_was_heard() -> None:
+    given = parse_plan(changed(put("nodes.1.readers.0.streams", [0, 5])))
+    reader = Input(given.nodes[1].readers[0], 0, given)
+    probes = [(0, 10, 20), (0, 15, 21), (5, 11, 30), (7, 99, 99), (0, 20, 22), (0, 21, 23), (0, 22, 24)]
+    for stream, sent_ns, taken_ns in probes:
+        assert reader.missing() == ([5] if (sent_ns, stream) == (22, 0) else [0, 5])
+        reader.note_probe(stream, sent_ns, taken_ns)
+    reader.note_probe(5, 31, 32)
+    assert reader.missing() == []
 
 
 def test_random_numbers_are_those_of_splitmix64() -> None:
