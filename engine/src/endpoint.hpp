@@ -60,8 +60,8 @@ class Output {
   void skip(uint64_t count) noexcept { sent_.state().next_sequence += count; }
   /// A message that says "I am here"; outside the measured phases.
   void send_probe();
-  /// Whether the middleware counts more readers than when it was asked last. Some adapters look for new ones here: it is
-  /// no hot path, unlike commit.
+  /// Whether the middleware counts more readers than when it was asked last. Some adapters look for new ones here: it
+  /// is no hot path, unlike commit.
   [[nodiscard]] bool meets_another();
 
   [[nodiscard]] const WriterPlan& plan() const noexcept { return plan_; }
