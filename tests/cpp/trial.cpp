@@ -167,15 +167,18 @@ Recorded decode(std::span<const std::byte> block) {
   return result;
 }
 
-Recorded run_trial(const json& given, uint64_t received) {
-  const Plan plan = parse_plan(given.dump());
-  Session session(plan, -1);
-  const int64_t deadline_ns = now_ns() + plan.discovery_timeout_ns;
-  while (!session.missing().empty()) {
+void match(Session& session, int64_t deadline_ns, size_t unmatched) {
+  while (session.missing().size() > unmatched) {
     if (now_ns() > deadline_ns) throw std::runtime_error("not matched: " + session.missing().dump());
     session.send_probes();
     sleep_until(now_ns() + kMillisecond_ns / 2);
   }
+}
+
+Recorded run_trial(const json& given, uint64_t received) {
+  const Plan plan = parse_plan(given.dump());
+  Session session(plan, -1);
+  match(session, now_ns() + plan.discovery_timeout_ns);
   const int64_t start_ns = now_ns() + kMillisecond_ns;
   const int64_t end_ns = start_ns + plan.warmup_ns + plan.measure_ns;
   session.start(start_ns, end_ns);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "records.hpp"
+#include "session.hpp"
 
 namespace lagometer::test {
 
@@ -50,6 +51,10 @@ struct Recorded {
 
 /// The lanes of a block. Fails the test if the block contradicts its own header.
 Recorded decode(std::span<const std::byte> block);
+
+/// Sends probes, with pauses in which readers can take them, until only so many readers are not matched. Throws
+/// std::runtime_error at the deadline.
+void match(engine::Session& session, int64_t deadline_ns, size_t unmatched = 0);
 
 /// Creates, matches, runs the plan's phases and stops; throws what the engine throws. `received`: it ends when
 /// so many messages were taken by all readers, whatever the phases say, since a busy machine may be late.
