@@ -9,10 +9,9 @@ namespace {
 using nlohmann::json;
 
 constexpr uint32_t kUdpHeaderBytes = 8;
-constexpr uint32_t kUdpBlocksMax = 65535;      // numbered with 16 bits
-constexpr uint32_t kMessageHeaderBytes = 16;   // length, and the empty layout of a UInt8MultiArray
-constexpr uint32_t kDatagramBytesMax = 65507;  // of UDP over IPv4
-constexpr uint32_t kMatchedDatagramBytes = 65500;
+constexpr uint32_t kUdpBlocksMax = 65535;     // numbered with 16 bits
+constexpr uint32_t kMessageHeaderBytes = 16;  // length, and the empty layout of a UInt8MultiArray
+// Also the most: roscpp's subscriber reads so much of a datagram, whatever it asked the publisher for.
 constexpr uint32_t kDatagramBytesDefault = 1500;
 
 [[noreturn]] void refuse(const std::string& key, const json& value, const std::string& wanted) {
@@ -28,8 +27,10 @@ Transport transport(const json& value) {
 
 uint32_t datagram_bytes(const json& value) {
   const bool whole = value.is_number_unsigned();
-  if (!whole || value.get<uint64_t>() < 64 || value.get<uint64_t>() > kDatagramBytesMax)
-    refuse("max_datagram_size", value, "a whole number from 64 to " + std::to_string(kDatagramBytesMax));
+  if (!whole || value.get<uint64_t>() < 64 || value.get<uint64_t>() > kDatagramBytesDefault)
+    refuse(
+        "max_datagram_size", value,
+        "a whole number from 64 to 1500 (roscpp's subscriber reads no more of a datagram, and drops what it cut off)");
   return value.get<uint32_t>();
 }
 
@@ -63,7 +64,6 @@ Settings Settings::from(std::string_view profile, std::string_view options) {
   Settings settings;
   if (profile == "matched") {
     settings.tcp_no_delay = true;
-    settings.max_datagram_bytes = kMatchedDatagramBytes;
   } else if (!profile.empty() && profile != "default") {
     throw Error(LAGOMETER_INVALID, "ros1: no profile '" + std::string(profile) + "'; valid: default, matched");
   }

@@ -89,6 +89,17 @@ def test_udpros_refuses_what_it_cannot_number(build: Path) -> None:
     assert "at most 65535 datagrams" in refusal(build, nodes, {"max_datagram_size": 64})
 
 
+@pytest.mark.parametrize("profile", ["default", "matched"])
+def test_udpros_carries_messages_of_many_datagrams(build: Path, tmp_path: Path, profile: str) -> None:
+    matrix = {"adapter": ["ros1"], "workload": ["pipeline-2"], "payload": ["2KB", "64KB"], "rate": ["50Hz"]}
+    run_cells(build, tmp_path, {**matrix, "reliability": ["best_effort"], "profile": [profile]})
+
+
+def test_udpros_refuses_datagrams_that_its_subscriber_would_cut_off(build: Path) -> None:
+    why = refusal(build, pipeline("waitset", qos=BEST_EFFORT), {"max_datagram_size": 1501})
+    assert "max_datagram_size must be a whole number from 64 to 1500" in why
+
+
 @contextlib.contextmanager
 def matched_pair(build: Path, options: Mapping, qos: Mapping) -> Iterator[tuple[Machine, list[int]]]:
     """A publisher and a subscriber in two processes that hear each other, and the processes' numbers."""
