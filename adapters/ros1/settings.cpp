@@ -28,9 +28,9 @@ Transport transport(const json& value) {
 uint32_t datagram_bytes(const json& value) {
   const bool whole = value.is_number_unsigned();
   if (!whole || value.get<uint64_t>() < 64 || value.get<uint64_t>() > kDatagramBytesDefault)
-    refuse(
-        "max_datagram_size", value,
-        "a whole number from 64 to 1500 (roscpp's subscriber reads no more of a datagram, and drops what it cut off)");
+    refuse("max_datagram_size", value,
+           "a whole number from 64 to " + std::to_string(kDatagramBytesDefault) +
+               " (roscpp's subscriber reads no more of a datagram, and drops what it cut off)");
   return value.get<uint32_t>();
 }
 

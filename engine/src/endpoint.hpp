@@ -107,6 +107,7 @@ class Output {
 class Input {
  public:
   static constexpr uint32_t kBatch = 8;
+
   /// `index`: its place among the readers of its node.
   Input(const ReaderPlan& plan, uint32_t index, const lagometer_adapter_table& table, TouchPlan touch,
         FailureFlag& failure);
