@@ -7,13 +7,14 @@ from collections.abc import Iterator
 
 from lagometer.conformance.bench import Subject
 from lagometer.conformance.findings import Findings
-from lagometer.conformance.stage import Account, Endpoint, NotMet, Sent, Stage
+from lagometer.conformance.stage import QUIET_S, Account, Endpoint, NotMet, Sent, Stage
 from lagometer.study.payload import FIXED_PAYLOADS_BYTES, IMU_BYTES, OF_ROS, PayloadType, has_size
 
 LARGEST_BYTES = 1 << 24
 DATAGRAM_BYTES = 65_507  # the largest that UDP carries over IPv4
 SMALLEST_BYTES = 16  # the envelope
 TRIES = 10  # for a message that nobody promised to deliver
+REPAIR_S = 10.0  # by when a part of a large message that was lost has come again, where delivery is promised
 PACE_NS = 1_000_000
 
 
@@ -177,12 +178,14 @@ def _exchange_sizes(stage: Stage, findings: Findings, sizes: list[int], kind: Pa
 
 def _send_one(stage: Stage, writer: Endpoint, reader: Endpoint, size: int) -> str:
     """Sends a message of this size, again if nobody promised its delivery; returns what went wrong."""
-    for _ in range(1 if _reliable(stage.subject) else TRIES):
+    promised = _reliable(stage.subject)
+    for _ in range(1 if promised else TRIES):
         before = stage.account(reader, writer)
         sent = stage.send(writer, 1, size=size)
         if not sent.accepted:
             continue
-        (account,) = stage.settled([(reader, writer)], before.count + 1, quiet_s=10.0)
+        quiet_s = REPAIR_S if promised else QUIET_S  # what was lost comes no more, or is sent again
+        (account,) = stage.settled([(reader, writer)], before.count + 1, quiet_s=quiet_s)
         if account.trouble:
             return account.trouble
         if account.count > before.count:
