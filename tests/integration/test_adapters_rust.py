@@ -22,7 +22,7 @@ IN_RUST = [name for name in MIDDLEWARE if (WORKSPACE / name / "Cargo.toml").exis
 HEADER = ROOT / "engine" / "include" / "lagometer" / "adapter.h"
 # Middleware that is not called as its adapter is.
 CRATES = {"ros2_rust": "ros2-client"}
-CRATES_WITH_TESTS = ("rust", "dust_dds", "hiroz", "ros2_rust", "rustdds_common", "rustdds", "zenoh")
+CRATES_WITH_TESTS = ("rust", "dust_dds", "hiroz", "ros2_rust", "rustdds_common", "rustdds", "zenoh_common")
 # The fields that have a Rust name of their own, since C's is a word of the language.
 C_FIELDS = {"type_": "type", "this": "self"}
 
@@ -88,7 +88,7 @@ def own_programs(build: Path) -> dict[str, list[str]]:
     if len(built) == len(IN_RUST):
         chosen = ["--workspace"]
     command = [f"{rust_folder()}/cargo", "test", "--release", "--locked", "--offline", "--no-run"]
-    for name in ("adapter", "rustdds_common", *IN_RUST):
+    for name in ("adapter", "rustdds_common", "zenoh_common", *IN_RUST):
         command.append(f"--config=profile.release.package.lagometer-{name}.opt-level=0")
     result = subprocess.run(
         [*command, "--message-format=json-render-diagnostics", *chosen],
@@ -110,7 +110,7 @@ def own_programs(build: Path) -> dict[str, list[str]]:
 @pytest.mark.parametrize("crate", CRATES_WITH_TESTS)
 def test_a_crates_own_tests(own_programs: dict[str, list[str]], crate: str) -> None:
     """Among those of the shared crate: a panic becomes a status, and nothing is called after it."""
-    need({"rust": "iceoryx2", "rustdds_common": "rustdds"}.get(crate, crate))
+    need({"rust": "iceoryx2"}.get(crate, crate.removesuffix("_common")))
     said = ""
     for program in own_programs[crate]:
         result = subprocess.run([program], cwd=WORKSPACE / crate, capture_output=True, text=True)

@@ -15,7 +15,7 @@ use lagometer_adapter::{Context, ContextConfig, Description, Doing, Error, Resul
 
 use crate::blocking::block_on;
 use crate::form::Form;
-use crate::payload::Message;
+use crate::message::Message;
 use crate::settings::Settings;
 
 /// Above it the ports that RTPS computes of a domain are none.

@@ -2,9 +2,8 @@
 //! Which type a payload has, under the names that the adapters `cyclonedds` and `fastdds` use; what is on the wire is
 //! CDR version 1, made by Dust DDS of types that its own macro describes.
 use dust_dds::infrastructure::type_support::DdsType;
+use lagometer_adapter::ros2::{Places, Ros2Payload};
 use lagometer_adapter::{Error, PayloadType, Result, Ros2Message};
-
-use crate::payload::{Message, Places};
 
 /// `octet[N]`.
 macro_rules! fixed {
@@ -14,7 +13,7 @@ macro_rules! fixed {
             data: [u8; $bytes],
         }
 
-        impl Message for $name {
+        impl Ros2Payload for $name {
             fn of(places: Places) -> Result<Self> {
                 let data = places.first.try_into();
                 Ok(Self { data: data.map_err(|_| Error::invalid("a fixed payload has one length"))? })

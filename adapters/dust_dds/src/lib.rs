@@ -4,8 +4,6 @@ mod blocking;
 mod context;
 mod form;
 mod message;
-#[path = "../../ros2_rust/src/payload.rs"]
-mod payload;
 mod quality;
 mod reader;
 mod settings;

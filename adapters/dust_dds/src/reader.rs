@@ -12,6 +12,7 @@ use dust_dds::infrastructure::listener::NO_LISTENER;
 use dust_dds::infrastructure::qos::{DataReaderQos, QosKind};
 use dust_dds::infrastructure::sample_info::{ANY_INSTANCE_STATE, ANY_SAMPLE_STATE, ANY_VIEW_STATE};
 use dust_dds::infrastructure::status::{StatusKind, NO_STATUS};
+use lagometer_adapter::ros2::Places;
 use lagometer_adapter::{
     Description, Dispatch, Doing, Endpoint, Error, Matched, Reader, Result, Ros2Message, Sample, Signalled,
     Status, View,
@@ -20,8 +21,7 @@ use lagometer_adapter::{
 use crate::blocking::block_on;
 use crate::context::{DustContext, Participant, SharedParticipant};
 use crate::form::{Fixed1024, Fixed64, Fixed65536, Form};
-use crate::message::{Bytes, Image, Imu, PointCloud2, Text};
-use crate::payload::{Message, Places};
+use crate::message::{Bytes, Image, Imu, Message, PointCloud2, Text};
 use crate::quality;
 
 /// What a reader of any of the types does.

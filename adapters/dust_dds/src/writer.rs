@@ -8,6 +8,7 @@ use dust_dds::infrastructure::error::{DdsError, DdsResult};
 use dust_dds::infrastructure::listener::NO_LISTENER;
 use dust_dds::infrastructure::qos::{DataWriterQos, QosKind};
 use dust_dds::infrastructure::status::NO_STATUS;
+use lagometer_adapter::ros2::Places;
 use lagometer_adapter::{
     Counters, Description, Doing, Endpoint, Error, Matched, PayloadType, Result, Ros2Message, Sent, Status,
     Writer,
@@ -16,8 +17,7 @@ use lagometer_adapter::{
 use crate::blocking::block_on;
 use crate::context::{DustContext, Participant, SharedParticipant};
 use crate::form::{Fixed1024, Fixed64, Fixed65536, Form};
-use crate::message::{Bytes, Image, Imu, PointCloud2, Text};
-use crate::payload::{Message, Places};
+use crate::message::{Bytes, Image, Imu, Message, PointCloud2, Text};
 use crate::quality;
 
 /// What a writer of any of the types does.

@@ -13,9 +13,9 @@ use lagometer_adapter::ros2::node_name;
 use lagometer_adapter::{
     Context, ContextConfig, Description, Doing, Endpoint, Error, Matched, PayloadType, Result, Status,
 };
+use lagometer_zenoh_common::{free_tcp_endpoint, Changes, Membership};
 
-use crate::members::Membership;
-use crate::settings::{changes, changes_with_router, configuration, free_endpoint, Change, Settings};
+use crate::settings::{changes, changes_with_router, Settings};
 
 /// A session that its endpoints share, once it is open.
 pub(crate) type SharedSession = Arc<OnceLock<Opened>>;
@@ -33,7 +33,7 @@ pub(crate) struct Opened {
     nodes: Mutex<BTreeMap<String, ZNode>>,
     parameters: bool,
     context: ZContext,
-    changes: Vec<Change>,
+    changes: Changes,
     _membership: Option<Membership>,
 }
 
@@ -52,8 +52,8 @@ impl HirozContext {
     }
 
     /// What the session's configuration differs in, and its place among those that find each other without a router.
-    fn changes(&self) -> Result<(Vec<Change>, Option<Membership>)> {
-        let own = free_endpoint()?;
+    fn changes(&self) -> Result<(Changes, Option<Membership>)> {
+        let own = free_tcp_endpoint()?;
         if self.settings.router {
             return Ok((changes_with_router(&own), None));
         }
@@ -65,9 +65,10 @@ impl HirozContext {
 impl Context for HirozContext {
     fn enable(&self) -> Result<()> {
         let (changes, membership) = self.changes()?;
+        let vendors = hiroz::config::session_config().doing("making the vendor's configuration")?;
         let context = ZContextBuilder::default()
             .with_domain_id(self.domain as usize)
-            .with_zenoh_config(configuration(&changes)?)
+            .with_zenoh_config(changes.apply(vendors)?)
             .build()
             .doing("opening the session")?;
         let parameters = self.settings.parameters;
@@ -77,7 +78,7 @@ impl Context for HirozContext {
     }
 
     fn describe(&self) -> Description {
-        self.settings.describe(self.session.get().map_or(&[], |opened| &opened.changes))
+        self.settings.describe(self.session.get().map(|opened| &opened.changes))
     }
 }
 

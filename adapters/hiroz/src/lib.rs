@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! lagometer's adapter for hiroz: nodes of ROS 2 in Rust over Zenoh, without an installation of ROS 2.
 mod context;
-#[path = "../../zenoh/src/members.rs"]
-mod members;
 mod message;
 mod quality;
 mod queued;

@@ -10,8 +10,8 @@ pub(crate) use hiroz_msgs::sensor_msgs::{Image, Imu, PointCloud2};
 use hiroz_msgs::std_msgs::Header;
 pub(crate) use hiroz_msgs::std_msgs::String as Text;
 use lagometer_adapter::ros2::{
-    numbers_of, octets_of, squarest, text_of, Places, ENCODING, FRAME_ID, NUMBERS, POINT_FIELDS,
-    POINT_FIELD_BYTES, POINT_FIELD_FLOAT32,
+    squarest, text_of, ImuNumbers, Places, ENCODING, FRAME_ID, POINT_FIELDS, POINT_FIELD_BYTES,
+    POINT_FIELD_FLOAT32,
 };
 use lagometer_adapter::{abi, Result};
 
@@ -140,33 +140,31 @@ impl Message for PointCloud2 {
 
 impl Message for Imu {
     fn of(places: Places) -> Result<Self> {
-        let mut next = numbers_of(&places.second);
-        let orientation = Quaternion { x: next(), y: next(), z: next(), w: next() };
-        let orientation_covariance = std::array::from_fn(|_| next());
-        let angular_velocity = Vector3 { x: next(), y: next(), z: next() };
-        let angular_velocity_covariance = std::array::from_fn(|_| next());
-        let linear_acceleration = Vector3 { x: next(), y: next(), z: next() };
-        let linear_acceleration_covariance = std::array::from_fn(|_| next());
+        let numbers = ImuNumbers::of(&places.second);
+        let [x, y, z, w] = numbers.orientation;
+        let vector = |[x, y, z]: [f64; 3]| Vector3 { x, y, z };
         Ok(Self {
             header: header(text_of(places.first)?),
-            orientation,
-            orientation_covariance,
-            angular_velocity,
-            angular_velocity_covariance,
-            linear_acceleration,
-            linear_acceleration_covariance,
+            orientation: Quaternion { x, y, z, w },
+            orientation_covariance: numbers.orientation_covariance,
+            angular_velocity: vector(numbers.angular_velocity),
+            angular_velocity_covariance: numbers.angular_velocity_covariance,
+            linear_acceleration: vector(numbers.linear_acceleration),
+            linear_acceleration_covariance: numbers.linear_acceleration_covariance,
         })
     }
     fn into_held(self) -> Held {
-        let (turned, turning, moving) = (self.orientation, self.angular_velocity, self.linear_acceleration);
-        let mut numbers = Vec::with_capacity(NUMBERS);
-        numbers.extend([turned.x, turned.y, turned.z, turned.w]);
-        numbers.extend(self.orientation_covariance);
-        numbers.extend([turning.x, turning.y, turning.z]);
-        numbers.extend(self.angular_velocity_covariance);
-        numbers.extend([moving.x, moving.y, moving.z]);
-        numbers.extend(self.linear_acceleration_covariance);
-        Held::Places(Places { first: self.header.frame_id.into_bytes(), second: octets_of(&numbers) })
+        let Quaternion { x, y, z, w } = self.orientation;
+        let three = |vector: Vector3| [vector.x, vector.y, vector.z];
+        let numbers = ImuNumbers {
+            orientation: [x, y, z, w],
+            orientation_covariance: self.orientation_covariance,
+            angular_velocity: three(self.angular_velocity),
+            angular_velocity_covariance: self.angular_velocity_covariance,
+            linear_acceleration: three(self.linear_acceleration),
+            linear_acceleration_covariance: self.linear_acceleration_covariance,
+        };
+        Held::Places(Places { first: self.header.frame_id.into_bytes(), second: numbers.octets() })
     }
 }
 

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! lagometer's adapter for ros2-client: nodes of ROS 2 in Rust over RustDDS, without an installation of ROS 2.
 mod context;
-mod message;
 #[cfg(test)]
 mod on_the_wire;
-mod payload;
 mod quality;
 mod reader;
 mod settings;

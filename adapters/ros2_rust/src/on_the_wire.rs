@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How long messages are as CDR.
+use lagometer_adapter::ros2::Places;
 use lagometer_adapter::{PayloadType, Ros2Message};
+use lagometer_rustdds_common::message::{Bytes, Image, Imu, Message, PointCloud2, Text};
 use rustdds::no_key::SerializerAdapter;
 use rustdds::CDRSerializerAdapter;
-
-use crate::message::{Bytes, Image, Imu, PointCloud2, Text};
-use crate::payload::{Message, Places};
 
 fn wire_bytes<M: Message>(message: Option<Ros2Message>, bytes: usize) -> usize {
     let payload = PayloadType { fixed: false, bytes_max: bytes, message };

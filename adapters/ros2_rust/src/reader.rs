@@ -2,7 +2,9 @@
 //! Readers: a subscription makes an object of each message when it is taken.
 use std::sync::Arc;
 
+use lagometer_adapter::ros2::Places;
 use lagometer_adapter::{Doing, Endpoint, Reader, Result, Ros2Message, Sample, Signalled, Status, View};
+use lagometer_rustdds_common::message::{Bytes, Image, Imu, Message, PointCloud2, Text};
 use lagometer_rustdds_common::{refuse_listener, Awaited, Facts, Participant, Told};
 use ros2_client::qos::QosProfile;
 use ros2_client::Subscription;
@@ -10,8 +12,6 @@ use rustdds::mio1::event::Source;
 use rustdds::GUID;
 
 use crate::context::{Nodes, Ros2Context, SharedNodes, Wanted};
-use crate::message::{Bytes, Image, Imu, PointCloud2, Text};
-use crate::payload::{Message, Places};
 use crate::quality;
 
 /// What a subscription of any of the types does.

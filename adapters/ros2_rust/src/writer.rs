@@ -2,15 +2,15 @@
 //! Writers: a publisher serialises a message when it is published, and a thread of RustDDS's sends it.
 use std::sync::Arc;
 
+use lagometer_adapter::ros2::Places;
 use lagometer_adapter::{Doing, Endpoint, Error, PayloadType, Result, Ros2Message, Sent, Status, Writer};
+use lagometer_rustdds_common::message::{Bytes, Image, Imu, Message, PointCloud2, Text};
 use lagometer_rustdds_common::{Facts, Participant};
 use ros2_client::qos::QosProfile;
 use ros2_client::{Publisher, WriteError};
 use rustdds::GUID;
 
 use crate::context::{Nodes, Ros2Context, SharedNodes, Wanted};
-use crate::message::{Bytes, Image, Imu, PointCloud2, Text};
-use crate::payload::{Message, Places};
 use crate::quality;
 
 /// What a publisher of any of the types does.

@@ -17,6 +17,7 @@ mod inbox;
 mod layout;
 mod objects;
 pub mod ros2;
+mod ros2_messages;
 mod sidecar;
 mod table;
 

@@ -6,10 +6,6 @@ use crate::{abi, Doing, Loan, Memory, Origin, PayloadType, Result, Ros2Message};
 
 const TEXT_BYTES: usize = abi::TEXT_ENVELOPE_BYTES as usize;
 const NUMBER_BYTES: usize = size_of::<f64>();
-/// How many numbers an Imu has.
-pub const NUMBERS: usize = (abi::IMU_BYTES as usize - TEXT_BYTES) / NUMBER_BYTES;
-/// The third of an Imu's numbers: with it alone, there is no rotation.
-const ORIENTATION_W: usize = 3;
 const FILLER: u8 = b' '; // of text that nobody wrote yet
 
 /// `header.frame_id`.
@@ -38,13 +34,20 @@ impl Places {
         match payload.message {
             Some(Ros2Message::String) => Self { first: vec![FILLER; bytes], second: Vec::new() },
             Some(Ros2Message::Imu) => {
-                let mut numbers = [0.0; NUMBERS];
-                numbers[ORIENTATION_W] = 1.0;
-                Self { first: vec![FILLER; TEXT_BYTES], second: octets_of(&numbers) }
+                let at_rest = ImuNumbers { orientation: [0.0, 0.0, 0.0, 1.0], ..ImuNumbers::default() };
+                Self { first: vec![FILLER; TEXT_BYTES], second: at_rest.octets() }
             }
             _ => Self { first: vec![0; bytes], second: Vec::new() },
         }
     }
+}
+
+/// A message that a payload is made into, and comes out of again.
+pub trait Ros2Payload: Sized {
+    /// Fails where the payload does not fit the type, as what is no text in a String.
+    fn of(places: Places) -> Result<Self>;
+    /// The payload of a message that was received.
+    fn into_places(self) -> Places;
 }
 
 /// What a message will be made of, for a middleware that takes messages by value.
@@ -65,17 +68,52 @@ pub fn text_of(octets: Vec<u8>) -> Result<String> {
     String::from_utf8(octets).doing("making text of a payload")
 }
 
-/// The octets of numbers, as a payload has them.
-pub fn octets_of(numbers: &[f64]) -> Vec<u8> {
-    numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
+/// The numbers of an Imu, in the order of its IDL.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct ImuNumbers {
+    /// x, y, z, w.
+    pub orientation: [f64; 4],
+    /// Row by row, as the others.
+    pub orientation_covariance: [f64; 9],
+    /// x, y, z.
+    pub angular_velocity: [f64; 3],
+    /// Of it.
+    pub angular_velocity_covariance: [f64; 9],
+    /// x, y, z.
+    pub linear_acceleration: [f64; 3],
+    /// Of it.
+    pub linear_acceleration_covariance: [f64; 9],
 }
 
-/// The numbers that a payload has; 0 for what is not there.
-pub fn numbers_of(octets: &[u8]) -> impl FnMut() -> f64 + '_ {
-    let mut numbers = octets
-        .chunks_exact(NUMBER_BYTES)
-        .map(|octets| f64::from_le_bytes(octets.try_into().unwrap_or_default()));
-    move || numbers.next().unwrap_or_default()
+impl ImuNumbers {
+    /// Those that a payload has; 0 for what is not there.
+    pub fn of(octets: &[u8]) -> Self {
+        let mut numbers = octets
+            .chunks_exact(NUMBER_BYTES)
+            .map(|octets| f64::from_le_bytes(octets.try_into().unwrap_or_default()));
+        let mut next = |_| numbers.next().unwrap_or_default();
+        Self {
+            orientation: std::array::from_fn(&mut next),
+            orientation_covariance: std::array::from_fn(&mut next),
+            angular_velocity: std::array::from_fn(&mut next),
+            angular_velocity_covariance: std::array::from_fn(&mut next),
+            linear_acceleration: std::array::from_fn(&mut next),
+            linear_acceleration_covariance: std::array::from_fn(&mut next),
+        }
+    }
+
+    /// As a payload has them.
+    pub fn octets(&self) -> Vec<u8> {
+        let all: [&[f64]; 6] = [
+            &self.orientation,
+            &self.orientation_covariance,
+            &self.angular_velocity,
+            &self.angular_velocity_covariance,
+            &self.linear_acceleration,
+            &self.linear_acceleration_covariance,
+        ];
+        all.iter().flat_map(|numbers| numbers.iter()).flat_map(|number| number.to_le_bytes()).collect()
+    }
 }
 
 /// A name that ROS 2 allows a node to have.
@@ -118,8 +156,11 @@ mod tests {
 
     #[test]
     fn numbers_come_out_as_they_went_in() {
-        let octets = octets_of(&[1.5, -2.0]);
-        let mut next = numbers_of(&octets);
-        assert_eq!([next(), next(), next()], [1.5, -2.0, 0.0]);
+        let count = (abi::IMU_BYTES as usize - TEXT_BYTES) / NUMBER_BYTES;
+        let octets: Vec<u8> = (0..count).flat_map(|place| (place as f64).to_le_bytes()).collect();
+        let numbers = ImuNumbers::of(&octets);
+        assert_eq!((numbers.orientation[3], numbers.linear_acceleration_covariance[8]), (3.0, 36.0));
+        assert_eq!(numbers.octets(), octets);
+        assert_eq!(ImuNumbers::of(&octets[..8 * 2]).orientation, [0.0, 1.0, 0.0, 0.0]);
     }
 }

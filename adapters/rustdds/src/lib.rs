@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! lagometer's adapter for RustDDS: DDS in Rust, over UDP, which talks with Cyclone DDS and Fast DDS.
 mod context;
-#[path = "../../ros2_rust/src/message.rs"]
-mod message;
-#[path = "../../ros2_rust/src/payload.rs"]
-mod payload;
 mod quality;
 mod reader;
 mod settings;

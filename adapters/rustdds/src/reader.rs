@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use lagometer_adapter::ros2::Places;
 use lagometer_adapter::{Doing, Endpoint, Reader, Result, Ros2Message, Sample, Signalled, Status, View};
+use lagometer_rustdds_common::message::{Image, Imu, PointCloud2, Text};
 use lagometer_rustdds_common::{refuse_listener, Awaited, Facts, Told};
 use rustdds::dds::ReadResult;
 use rustdds::mio1::event::Source;
@@ -11,8 +13,6 @@ use rustdds::no_key::{DataReader, DataSample};
 use rustdds::{QosPolicies, RTPSEntity, ReadCondition, Subscriber, Topic, GUID};
 
 use crate::context::{RustDdsContext, Wanted};
-use crate::message::{Image, Imu, PointCloud2, Text};
-use crate::payload::Places;
 use crate::quality;
 use crate::wire::{Array, AsMessage, Form, Reading, Receiving, Sequence, SequenceBySerde};
 

@@ -6,14 +6,13 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use lagometer_adapter::ros2::{Places, Ros2Payload};
 use lagometer_adapter::{Error, PayloadType, Result, Ros2Message};
+use lagometer_rustdds_common::message::{Bytes as BytesMessage, Image, Imu, Message, PointCloud2, Text};
 use rustdds::bytes::Bytes;
 use rustdds::no_key::{Decode, DefaultDecoder, DeserializerAdapter, SerializerAdapter};
 use rustdds::serialization::Error as WireError;
 use rustdds::{CDRDeserializerAdapter, CDRSerializerAdapter, RepresentationIdentifier};
-
-use crate::message::{Bytes as BytesMessage, Image, Imu, PointCloud2, Text};
-use crate::payload::{Message, Places};
 
 const LENGTH_BYTES: usize = size_of::<u32>();
 const FIXED_BYTES: [usize; 4] = [64, 1024, 65_536, 1_048_576];
@@ -157,7 +156,7 @@ impl Reading for Sequence {
 
 impl<M: Message + Clone> Reading for AsMessage<M> {
     fn payload(wire: &[u8], encoding: RepresentationIdentifier) -> std::result::Result<Places, WireError> {
-        CDRDeserializerAdapter::<M>::from_bytes(wire, encoding).map(Message::into_places)
+        CDRDeserializerAdapter::<M>::from_bytes(wire, encoding).map(Ros2Payload::into_places)
     }
 }
 

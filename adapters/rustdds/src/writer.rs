@@ -2,6 +2,7 @@
 //! Writers: RustDDS copies a message into its own queue when it is written, and a thread of its own sends it.
 use std::sync::Arc;
 
+use lagometer_adapter::ros2::Places;
 use lagometer_adapter::{
     Doing, Endpoint, Error, Loan, Memory, Origin, PayloadType, Result, Sent, Status, Writer,
 };
@@ -11,7 +12,6 @@ use rustdds::no_key::DataWriter;
 use rustdds::RTPSEntity;
 
 use crate::context::{RustDdsContext, Wanted};
-use crate::payload::Places;
 use crate::quality;
 use crate::wire::{Form, Outgoing, Sending};
 

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use lagometer_adapter::{Context, ContextConfig, Description, Doing, Endpoint, Error, Result};
-use serde_json::{Map, Value};
-use zenoh::{Session, Wait};
+use lagometer_zenoh_common::{Changes, Membership};
+use serde_json::Value;
+use zenoh::{Config, Session, Wait};
 
-use crate::members::Membership;
-use crate::settings::{configuration, Change, Settings};
+use crate::settings::Settings;
 
 /// A session that its endpoints share, once it is open.
 pub(crate) type SharedSession = Arc<OnceLock<Session>>;
@@ -25,7 +25,7 @@ pub(crate) struct ZenohContext {
 
 /// What goes with an open session.
 struct Opened {
-    changes: Vec<Change>,
+    changes: Changes,
     _membership: Option<Membership>,
 }
 
@@ -55,7 +55,7 @@ impl ZenohContext {
     }
 
     /// What the session's configuration differs in: a client of the router, or a peer among peers.
-    fn changes(&self) -> Result<(Vec<Change>, Option<Membership>)> {
+    fn changes(&self) -> Result<(Changes, Option<Membership>)> {
         if self.settings.router {
             let router = self.settings.router_endpoint(&self.runtime_directory);
             return Ok((self.settings.changes(None, &[router]), None));
@@ -69,7 +69,7 @@ impl ZenohContext {
 impl Context for ZenohContext {
     fn enable(&self) -> Result<()> {
         let (changes, membership) = self.changes()?;
-        let session = zenoh::open(configuration(&changes)?).wait().doing("opening the session")?;
+        let session = zenoh::open(changes.apply(Config::default())?).wait().doing("opening the session")?;
         self.session.set(session).map_err(|_| Error::invalid("a context enabled twice"))?;
         let _ = self.opened.set(Opened { changes, _membership: membership });
         Ok(())
@@ -77,22 +77,16 @@ impl Context for ZenohContext {
 
     fn describe(&self) -> Description {
         let between = self.settings.transport_word();
-        let mut description = Description::default()
+        let description = Description::default()
             .transport(&["process"], &[between])
             .setting("congestion_control", self.settings.congestion_control_word(), "drop")
             .setting("keep_all_messages", self.settings.keep_all_messages, Value::Null)
             .setting("socket_buffer_bytes", self.settings.socket_buffer_bytes, Value::Null)
             .setting("shm_pool_bytes", self.settings.shm_pool_bytes, Value::Null);
-        let Some(opened) = self.opened.get() else { return description };
-        let mut nested = Value::Object(Map::new());
-        for change in &opened.changes {
-            description = description.setting(change.key, change.value.clone(), change.default.clone());
-            if change.value != change.default {
-                insert(&mut nested, change.key, change.value.clone());
-            }
+        match self.opened.get() {
+            Some(opened) => opened.changes.describe(description, "zenoh.json5"),
+            None => description,
         }
-        let text = serde_json::to_string_pretty(&nested).unwrap_or_default();
-        description.paste("zenoh.json5", &text)
     }
 }
 
@@ -108,13 +102,4 @@ impl Drop for ZenohContext {
 /// The session of an endpoint that is being enabled.
 pub(crate) fn open_session(session: &SharedSession) -> Result<&Session> {
     session.get().ok_or_else(|| Error::invalid("an endpoint enabled before its context"))
-}
-
-/// Puts a value at `a/b/c`, making objects on the way.
-fn insert(whole: &mut Value, path: &str, value: Value) {
-    let mut place = whole;
-    for key in path.split('/') {
-        place = &mut place[key];
-    }
-    *place = value;
 }

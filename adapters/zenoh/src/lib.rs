@@ -2,7 +2,6 @@
 //! lagometer's adapter for Eclipse Zenoh: peer to peer or through a router, over TCP, Unix-domain sockets or shared
 //! memory.
 mod context;
-mod members;
 mod reader;
 mod settings;
 mod writer;

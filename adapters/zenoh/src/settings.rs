@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a study may set, and the configuration of a session that comes of it.
-use std::net::TcpListener;
 use std::path::Path;
 
-use lagometer_adapter::{Doing, Error, Options, Profile, Result};
-use serde_json::{json, Value};
+use lagometer_adapter::{Error, Options, Profile, Result};
+use lagometer_zenoh_common::{connect_again_soon, free_tcp_endpoint, unique_name, Change, Changes};
+use serde_json::json;
 use zenoh::qos::CongestionControl;
-use zenoh::Config;
-
-use crate::members::unique_name;
 
 /// Of the profile `matched`: the socket buffers of every link.
 const MATCHED_SOCKET_BUFFER_BYTES: u32 = 4 << 20;
@@ -38,13 +35,6 @@ pub(crate) struct Settings {
     pub(crate) shm_pool_bytes: Option<usize>,
     pub(crate) keep_all_messages: Option<usize>,
     pub(crate) socket_buffer_bytes: Option<u32>,
-}
-
-/// One change of a session's configuration: key, value, vendor's default.
-pub(crate) struct Change {
-    pub(crate) key: &'static str,
-    pub(crate) value: Value,
-    pub(crate) default: Value,
 }
 
 impl Settings {
@@ -78,7 +68,7 @@ impl Settings {
     /// A place to listen at that nobody else uses.
     pub(crate) fn free_endpoint(&self, folder: &Path) -> Result<String> {
         if self.transport == Transport::Tcp {
-            return Ok(format!("tcp/127.0.0.1:{}", free_port()?));
+            return free_tcp_endpoint();
         }
         Ok(format!("unixsock-stream/{}.sock", folder.join(unique_name("peer")).display()))
     }
@@ -93,27 +83,22 @@ impl Settings {
 
     /// What differs from the vendor's configuration. `listen`: where this peer does, none for a client of a router;
     /// `connect`: where others do.
-    pub(crate) fn changes(&self, listen: Option<&str>, connect: &[String]) -> Vec<Change> {
+    pub(crate) fn changes(&self, listen: Option<&str>, connect: &[String]) -> Changes {
         let shm = self.transport == Transport::SharedMemory;
         let mode = if listen.is_some() { "peer" } else { "client" };
         let with_buffers = |endpoint: &str| self.with_buffers(endpoint);
         let listen: Vec<String> = listen.into_iter().map(with_buffers).collect();
         let connect: Vec<String> = connect.iter().map(String::as_str).map(with_buffers).collect();
-        vec![
-            Change { key: "mode", value: json!(mode), default: json!("peer") },
-            Change { key: "scouting/multicast/enabled", value: json!(false), default: json!(true) },
-            Change { key: "scouting/gossip/enabled", value: json!(false), default: json!(true) },
-            Change { key: "connect/endpoints", value: json!(connect), default: json!([]) },
-            // A peer before this one may not listen yet: it is asked again at once, not after a second.
-            Change {
-                key: "connect/retry",
-                value: json!({"period_init_ms": 5, "period_max_ms": 20, "period_increase_factor": 2}),
-                default: json!({"period_init_ms": 1000, "period_max_ms": 4000, "period_increase_factor": 2}),
-            },
+        Changes::from(vec![
+            Change::new("mode", mode, "peer"),
+            Change::new("scouting/multicast/enabled", false, true),
+            Change::new("scouting/gossip/enabled", false, true),
+            Change::new("connect/endpoints", connect, json!([])),
+            connect_again_soon(),
             // The crate's default features have no shared memory, whatever the configuration says.
-            Change { key: "transport/shared_memory/enabled", value: json!(shm), default: json!(false) },
-            Change { key: "listen/endpoints", value: json!(listen), default: json!(["tcp/[::]:0"]) },
-        ]
+            Change::new("transport/shared_memory/enabled", shm, false),
+            Change::new("listen/endpoints", listen, json!(["tcp/[::]:0"])),
+        ])
     }
 
     /// The words of docs/ADAPTERS.md for what carries messages between processes.
@@ -140,21 +125,4 @@ impl Settings {
             None => endpoint.to_owned(),
         }
     }
-}
-
-/// The vendor's configuration with these changes.
-pub(crate) fn configuration(changes: &[Change]) -> Result<Config> {
-    let mut config = Config::default();
-    for change in changes {
-        config
-            .insert_json5(change.key, &change.value.to_string())
-            .doing(format!("setting {}", change.key))?;
-    }
-    Ok(config)
-}
-
-/// A TCP port that was free a moment ago.
-fn free_port() -> Result<u16> {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).doing("looking for a free TCP port")?;
-    Ok(listener.local_addr().doing("looking for a free TCP port")?.port())
 }

@@ -4,6 +4,7 @@
 //! each pair has exactly one connection, whoever comes first.
 use std::fs;
 use std::io::ErrorKind;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -13,13 +14,13 @@ const MEMBERS_MAX: u32 = 4096;
 
 /// A place that was taken; given back when this goes.
 #[derive(Debug)]
-pub(crate) struct Membership {
+pub struct Membership {
     place: PathBuf,
 }
 
 impl Membership {
     /// Takes a place for a peer that will listen at `endpoint`; also returns where those before it listen.
-    pub(crate) fn take(folder: &Path, endpoint: &str) -> Result<(Self, Vec<String>)> {
+    pub fn take(folder: &Path, endpoint: &str) -> Result<(Self, Vec<String>)> {
         let draft = folder.join(unique_name(".draft"));
         // A link makes the file appear whole, and fails if the place is taken.
         fs::write(&draft, endpoint).doing(format!("writing {}", draft.display()))?;
@@ -53,9 +54,16 @@ fn first_free(folder: &Path, draft: &Path) -> Result<(PathBuf, Vec<String>)> {
 }
 
 /// A name that no other peer uses in the same folder.
-pub(crate) fn unique_name(prefix: &str) -> String {
+pub fn unique_name(prefix: &str) -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     format!("{prefix}-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// A place to listen at, on the loopback, that nobody used a moment ago.
+pub fn free_tcp_endpoint() -> Result<String> {
+    let doing = "looking for a free TCP port";
+    let listener = TcpListener::bind(("127.0.0.1", 0)).doing(doing)?;
+    Ok(format!("tcp/127.0.0.1:{}", listener.local_addr().doing(doing)?.port()))
 }
 
 #[cfg(test)]

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How a session's configuration differs from the vendor's, and what a description says of that.
+use lagometer_adapter::{Description, Doing, Result};
+use serde_json::{json, Map, Value};
+use zenoh::Config;
+
+/// One change: key (`a/b/c`), value, vendor's default.
+#[derive(Debug, Clone)]
+pub struct Change {
+    key: &'static str,
+    value: Value,
+    default: Value,
+}
+
+impl Change {
+    /// Of what Zenoh's own configuration has at `key`.
+    pub fn new(key: &'static str, value: impl Into<Value>, default: impl Into<Value>) -> Self {
+        Self { key, value: value.into(), default: default.into() }
+    }
+}
+
+/// A peer that does not listen yet is asked again at once, not after a second.
+pub fn connect_again_soon() -> Change {
+    Change::new(
+        "connect/retry",
+        json!({"period_init_ms": 5, "period_max_ms": 20, "period_increase_factor": 2}),
+        json!({"period_init_ms": 1000, "period_max_ms": 4000, "period_increase_factor": 2}),
+    )
+}
+
+/// All changes of a session's configuration.
+#[derive(Debug, Clone, Default)]
+pub struct Changes(Vec<Change>);
+
+impl From<Vec<Change>> for Changes {
+    fn from(changes: Vec<Change>) -> Self {
+        Self(changes)
+    }
+}
+
+impl Changes {
+    /// The vendor's configuration with these changes. Fails where it has no such key or takes no such value.
+    pub fn apply(&self, mut config: Config) -> Result<Config> {
+        for change in &self.0 {
+            config
+                .insert_json5(change.key, &change.value.to_string())
+                .doing(format!("setting {}", change.key))?;
+        }
+        Ok(config)
+    }
+
+    /// Adds them to a description, and as a file `name` to paste what is not the vendor's default.
+    pub fn describe(&self, mut description: Description, name: &str) -> Description {
+        for change in &self.0 {
+            description = description.setting(change.key, change.value.clone(), change.default.clone());
+        }
+        let text = serde_json::to_string_pretty(&self.nested()).unwrap_or_default();
+        description.paste(name, &text)
+    }
+
+    /// What differs, as nested objects.
+    fn nested(&self) -> Value {
+        let mut whole = Value::Object(Map::new());
+        for change in self.0.iter().filter(|change| change.value != change.default) {
+            let mut place = &mut whole;
+            for key in change.key.split('/') {
+                place = &mut place[key];
+            }
+            *place = change.value.clone();
+        }
+        whole
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_differs_is_nested_as_its_keys_say() {
+        let changes = Changes::from(vec![
+            Change::new("scouting/gossip/enabled", false, true),
+            Change::new("scouting/delay", 2000, 500),
+            Change::new("mode", "peer", "peer"),
+        ]);
+        assert_eq!(changes.nested(), json!({"scouting": {"gossip": {"enabled": false}, "delay": 2000}}));
+    }
+
+    #[test]
+    fn the_vendor_takes_them_and_refuses_others() {
+        assert!(Changes::from(vec![connect_again_soon()]).apply(Config::default()).is_ok());
+        let unknown = Changes::from(vec![Change::new("no/such/key", 1, 2)]);
+        assert!(unknown.apply(Config::default()).is_err());
+    }
+}

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the adapters have in common that stand on Zenoh: who is there, and how a session's configuration differs from
+//! the vendor's.
+mod changes;
+mod members;
+
+pub use changes::{connect_again_soon, Change, Changes};
+pub use members::{free_tcp_endpoint, unique_name, Membership};
