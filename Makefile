@@ -35,8 +35,9 @@ conformance: ## every adapter through the conformance suite; the matrix of docs/
 	@.venv/bin/lagometer conformance cyclonedds --option shared_memory=true --out out/conformance-iceoryx.json || [ $$? = 3 ]
 	@.venv/bin/lagometer conformance cyclonedds11 --option shared_memory=true --out out/conformance-psmx.json || [ $$? = 3 ]
 	@.venv/bin/lagometer conformance iceoryx2 --option max_publishers=64 --option max_subscribers=64 --out out/conformance-iceoryx2.json || [ $$? = 3 ]
+	@.venv/bin/lagometer conformance lcm --option receive_buffer_bytes=4194304 --out out/conformance-lcm.json || [ $$? = 3 ]
 	@.venv/bin/lagometer conformance zenoh --option transport=shared-memory --out out/conformance-zenoh.json || [ $$? = 3 ]
-	@$(python) tools/conformance_matrix.py out/conformance.json out/conformance-iceoryx.json out/conformance-psmx.json out/conformance-iceoryx2.json out/conformance-zenoh.json
+	@$(python) tools/conformance_matrix.py out/conformance.json out/conformance-iceoryx.json out/conformance-psmx.json out/conformance-iceoryx2.json out/conformance-lcm.json out/conformance-zenoh.json
 
 interoperability: ## every pair of middleware that may meet and is there, with messages of ROS 2; docs/INTEROPERABILITY.md anew
 	@$(python) tools/interoperability.py
