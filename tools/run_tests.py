@@ -129,12 +129,12 @@ def run_to_end(runner: Runner) -> Counts:
 def run_python(arguments: list[str]) -> tuple[Counts, list[str]]:
     """What Python's tests came to, and a line for each run of them and each test that was judged anew.
 
-    Most wait more than they compute, so they run side by side; those that change or judge the machine are
-    marked `alone`.
+    Most wait more than they compute, so they run side by side, three for two CPUs; those that change or judge
+    the machine are marked `alone`.
     """
-    cpus = str(len(os.sched_getaffinity(0)))
+    workers = str(3 * len(os.sched_getaffinity(0)) // 2)
     beside = python_runner(
-        "side by side", "--cache-clear", "-m", "not alone", "-n", cpus, "--dist", "worksteal", *arguments
+        "side by side", "--cache-clear", "-m", "not alone", "-n", workers, "--dist", "worksteal", *arguments
     )
     counts, lines = run(beside)
     names = failed_in(beside.junit)
