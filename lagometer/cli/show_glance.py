@@ -43,9 +43,8 @@ def render_glance(campaign: Campaign, console: Console) -> None:
         for place in every:  # a terminal too narrow for all payloads side by side
             print_wide(_table(found, [place]), console)
     for missing in found.missing:
-        console.print(
-            f"  without figures: {escape(missing.adapter)}: [dim]{escape('; '.join(missing.reasons))}[/]"
-        )
+        what = " ".join([missing.adapter, ", ".join(missing.cells)]).rstrip()
+        console.print(f"  without figures: {escape(what)}: [dim]{escape('; '.join(missing.reasons))}[/]")
 
 
 def _table(found: Glance, places: Sequence[int]) -> Table:

@@ -415,9 +415,13 @@ class GlanceRow(Model):
 
 
 class Missing(Model):
-    """An adapter that was asked for, and why nothing of it was measured."""
+    """What of an adapter was asked for and has no figures, and why.
+
+    `cells`: which of its cells, named by what sets them apart; empty where nothing of the adapter has any.
+    """
 
     adapter: str
+    cells: list[str]
     reasons: list[str]
 
 

@@ -54,7 +54,8 @@ def glance(
     ]
     shown = [row for row in listed if any(each is not None for each in row.figures)]
     measured = {row.adapter for row in shown}
-    return Glance(payloads_bytes=payloads, rows=shown, missing=_missing(measured, exclusions, failures))
+    missing = _missing(measured, summaries, exclusions, failures)
+    return Glance(payloads_bytes=payloads, rows=shown, missing=missing)
 
 
 def _payloads(factors: Factors) -> list[int]:
@@ -139,17 +140,47 @@ def _figure(row: Row | None, summaries: Mapping[str, Row]) -> GlanceFigure | Non
 
 
 def _missing(
-    measured: set[str], exclusions: Iterable[Exclusion], failures: Iterable[Failure]
+    measured: set[str],
+    summaries: Mapping[str, Row],
+    exclusions: Iterable[Exclusion],
+    failures: Iterable[Failure],
 ) -> list[Missing]:
-    """Adapters that were asked for and of which nothing was measured, with each reason once."""
-    reasons: dict[str, dict[str, None]] = {}
-    for each in exclusions:
-        reasons.setdefault(each.cell.partition("/")[0], {}).setdefault(each.reason)
+    """Adapters that were asked for and have no figures, with each reason once; of the others the cells that
+    have none, those of one reason together."""
+    reasons = _reasons(summaries, exclusions, failures)
+    named = _apart([*reasons, *summaries])
+    found: dict[tuple[str, tuple[str, ...]], Missing] = {}
+    for cell, why in reasons.items():
+        adapter = cell.partition("/")[0]
+        in_part = adapter in measured
+        entry = found.setdefault(
+            (adapter, tuple(why) if in_part else ()), Missing(adapter=adapter, cells=[], reasons=[])
+        )
+        entry.reasons.extend(each for each in why if each not in entry.reasons)
+        if in_part:
+            entry.cells.append(named[cell])
+    return list(found.values())
+
+
+def _reasons(
+    summaries: Mapping[str, Row], exclusions: Iterable[Exclusion], failures: Iterable[Failure]
+) -> dict[str, list[str]]:
+    """Why a cell has no median, by cell: it was left out, its trials failed, or too little arrived."""
+    reasons: dict[str, list[str]] = {}
+    for exclusion in exclusions:
+        reasons.setdefault(exclusion.cell, []).append(exclusion.reason)
     for failure in failures:
-        for reason in failure.reasons:
-            reasons.setdefault(failure.cell.partition("/")[0], {}).setdefault(reason)
-    return [
-        Missing(adapter=adapter, reasons=list(found))
-        for adapter, found in reasons.items()
-        if adapter not in measured
-    ]
+        row = summaries.get(failure.cell)
+        if row is None or row.latency_p50_ns is None:
+            reasons.setdefault(failure.cell, []).extend(failure.reasons)
+    for cell, row in summaries.items():
+        if row.latency_p50_ns is None and row.sent and cell not in reasons:
+            reasons[cell] = [f"{row.n:,} of {row.sent:,} messages arrived, so that there is no median"]
+    return reasons
+
+
+def _apart(cells: Sequence[str]) -> dict[str, str]:
+    """What sets each cell apart from the others, its adapter aside."""
+    parts = {cell: cell.split("/")[1:] for cell in cells}
+    common = set.intersection(*(set(each) for each in parts.values())) if parts else set()
+    return {cell: "/".join(part for part in each if part not in common) for cell, each in parts.items()}

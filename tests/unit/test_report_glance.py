@@ -138,10 +138,35 @@ def test_an_adapter_without_figures_says_why() -> None:
     failures = (Failure(cell="fastdds/64", trial=0, reasons=["worker-died: sink"], log=None),)
     found = table(factors, rows, exclusions=exclusions, failures=failures)
     assert found is not None
-    assert [(each.adapter, each.reasons) for each in found.missing] == [
-        ("zenoh", ["no library"]),
-        ("fastdds", ["worker-died: sink"]),
+    assert [(each.adapter, each.cells, each.reasons) for each in found.missing] == [
+        ("zenoh", [], ["no library"]),
+        ("mqtt", ["1"], ["too large"]),
+        ("fastdds", [], ["worker-died: sink"]),
     ]
+
+
+def test_cells_without_figures_of_an_adapter_that_has_some_say_why() -> None:
+    factors = dict(
+        cell(adapter, size, profile=profile)
+        for adapter in ("shm", "lcm")
+        for size in (64, MB)
+        for profile in ("default", "matched")
+    )
+    lossy = f"lcm/{MB}/default"
+    rows = [summary(name, None if name == lossy else 10.0, n=12, sent=1040) for name in factors]
+    exclusions = tuple(
+        Exclusion(cell=f"lcm/{2 * MB}/{each}", reason="too large") for each in ("default", "matched")
+    )
+    failures = tuple(
+        Failure(cell=f"lcm/{MB}/{each}", trial=1, reasons=["rate-not-reached"], log=None)
+        for each in ("matched",)
+    )
+    found = table(factors, rows, exclusions=exclusions, failures=failures)
+    assert found is not None
+    assert [(each.adapter, each.cells, each.reasons) for each in found.missing] == [
+        ("lcm", [f"{2 * MB}/default", f"{2 * MB}/matched"], ["too large"]),
+        ("lcm", [f"{MB}/default"], ["12 of 1,040 messages arrived, so that there is no median"]),
+    ], "a cell that has figures of other trials is not among them"
 
 
 def test_nothing_where_it_would_say_nothing() -> None:

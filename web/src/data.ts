@@ -418,10 +418,13 @@ export interface GlanceRow {
 }
 
 /**
- * An adapter that was asked for, and why nothing of it was measured.
+ * What of an adapter was asked for and has no figures, and why.
+ *
+ * `cells`: which of its cells, named by what sets them apart; empty where nothing of the adapter has any.
  */
 export interface Missing {
   adapter: string;
+  cells: string[];
   reasons: string[];
 }
 

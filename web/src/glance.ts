@@ -61,14 +61,14 @@ export function glanceSection(glance: Glance | null): HTMLElement | null {
     element("tr", {}, ...heads),
   );
   const body = element("tbody", {}, ...glance.rows.map((row) => rowOf(row, settings)));
-  const missing = glance.missing.map((each) => element("li", {}, element("strong", {}, each.adapter), `: ${each.reasons.join("; ")}`));
+  const missing = glance.missing.map((each) => element("li", {}, element("strong", {}, each.adapter), `${each.cells.length === 0 ? "" : ` ${each.cells.join(", ")}`}: ${each.reasons.join("; ")}`));
   return section(
     "glance",
     "At a glance",
     element(
       "p",
       { class: "quiet" },
-      "End to end, over all valid trials. × floor: as a multiple of the same quantile of the fastest bare transport that did the same work. Beneath a figure stands its 95 % interval, where the trials support one; that of a multiple is made of the intervals of both its parts. Threads of all processes and memory (PSS, daemons included) are those of one trial at the smallest payload.",
+      "End to end, over all valid trials. × floor: as a multiple of the same quantile of the fastest bare transport that did the same work. – where too little arrived for the quantile, or for what is said below. Beneath a figure stands its 95 % interval, where the trials support one; that of a multiple is made of the intervals of both its parts. Threads of all processes and memory (PSS, daemons included) are those of one trial at the smallest payload.",
     ),
     element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "At a glance" }, element("table", { class: "glance-table" }, head, body)),
     ...(missing.length === 0 ? [] : [element("h3", {}, "Without figures"), element("ul", { class: "reasons" }, ...missing)]),
