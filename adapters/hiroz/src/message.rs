@@ -138,33 +138,15 @@ impl Message for PointCloud2 {
     }
 }
 
+lagometer_adapter::imu_and_numbers!();
+
 impl Message for Imu {
     fn of(places: Places) -> Result<Self> {
-        let numbers = ImuNumbers::of(&places.second);
-        let [x, y, z, w] = numbers.orientation;
-        let vector = |[x, y, z]: [f64; 3]| Vector3 { x, y, z };
-        Ok(Self {
-            header: header(text_of(places.first)?),
-            orientation: Quaternion { x, y, z, w },
-            orientation_covariance: numbers.orientation_covariance,
-            angular_velocity: vector(numbers.angular_velocity),
-            angular_velocity_covariance: numbers.angular_velocity_covariance,
-            linear_acceleration: vector(numbers.linear_acceleration),
-            linear_acceleration_covariance: numbers.linear_acceleration_covariance,
-        })
+        Ok(imu_of(ImuNumbers::of(&places.second), header(text_of(places.first)?)))
     }
     fn into_held(self) -> Held {
-        let Quaternion { x, y, z, w } = self.orientation;
-        let three = |vector: Vector3| [vector.x, vector.y, vector.z];
-        let numbers = ImuNumbers {
-            orientation: [x, y, z, w],
-            orientation_covariance: self.orientation_covariance,
-            angular_velocity: three(self.angular_velocity),
-            angular_velocity_covariance: self.angular_velocity_covariance,
-            linear_acceleration: three(self.linear_acceleration),
-            linear_acceleration_covariance: self.linear_acceleration_covariance,
-        };
-        Held::Places(Places { first: self.header.frame_id.into_bytes(), second: numbers.octets() })
+        let second = numbers_of(&self).octets();
+        Held::Places(Places { first: self.header.frame_id.into_bytes(), second })
     }
 }
 

@@ -160,39 +160,57 @@ macro_rules! ros2_messages {
             }
         }
 
+        $crate::imu_and_numbers!();
+
         impl $crate::ros2::Ros2Payload for Imu {
             fn of(places: $crate::ros2::Places) -> $crate::Result<Self> {
-                let numbers = $crate::ros2::ImuNumbers::of(&places.second);
-                let [x, y, z, w] = numbers.orientation;
-                let vector = |[x, y, z]: [f64; 3]| Vector3 { x, y, z };
-                Ok(Self {
-                    header: Header { frame_id: $crate::ros2::text_of(places.first)?, stamp: Time::default() },
-                    orientation: Quaternion { x, y, z, w },
-                    orientation_covariance: numbers.orientation_covariance,
-                    angular_velocity: vector(numbers.angular_velocity),
-                    angular_velocity_covariance: numbers.angular_velocity_covariance,
-                    linear_acceleration: vector(numbers.linear_acceleration),
-                    linear_acceleration_covariance: numbers.linear_acceleration_covariance,
-                })
+                let frame_id = $crate::ros2::text_of(places.first)?;
+                let header = Header { frame_id, stamp: Time::default() };
+                Ok(imu_of($crate::ros2::ImuNumbers::of(&places.second), header))
             }
             fn into_places(self) -> $crate::ros2::Places {
-                let Quaternion { x, y, z, w } = self.orientation;
-                let three = |vector: Vector3| [vector.x, vector.y, vector.z];
-                let numbers = $crate::ros2::ImuNumbers {
-                    orientation: [x, y, z, w],
-                    orientation_covariance: self.orientation_covariance,
-                    angular_velocity: three(self.angular_velocity),
-                    angular_velocity_covariance: self.angular_velocity_covariance,
-                    linear_acceleration: three(self.linear_acceleration),
-                    linear_acceleration_covariance: self.linear_acceleration_covariance,
-                };
-                $crate::ros2::Places { first: self.header.frame_id.into_bytes(), second: numbers.octets() }
+                let second = numbers_of(&self).octets();
+                $crate::ros2::Places { first: self.header.frame_id.into_bytes(), second }
             }
         }
 
         /// No time travels in a message.
         fn header() -> Header {
             Header { stamp: Time::default(), frame_id: $crate::ros2::FRAME_ID.to_owned() }
+        }
+    };
+}
+
+/// Defines `imu_of` and `numbers_of`: an Imu's numbers into its fields, and out of them again, whoever defined the types
+/// `Imu`, `Header`, `Quaternion` and `Vector3` that are in scope.
+#[macro_export]
+macro_rules! imu_and_numbers {
+    () => {
+        fn imu_of(numbers: $crate::ros2::ImuNumbers, header: Header) -> Imu {
+            let [x, y, z, w] = numbers.orientation;
+            let vector = |[x, y, z]: [f64; 3]| Vector3 { x, y, z };
+            Imu {
+                header,
+                orientation: Quaternion { x, y, z, w },
+                orientation_covariance: numbers.orientation_covariance,
+                angular_velocity: vector(numbers.angular_velocity),
+                angular_velocity_covariance: numbers.angular_velocity_covariance,
+                linear_acceleration: vector(numbers.linear_acceleration),
+                linear_acceleration_covariance: numbers.linear_acceleration_covariance,
+            }
+        }
+
+        fn numbers_of(imu: &Imu) -> $crate::ros2::ImuNumbers {
+            let turned = &imu.orientation;
+            let three = |vector: &Vector3| [vector.x, vector.y, vector.z];
+            $crate::ros2::ImuNumbers {
+                orientation: [turned.x, turned.y, turned.z, turned.w],
+                orientation_covariance: imu.orientation_covariance,
+                angular_velocity: three(&imu.angular_velocity),
+                angular_velocity_covariance: imu.angular_velocity_covariance,
+                linear_acceleration: three(&imu.linear_acceleration),
+                linear_acceleration_covariance: imu.linear_acceleration_covariance,
+            }
         }
     };
 }
