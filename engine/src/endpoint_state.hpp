@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an endpoint needs for every message, small enough to lie at the head of the page that its records go to: there
-// it costs no access of its own, and neither do the records (docs/METHODOLOGY.md, "What measuring adds").
+// it costs no access of its own, and neither do the records (docs/methodology/stamps.md).
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where in a page the buffers begin that a worker and its middleware allocate. The kernel moves the heap by whole pages
 // only, so without this it is the same in every trial, and it decides how fast large messages are copied: where source
-// and destination begin within a few bytes of the same place of a page, copies are slower (docs/METHODOLOGY.md,
-// "Campaigns").
+// and destination begin within a few bytes of the same place of a page, copies are slower 
+// (docs/methodology/campaigns.md).
 #pragma once
 
 #include <cstdint>

@@ -30,7 +30,7 @@ def command(json: JsonFlag = False) -> None:
     """Check what on this machine spoils a measurement, and say how to mend it.
 
     Nothing is changed. Exit code 0, whatever is found: a spoilt machine can be measured, too.
-    docs/METHODOLOGY.md explains each check.
+    docs/methodology/machine.md explains each check.
 
     Example: lagometer doctor
     """

@@ -19,7 +19,7 @@ def check_output(subject: Subject, findings: Findings) -> None:
     """A trial with real workers is valid, whatever the middleware prints on standard output.
 
     Valid includes: every line of the protocol was understood, nothing is left behind, and the transport that
-    the adapter claims is the one that was seen from outside (docs/METHODOLOGY.md).
+    the adapter claims is the one that was seen from outside (docs/methodology/noise.md).
     """
     with Stage(subject) as stage:
         writer, _ = stage.writer(0, "print"), stage.reader(1, "print")

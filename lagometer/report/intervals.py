@@ -151,7 +151,7 @@ def ratio_interval(
     """The interval of a ratio from those of its parts: the lowest over the highest, and the other way round.
 
     Wider than it need be: both parts would have to be off at once, in opposite directions
-    (docs/METHODOLOGY.md, Intervals).
+    (docs/methodology/intervals.md).
     """
     if value is None or floor is None or floor[0] <= 0.0:
         return None

@@ -31,7 +31,7 @@ class WorkerOutcome:
 class TrialOutcome:
     """One trial. `reasons` is empty if everything went as the protocol wants it.
 
-    Each reason begins with its code (docs/METHODOLOGY.md) and a colon. Times named `_ns` are on
+    Each reason begins with its code (docs/methodology/validity.md) and a colon. Times named `_ns` are on
     CLOCK_MONOTONIC and 0 where the trial didn't get that far; `overhead_s` is first spawn to last exit, less
     warm-up, measure and drain.
     """

@@ -48,7 +48,7 @@ class Trial:
 
     @property
     def reasons(self) -> list[str]:
-        """Why not; each begins with a code word of docs/METHODOLOGY.md."""
+        """Why not; each begins with a code word of docs/methodology/validity.md."""
         return list(self.rows["reasons"][0].to_list())
 
     @property

@@ -12,7 +12,7 @@ hang together and trials differ; where it happens to come out below what the blo
 trials, or below that of independent messages, the larger one holds. It says how many independent messages the
 trials are worth (*effective*); with those, Clopper and Pearson's limits for a share in the form of Korn and
 Graubard (1998) give two shares, and the quantiles of the pooled messages at these are the interval.
-docs/METHODOLOGY.md explains it.
+docs/methodology/intervals.md explains it.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How old data gets before newer data replaces it (docs/METHODOLOGY.md, "Deadlines and the age of data")."""
+"""How old data gets before newer data replaces it (docs/methodology/deadlines.md)."""
 
 from __future__ import annotations
 

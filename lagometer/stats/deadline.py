@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deadlines met and missed, and how old data gets (docs/METHODOLOGY.md, "Deadlines and the age of data")."""
+"""Deadlines met and missed, and how old data gets (docs/methodology/deadlines.md)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """From records to samples: one row per message and edge, and one per chain from its root to a sink.
 
-What was sent is joined with what was taken by (stream, sequence); docs/FORMAT.md has the columns,
-docs/METHODOLOGY.md the definitions. A message that did not arrive is a row without times of reception.
+What was sent is joined with what was taken by (stream, sequence). docs/FORMAT.md has the columns, and
+docs/methodology/messages.md the definitions. A message that did not arrive is a row without times of
+reception.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What on a machine spoils a measurement, judged from its environment: this machine's, or a stored one's.
 
-docs/METHODOLOGY.md lists the checks by their code words. A value not known gives the verdict `unknown`.
+docs/methodology/machine.md lists the checks by their code words. An unknown value gives the verdict
+`unknown`.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
 Who looks after every trial and stops as soon as the interval seems narrow stops too early too often: a
 variance that came out small by chance ends the cell. So looks are few (the first after six trials, each next
 after 1.4 times as many), and each makes its interval with half of alpha. One level for all looks is Pocock's
-(1977) way to spend alpha; docs/METHODOLOGY.md says why half is enough for intervals of a fixed width, and
-`make coverage` holds the whole procedure to it. Nothing in here knows time or files.
+(1977) way to spend alpha; docs/methodology/intervals.md says why half is enough for intervals of a fixed
+width, and `make coverage` tests the whole procedure. Nothing in here knows time or files.
 """
 
 from __future__ import annotations

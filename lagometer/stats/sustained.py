@@ -2,7 +2,7 @@
 """Whether a cell keeps up with the rate at which its sources send, judged from one trial.
 
 It does if the trial is valid, no more than a given share of the messages did not arrive, and no queue builds
-up: response times do not grow by more than 1 % of the time that passes (docs/METHODOLOGY.md).
+up: response times do not grow by more than 1 % of the time that passes (docs/methodology/sustained-rate.md).
 """
 
 from __future__ import annotations

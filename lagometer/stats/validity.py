@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether a trial can be trusted. Judged from causes, never from the latency that it gave.
 
-Every reason and warning begins with its code word; docs/METHODOLOGY.md says what each means and what to do.
+Every reason and warning begins with its code word. docs/methodology/validity.md says what each means and
+what to do.
 """
 
 from __future__ import annotations

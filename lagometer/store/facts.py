@@ -78,7 +78,7 @@ class TrialFacts:
     started: str  # ISO 8601
     writers: tuple[WriterFacts, ...] = ()
     readers: tuple[ReaderFacts, ...] = ()
-    reasons: tuple[str, ...] = ()  # found by the conductor, see docs/METHODOLOGY.md
+    reasons: tuple[str, ...] = ()  # found by the conductor, see docs/methodology/validity.md
     warnings: tuple[str, ...] = ()
     deadline_ns: int | None = None  # from when a message was due until it is taken; None: the study has none
     deadline_k: int = 10  # of how many activations in a row the fewest met are looked for

@@ -105,7 +105,7 @@ class Observed:
     involuntary_switches: int = 0  # of the workers in the measure phase
     matches: tuple[Match, ...] = ()
     interference_cpu_ns: int | None = None  # of the load beside the workers, None if there was none
-    interference_achieved_per_s: float | None = None  # docs/METHODOLOGY.md, "Interference"
+    interference_achieved_per_s: float | None = None  # docs/methodology/noise.md
     memory_pss_bytes: int | None = None  # of workers and daemons amid the drain, without the workers' records
     daemon_cpu_ns: int | None = None  # of the daemons in the measure phase, None if there was none
     daemon_pss_bytes: int | None = None  # their share of `memory_pss_bytes`

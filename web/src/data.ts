@@ -74,7 +74,7 @@ export interface Interval {
  * The figures of one edge: of one trial, or (`trial` is null) of a cell over its valid trials.
  *
  * Over trials: counts are summed, `max` is the largest, `min` the smallest. A quantile of latency or
- * response time that has an interval is the quantile of all valid trials (docs/METHODOLOGY.md, Intervals);
+ * response time that has an interval is the quantile of all valid trials (docs/methodology/intervals.md);
  * every other figure is the median of the trials' figures (`lost_share`, lost over sent messages, their
  * mean), and null unless each valid trial has it.
  * `intervals` are of rows over trials alone. `floor_latency_p50_ns` is the smallest p50 among the bare
