@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import textwrap
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,14 +14,29 @@ if TYPE_CHECKING:
     from lagometer.study.adapters import Adapter
     from lagometer.study.own_installation import Installation
 
+WIDTH_MAX = 80  # without --wide
+VERSION_WIDTH = 16
+SETUP_OF_ALL = "make bench ADAPTERS=all"
+READY, NOT_BUILT, NOT_FOUND, NO_DAEMON, FAILS = "ready", "not built", "not found", "no daemon", "fails"
+LEGEND = (
+    "reach: of messages · wakes: by listener, waitset, poll · reliable: yes, no, only · "
+    "late: joiners get earlier messages · types: ROS 2's messages, too, or bytes"
+)
+Row = dict[str, Any]
+
 
 def command(
     include: Annotated[
         bool, typer.Option("--include", help="Print the folder of the headers that an adapter is built with.")
     ] = False,
+    wide: Annotated[
+        bool, typer.Option("--wide", help="Every column, and the whole reason in each adapter's own line.")
+    ] = False,
     json: JsonFlag = False,
 ) -> None:
-    """List the adapters: name, built or not, the middleware's version, and why not.
+    """List the adapters: name, state, the middleware's version, what it can do, and why some are missing.
+
+    Example: lagometer adapters
 
     Example: lagometer adapters --json
     """
@@ -35,16 +51,26 @@ def command(
     rows += [_row_without_adapter(each) for each in without_adapter(adapters)] if rows else []
     if json:
         print_json({"adapters": rows})
+    elif not rows:
+        output_console().print(
+            "no adapter is there; run `make setup`, or name a folder in LAGOMETER_ADAPTER_PATH"
+        )
+    elif wide:
+        _print_wide(rows)
     else:
-        _print_table(rows)
+        _print_short(rows)
 
 
-def _row(adapter: Adapter) -> dict[str, object]:
+def _row(adapter: Adapter) -> Row:
     from lagometer.study.adapters import Probe, probe
     from lagometer.study.daemons import missing_daemons
 
     answer = probe(adapter) if adapter.built else Probe(None, adapter.missing)
     absent = "; ".join(missing_daemons(adapter, {}, "default"))
+    if not adapter.built:
+        state = NOT_BUILT if adapter.sidecar.python_package is None else NOT_FOUND
+    else:
+        state = FAILS if answer.error else NO_DAEMON if absent else READY
     return {
         "name": adapter.name,
         "title": adapter.sidecar.title,
@@ -52,34 +78,98 @@ def _row(adapter: Adapter) -> dict[str, object]:
         "version": answer.version,
         "reason": answer.error or absent or None,
         "library": str(adapter.library) if adapter.built else None,
+        "state": state,
+        "scope": adapter.sidecar.scope,
+        "abilities": adapter.sidecar.abilities.model_dump(mode="json"),
     }
 
 
-def _row_without_adapter(found: Installation) -> dict[str, object]:
+def _row_without_adapter(found: Installation) -> Row:
     product = found.product
     row = {"name": product.name, "title": product.title, "built": False, "version": None}
-    return {**row, "reason": found.says, "library": None}
+    return {
+        **row,
+        "reason": found.says,
+        "library": None,
+        "state": NOT_FOUND if found.home is None else NOT_BUILT,
+        "scope": None,
+        "abilities": None,
+    }
 
 
-def _print_table(rows: list[dict[str, object]]) -> None:
+def _print_short(rows: list[Row]) -> None:
+    """A line for each adapter, then each reason once, for all adapters that it keeps away."""
     from rich.markup import escape
     from rich.table import Table
 
-    if not rows:
-        output_console().print(
-            "no adapter is there; run `make setup`, or name a folder in LAGOMETER_ADAPTER_PATH"
-        )
-        return
-    table = Table(box=None, pad_edge=False)
-    for heading in ("adapter", "built", "version", "middleware", "why not"):
-        table.add_column(heading, overflow="fold")
+    console = output_console()
+    width = min(console.width, WIDTH_MAX)
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("adapter", no_wrap=True, overflow="ellipsis", max_width=20)
+    for heading in ("state", "version", "reach", "wakes", "reliable", "late", "types"):
+        table.add_column(heading, no_wrap=True, overflow="ellipsis")
     for row in rows:
-        cells = (
-            row["name"],
-            "yes" if row["built"] else "no",
-            row["version"] or "–",
-            row["title"],
-            row["reason"] or "",
-        )
-        table.add_row(*(escape(str(cell)) for cell in cells))
-    output_console().print(table)
+        cells = (row["name"], row["state"], _version(row["version"]), *_in_short(row))
+        table.add_row(*(escape(cell) for cell in cells))
+    console.print(table, width=width, crop=True, no_wrap=True)
+    console.print()
+    for line in textwrap.wrap(LEGEND, width):
+        console.print(line, style="dim", markup=False)
+    for line in _reasons(rows, width):
+        console.print(line, markup=False, soft_wrap=True)
+
+
+def _version(version: str | None) -> str:
+    """What fits of a version: the number alone where that is preceded by a name."""
+    if version is None or len(version) <= VERSION_WIDTH:
+        return version or "–"
+    last = version.split()[-1]
+    return last if len(last) <= VERSION_WIDTH else f"{last[: VERSION_WIDTH - 1]}…"
+
+
+def _in_short(row: Row) -> tuple[str, str, str, str, str]:
+    """Reach, ways of being woken, reliability, late joiners and types, each in a word."""
+    can = row["abilities"]
+    if can is None:
+        return ("–",) * 5
+    wakes = "".join(way[0] if way in can["dispatch"] else "-" for way in ("listener", "waitset", "poll"))
+    only = {("best_effort",): "no", ("reliable",): "only"}
+    reliable = only.get(tuple(can["reliability"]), "yes")
+    late = "yes" if "transient_local" in can["durability"] else "no"
+    return row["scope"], wakes, reliable, late, "ROS 2" if "Image" in can["types"] else "bytes"
+
+
+def _reasons(rows: list[Row], width: int) -> list[str]:
+    """Why adapters can't be used, each reason once, wrapped."""
+    groups: dict[str, list[str]] = {}
+    for row in rows:
+        if row["reason"]:
+            reason = row["reason"]
+            groups.setdefault(SETUP_OF_ALL if SETUP_OF_ALL in reason else reason, []).append(row["name"])
+    lines: list[str] = []
+    for reason, names in groups.items():
+        which = ", ".join(names)
+        if reason == SETUP_OF_ALL:
+            count = f"{len(names)} adapters come" if len(names) > 1 else "1 adapter comes"
+            text = f"{count} with `{SETUP_OF_ALL}` (what that needs: --wide): {which}"
+        else:
+            text = f"{which}: {reason.removeprefix(f'{NOT_BUILT}: ').removeprefix(f'{NOT_FOUND}: ')}"
+        lines += textwrap.wrap(text, width, subsequent_indent="  ", break_on_hyphens=False)
+    return ["", *lines] if lines else []
+
+
+def _print_wide(rows: list[Row]) -> None:
+    """Everything, a line for each adapter, however long it is; a terminal wraps it as it likes."""
+    headings = ("dispatch", "reliability", "history", "durability", "types", "profiles", "origin")
+    first = ("adapter", "state", "version", "middleware", "reach", *headings, "library", "reason")
+    table: list[tuple[str, ...]] = [first]
+    for row in rows:
+        can = row["abilities"] or {}
+        values = [can.get(name, "–") for name in headings]
+        words = [",".join(value) if isinstance(value, list) else value for value in values]
+        cells = (row["name"], row["state"], row["version"], row["title"], row["scope"], *words)
+        table.append(tuple(cell or "–" for cell in (*cells, row["library"], row["reason"])))
+    widths = [max(len(cell) for cell in column) for column in zip(*table, strict=True)]
+    for line in table:
+        text = "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        output_console().print(text.rstrip(), markup=False, soft_wrap=True)
