@@ -125,7 +125,7 @@ def _measure(mapping: dict[str, Any], directory: Path, as_json: bool, kept: bool
     expansion = expand(study, adapters)
     if not expansion.cells:
         each = expansion.excluded[0]
-        raise NothingRunnable(each.reason, where=each.cell, mend="choose other options")
+        raise NothingRunnable(each.reason, where=each.cell, mend=" ".join(each.instead))
     assignment = Assignment(study, expansion.cells, expansion.excluded, adapters, directory)
     if not as_json:
         return carry_out(assignment, report=False, as_json=False, kept=kept)

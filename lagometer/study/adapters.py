@@ -23,6 +23,7 @@ from pydantic import ValidationError
 
 from lagometer.errors import BadInput, SetupMissing
 from lagometer.study.sidecar import Sidecar
+from lagometer.study.sidecar_problems import problems_of
 from lagometer.study.stacking import Options, stand
 
 SIDECAR = "adapter.json"
@@ -94,11 +95,7 @@ def load_adapter(directory: Path) -> Adapter:
     except OSError as error:
         raise BadInput(f"cannot be read: {error.strerror}", where=str(path)) from error
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        raise BadInput(
-            first["msg"], where=f"{path}: {key}" if key else str(path), mend="see docs/ADAPTERS.md"
-        ) from error
+        raise BadInput.of(problems_of(error, path)) from error
     return Adapter(sidecar=sidecar, directory=directory.resolve(), missing=_missing(directory, sidecar))
 
 
@@ -178,7 +175,7 @@ def _adapter_directories() -> Iterator[Path]:
                 f"'{entry}' is not a folder", where="LAGOMETER_ADAPTER_PATH", mend="name folders of adapters"
             )
         yield from _with_sidecar(Path(entry))
-    for root in (_PACKAGE / "libexec" / "adapters", _BUILD / "adapters"):
+    for root in _own_roots():
         yield from _with_sidecar(root)
 
 
@@ -194,7 +191,7 @@ def _missing(directory: Path, sidecar: Sidecar) -> str | None:
     if reason.is_file():
         return f"not built: {reason.read_text(encoding='utf-8', errors='replace').strip()}"
     if not (directory / sidecar.library).is_file():
-        return f"not built: {directory / sidecar.library} is not there; run `make setup`"
+        return f"not built: {directory / sidecar.library} is not there; {_how_to_build(directory, sidecar)}"
     package = sidecar.python_package
     if package is not None and not _importable(package.module.partition(".")[0]):
         install = package.install or "`make bench ADAPTERS=all` does it, or `pip install lagometer[clients]`"
@@ -203,6 +200,22 @@ def _missing(directory: Path, sidecar: Sidecar) -> str | None:
             f"{platform.python_version()} in {sys.prefix}: {install}"
         )
     return None
+
+
+def _how_to_build(directory: Path, sidecar: Sidecar) -> str:
+    """What helps where a library is missing: our set-up builds ours, their authors build others."""
+    if any(directory.resolve().is_relative_to(root.resolve()) for root in _own_roots()):
+        return "run `make setup`"
+    suffix = Path(sidecar.library).suffix
+    others = sorted(path.name for path in directory.glob(f"*{suffix}")) if suffix else []
+    if others:
+        return f"in its folder is {', '.join(others)}: name it under `library` in {SIDECAR}, or rename it"
+    return f'build it there, beside {SIDECAR} (docs/ADAPTERS.md, "Write one", has the command)'
+
+
+def _own_roots() -> tuple[Path, ...]:
+    """Where lagometer's own adapters are: installed, and built for development."""
+    return (_PACKAGE / "libexec" / "adapters", _BUILD / "adapters")
 
 
 def _importable(module: str) -> bool:

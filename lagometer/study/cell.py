@@ -90,10 +90,14 @@ class Cell:
 
 @dataclass(frozen=True)
 class Excluded:
-    """A combination that cannot exist, or that the study leaves out, and why."""
+    """A combination that cannot exist, or that the study leaves out, and why.
+
+    instead: options of `lagometer measure` with which its adapters' declared limits allow it.
+    """
 
     cell: str
     reason: str
+    instead: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,7 @@ def reasons(cell: Cell, template: Graph, measure_ns: int, around: Surroundings) 
             found.append(f"{name}: {adapter.missing}" if len(sides) > 1 else adapter.missing)
         found += _placement(name, adapter, cell, around.options)
         found += _abilities(name, adapter, factors)
+        found += _scale(name, adapter.sidecar.limits, cell.graph)
         found += missing_daemons(adapter, around.options, factors.profile)
     found += _dispatch(around.adapters[factors.subscriber_adapter], factors)
     found += _pair(factors, around.adapters)
@@ -105,12 +106,32 @@ def _limits(name: str, limit: Limits, factors: Factors) -> Iterator[str]:
         yield f"{name} carries at most {limit.payload_bytes_max} B: {reason}"
     keeps_all = factors.history == "keep_all"
     if limit.depth_max is not None and not keeps_all and factors.depth > limit.depth_max:
-        yield f"{name} keeps at most {limit.depth_max} messages: {limit.depth_max_reason}"
+        yield _with_reason(f"{name} keeps at most {limit.depth_max} messages", limit.depth_max_reason)
     durable = limit.transient_local_depth_max
     kept_for_late = factors.durability == "transient_local"
     if durable is not None and kept_for_late and (keeps_all or factors.depth > durable):
-        why = limit.transient_local_depth_max_reason
-        yield f"{name} keeps at most {durable} messages for late joiners: {why}"
+        at_most = f"{name} keeps at most {durable} messages for late joiners"
+        yield _with_reason(at_most, limit.transient_local_depth_max_reason)
+
+
+def _scale(name: str, limit: Limits, graph: Graph) -> Iterator[str]:
+    """How many topics there are at once, and how many endpoints on each."""
+    topics = {stream.topic for stream in graph.streams}
+    if limit.topics_max is not None and len(topics) > limit.topics_max:
+        at_most = f"{name} has at most {limit.topics_max} topics at once, and {graph.name} has {len(topics)}"
+        yield _with_reason(at_most, limit.topics_max_reason)
+    for topic in sorted(topics):
+        writers = sum(stream.topic == topic for stream in graph.streams)
+        readers = len({rule.node for rule in graph.rules if topic in rule.reads})
+        if limit.endpoints_max is not None and writers + readers > limit.endpoints_max:
+            at_most = f"{name} has at most {limit.endpoints_max} endpoints on a topic"
+            yield _with_reason(
+                f"{at_most}, and '{topic}' has {writers + readers}", limit.endpoints_max_reason
+            )
+
+
+def _with_reason(what: str, reason: str) -> str:
+    return f"{what}: {reason}" if reason else what
 
 
 def _dispatch(adapter: Adapter, factors: Factors) -> Iterator[str]:

@@ -21,6 +21,7 @@ from lagometer.study.schedule import RECORDED, schedule_of
 from lagometer.study.schema import Study
 from lagometer.study.sidecar import OptionValue
 from lagometer.study.values import nearest
+from lagometer.study.way_out import way_out
 
 # From spawning the workers to their first message and from their last to the end; seen on two cores with five
 # processes. Only the predicted time rests on it.
@@ -48,7 +49,8 @@ def expand(study: Study, adapters: Mapping[str, Adapter], cpus: tuple[int, ...] 
         found = [f"left out by the study: {study.exclude[hits[0]]}"] if hits else []
         found = found or reasons(cell, study.graphs[cell.factors.workload], study.duration_ns, around)
         if found:
-            excluded.append(Excluded(cell.id, "; ".join(found)))
+            instead = tuple(str(each) for each in way_out(cell, adapters))
+            excluded.append(Excluded(cell.id, "; ".join(found), instead))
         else:
             cells.append(cell)
     _check_globs(study, matched)

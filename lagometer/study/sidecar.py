@@ -15,8 +15,16 @@ PROFILE = "profile"  # may be asked for like an option
 OPTION_PLACEHOLDER = re.compile(r"\{option:([a-z0-9_]+)\}")
 
 
+Dispatch = Literal["listener", "waitset", "poll"]
+Stamp = Literal["signalled", "woken"]
+NamePattern = Annotated[
+    str, Field(pattern=r"^[A-Za-z0-9_.-]{3,}[^/]*$")
+]  # no pattern that takes in all names
+
+
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # strict: "no" is not false, and "8" is not a number
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class Abilities(_Part):
@@ -27,14 +35,14 @@ class Abilities(_Part):
     queue of keep_last loses. `newest` is not what keep_last means: conformance calls that ability absent.
     """
 
-    dispatch: tuple[Literal["listener", "waitset", "poll"], ...]
+    dispatch: tuple[Dispatch, ...]
     reliability: tuple[Literal["best_effort", "reliable"], ...]
     history: tuple[Literal["keep_last", "keep_all"], ...]
     durability: tuple[Literal["volatile", "transient_local"], ...]
     types: tuple[PayloadType, ...]
     profiles: tuple[Literal["default", "matched"], ...]
     domains: bool
-    stamps: dict[Literal["listener", "waitset", "poll"], tuple[str, ...]] = Field(default_factory=dict)
+    stamps: dict[Dispatch, tuple[Stamp, ...]] = Field(default_factory=dict)
     origin: Literal["loaned", "native", "copied"] = "copied"
     depth: bool = True
     drops: Literal["oldest", "newest"] = "oldest"
@@ -43,18 +51,23 @@ class Abilities(_Part):
 class Limits(_Part):
     """Hard limits; null: none known. The reason is printed when a cell is excluded for it.
 
-    depth_max: of keep_last; transient_local_depth_max: what a publisher keeps for late joiners at most.
+    depth_max: of keep_last; transient_local_depth_max: what a publisher keeps for late joiners at most;
+    topics_max: topics in use at once; endpoints_max: publishers and subscribers of one topic together.
     fragment_bytes: no limit, but where the middleware begins to cut messages; sizes around it are tested.
     descriptors_spare: descriptors that the middleware keeps for a while to use them again, however often a
     context is opened.
     """
 
-    payload_bytes_max: int | None = None
+    payload_bytes_max: int | None = Field(default=None, ge=1)
     payload_bytes_max_reason: str = ""
-    depth_max: int | None = None
+    depth_max: int | None = Field(default=None, ge=1)
     depth_max_reason: str = ""
-    transient_local_depth_max: int | None = None
+    transient_local_depth_max: int | None = Field(default=None, ge=1)
     transient_local_depth_max_reason: str = ""
+    topics_max: int | None = Field(default=None, ge=1)
+    topics_max_reason: str = ""
+    endpoints_max: int | None = Field(default=None, ge=2)
+    endpoints_max_reason: str = ""
     fragment_bytes: tuple[int, ...] = ()
     descriptors_spare: int = 0
 
@@ -149,7 +162,13 @@ class Daemon(_Part):
     @field_validator("only_if", mode="before")
     @classmethod
     def _one_set_or_several(cls, value: object) -> object:
-        return [value] if isinstance(value, dict) else value
+        several = [value] if isinstance(value, dict) else value
+        if not isinstance(several, list) or not all(isinstance(each, dict) for each in several):
+            return several
+        return tuple(
+            {key: tuple(values) if isinstance(values, list) else values for key, values in each.items()}
+            for each in several
+        )
 
     @field_validator("files")
     @classmethod
@@ -187,6 +206,7 @@ class Sidecar(_Part):
     scope: `process` (only within one process), `host` (between the processes of a host), `network`;
     dlopen_flags, environment, preload, daemons: what must hold before the library is opened;
     shared_memory: patterns of the names in /dev/shm that a process of it leaves behind when it is killed;
+    message_queues: the same of POSIX message queues, as /dev/mqueue names them;
     interoperates_with: adapters whose subscribers understand this one's publishers; own_types: payload types
     that none of them does, since they look different on the wire;
     stacks_on: the option that names the adapter beneath this one, whose abilities it has;
@@ -206,7 +226,8 @@ class Sidecar(_Part):
     environment: dict[str, str] = Field(default_factory=dict)
     preload: tuple[str, ...] = ()
     daemons: tuple[Daemon, ...] = ()
-    shared_memory: tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{3,}[^/]*$")], ...] = ()
+    shared_memory: tuple[NamePattern, ...] = ()
+    message_queues: tuple[NamePattern, ...] = ()
     abilities: Abilities
     limits: Limits = Limits()
     interoperates_with: tuple[str, ...] = ()

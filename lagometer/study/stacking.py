@@ -22,6 +22,7 @@ INHERITED = (
     "preload",
     "daemons",
     "shared_memory",
+    "message_queues",
     "abilities",
     "limits",
 )

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -79,6 +80,93 @@ def test_a_sidecar_that_is_not_valid_is_named(tmp_path: Path, change: dict[str, 
     path.unlink()
     with pytest.raises(BadInput, match="cannot be read"):
         load_adapter(path.parent)
+
+
+def with_change(tmp_path: Path, *keys: str, value: object) -> Path:
+    """The folder of an adapter whose sidecar has this value under these keys."""
+    write_adapters(tmp_path)
+    path = tmp_path / "cyclonedds" / "adapter.json"
+    sidecar = json.loads(path.read_text())
+    inner = sidecar
+    for key in keys[:-1]:
+        inner = inner.setdefault(key, {})
+    inner[keys[-1]] = value
+    path.write_text(json.dumps(sidecar))
+    return path.parent
+
+
+@pytest.mark.parametrize(
+    ("keys", "value", "said"),
+    [
+        (
+            ("abilities", "stamps"),
+            {"listener": ["sigled"]},
+            "abilities.stamps.listener.0: unknown value 'sigled'",
+        ),
+        (("abilities", "stamps"), {"listner": []}, "abilities.stamps.listner: unknown value 'listner'"),
+        (("abilities", "depth"), "no", "abilities.depth: 'no' is not true or false"),
+        (("abilities", "domains"), 1, "abilities.domains: '1' is not true or false"),
+        (("limits", "depth_max"), "10", "limits.depth_max: '10' is not a whole number"),
+        (("limits", "topic_max"), 10, "limits.topic_max: unknown key 'topic_max'"),
+        (("abilities", "dispatch"), ["pol"], "abilities.dispatch.0: unknown value 'pol'"),
+        (("options", "loud", "defualt"), True, "options.loud.defualt: unknown key 'defualt'"),
+        (("message_queues",), ["*"], "message_queues.0: "),
+    ],
+)
+def test_a_wrong_word_in_a_sidecar_is_named_with_its_file_and_key(
+    tmp_path: Path, keys: tuple[str, ...], value: object, said: str
+) -> None:
+    folder = with_change(tmp_path, *keys, value=value)
+    with pytest.raises(BadInput, match=re.escape(f"{folder / 'adapter.json'}: {said}")):
+        load_adapter(folder)
+
+
+@pytest.mark.parametrize(
+    ("keys", "value", "near"),
+    [
+        (("abilities", "stamps"), {"listener": ["sigled"]}, "signalled"),
+        (("abilities", "stamps"), {"listner": []}, "listener"),
+        (("limits", "topic_max"), 10, "topics_max"),
+        (("sharedmemory",), [], "shared_memory"),
+        (("options", "loud", "defualt"), True, "default"),
+        (("abilities", "depht"), False, "depth"),
+    ],
+)
+def test_the_nearest_word_is_offered(tmp_path: Path, keys: tuple[str, ...], value: object, near: str) -> None:
+    with pytest.raises(BadInput, match=f"did you mean '{near}'"):
+        load_adapter(with_change(tmp_path, *keys, value=value))
+
+
+def test_all_that_is_wrong_in_a_sidecar_is_named_at_once(tmp_path: Path) -> None:
+    with_change(tmp_path, "abilities", "depth", value="no")
+    path = tmp_path / "cyclonedds" / "adapter.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "limits": {"topics_max": "2"}}))
+    with pytest.raises(BadInput) as caught:
+        load_adapter(path.parent)
+    assert [each.where.rpartition(" ")[2] for each in caught.value.problems] == [
+        "abilities.depth",
+        "limits.topics_max",
+    ]
+
+
+def test_a_library_that_is_missing_says_what_helps_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_adapters(tmp_path)
+    folder = tmp_path / "shm"
+    library = folder / "liblagometer_shm.so"
+    library.rename(folder / "shm.so")
+    missing = load_adapter(folder).missing
+    assert missing is not None and "make setup" not in missing
+    assert str(library) in missing and "shm.so: name it under `library`" in missing
+    (folder / "shm.so").unlink()
+    missing = load_adapter(folder).missing
+    assert missing is not None and "build it there" in missing and "docs/ADAPTERS.md" in missing
+    monkeypatch.setattr("lagometer.study.adapters._BUILD", tmp_path.parent)
+    (tmp_path.parent / "adapters").unlink(missing_ok=True)
+    (tmp_path.parent / "adapters").symlink_to(tmp_path)
+    missing = load_adapter(tmp_path.parent / "adapters" / "shm").missing
+    assert missing is not None and "make setup" in missing
 
 
 def answering(tmp_path: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> Adapter:

@@ -122,7 +122,8 @@ def test_options_and_profile_decide(
 
 
 def test_one_condition_needs_no_list() -> None:
-    assert Daemon.model_validate({**BROKER, "only_if": {"loud": [True]}}).only_if == ({"loud": (True,)},)
+    one = json.dumps({**BROKER, "only_if": {"loud": [True]}})
+    assert Daemon.model_validate_json(one).only_if == ({"loud": (True,)},)
 
 
 @pytest.mark.parametrize(

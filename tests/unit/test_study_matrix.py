@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from lagometer.errors import BadInput, SetupMissing
 from lagometer.study import Adapter, Expansion, Study, expand, load_study, select, study_from_mapping
 from lagometer.study.factors import FACTORS
 from lagometer.study.matrix import resolved_options
+from lagometer.study.sidecar import Limits
 
 # A shared machine may be slow; that is no failure.
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -168,7 +170,7 @@ def test_an_adapter_that_is_not_built_is_excluded_with_its_reason(tmp_path: Path
     assert reason({"adapter": "fastdds"}, adapters) == "not built: libfastrtps-dev is not installed"
     assert "fastdds: not built" in reason({"adapter": "cyclonedds+fastdds"}, adapters)
     (tmp_path / "shm" / "liblagometer_shm.so").unlink()
-    assert "is not there; run `make setup`" in reason({}, write_adapters_again(tmp_path))
+    assert "is not there; build it there" in reason({}, write_adapters_again(tmp_path))
 
 
 def write_adapters_again(folder: Path) -> dict[str, Adapter]:
@@ -287,3 +289,54 @@ def test_every_combination_is_a_cell_or_excluded_with_a_reason(
 
 def test_words_of_the_generator_are_all_factors() -> None:
     assert list(WORDS) == [factor.name for factor in FACTORS]
+
+
+def limited(adapters: dict[str, Adapter], **limits: Any) -> dict[str, Adapter]:
+    """The adapters, of which shm has other limits."""
+    sidecar = adapters["shm"].sidecar.model_copy(update={"limits": Limits(**limits)})
+    return {**adapters, "shm": replace(adapters["shm"], sidecar=sidecar)}
+
+
+@pytest.mark.parametrize(
+    ("limits", "workload", "said"),
+    [
+        (
+            {"topics_max": 1, "topics_max_reason": "one name"},
+            "pipeline-3",
+            "shm has at most 1 topics at once, and pipeline-3 has 2: one name",
+        ),
+        ({"topics_max": 2}, "pipeline-3", ""),
+        (
+            {"endpoints_max": 4, "endpoints_max_reason": "its table"},
+            "fanout-4",
+            "shm has at most 4 endpoints on a topic, and 't0' has 5: its table",
+        ),
+        ({"endpoints_max": 5}, "fanout-4", ""),
+    ],
+)
+def test_more_topics_or_endpoints_than_declared_are_excluded(
+    adapters: dict[str, Adapter], limits: dict[str, Any], workload: str, said: str
+) -> None:
+    assert reason({"workload": workload}, limited(adapters, **limits)) == said
+
+
+@pytest.mark.parametrize(
+    ("matrix", "instead"),
+    [
+        ({"adapter": "shm", "depth": 300}, ("--depth 256",)),
+        ({"adapter": "shm", "depth": 32, "durability": "transient_local"}, ("--depth 16",)),
+        ({"adapter": "udp", "payload": "1MB"}, ("--payload 65507B",)),
+        (
+            {"adapter": "udp", "reliability": "reliable", "domain": 3},
+            ("--reliability best_effort", "--domain 0"),
+        ),
+        ({"adapter": "null", "placement": "process-per-node"}, ("--placement single-process",)),
+        ({"adapter": "null", "placement": "single-process", "dispatch": "listener"}, ("--dispatch waitset",)),
+        ({"adapter": "shm", "cpus": "7"}, ()),
+    ],
+)
+def test_what_a_limit_excludes_says_what_to_ask_for_instead(
+    adapters: dict[str, Adapter], matrix: dict[str, Any], instead: tuple[str, ...]
+) -> None:
+    (excluded,) = expand(study(matrix), adapters, CPUS).excluded
+    assert excluded.instead == instead

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is wrong with a sidecar, in words: the file, the key, and the nearest valid word."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from lagometer.errors import Problem
+from lagometer.study.sidecar import Sidecar
+from lagometer.study.values import nearest
+
+_QUOTED = re.compile(r"'([^']*)'")
+_KINDS = {
+    "bool_type": "true or false",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "string_type": "text in quotes",
+    "tuple_type": "a list",
+    "dict_type": "an object",
+    "model_type": "an object",
+}
+
+
+def problems_of(error: ValidationError, path: Path) -> list[Problem]:
+    """One problem for each key that is wrong, in the order of the file's keys."""
+    found: dict[str, Problem] = {}
+    for each in error.errors():
+        place = each["loc"]
+        key = ".".join(str(part) for part in place if part != "[key]")
+        what, fix = _explained(each["type"], place, each["input"], each["msg"], each.get("ctx", {}))
+        found.setdefault(key, Problem(what, f"{path}: {key}" if key else str(path), fix))
+    return list(found.values())
+
+
+def _explained(
+    kind: str, place: tuple[int | str, ...], given: object, message: str, context: dict[str, Any]
+) -> tuple[str, str]:
+    """What was wrong, and what to do about it."""
+    if kind == "extra_forbidden":
+        return f"unknown key '{place[-1]}'", nearest(str(place[-1]), _keys_at(place[:-1]))
+    if kind == "literal_error":
+        valid = _QUOTED.findall(context["expected"]) or [str(context["expected"])]
+        return f"unknown value {_shown(given)}", nearest(str(given), valid)
+    if kind == "missing":
+        return "this key is missing", 'see docs/ADAPTERS.md, "The sidecar"'
+    if kind in _KINDS:
+        return f"{_shown(given)} is not {_KINDS[kind]}", f"write {_KINDS[kind]}"
+    return message.removeprefix("Value error, "), 'see docs/ADAPTERS.md, "The sidecar"'
+
+
+def _shown(value: object) -> str:
+    return f"'{value}'" if isinstance(value, str | int | float) else f"{type(value).__name__}"
+
+
+def _keys_at(place: tuple[int | str, ...]) -> list[str]:
+    """The keys that the object at this place of a sidecar may have."""
+    model: type[BaseModel] | None = Sidecar
+    for part in place:
+        if model is not None and part in model.model_fields:
+            inner = _model_in(model.model_fields[str(part)].annotation)
+            model = inner if inner is not None else model
+    return list(model.model_fields) if model is not None else []
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    """The object's class that an annotation, of a list or a dictionary say, is about."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(filter(None, map(_model_in, get_args(annotation))), None)

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What to ask for instead, where a cell asks its adapters for more than they declare."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lagometer.study.adapters import Adapter
+from lagometer.study.cell import Cell
+
+ABILITIES = {
+    "reliability": "reliability",
+    "history": "history",
+    "durability": "durability",
+    "type": "types",
+    "profile": "profiles",
+}
+
+
+@dataclass(frozen=True)
+class Instead:
+    """A factor of a study and a value that all adapters of the cell have."""
+
+    factor: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"--{self.factor} {self.value}"
+
+
+def way_out(cell: Cell, adapters: Mapping[str, Adapter]) -> tuple[Instead, ...]:
+    """The factors to change so that no adapter's declared ability or limit stands in the way.
+
+    Empty if none does, or if nothing is offered that would help.
+    """
+    factors = cell.factors
+    names = dict.fromkeys((factors.publisher_adapter, factors.subscriber_adapter))
+    if any(name not in adapters for name in names):
+        return ()
+    sides = [adapters[name].sidecar for name in names]
+    offers = {name: [getattr(side.abilities, key) for side in sides] for name, key in ABILITIES.items()}
+    offers["dispatch"] = [adapters[factors.subscriber_adapter].sidecar.abilities.dispatch]
+    found = []
+    for factor, offered in offers.items():
+        common = [value for value in offered[0] if all(value in each for each in offered)]
+        if getattr(factors, factor) not in common and common:
+            found.append(Instead(factor, common[0]))
+    if factors.domain and not all(side.abilities.domains for side in sides):
+        found.append(Instead("domain", "0"))
+    if len(cell.workers) > 1 and any(side.scope == "process" for side in sides):
+        found.append(Instead("placement", "single-process"))
+    largest = min(side.limits.payload_bytes_max or factors.payload_bytes for side in sides)
+    if factors.payload_bytes > largest:
+        found.append(Instead("payload", f"{largest}B"))
+    depth = _depth_max(cell, adapters)
+    if depth is not None and factors.depth > depth and factors.history == "keep_last":
+        found.append(Instead("depth", str(depth)))
+    return tuple(found)
+
+
+def _depth_max(cell: Cell, adapters: Mapping[str, Adapter]) -> int | None:
+    """The deepest queue that all adapters of the cell keep; None: no limit is known."""
+    factors = cell.factors
+    limits = [
+        adapters[name].sidecar.limits for name in (factors.publisher_adapter, factors.subscriber_adapter)
+    ]
+    known = [limit.depth_max for limit in limits]
+    if factors.durability == "transient_local":
+        known += [limit.transient_local_depth_max for limit in limits]
+    return min((each for each in known if each is not None), default=None)
