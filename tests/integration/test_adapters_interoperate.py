@@ -31,7 +31,7 @@ NEWER = [
 PAIRS = pytest.mark.parametrize("pair", [*TWO_WAYS, *ONE_WAY])
 RELIABILITIES = ["best_effort", "reliable"]
 # Fast DDS 2.9.1 as Debian builds it is ended by an assertion of its own when its reliable writer meets a
-# second RustDDS reader elsewhere: adapters/fastdds/README.md, known limits.
+# second RustDDS reader elsewhere: adapters/fastdds/README.md, limits.
 UNRELIABLE_TO_MANY = {"fastdds+rustdds"}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Relative links in Markdown lead to files, and `#anchors` to headings; pages that code names exist."""
+"""Documents: links and anchors lead somewhere, pages that code names exist, adapters' pages are alike."""
 
 from __future__ import annotations
 
@@ -61,6 +61,21 @@ def test_pages_that_code_names_exist() -> None:
         if not (ROOT / name).is_file()
     }
     assert not missing
+
+
+QUESTIONS = [
+    "What it is, and which version",
+    "Settings: default, matched, tuned",
+    "What it can and can't do",
+    "What to know when reading its numbers",
+    "Sources",
+]
+
+
+@pytest.mark.parametrize("page", tracked("adapters/*/README.md"), ids=lambda page: page.parent.name)
+def test_the_page_of_every_adapter_answers_the_same_questions_in_the_same_order(page: Path) -> None:
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == QUESTIONS
 
 
 def test_a_broken_link_is_found(tmp_path: Path) -> None:
