@@ -5,7 +5,7 @@
     ├── BadInput        2    what the user wrote cannot be carried out: a file, an option, a name
     ├── TrialsFailed    3    the campaign is finished and stored, but some trials are not valid
     ├── NothingRunnable 4    every cell is excluded, or the selection is empty
-    ├── CannotStore     5    results cannot be written: disk full, no permission
+    ├── CannotStore     5    results, or a page, cannot be written: disk full, no permission
     ├── SetupMissing    6    a part of lagometer is not there: the worker, every adapter
     ├── Internal        7    a defect of lagometer
     ├── Regression      8    a --fail-if condition of a comparison is met

@@ -45,7 +45,7 @@ def save(
 
     Example: lagometer baseline save main out/quick --replace
     """
-    from lagometer.run.storing import storing
+    from lagometer.run.storing import ROOM_OR_ELSEWHERE, storing
 
     campaign = opened(directory)
     target = _path(baselines, name)
@@ -53,7 +53,7 @@ def save(
         raise BadInput("this campaign is not finished", where=str(directory), mend="run --resume first")
     if target.exists() and not replace:
         raise BadInput(f"there is a baseline '{name}' already", where=str(target), mend="--replace it")
-    with storing(target):
+    with storing(target, ROOM_OR_ELSEWHERE):
         baselines.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=baselines, prefix=f".{name}.") as beside:
             copy = Path(beside) / "new"

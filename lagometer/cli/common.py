@@ -50,12 +50,12 @@ def new_campaign(out: Path) -> Iterator[Path]:
     Raises BadInput if `out` is there already, or for what is no campaign; CannotStore.
     """
     from lagometer.errors import BadInput
-    from lagometer.run.storing import storing
+    from lagometer.run.storing import ROOM_OR_ELSEWHERE, storing
     from lagometer.store.errors import StoreError
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise BadInput(f"{out} is there already", where="--out", mend="name a new folder")
-    with storing(out):
+    with storing(out, ROOM_OR_ELSEWHERE):
         out.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as beside:
             made = Path(beside) / "campaign"

@@ -12,7 +12,7 @@ import typer
 
 from lagometer.cli import compare_conditions
 from lagometer.cli.common import JsonFlag, SelectGlobs, message_console, output_console, print_json
-from lagometer.errors import BadInput, NotComparable, Regression, SetupMissing
+from lagometer.errors import BadInput, NotComparable, Regression
 
 if TYPE_CHECKING:
     from lagometer.stats.comparable import Choice, Comparison
@@ -127,16 +127,12 @@ def carry_out(
 
 def _write_page(comparison: Comparison, a: Campaign, b: Campaign, page: Path) -> None:
     """Writes the HTML file. Raises SetupMissing, CannotStore."""
+    from lagometer.cli.pages import writing_page
     from lagometer.report.comparison import write_comparison
-    from lagometer.report.page import BundleMissing
-    from lagometer.run.storing import storing
 
-    try:
-        with storing(page):
-            page.parent.mkdir(parents=True, exist_ok=True)
-            write_comparison(comparison, a, b, page)
-    except BundleMissing as error:
-        raise SetupMissing(str(error)) from error
+    with writing_page(page, "the same command with another --report FILE"):
+        page.parent.mkdir(parents=True, exist_ok=True)
+        write_comparison(comparison, a, b, page)
 
 
 def as_dict(comparison: Comparison) -> dict[str, Any]:

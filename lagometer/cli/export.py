@@ -47,7 +47,7 @@ def command(
     Example: lagometer export out/tiny --format openmetrics > tiny.prom
     """
     from lagometer.errors import BadInput
-    from lagometer.run.storing import storing
+    from lagometer.run.storing import ROOM_OR_ELSEWHERE, storing
     from lagometer.store.errors import StoreError
     from lagometer.store.reader import open_campaign
 
@@ -61,7 +61,7 @@ def command(
         target = out if out is not None else directory / "export" / to.value
         if to in (Format.HLOG, Format.OPENMETRICS) and out is None:
             target = target / ("latency.hlog" if to is Format.HLOG else "metrics.txt")
-        with storing(target):
+        with storing(target, ROOM_OR_ELSEWHERE):
             written = _write(campaign, to, target)
     except StoreError as error:
         raise BadInput(str(error)) from error

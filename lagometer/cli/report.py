@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -53,30 +54,28 @@ def command(
 
 def _write(directory: Path, against: Path | None, out: Path | None) -> Path:
     prepare()
-    from lagometer.errors import BadInput, SetupMissing
-    from lagometer.report.page import BundleMissing, write_report
-    from lagometer.store.errors import StoreError
+    from lagometer.cli.pages import report_again, writing_page
+    from lagometer.errors import BadInput
+    from lagometer.report.page import REPORT_NAME, write_report
 
     if out is not None and out.is_dir():
         raise BadInput(
             f"{out} is a folder", where="--out", mend=f"give a file, such as {out / 'report.html'}"
         )
-    try:
+    target = out if out is not None else directory / (COMPARISON_NAME if against else REPORT_NAME)
+    if not target.parent.is_dir() and out is not None:
+        raise BadInput(f"{target.parent} is no folder", where="--out", mend="make it, or name another")
+    again = report_again(directory) + (f" --against {shlex.quote(str(against))}" if against else "")
+    with writing_page(target, again):
         if against is not None:
-            return _write_comparison(against, directory, out)
-        return write_report(directory, out)
-    except StoreError as error:
-        raise BadInput(str(error)) from error
-    except BundleMissing as error:
-        raise SetupMissing(str(error)) from error
+            return _write_comparison(against, directory, target)
+        return write_report(directory, target)
 
 
-def _write_comparison(a: Path, b: Path, out: Path | None) -> Path:
+def _write_comparison(a: Path, b: Path, target: Path) -> Path:
     from lagometer.report.comparison import write_comparison
     from lagometer.stats.comparable import compare_campaigns
     from lagometer.store.reader import open_campaign
 
     before, after = open_campaign(a), open_campaign(b)
-    return write_comparison(
-        compare_campaigns(before, after), before, after, out if out is not None else b / COMPARISON_NAME
-    )
+    return write_comparison(compare_campaigns(before, after), before, after, target)

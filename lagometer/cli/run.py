@@ -19,7 +19,8 @@ from lagometer.cli.common import (
     print_json,
     result_told_by_exit_code,
 )
-from lagometer.errors import BadInput, Interrupted, TrialsFailed
+from lagometer.cli.pages import hindered_report
+from lagometer.errors import BadInput, Interrupted, LagometerError, SetupMissing, TrialsFailed
 
 if TYPE_CHECKING:
     from lagometer.run.campaign import Assignment, Tally
@@ -49,7 +50,8 @@ def command(
 ) -> int:
     """Run a study: every trial of every cell, stored as it goes, then the table and the report.
 
-    Exit code 0: all trials are valid; 3: some failed; 130: interrupted, what was finished is kept.
+    Exit code 0: all trials are valid; 3: some failed; 5: the results, or only the report, can't be written;
+    130: interrupted, what was finished is kept.
 
     Example: lagometer run studies/tiny.yaml --out out/tiny --select '*/64B/*' --max-time 10m
     """
@@ -82,26 +84,48 @@ def carry_out(assignment: Assignment, *, report: bool, as_json: bool, kept: bool
     except Interrupted as interruption:
         _say(str(interruption))
     tally = campaign.tally
-    if report and tally.valid + tally.failed:
-        _write_report(assignment.directory)
-    with result_told_by_exit_code():
-        _print(tally, assignment.directory, as_json, kept)
-    return exit_code(tally)
+    wanted = report and tally.valid + tally.failed > 0
+    hindrance = hindered_report(assignment.directory) if wanted else None
+    try:
+        with result_told_by_exit_code():
+            if as_json:
+                print_json(_as_dict(tally, wanted, hindrance))
+            else:
+                _print(tally, assignment.directory, kept)
+    finally:
+        if hindrance is not None:
+            _say(str(hindrance))
+    return exit_code(tally, hindrance)
 
 
-def exit_code(tally: Tally) -> int:
-    """Returns the code with which a campaign ends (0 all valid, 3 some failed, 130 interrupted)."""
+def exit_code(tally: Tally, hindrance: LagometerError | None = None) -> int:
+    """Returns the code with which a campaign ends: 0 all valid, 3 some failed, 130 interrupted.
+
+    hindrance: why its report could not be written. That gives its own code where the campaign was not
+    interrupted, unless only the page's bundle is missing: set-up goes on without it by design.
+    """
     if tally.interrupted:
         return Interrupted.exit_code
+    if hindrance is not None and not isinstance(hindrance, SetupMissing):
+        return hindrance.exit_code
     return TrialsFailed.exit_code if tally.failed else 0
 
 
-def _print(tally: Tally, directory: Path, as_json: bool, kept: bool) -> None:
-    if as_json:
-        from dataclasses import asdict
+def _as_dict(tally: Tally, wanted: bool, hindrance: LagometerError | None) -> dict[str, object]:
+    """What `--json` prints: the tally, where the report lies, and why there is none."""
+    from dataclasses import asdict
 
-        print_json(asdict(tally))
-        return
+    from lagometer.report.page import REPORT_NAME
+
+    written = wanted and hindrance is None
+    report = {
+        "report": str(Path(tally.dir) / REPORT_NAME) if written else None,
+        "report_problem": str(hindrance) if hindrance is not None else None,
+    }
+    return {**asdict(tally), **report}
+
+
+def _print(tally: Tally, directory: Path, kept: bool) -> None:
     from lagometer.cli.show import render
 
     console = output_console()
@@ -111,16 +135,6 @@ def _print(tally: Tally, directory: Path, as_json: bool, kept: bool) -> None:
         ended = ", ".join(f"{why} {count}" for why, count in tally.stopped.items())
         console.print(f"cells ended by: {ended}")
     console.print(f"{tally.valid} valid, {tally.failed} failed, {len(tally.excluded)} excluded{where}")
-
-
-def _write_report(directory: Path) -> None:
-    """Writes report.html; a report that can't be made does not spoil what was measured."""
-    from lagometer.report.page import write_report
-
-    try:
-        write_report(directory)
-    except Exception as error:
-        _say(f"the report can't be written: {error} (later: lagometer report {directory})")
 
 
 def _say(text: str) -> None:

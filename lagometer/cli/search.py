@@ -79,7 +79,7 @@ def command(
 def _carry_out(
     search: RateSearch, cells: Any, directory: Path, settings: dict[str, object], as_json: bool
 ) -> int:
-    from lagometer.run.storing import prepare_folder, storing
+    from lagometer.run.storing import ROOM_OR_ELSEWHERE, prepare_folder, storing
     from lagometer.store.format import write_json_atomic
 
     prepare_folder(directory, resume=False)
@@ -89,7 +89,7 @@ def _carry_out(
         return {**settings, "cells": [each.as_json() for each in search.results], "interrupted": interrupted}
 
     def write() -> None:
-        with storing(directory):
+        with storing(directory, ROOM_OR_ELSEWHERE):
             write_json_atomic(result(), directory / RESULT)
 
     try:

@@ -18,9 +18,13 @@ from lagometer.store.reader import read_journal
 MOVED_MAX = 10_000
 
 
+ROOM_AND_RESUME = "free some space or choose another folder with --out, then go on with --resume"
+ROOM_OR_ELSEWHERE = "free some space, or write it somewhere else"
+
+
 @contextlib.contextmanager
-def storing(path: Path) -> Iterator[None]:
-    """Turns whatever the file system refuses into `CannotStore`, with the file's name."""
+def storing(path: Path, hint: str = ROOM_AND_RESUME) -> Iterator[None]:
+    """Turns whatever the file system refuses into `CannotStore`, with the file's name and what to do."""
     try:
         yield
     except OSError as error:
@@ -28,7 +32,7 @@ def storing(path: Path) -> Iterator[None]:
         raise CannotStore(
             f"can't be written: {error.strerror or error}",
             where=where,
-            mend="free some space or choose another folder with --out, then go on with --resume",
+            mend=hint,
         ) from error
 
 

@@ -14,6 +14,7 @@ import pytest
 from campaign_support import journal, lagometer, write_study
 from needs import need, require
 
+from lagometer.report.page import BUNDLE
 from lagometer.store.reader import open_campaign
 
 
@@ -79,3 +80,29 @@ def test_a_disk_that_may_not_be_written_is_said_at_once(tmp_path: Path, small_di
     assert code == 5, errors
     assert str(out) in errors
     assert os.strerror(30) in errors
+
+
+def test_a_report_without_room_is_said_and_can_be_made_elsewhere(tmp_path: Path, small_disk: Path) -> None:
+    need("netns")
+    need_bundle()
+    out, filler = small_disk / "out", small_disk / "filler"
+    study = write_study(tmp_path)
+    filler.write_bytes(bytes(1_950_000))  # there is room for a small trial, but for no page
+    code, output, errors = lagometer(tmp_path, "run", str(study), "--out", str(out))
+    assert code == 5, errors
+    assert "1 valid, 0 failed" in output
+    last = errors.strip().splitlines()[-1]
+    assert str(out / "report.html") in last
+    assert re.search(r"No space left on device; \d+ bytes", last), last
+    assert f"lagometer report {out} --out FILE" in last
+    assert not list(out.glob("**/.*.partial"))
+
+    code, _, errors = lagometer(tmp_path, "report", str(out))
+    assert (code, errors.strip().splitlines()[-1]) == (5, last)
+    elsewhere = tmp_path / "report.html"
+    assert lagometer(tmp_path, "report", str(out), "--out", str(elsewhere))[0] == 0
+    assert elsewhere.stat().st_size > 100_000
+
+
+def need_bundle() -> None:
+    require("bundle", BUNDLE.is_file(), "the page's bundle (npm run build in web/)")
