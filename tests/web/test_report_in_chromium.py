@@ -230,12 +230,12 @@ def test_the_control_and_the_machine_floor_are_shown(seen: dict[str, Any], campa
         assert [in_ns(text) for text in row[2:]] == pytest.approx(expected, rel=0.006)
 
 
-def test_the_machine_floor_lies_beneath_the_tails_of_latency_against_payload(seen: dict[str, Any]) -> None:
+def test_the_machine_floor_is_below_the_tails_of_latency_against_payload(seen: dict[str, Any]) -> None:
     """The drawing itself is tested without a browser (web/tests/machine-floor.test.ts)."""
     assert "the machine's wake-up p99  5.20–6.10 µs" in seen["tip"].replace("\u202f", " ")
     for note in (seen["payloadNote"], seen["percentilesNote"]):
         said = note.replace("\u202f", " ")
-        assert "a hypervisor took 0.4 % while that was measured, at most 2 % during a trial" in said
+        assert "the CPUs' time: 0.4 % while that was measured, at most 2 % during a trial" in said
 
 
 def test_long_trials_are_held_against_the_short_ones(
@@ -250,7 +250,7 @@ def test_long_trials_are_held_against_the_short_ones(
             long_ns, estimate = times * first[name], estimates[row[0], name]
             assert in_ns(row[column]) == pytest.approx(long_ns, rel=0.006)
             if estimate["status"] != "ok":
-                assert row[column + 3] == "no interval to hold it against"
+                assert row[column + 3] == "no interval to compare it with"
                 continue
             assert in_ns(row[column + 1].split(" (")[0]) == pytest.approx(estimate["estimate_ns"], rel=0.006)
             lies_inside = estimate["low_ns"] <= long_ns <= estimate["high_ns"]

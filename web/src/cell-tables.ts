@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is told of whole cells beside their latencies: deadlines, tails with the lost as infinite, load beside the workers.
+// Tables of whole cells: deadlines, tails with lost messages as infinite, load beside the workers.
 
 import type { Deadline, Interference, LostQuantile, LostTail } from "./cell-data";
 import type { Report } from "./data";
@@ -22,15 +22,15 @@ interface Head {
   meaning: string;
 }
 
-/** A figure, its exact value for whoever reads the page by program, and what stands beneath it. */
-function figure(column: string, value: number | null, text: string, beneath: string | null = null): HTMLElement {
+/** A figure, its exact value for programs that read the page, and the text below it. */
+function figure(column: string, value: number | null, text: string, below: string | null = null): HTMLElement {
   const attributes: Record<string, string> = { class: "number", "data-column": column };
   if (value !== null) attributes["data-value"] = String(value);
-  return element("td", attributes, text, beneath === null ? null : element("span", { class: "interval" }, beneath));
+  return element("td", attributes, text, below === null ? null : element("span", { class: "interval" }, below));
 }
 
-function time(column: string, value: number | null, beneath: string | null = null): HTMLElement {
-  return figure(column, value, durationText(value), beneath);
+function time(column: string, value: number | null, below: string | null = null): HTMLElement {
+  return figure(column, value, durationText(value), below);
 }
 
 function row(cell: string, edge: string, ...figures: HTMLElement[]): HTMLElement {
@@ -72,8 +72,8 @@ export function shareIntervalText(low: number, high: number): string {
 function deadlineRow(each: Deadline): HTMLElement {
   const [low, high] = [each.miss_share_low, each.miss_share_high];
   const wanting = each.needed_trials === null ? null : `needs ${String(each.needed_trials)} trials`;
-  const beneath = low === null || high === null ? wanting : shareIntervalText(low, high);
-  const share = figure("miss_share", each.miss_share, missedText(each.miss_share), beneath);
+  const below = low === null || high === null ? wanting : shareIntervalText(low, high);
+  const share = figure("miss_share", each.miss_share, missedText(each.miss_share), below);
   if (low !== null && high !== null) {
     share.dataset["low"] = String(low);
     share.dataset["high"] = String(high);
@@ -100,8 +100,8 @@ function deadlineHeads(k: string): Head[] {
     { text: "of", meaning: "messages that were due" },
     { text: "share missed", meaning: "the mean of the trials' shares, with its 95 % interval" },
     { text: "most in a row", meaning: "the longest run of misses in any trial" },
-    { text: `fewest of ${k}`, meaning: `m of (m, k): the fewest that met it of any ${k} in a row, in any trial` },
-    { text: "oldest data", meaning: "the longest that data was in use before newer data replaced it, in any trial" },
+    { text: `minimum of ${k}`, meaning: `m of (m, k): the minimum of deadlines met in any ${k} consecutive messages, in any trial` },
+    { text: "oldest data", meaning: "the longest time that data was in use before newer data replaced it, in any trial" },
     COST,
   ];
 }
@@ -110,7 +110,7 @@ function deadlineView(found: Deadline[]): View {
   const of = (values: number[], text: (value: number) => string): string => [...new Set(values)].map(text).join(" or ");
   const deadline = of(found.map((each) => each.deadline_ns), durationText);
   const k = of(found.map((each) => each.k), String);
-  const said = `A message that is not taken ${deadline} after it was due missed its deadline, and so did each that never came. Every trial weighs the same in the share; its interval is for 95 % and takes trials for independent, not messages; where none missed, its end says how often misses may begin. Most in a row, fewest of ${k} and oldest data are the worst that was seen in any trial, which is no guarantee.`;
+  const said = `A message that was not taken within ${deadline} after it was due missed its deadline, and so did each message that never arrived. Every trial has the same weight in the share. Its 95 % interval treats trials as independent, not messages; where none missed, its upper end says how often misses may begin. Most in a row, minimum of ${k} and oldest data are the worst values observed in any trial, not a guarantee.`;
   return edgeView("deadlines", "Deadlines", "No message was due on this edge.", ({ state }) => {
     const rows = found.filter((each) => each.edge === state.edge).map(deadlineRow);
     if (rows.length === 0) return [];
@@ -125,8 +125,8 @@ export function openIntervalText(low: number | null, high: number | null): strin
 }
 
 function withLost(each: LostQuantile): HTMLElement {
-  const beneath = each.interval ? openIntervalText(each.low_ns, each.high_ns) : null;
-  const made = time(`${each.figure} lost`, each.value_ns, beneath);
+  const below = each.interval ? openIntervalText(each.low_ns, each.high_ns) : null;
+  const made = time(`${each.figure} lost`, each.value_ns, below);
   if (!each.infinite) return made;
   made.dataset["value"] = "Infinity";
   made.firstChild?.replaceWith(INFINITE);
@@ -163,19 +163,19 @@ function lostHeads(tail: LostTail): Head[] {
     const quantile = percentileText(PROBABILITIES[name] ?? 0);
     heads.push(
       { text: quantile, meaning: `latency ${quantile} of what was delivered` },
-      { text: "with lost", meaning: `latency ${quantile} with the lost as infinite` },
+      { text: "with lost", meaning: `latency ${quantile} with lost messages as infinite` },
     );
   }
   return [...heads, COST];
 }
 
 function lostView(found: LostTail[]): View {
-  const said = `Latency of what was delivered and, beside it, with the messages that never came as infinite (${INFINITE}): a transport that drops its slowest messages has the better tail only in the former. Over all valid trials; with its 95 % interval where they support one, else the median of the trials' quantiles.`;
-  return edgeView("lost-tails", "Tails with the lost as infinite", "Nothing was lost on this edge.", ({ state }) => {
+  const said = `Latency of the delivered messages and, beside it, with the messages that never arrived as infinite (${INFINITE}): a transport that drops its slowest messages has the better tail only in the first. Over all valid trials; with the 95 % interval where they support one, otherwise the median of the trials' quantiles.`;
+  return edgeView("lost-tails", "Tails with lost messages as infinite", "Nothing was lost on this edge.", ({ state }) => {
     const shown = found.filter((each) => each.edge === state.edge);
     const [first] = shown;
     if (first === undefined) return [];
-    return [element("p", { class: "note" }, said), table("lost-table", "Tails with the lost as infinite", lostHeads(first), shown.map(lostRow))];
+    return [element("p", { class: "note" }, said), table("lost-table", "Tails with lost messages as infinite", lostHeads(first), shown.map(lostRow))];
   });
 }
 
@@ -209,12 +209,12 @@ function loadRow(each: Interference, { model }: Context): HTMLElement {
 
 function loadView(found: Interference[]): View {
   const said =
-    "What ran beside the workers, from the common start of a trial to the end of its last worker: the medians over the valid trials, with their 95 % intervals from six trials on. Network and io: bytes moved; else stress-ng's own operations, over its whole life. Latency is end to end.";
+    "What ran beside the workers, from the common start of a trial to the end of its last worker: the medians over the valid trials, with their 95 % intervals from six trials on. Network and io: bytes moved; otherwise stress-ng's own operations, over its whole run. Latency is end to end.";
   const heads: Head[] = [
     CELL,
     { text: "load", meaning: "the factor interference" },
     TRIALS,
-    { text: "its CPU time", meaning: "CPU time of the generators of load" },
+    { text: "its CPU time", meaning: "CPU time of the load generators" },
     { text: "its work", meaning: "what the load achieved per second" },
     { text: "p50", meaning: "latency end to end: half of the messages are faster" },
     { text: "p99", meaning: "latency end to end: 99 % are faster" },

@@ -12,7 +12,7 @@ export interface TipLine {
 }
 
 export interface ChartParts {
-  /** What the chart shows, for those who don't see it; its numbers stand in the table beneath. */
+  /** What the chart shows, for those who don't see it; its numbers are in the table below. */
   description: string;
   data: uPlot.AlignedData;
   series: uPlot.Series[];

@@ -61,7 +61,7 @@ function headline(report: ComparisonReport, themeButton: HTMLElement): HTMLEleme
   );
 }
 
-/** One campaign's own figure, and beneath it its 95 % interval where the samples support one. */
+/** One campaign's own figure, and below it its 95 % interval where the samples support one. */
 function side(value: number | null, low: number | null, high: number | null): HTMLElement {
   if (low === null || high === null) return element("td", { class: "number" }, durationText(value));
   const attributes = { class: "number", "data-own-low": String(low), "data-own-high": String(high) };
@@ -128,7 +128,7 @@ function differences(report: ComparisonReport): HTMLElement {
     "differences",
     "What else differs",
     element("h3", {}, "Machine, versions and study"),
-    others.length === 0 ? element("p", { class: "quiet" }, "Nothing that is recorded.") : twoColumns(["what", "A", "B"], others),
+    others.length === 0 ? element("p", { class: "quiet" }, "No recorded value.") : twoColumns(["what", "A", "B"], others),
     element("h3", {}, "Effective settings"),
     settings.length === 0 ? element("p", { class: "quiet" }, "All the same, or none described.") : twoColumns(["setting", "A", "B", "cells"], settings),
     ...list("Only in A", report.only_a),
@@ -141,7 +141,7 @@ function control(report: ComparisonReport): HTMLElement | null {
   if (compared === null) return null;
   const said = compared.quantities.map((each) => `${each.quantity}: ${each.why ?? `${word(each.verdict)} ${ratioOf(each)}`}`);
   said.push(`CPU per message: ${durationText(compared.cpu_per_message_a_ns)} → ${durationText(compared.cpu_per_message_b_ns)}`);
-  return element("p", { class: "lead" }, `The control, that is the machine itself: ${said.join("; ")}.`);
+  return element("p", { class: "lead" }, `The control (the machine itself): ${said.join("; ")}.`);
 }
 
 /** The cells that are not in the chart, by what is in the way. */
@@ -163,10 +163,10 @@ function refused(report: ComparisonReport): HTMLElement[] {
 export function comparisonPage(main: HTMLElement, report: ComparisonReport, themeButton: HTMLElement): () => void {
   const place = element("div");
   const note =
-    "Ratio B ÷ A of each quantile with its 95 % interval; right of the line B is slower. A filled marker: a difference is shown, by a permutation test over trials, corrected for all cells.";
-  const alarm = `The probability of even one false alarm among all cells is at most ${(100 * report.alpha).toPrecision(2)} %; each interval is for its ratio alone.`;
+    "Ratio B ÷ A of each quantile with its 95 % interval; to the right of the line B is slower. A filled marker: a difference is shown, by a permutation test over trials, corrected for all cells.";
+  const alarm = `The probability of even one false alarm among all cells is at most ${(100 * report.alpha).toPrecision(2)} %; each interval is only for its own ratio.`;
   const figuresNote =
-    "Beneath a figure of A or B stands its own 95 % interval, where the trials support one. CPU time of workers and daemons per delivered message is the median of the valid trials; no test is made of it.";
+    "Below a figure of A or B is its own 95 % interval, where the trials support one. CPU time of workers and daemons per delivered message is the median of the valid trials; it is not tested.";
   main.append(
     headline(report, themeButton),
     section("ratios", "B against A, cell by cell", control(report), place, element("p", { class: "note" }, `${note} ${alarm}`), ...refused(report)),

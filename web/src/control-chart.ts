@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the machine stayed the same: the control cell over the campaign, the load beneath, the long trials beside.
+// Whether the machine stayed the same: the control cell over the campaign, the load below it, the long trials beside it.
 
 import type uPlot from "uplot";
 import { clipped, drawChart, linearSplits, type Chart } from "./chart";
@@ -142,11 +142,11 @@ function drawLoad(load: Load[], end: number, parent: HTMLElement): Chart | null 
 function lead(control: Control): string {
   const trials = measured(control);
   const [first, last] = [trials[0], trials.at(-1)];
-  if (first === undefined || last === undefined) return "This campaign has no control cell; beneath is the machine's load.";
+  if (first === undefined || last === undefined) return "This campaign has no control cell; the machine's load is shown below.";
   const values = trials.map((each) => each.latency_p50_ns);
   const change = (100 * (last.latency_p50_ns - first.latency_p50_ns)) / first.latency_p50_ns;
   const range = `${durationText(Math.min(...values))} to ${durationText(Math.max(...values))} over ${String(trials.length)} blocks`;
-  return `${control.cell}: p50 ${range}; the last block ${change < 0 ? "−" : "+"}${Math.abs(change).toFixed(1)} % against the first.`;
+  return `${control.cell}: p50 ${range}; the last block ${change < 0 ? "−" : "+"}${Math.abs(change).toFixed(1)} % compared with the first.`;
 }
 
 function tables(report: Report): HTMLElement[] {
@@ -169,7 +169,7 @@ function tables(report: Report): HTMLElement[] {
 const PLACES: Record<string, string> = {
   inside: "inside the interval",
   outside: "outside, among the short ones",
-  beyond: "beyond every short one",
+  beyond: "beyond all short ones",
 };
 
 /** What the short trials say, with its interval: `50.3 µs (49.8–50.9 µs)`. */
@@ -180,7 +180,7 @@ function shortText(value: number | null, low: number | null, high: number | null
 function longFigure(figure: LongFigure): string[] {
   const { long_ns: long, short_ns: short } = figure;
   const change = long === null || short === null || short === 0 ? ABSENT : percentText(long / short);
-  const place = figure.place === null ? "no interval to hold it against" : (PLACES[figure.place] ?? figure.place);
+  const place = figure.place === null ? "no interval to compare it with" : (PLACES[figure.place] ?? figure.place);
   return [durationText(long), shortText(short, figure.low_ns, figure.high_ns), change, place];
 }
 
@@ -199,9 +199,9 @@ function longRemarks(trials: LongTrial[]): HTMLElement[] {
   const judged = trials.flatMap((each) => [each.p50.place, each.p99.place]).filter((each) => each !== null);
   if (trials.length === 0) return [];
   const inside = judged.filter((each) => each === "inside").length;
-  const said = judged.length === 0 ? "the short trials have no intervals to hold it against" : `${String(inside)} of ${String(judged.length)} figures (p50 and p99) lie in the short trials' 95 % intervals`;
+  const said = judged.length === 0 ? "the short trials have no intervals to compare it with" : `${String(inside)} of ${String(judged.length)} figures (p50 and p99) lie in the short trials' 95 % intervals`;
   const remarks = trials.flatMap((each) => each.remarks.map((text) => element("li", { class: "failed" }, element("code", {}, each.cell), `: ${text}`)));
-  const meaning = " A single trial has an offset of its own, which the interval of the estimate does not cover, so some lie outside without any bias of short trials; beyond all of k short ones by chance in 2 of k + 1 cells.";
+  const meaning = " A single trial has its own offset, which the interval of the estimate does not cover. So some lie outside without any bias of short trials, and in 2 of k + 1 cells one lies beyond all k short ones by chance.";
   return [
     element("p", { class: "lead", "data-long": "said" }, `Long trials as a check: ${said}.${remarks.length === 0 ? "" : meaning}`),
     ...(remarks.length === 0 ? [] : [element("ul", { class: "reasons", "data-long": "remarks" }, ...remarks)]),
@@ -227,7 +227,7 @@ export function controlView(report: Report): View {
       const end = Math.max(1, ...control.load.map((each) => each.time_s), ...control.trials.map((each) => each.time_s));
       charts = [drawControl(control, end, body), drawLoad(control.load, end, body)];
       const trace = control.trials.length > 0 ? "Markers: p50 of the control before each block; a red triangle: something disturbed that trial. Grey: 5 % about their median. " : "";
-      const load = control.load.length > 0 ? "Bars: share of all CPUs' time spent in a trial, its own workers included; red: given to others by a hypervisor." : "";
+      const load = control.load.length > 0 ? "Bars: share of all CPUs' time spent in a trial, including its own workers; red: time a hypervisor gave to others." : "";
       body.append(element("p", { class: "note" }, trace + load), ...longRemarks(report.long_trials), ...tables(report));
     },
   };

@@ -68,7 +68,7 @@ function drawPoints(chart: uPlot, points: Point[]): void {
 
 function draw(points: Point[], parent: HTMLElement, edge: string): Chart | null {
   if (points.length === 0) {
-    parent.append(element("p", { class: "empty" }, "No cell that is shown has both a latency and its CPU time."));
+    parent.append(element("p", { class: "empty" }, "No shown cell has both a latency and its CPU time."));
     return null;
   }
   const ordered = [...points].sort((a, b) => a.cpuNs - b.cpuNs);
@@ -131,7 +131,7 @@ export function costView(): View {
         context.state.edge,
       );
       const note =
-        "Marker: p50 of latency over the CPU time of all workers and daemons per delivered message, both of them lower is better. A line joins an adapter's payloads from the smallest to the largest. Pale bar and cross stroke: 95 % intervals, where the trials support them.";
+        "Marker: p50 of latency over the CPU time of all workers and daemons per delivered message, lower is better for both. A line joins an adapter's payloads from the smallest to the largest. Pale bar and cross stroke: 95 % intervals, where the trials support them.";
       body.append(element("p", { class: "note" }, note), table(all));
     },
   };

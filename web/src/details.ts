@@ -96,7 +96,7 @@ function noiseTable(report: Report): HTMLElement[] {
   );
   const heads = ["cell", "disturbed", "figure", "all valid trials", "without", "change", "what it is"].map((head) => element("th", { scope: "col" }, head));
   const table = element("table", { id: "without-noise" }, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
-  const said = `End to end. Figures everywhere else are of all valid trials. Where both sides have six trials, p50 and p99 are quantiles of all messages with their 95 % intervals; else, and of CPU per message always, it is the median of the trials' figures, with an interval from six trials on.${left}`;
+  const said = `End to end. All other figures are of all valid trials. Where both sides have six trials, p50 and p99 are quantiles of all messages with their 95 % intervals. Otherwise, and always for CPU per message, it is the median of the trials' figures, with an interval from six trials on.${left}`;
   return [element("h3", {}, title), element("p", { class: "quiet" }, said), element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": title }, table)];
 }
 
@@ -163,7 +163,7 @@ export function conformanceSection(report: Report): HTMLElement[] {
       "conformance",
       "What the adapters do",
       element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Conformance matrix" }, table),
-      element("p", { class: "quiet" }, "✓ shown · ✗ failed · – declared absent · ! absent, and the manual has it · · not run"),
+      element("p", { class: "quiet" }, "✓ shown · ✗ failed · – declared absent · ! declared absent, but the manual has it · · not run"),
       element("details", {}, element("summary", {}, "Reasons"), element("ul", { class: "reasons" }, ...reasons)),
     ),
   ];
@@ -288,7 +288,7 @@ function floorTable(floor: MachineFloor | null): HTMLElement[] {
   const heads = ["CPU", "wake-ups", "p50", "p99", "p99.9", "max"].map((head) => element("th", { scope: "col", class: head === "CPU" ? "" : "number" }, head));
   const table = element("table", { id: "machine-floor" }, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
   const who = floor.policy === "fifo" ? "real-time thread (SCHED_FIFO)" : "thread";
-  const said = `How late a ${who} that waits for a timer is woken, measured for ${String(Number(floor.duration_s.toPrecision(3)))} s on each CPU before the first trial. Time stolen by a hypervisor: ${shareText(floor.steal_share)}.`;
+  const said = `How late a ${who} wakes that waits for a timer, measured for ${String(Number(floor.duration_s.toPrecision(3)))} s on each CPU before the first trial. Time stolen by a hypervisor: ${shareText(floor.steal_share)}.`;
   return [element("h3", {}, "Wake-up latency"), element("p", { class: "quiet" }, said), element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Wake-up latency" }, table)];
 }
 
@@ -305,44 +305,44 @@ export function environmentSection(report: Report): HTMLElement {
 const METHOD: [string, string][] = [
   [
     "Latency",
-    "runs from publish (the data is ready in the sender's buffer and the call to publish is entered) to taken (the data is the receiver's). End to end, it runs from the first message of a chain to the last reader's taking.",
+    "runs from publish (the data is ready in the sender's buffer and the call to publish begins) to taken (the receiver has the data). End to end, it runs from the first message of a chain until its last reader takes the message.",
   ],
   [
     "Response time",
-    "runs from intended (when the schedule said that the message should go) to taken. A sender that is late because the last message still held it up cannot hide here; send lag (intended → publish) says how late it was. A closed loop such as ping-pong has no schedule, hence no response time.",
+    "runs from intended (when the schedule said that the message should be sent) to taken. A sender that is late because the last message still held it up can't hide here; send lag (intended → publish) says how late it was. A closed loop such as ping-pong has no schedule, hence no response time.",
   ],
-  ["Blocked", "is the time that the call to publish held the sender: publish → published."],
+  ["Blocked", "is how long the call to publish held the sender: publish → published."],
   [
     "Clock",
-    "CLOCK_MONOTONIC alone, on one machine. No time stamp travels in a message: both sides keep records, joined afterwards by stream and sequence.",
+    "is CLOCK_MONOTONIC only, on one machine. Messages carry no time stamps: both sides keep records, joined afterwards by stream and sequence.",
   ],
   [
     "Quantiles",
-    "are values that were measured, never interpolated, and are given only where at least 10 messages lie beyond them. Only delivered messages have a latency: read the lost ones beside it.",
+    "are values that were measured, never interpolated, and are given only where at least 10 messages lie beyond them. Only delivered messages have a latency: look at the lost messages, too.",
   ],
   [
     "The floor",
-    "is the fastest bare transport (null, shm, uds, udp or tcp) that carried the same payload with the same placement, dispatch and touch. What a middleware takes above it is its own.",
+    "is the fastest bare transport (null, shm, uds, udp or tcp) that carried the same payload with the same placement, dispatch and touch. What a middleware takes beyond it is its own cost.",
   ],
   [
     "Valid",
-    "is judged from causes (rate missed, endpoints missing, a worker that died …), never from the latency. Failed trials are kept, counted and listed, and are left out of curves and medians.",
+    "is judged from causes (rate missed, endpoints missing, a worker that died …), never from the latency. Failed trials are kept, counted and listed, but curves and medians leave them out.",
   ],
   [
     "Disturbed",
-    "are valid trials during which something else took the machine: other processes, a hypervisor, a quota, heat. It is judged from causes too; their figures stay in, and tell more about the machine than about the middleware.",
+    "are valid trials during which something else took the machine: other processes, a hypervisor, a quota, heat. It is judged from causes, too. Their figures are included, and say more about the machine than about the middleware.",
   ],
   [
     "Intervals",
-    "are for 95 %, from the spread between trials and, within them, a block bootstrap, so that messages of a trial are not taken for independent. They need at least six valid trials. A quantile of latency or response time that has one is that of all valid trials; send lag, blocked, wake, rate and CPU per message have the interval of the median over trials, the share of lost messages that of a share over trials, a multiple of the floor one made of both its parts' (the lowest over the highest, and the other way round). Without one stay single trials (the control, series), counts, minimum and maximum, threads and memory. A cell that was stopped for its precision has intervals that allow for the looks.",
+    "are for 95 %, from the spread between trials and, within them, a block bootstrap, so that messages of a trial are not treated as independent. They need at least six valid trials. A quantile of latency or response time that has one is that of all valid trials; send lag, blocked, wake, rate and CPU per message have the interval of the median over trials, the share of lost messages has that of a share over trials, and a multiple of the floor one made from those of both parts (the lowest over the highest, and the reverse). There is none for single trials (the control, series), counts, minimum and maximum, threads and memory. A cell that was stopped for its precision has intervals that allow for the looks.",
   ],
   [
     "Long trials",
-    "are a check on the bias of short ones: one for each adapter and workload, of a cell drawn at random. The report says whether their p50 and p99 lie in the short trials' intervals.",
+    "are a check on the bias of short ones: one for each adapter and workload, of a cell drawn at random. The report says whether their p50 and p99 lie within the short trials' intervals.",
   ],
   [
     "CPU per message",
-    "is the CPU time of all workers and daemons in the measure phase over the messages delivered. A receiver that polls is fast and pays for it here.",
+    "is the CPU time of all workers and daemons in the measure phase over the messages delivered. A receiver that polls is fast, and the cost shows here.",
   ],
 ];
 

@@ -97,7 +97,7 @@ export function forest(parent: HTMLElement, cells: ComparedCell[]): void {
     shape("text", { x: left, y: bottom + 38, fill: colours.muted }, "← B is faster"),
     shape("text", { x: right, y: bottom + 38, fill: colours.muted, "text-anchor": "end" }, "B is slower →"),
   ];
-  const drawing = shape("svg", { width, height: bottom + 48, viewBox: `0 0 ${String(width)} ${String(bottom + 48)}`, class: "forest", role: "img", "aria-label": `Ratios of ${String(cells.length)} cells with their intervals; the table beneath has the figures.` });
+  const drawing = shape("svg", { width, height: bottom + 48, viewBox: `0 0 ${String(width)} ${String(bottom + 48)}`, class: "forest", role: "img", "aria-label": `Ratios of ${String(cells.length)} cells with their intervals; the table below has the figures.` });
   drawing.append(...grid, ...parts, ...sides);
   parent.replaceChildren(cells.length === 0 ? element("p", { class: "empty" }, "No cell could be compared.") : (drawing as unknown as HTMLElement));
 }

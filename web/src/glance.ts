@@ -9,18 +9,18 @@ const HEADS = ["p50", "× floor", "p99", "× floor", "CPU per message"];
 
 type Named = "latency_p50_ns" | "times_floor_p50" | "latency_p99_ns" | "times_floor_p99" | "cpu_per_message_ns";
 
-function number(value: number | null, text: string, place = "", beneath: HTMLElement | null = null): HTMLElement {
-  return element("td", { class: `number ${place}`, ...(value === null ? {} : { "data-value": String(value) }) }, text, beneath);
+function number(value: number | null, text: string, place = "", below: HTMLElement | null = null): HTMLElement {
+  return element("td", { class: `number ${place}`, ...(value === null ? {} : { "data-value": String(value) }) }, text, below);
 }
 
-/** A figure, and beneath it its 95 % interval where it has one. */
+/** A figure, and below it its 95 % interval where it has one. */
 function withInterval(figure: GlanceFigure, name: Named, place = ""): HTMLElement {
   const value = figure[name];
   const known = figure.intervals.find((each) => each.figure === name);
   const ends = known === undefined || known.low === null || known.high === null ? null : endsText(name, known.low, known.high);
-  const beneath = ends === null ? null : element("span", { class: "interval", "data-figure": name }, ends);
+  const below = ends === null ? null : element("span", { class: "interval", "data-figure": name }, ends);
   const text = value === null ? ABSENT : name.startsWith("times") ? threeDigits(value) : durationText(value);
-  return number(value, text, place, beneath);
+  return number(value, text, place, below);
 }
 
 function cellsOf(figure: GlanceFigure | null): HTMLElement[] {
@@ -68,7 +68,7 @@ export function glanceSection(glance: Glance | null): HTMLElement | null {
     element(
       "p",
       { class: "quiet" },
-      "End to end, over all valid trials. × floor: as a multiple of the same quantile of the fastest bare transport that did the same work. – where too little arrived for the quantile, or for what is said below. Beneath a figure stands its 95 % interval, where the trials support one; that of a multiple is made of the intervals of both its parts. Threads of all processes and memory (PSS, daemons included) are those of one trial at the smallest payload.",
+      "End to end, over all valid trials. × floor: as a multiple of the same quantile of the fastest bare transport that did the same work. –: too few messages arrived for the quantile, or the reason given below. Below a figure is its 95 % interval, where the trials support one; that of a multiple is made from the intervals of both parts. Threads of all processes and memory (PSS, including daemons) are those of one trial at the smallest payload.",
     ),
     element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "At a glance" }, element("table", { class: "glance-table" }, head, body)),
     ...(missing.length === 0 ? [] : [element("h3", {}, "Without figures"), element("ul", { class: "reasons" }, ...missing)]),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The machine's own floor: how late it wakes a thread, from its best to its worst CPU. It is drawn beneath every tail.
+// The machine's own floor: how late it wakes a thread, from its best to its worst CPU. It is drawn below every tail.
 
 import type uPlot from "uplot";
 import { clipped } from "./chart";
@@ -28,7 +28,7 @@ export function floorRows(floor: MachineFloor): FloorRow[] {
   });
 }
 
-/** The floor at p99, where charts of a p99 have it beneath. */
+/** The floor at p99, where charts of a p99 show it below. */
 export function tailFloor(floor: MachineFloor | null): FloorRow | null {
   return floor === null ? null : (floorRows(floor).find(({ probability }) => probability === 0.99) ?? null);
 }
@@ -46,7 +46,7 @@ export function stolenText(report: Report): string {
     ...(meanwhile === null ? [] : [`${shareText(meanwhile)} while that was measured`]),
     ...(shares.length === 0 ? [] : [`at most ${shareText(Math.max(...shares))} during a trial`]),
   ];
-  return parts.length === 0 ? "Whether a hypervisor took time is not known." : `Of the CPUs' time a hypervisor took ${parts.join(", ")}.`;
+  return parts.length === 0 ? "It is not known whether a hypervisor took time." : `A hypervisor took this share of the CPUs' time: ${parts.join(", ")}.`;
 }
 
 function inkOf(context: CanvasRenderingContext2D, pixel: number): void {

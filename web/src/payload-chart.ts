@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Latency against payload, one line an adapter, the floor beneath.
+// Latency against payload, one line per adapter, the floor below.
 
 import type uPlot from "uplot";
 import { clipped, drawChart, drawInterval, logRange, type Chart, type TipLine } from "./chart";
@@ -199,7 +199,7 @@ function draw(context: Context, parent: HTMLElement): Chart | null {
   });
 }
 
-/** Beneath the floor there is room for its name. */
+/** Below the floor there is space for its name. */
 function rangeOf(values: number[], floors: Floor[]): [number, number] {
   const [min, max] = logRange(values, 1.35);
   return [floors.length > 0 ? min / 1.5 : min, max];
@@ -277,10 +277,10 @@ export function payloadView(): View {
       body.replaceChildren(element("p", { class: "lead" }, lead(context)), legend(context));
       chart = draw(context, body);
       const note = "Marker: p50. Whisker: p90 (short tick) and p99 (long tick), where at least 10 messages lie beyond. Pale bar: 95 % interval of p50 and of p99, where the trials support one. ";
-      const cross = "A cross at the foot: no valid trial. ";
+      const cross = "A cross at the bottom: no valid trial. ";
       const ground = "Shaded: the floor, the p50 of the fastest bare transport that did the same work.";
       const { report } = context.model;
-      const machine = tailFloor(report.machine_floor) === null ? "" : ` Dashed band across: the p99 of how late the machine wakes a thread by itself, from its best to its worst CPU. ${stolenText(report)}`;
+      const machine = tailFloor(report.machine_floor) === null ? "" : ` Dashed band across: p99 of how late the machine itself wakes a thread, from its best to its worst CPU. ${stolenText(report)}`;
       body.append(element("p", { class: "note" }, note + cross + ground + machine), table(context));
     },
   };

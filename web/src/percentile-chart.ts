@@ -82,7 +82,7 @@ function bandAt(curve: Curve, probability: number): string {
 
 function draw(drawn: Drawn[], parent: HTMLElement, edge: string, floor: MachineFloor | null): Chart | null {
   if (drawn.length === 0) {
-    parent.append(element("p", { class: "empty" }, "No adapter that is shown delivered enough messages here."));
+    parent.append(element("p", { class: "empty" }, "No shown adapter delivered enough messages here."));
     return null;
   }
   const probabilities = [...new Set(drawn.flatMap(({ curve }) => curve.probabilities))].sort((a, b) => a - b);
@@ -100,8 +100,8 @@ function draw(drawn: Drawn[], parent: HTMLElement, edge: string, floor: MachineF
       return value === null ? [] : [{ text: `${adapter}  ${durationText(value)}${band}`, colour: look.colour }];
     }),
   ];
-  const beneath = floor === null ? [] : floorRows(floor).flatMap(({ best, worst }) => [best, worst]);
-  const reached = [...columns.flat().filter((each) => each !== null), ...drawn.flatMap(({ curve }) => curve.band_high_ns), ...beneath];
+  const below = floor === null ? [] : floorRows(floor).flatMap(({ best, worst }) => [best, worst]);
+  const reached = [...columns.flat().filter((each) => each !== null), ...drawn.flatMap(({ curve }) => curve.band_high_ns), ...below];
   return drawChart(parent, {
     description: `Percentile curves of latency on the edge ${edge}, for ${drawn.map((each) => each.adapter).join(", ")}.`,
     data: [xs, ...columns],
@@ -177,9 +177,9 @@ export function percentileView(): View {
         context.model.report.machine_floor,
       );
       const note =
-        "Delivered messages of all valid trials of a cell together. A curve ends at its last quantile with 10 messages beyond it; lost messages are not in it, the table counts them." +
+        "Delivered messages of all valid trials of a cell together. A curve ends at its last quantile with 10 messages beyond it. It does not include lost messages; the table counts them." +
         (all.some(({ curve }) => curve.band_probabilities.length > 0) ? " Band: the 95 % interval over trials, point by point." : "") +
-        (context.model.report.machine_floor === null ? "" : ` Dashed: how late the machine wakes a thread by itself, from its best to its worst CPU. ${stolenText(context.model.report)}`);
+        (context.model.report.machine_floor === null ? "" : ` Dashed: how late the machine itself wakes a thread, from its best to its worst CPU. ${stolenText(context.model.report)}`);
       body.append(element("p", { class: "note" }, note), table(all));
     },
   };

@@ -165,7 +165,7 @@ function timeSplits(end: number, width: number): number[] {
 function facts(series: Series, cpuNs: number | null): string {
   const shown = series.time_us.length < series.n ? `, ${countText(series.time_us.length)} drawn` : "";
   const side = (count: number | null, who: string): string =>
-    count === null ? `migrations of the ${who} can't be told (several share this edge)` : `${who} moved CPU ${String(count)}×`;
+    count === null ? `migrations of the ${who} are not known (several share this edge)` : `${who} moved CPU ${String(count)}×`;
   const period =
     series.period === null
       ? "no strict period found"
@@ -252,7 +252,7 @@ export function seriesView(): View {
       const row = ofTrial ?? model.summaries.get(key(state.cell, state.edge));
       body.append(element("p", { class: "lead" }, facts(series, row?.cpu_per_message_ns ?? null)));
       chart = draw(context, series, body);
-      const note = `Each point is a message. Ringed: the slowest ${String(RINGED)}. Ticks at the top: lost messages. Ticks at the foot: the sender (lower row) or the receiver (upper row) was on another CPU than for the message before.${tailFloor(model.report.machine_floor) === null ? "" : " The machine's wake-up: how late its worst CPU wakes a thread by itself, p99."}`;
+      const note = `Each point is a message. Ringed: the slowest ${String(RINGED)}. Ticks at the top: lost messages. Ticks at the bottom: the sender (lower row) or the receiver (upper row) was on another CPU than for the message before.${tailFloor(model.report.machine_floor) === null ? "" : " The machine's wake-up: p99 of how late its worst CPU wakes a thread."}`;
       body.append(element("p", { class: "note" }, note), ...tables(series));
     },
   };

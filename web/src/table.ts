@@ -61,10 +61,10 @@ export function columnsOf(model: Model, state: Pick<State, "eachTrial" | "allEdg
     ...(state.eachTrial ? [trial] : []),
     text("valid", "verdict", "valid, or failed", (row) => (row.valid ? "valid" : "failed")),
     figure("n", "n", "messages delivered in the measure phase", countText),
-    figure("lost", "lost", "sent, never taken, though a later message was", countText),
+    figure("lost", "lost", "sent, never taken, although a later message was", countText),
     figure("lost_share", "share lost", "lost over sent messages, the mean of the valid trials", shareText),
     figure("latency_p50_ns", "p50", "latency, publish → taken: half of the messages are faster", durationText),
-    figure("cpu_per_message_ns", "CPU / message", "CPU time of all workers and daemons per delivered message: what the latency costs", durationText),
+    figure("cpu_per_message_ns", "CPU / message", "CPU time of all workers and daemons per delivered message: the cost of the latency", durationText),
     figure("latency_p90_ns", "p90", "latency: 90 % are faster", durationText),
     figure("latency_p99_ns", "p99", "latency: 99 % are faster", durationText),
     figure("latency_p999_ns", "p99.9", "latency: 99.9 % are faster", durationText),
@@ -152,14 +152,14 @@ function cellOf(row: Row, column: Column, context: Context): HTMLElement {
   if (typeof value === "number" && column.id.endsWith("_ns")) {
     const { digits, unit } = duration(value);
     attributes["title"] = `${countText(Math.round(value))} ns`;
-    const beneath = confidence(row, column, attributes, context);
-    return element("td", attributes, digits, element("span", { class: "unit" }, unit), beneath);
+    const below = confidence(row, column, attributes, context);
+    return element("td", attributes, digits, element("span", { class: "unit" }, unit), below);
   }
-  const beneath = confidence(row, column, attributes, context);
-  return element("td", attributes, column.show(row), beneath);
+  const below = confidence(row, column, attributes, context);
+  return element("td", attributes, column.show(row), below);
 }
 
-/** Beneath a figure: its 95 % interval, or how many trials would do for one. */
+/** Below a figure: its 95 % interval, or how many trials would be enough for one. */
 function confidence(row: Row, column: Column, attributes: Record<string, string>, context: Context): HTMLElement | null {
   const known = intervalOf(row, column.id);
   const both = ends(row, column.id);
@@ -171,7 +171,7 @@ function confidence(row: Row, column: Column, attributes: Record<string, string>
   // Where no cell has an interval, one sentence under the table says so.
   if (known === null || known.needed_trials === null || context.model.report.trials_needed !== null) return null;
   const messages = known.needed_messages === null ? "" : ` (${countText(known.needed_messages)} messages)`;
-  attributes["title"] = `not enough samples for a 95 % interval: ${String(known.needed_trials)} trials${messages} would do`;
+  attributes["title"] = `not enough samples for a 95 % interval: ${String(known.needed_trials)} trials${messages} would be enough`;
   return element("span", { class: "interval wanting" }, `needs ${String(known.needed_trials)} trials`);
 }
 
@@ -219,10 +219,10 @@ function noteOf(model: Model, several: boolean): string {
     why !== null
       ? ` Quantiles have no intervals, and more trials would not help: ${why}.`
       : needed !== null
-      ? ` There are no intervals: not enough samples, ${String(needed)} trials of each cell would do.`
-      : " Beneath a figure stands its 95 % interval. A quantile with one is that of all valid trials, each weighing the same; “needs … trials” means that the samples do not support one yet.";
-  const over = several ? " Over several trials: counts are summed, max is the largest, the share lost is the trials' mean, every figure else the median of the valid trials' figures." : "";
-  const none = several ? " Without an interval stay counts, minimum and maximum (they are no estimates), every figure of a single trial, and a share of losses that are worth fewer than ten independent ones." : "";
+      ? ` There are no intervals: not enough samples; ${String(needed)} trials of each cell would be enough.`
+      : " Below a figure is its 95 % interval. A quantile with an interval is that of all valid trials, each with the same weight; “needs … trials” means that the samples do not support one yet.";
+  const over = several ? " Over several trials: counts are summed, max is the largest, the share lost is the trials' mean, every other figure is the median of the valid trials' figures." : "";
+  const none = several ? " These have no interval: counts, minimum and maximum (they estimate nothing), every figure of a single trial, and a share of losses that are worth fewer than ten independent ones." : "";
   return `${absent}${intervals}${over}${none}`;
 }
 

@@ -92,9 +92,9 @@ describe("stolen time", () => {
   const load = (stolen: (number | null)[]): unknown => ({ load: stolen.map((each) => ({ time_s: 0, busy_share: 0.5, stolen_share: each })) });
   const said = (machineFloor: MachineFloor | null, control: unknown): string => stolenText({ machine_floor: machineFloor, control } as unknown as Report);
   it.each([
-    [floor, load([0, 0.02, null]), "Of the CPUs' time a hypervisor took 0.4 % while that was measured, at most 2 % during a trial."],
-    [floor, null, "Of the CPUs' time a hypervisor took 0.4 % while that was measured."],
-    [{ ...floor, steal_share: null }, load([null]), "Whether a hypervisor took time is not known."],
+    [floor, load([0, 0.02, null]), "A hypervisor took this share of the CPUs' time: 0.4 % while that was measured, at most 2 % during a trial."],
+    [floor, null, "A hypervisor took this share of the CPUs' time: 0.4 % while that was measured."],
+    [{ ...floor, steal_share: null }, load([null]), "It is not known whether a hypervisor took time."],
   ])("is told next to the floor", (machineFloor, control, text) => {
     expect(said(machineFloor, control).replaceAll("\u202f", " ")).toBe(text);
   });
