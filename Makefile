@@ -29,7 +29,7 @@ lint: ## format, types, layers, sizes: whatever can be checked without running
 	@tools/setup --test --lint
 	@tools/lint
 
-conformance: ## every adapter through the conformance suite; the matrix of docs/ADAPTERS.md anew
+conformance: ## every adapter through the conformance suite; rewrites the matrix of docs/ADAPTERS.md
 	@tools/setup
 	@.venv/bin/lagometer conformance --all --out out/conformance.json || [ $$? = 3 ]
 	@.venv/bin/lagometer conformance cyclonedds --option shared_memory=true --out out/conformance-iceoryx.json || [ $$? = 3 ]
@@ -39,7 +39,7 @@ conformance: ## every adapter through the conformance suite; the matrix of docs/
 	@.venv/bin/lagometer conformance zenoh --option transport=shared-memory --out out/conformance-zenoh.json || [ $$? = 3 ]
 	@$(python) tools/conformance_matrix.py out/conformance.json out/conformance-iceoryx.json out/conformance-psmx.json out/conformance-iceoryx2.json out/conformance-lcm.json out/conformance-zenoh.json
 
-interoperability: ## every pair of middleware that may meet and is there, with messages of ROS 2; docs/INTEROPERABILITY.md anew
+interoperability: ## every installed pair of middleware, with messages of ROS 2; rewrites docs/INTEROPERABILITY.md
 	@$(python) tools/interoperability.py
 
 fidelity: ## Cyclone DDS through our engine against the vendor's own ddsperf (SMOKE=1: short)
@@ -78,7 +78,7 @@ fresh: ## make bench and make test from a clean clone in a bare Debian root (SHO
 	@tools/setup --fresh
 	@tools/fresh $(if $(SHORT),--short)
 
-lock: ## requirements/*.txt anew, from pyproject.toml
+lock: ## rewrites requirements/*.txt from pyproject.toml
 	@tools/setup
 	@tools/lock
 

@@ -139,7 +139,7 @@ def crosses_from_adapter(path: Path, quoted: bool, target: str) -> bool:
 
 
 def shared_folders() -> list[Path]:
-    """The folders beside the adapters that are none (no sidecar): what all, or a family of them, share."""
+    """The folders beside the adapters that have no sidecar: what all adapters, or a family of them, share."""
     return [
         path
         for path in (ROOT / "adapters").iterdir()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the conformance matrix into docs/ADAPTERS.md from results of `lagometer conformance --json`.
 
-python tools/conformance_matrix.py [RESULT.json ...]   what was not run anew stays
+python tools/conformance_matrix.py [RESULT.json ...]   what was not run again stays
 python tools/conformance_matrix.py --check             exit 1 if the table does not fit what there is
 """
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs each pair of middleware that may meet, with messages of ROS 2, and writes docs/INTEROPERABILITY.md.
+"""Runs each pair of middleware that may match, with messages of ROS 2, and writes docs/INTEROPERABILITY.md.
 
 python tools/interoperability.py [--out DIR] [--only PARTY]... [--with PARTY] [--kind TYPE]...
-    what was not run anew stays
+    what was not run again stays
 python tools/interoperability.py --check
     exit 1 if the page does not fit what was seen, or the adapters
 """

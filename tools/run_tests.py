@@ -5,7 +5,7 @@ Each runner's own output goes through as it comes; the counts are read from the 
 runner that dies or writes no file counts as one failure, so nothing can be lost in silence.
 
 Python's tests run side by side, and share the CPUs with trials that others measure. The few that fail so are
-judged anew by themselves, and named before the sum, whatever comes of it; where many fail, the fault is ours.
+run again by themselves, and named before the sum, whatever comes of it; where many fail, the fault is ours.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def run_to_end(runner: Runner) -> Counts:
 
 
 def run_python(arguments: list[str]) -> tuple[Counts, list[str]]:
-    """What Python's tests came to, and a line for each run of them and each test that was judged anew.
+    """What Python's tests came to, and a line for each run of them and each test that was run again.
 
     Most wait more than they compute, so they run side by side, three for two CPUs; those that change or judge
     the machine are marked `alone`.
@@ -139,12 +139,12 @@ def run_python(arguments: list[str]) -> tuple[Counts, list[str]]:
     counts, lines = run(beside)
     names = failed_in(beside.junit)
     if 0 < counts.failed == len(names) <= ANEW_MAX:
-        lines += [f"  failed side by side, judged anew: {name}" for name in names]
+        lines += [f"  failed side by side, run again: {name}" for name in names]
         failed_alone = ["--last-failed", "--last-failed-no-failures", "none"]
-        anew, line = run(python_runner("anew", *failed_alone, *arguments))
+        again, line = run(python_runner("again", *failed_alone, *arguments))
         lines += line
-        if anew.passed + anew.failed == len(names):
-            counts = Counts(counts.passed + anew.passed, anew.failed, counts.skipped)
+        if again.passed + again.failed == len(names):
+            counts = Counts(counts.passed + again.passed, again.failed, counts.skipped)
     alone, line = run(python_runner("alone", "-m", "alone", *arguments))
     return counts + alone, [*lines, *line]
 

@@ -110,7 +110,7 @@ struct RosPointCloud {
   bool is_dense;
 };
 
-/// How the library is told of a message of ROS 2. Lives as long as the process.
+/// How the library knows a message of ROS 2. Lives as long as the process.
 const dds_topic_descriptor_t& descriptor_of(ros2::Message message) noexcept;
 
 /// A message of ROS 2. `Struct` is zero at first; what it points at is released with it.

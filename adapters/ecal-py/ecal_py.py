@@ -95,8 +95,8 @@ class _Library:
     def __init__(self) -> None:
         self._users = 0
         self._asked: tuple[_Settings, str] | None = None
-        # Subscribers of contexts that are closed while others are open. To destroy one amid traffic could
-        # lock up: that holds the interpreter's lock while it waits for threads that want it.
+        # Subscribers of contexts that are closed while others are open. To destroy one while messages flow
+        # could lock up: that holds the interpreter's lock while it waits for threads that want it.
         self.retired: list[Any] = []
 
     def open(self, settings: _Settings, configuration: ContextConfiguration) -> None:
@@ -238,7 +238,7 @@ class EcalReader:
 
     def __init__(self, endpoint: EndpointConfiguration, on_data: Callable[[], None]) -> None:
         self.arrivals: Arrivals[bytes] = Arrivals(endpoint, on_data)
-        # Here and not in `enable`: to make one amid what others of the process hear could lock up.
+        # Here and not in `enable`: to create one while others of the process receive could lock up.
         self._subscriber: Any = nanobind_core.Subscriber(
             endpoint.topic, config=nanobind_core.get_subscriber_configuration()
         )

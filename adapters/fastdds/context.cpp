@@ -186,7 +186,7 @@ void Context::start() {
 
 // Fast DDS 2.9 loses a connection for good if the peer answers before the thread that connects has noted which logical
 // port it wants: the answer is dropped then. So nothing of this process may preempt that thread; and as that makes it
-// rare, not impossible, it is seen to that the peers are met. Only a new participant connects anew.
+// rare, not impossible, this checks that the peers are matched. Only a new participant connects again.
 void Context::start_over_tcp() {
   const bool replaceable = !has_types_ && !participant_->has_active_entities();
   for (int attempt = 1;; ++attempt) {
@@ -226,7 +226,7 @@ bool Context::meet_peers() {
 
 void Context::begin_anew() {
   lagometer::log(LAGOMETER_LOG_WARNING,
-                 "fastdds: a connection over TCP was lost while it was set up; the participant is made anew");
+                 "fastdds: a connection over TCP was lost during set-up; the participant is recreated");
   tcp_place_.emplace(runtime_directory_, domain_);
   delete_participant();
   acquaintances_.forget();

@@ -27,7 +27,7 @@ const char* transport_names(const Settings& settings) {
   return settings.uses_udp() ? "UDPv4+SHM" : "SHM";
 }
 
-// 0 from /proc: not readable. The kernel clamps a larger wish without a word.
+// 0 from /proc: not readable. The kernel silently reduces a larger request.
 uint64_t kernel_limit(const char* file) {
   std::ifstream stream(file);
   uint64_t value = 0;

@@ -53,7 +53,7 @@ class Writer final : private dds::DataWriterListener {
   bool shares_data_ = false;                 // known once it is enabled
   std::atomic<int32_t> near_readers_{0};     // of this process
   std::atomic<int32_t> far_readers_{0};      // of others
-  std::atomic<int32_t> foreign_readers_{0};  // of another make
+  std::atomic<int32_t> foreign_readers_{0};  // of another vendor
   std::atomic<uint64_t> rejected_{0};
   dds::DataWriter* writer_ = nullptr;  // the publisher's
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The adapter beneath: its library, opened once for each context, and its failures in its own words.
+// The wrapped adapter: its library, opened once for each context, and its failures in its own words.
 #pragma once
 
 #include <string>

@@ -18,7 +18,7 @@ namespace {
 thread_local const char* error_name = nullptr;
 
 /// In place of iceoryx's own handler, which prints for every chunk that could not be had and, in the distributions'
-/// builds, aborts on errors that the caller is told of anyway. What iceoryx can't go on after still ends the process.
+/// builds, aborts on errors that the caller also gets. What iceoryx can't go on after still ends the process.
 void note_error(const iox::Error error, const std::function<void()>& /*unused*/, const iox::ErrorLevel level) {
   error_name = iox::ErrorHandler::toString(error);
   if (level != iox::ErrorLevel::FATAL) return;

@@ -16,7 +16,7 @@ Reader::~Reader() {
 void Reader::enable() {
   iox::popo::SubscriberOptions options = endpoint_.subscriber_options();
   // RouDi connects at once what subscribes from the start, and the rest at its next look, up to 100 ms later. Where
-  // iceoryx's thread is to be told of the very first message, it has to listen before there can be one.
+  // iceoryx's thread is to see the very first message, it has to listen before there can be one.
   const bool listens = endpoint_.dispatch == LAGOMETER_DISPATCH_LISTENER;
   options.subscribeOnCreate = !listens;
   subscriber_ =

@@ -22,11 +22,11 @@ void throw_nng_error(int error, const std::string& what) {
 
 Socket::Socket(int (*opener)(nng_socket*)) {
   check(opener(&socket_), "opening a socket");
-  // Each connection is told of once before it is used and, after that, once when it has gone.
+  // nng reports each connection once before it is used and once after it has gone.
   for (const nng_pipe_ev event : {NNG_PIPE_EV_ADD_PRE, NNG_PIPE_EV_REM_POST}) {
     if (const int error = nng_pipe_notify(socket_, event, &Socket::on_connection, this); error != 0) {
       nng_close(socket_);
-      throw_nng_error(error, "asking to be told of connections");
+      throw_nng_error(error, "requesting notice of connections");
     }
   }
 }

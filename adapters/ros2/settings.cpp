@@ -154,7 +154,7 @@ Quality::Quality(const lagometer_qos* wanted, const Settings& settings)
     throw Error(
         LAGOMETER_UNSUPPORTED,
         "ros2: of the QoS, reliability, history, durability, deadline and lifespan can be set; liveliness is an "
-        "option, and partitions are none of ROS 2's");
+        "option, and ROS 2 has no partitions");
   }
   if ((wanted->present & LAGOMETER_QOS_RELIABILITY) != 0) reliable = wanted->reliability == LAGOMETER_RELIABLE;
   if ((wanted->present & LAGOMETER_QOS_DURABILITY) != 0)

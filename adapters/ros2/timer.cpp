@@ -36,7 +36,7 @@ Timer::~Timer() {
 
 // A periodic schedule becomes a periodic timer, as an application has one, that is set twice in all: setting one wakes
 // the executor once more. The period that applies after a firing is the one that was set before it, so the first
-// firing follows the first time, the second is set anew, and from then on the timer's own next time is the schedule's.
+// firing follows the first time, the second is set again, and from then on the timer's own next time is the schedule's.
 void Timer::arm(int64_t at_ns) {
   if (at_ns == kNever_ns) return timer_->cancel();
   const int64_t now = now_ns();

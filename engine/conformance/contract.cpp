@@ -141,7 +141,7 @@ void must_refuse(const std::string& what, std::optional<lagometer_status> status
   try {
     attempted();
   } catch (const Refusal& refusal) {
-    if (refusal.reason().empty()) throw Broken(refusal.call() + " refused " + what + " without a word to host->fail");
+    if (refusal.reason().empty()) throw Broken(refusal.call() + " refused " + what + " without calling host->fail");
     if (status && refusal.status() != *status)
       throw Broken(refusal.call() + " refused " + what + " with status " + std::to_string(refusal.status()) + ", not " +
                    std::to_string(*status) + ": " + refusal.reason());

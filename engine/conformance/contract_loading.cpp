@@ -97,7 +97,7 @@ void probe_tells(Bed& bed) {
   }
   const json limit = said.value("limits", json::object()).value("payload_bytes_max", json());
   const json declared = bed.sidecar.value("limits", json::object()).value("payload_bytes_max", json());
-  // A limit of the length's own field is none that anybody would meet.
+  // Nobody would reach a limit of the length's own field.
   if (limit.is_number() && declared.is_number() && limit != declared)
     throw Broken("probe says a limit of " + limit.dump() + " bytes, the sidecar " + declared.dump());
 }

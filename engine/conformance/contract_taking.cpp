@@ -95,7 +95,7 @@ void check_sample(const lagometer_sample& sample, int64_t sent_after_ns, bool ma
     throw Broken("signalled_ns lies before the sending or after the taking");
 }
 
-/// Sends one by one and looks at what is told of each; of a listener within its callback.
+/// Sends one by one and checks what is reported of each, with a listener within its callback.
 void samples_of(Bed& bed, const char* dispatch) {
   EndpointSpec spec = bed.endpoint(std::string("told_by_") + dispatch);
   spec.dispatch = dispatch_of(dispatch);

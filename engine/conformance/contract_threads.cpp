@@ -158,7 +158,7 @@ void threads_told(Bed& bed) {
 }  // namespace
 
 std::vector<Line> thread_lines() {
-  return {{"threads: matched, counters, describe from any, amid traffic", any_thread},
+  return {{"threads: matched, counters, describe from any, while messages flow", any_thread},
           {"threads: endpoints of one context in parallel", one_thread_per_object},
           {"threads: begin and end are told to the host", threads_told},
           {"measuring: nothing is logged", quiet},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that an adapter has, opened and closed again and again amid traffic: what is held before and after.
+// Everything that an adapter has, opened and closed repeatedly while messages flow: what is held before and after.
 #pragma once
 
 #include <cstdint>

@@ -89,7 +89,7 @@ void Output::publish(int64_t intended_ns, std::span<const Cause> causes, std::op
   Sent sent = fill_and_commit(envelope, plan_.payload_bytes);
   stamping_path();
   if (sent.status == LAGOMETER_OK) [[likely]] {
-    ++sent_.state().sent;  // looked up anew: what was sent may have come back, and more been sent
+    ++sent_.state().sent;  // looked up again: what was sent may have come back, and more been sent
   } else {
     if (sent.status < 0) failure_.raise("sending");
     ++rejected_count_;

@@ -123,7 +123,7 @@ void Node::run_timers_only() noexcept {
       if (shared_) lock_.unlock();
       begun = true;
     }
-    // A closed loop's deadline moves with every reply, on another thread: it is looked up anew when this one wakes.
+    // A closed loop's deadline moves with every reply, on another thread: it is looked up again when this one wakes.
     if (shared_) lock_.lock();
     const int64_t due_ns = begun ? next_due_ns() : kNever_ns;
     if (shared_) lock_.unlock();

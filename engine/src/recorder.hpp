@@ -25,7 +25,7 @@ struct NoRoom : std::runtime_error {
 /// One lane's writing end. A record is written where it stays, field by field as the stamps come, and counted when it
 /// is whole: stores only, which a processor does not wait for. Neither allocates nor locks nor calls the system.
 ///
-/// After a pause it is the page that costs, not the store: its address has to be translated anew. So count, record and
+/// After a pause it is the page that costs, not the store: its address has to be translated again. So count, record and
 /// the endpoint's own state lie in one page, and the state moves with the records when a page is full.
 template <typename Record, typename State>
 class alignas(32) Lane {  // never in two cache lines

@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The files of a folder and their inodes: a name that is made anew is another file.
+/// The files of a folder and their inodes: a name that is created again is another file.
 std::map<std::string, ino_t> files_of(const std::string& folder) {
   std::map<std::string, ino_t> found;
   std::error_code ignored;

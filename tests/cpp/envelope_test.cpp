@@ -47,7 +47,7 @@ TEST(TextEnvelope, IsReadBack) {
     write_text_envelope(text.data(), written);
     const Envelope read = read_text_envelope(text.data());
     EXPECT_EQ(std::memcmp(&read, &written, sizeof read), 0);
-    // One digit that is none: it is no envelope any more.
+    // One character is not a digit: it is no envelope any more.
     text[random() % text.size()] = static_cast<uint8_t>("g /:`G\xC3"[random() % 7]);
     EXPECT_EQ(read_text_envelope(text.data()).magic, 0);
   }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The runner of all tests: what fails beside others is judged anew by itself, and what stays broken fails."""
+"""The runner of all tests: what fails beside others is run again by itself, and what stays broken fails."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_of_the_machine():
 """
 
 
-def test_what_fails_beside_others_is_judged_anew(tmp_path: Path) -> None:
+def test_what_fails_beside_others_is_run_again(tmp_path: Path) -> None:
     (tmp_path / "tools").mkdir()
     (tmp_path / "tests").mkdir()
     shutil.copy(ROOT / "tools" / "run_tests.py", tmp_path / "tools")
@@ -43,5 +43,5 @@ def test_what_fails_beside_others_is_judged_anew(tmp_path: Path) -> None:
     lines = done.stdout.splitlines()
     assert done.returncode == 1, done.stdout
     assert lines[-1] == "4 passed, 1 failed, 0 skipped"
-    anew = {line.split("::", 1)[1] for line in lines if "judged anew" in line}
-    assert anew == {"test_disturbed_once[a b]", "test_disturbed_once[c::d]", "test_broken"}
+    again = {line.split("::", 1)[1] for line in lines if "run again" in line}
+    assert again == {"test_disturbed_once[a b]", "test_disturbed_once[c::d]", "test_broken"}

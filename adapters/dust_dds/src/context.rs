@@ -18,7 +18,7 @@ use crate::form::Form;
 use crate::message::Message;
 use crate::settings::Settings;
 
-/// Above it the ports that RTPS computes of a domain are none.
+/// Above it the ports that RTPS computes from a domain do not exist.
 const DOMAIN_MAX: u32 = 232;
 
 /// The library has one factory for the whole process, whose settings hold for the participants that it makes next.

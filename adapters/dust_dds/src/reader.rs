@@ -111,7 +111,7 @@ impl DustReader {
         })
     }
 
-    /// Has whoever waits told of what comes.
+    /// Makes arrivals wake whoever waits.
     pub(crate) fn wait_by(&mut self, waker: Waker) -> Result<Arc<Awaited>> {
         if self.awaited.is_some() || self.facts.reader.get().is_some() {
             return Err(Error::invalid("a reader belongs to one waitset, attached before it is enabled"));

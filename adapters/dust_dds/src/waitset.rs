@@ -98,8 +98,8 @@ impl DustWaitset {
             Driven::Done(holding) => return seen(holding),
             Driven::Stopped(woken) => woken,
         };
-        // Given up amid a question to Dust DDS's thread, its answer would be taken for that to the next one, whoever
-        // asks. There is one question at a time: when another one has been answered, this one was not amid any.
+        // If a question to Dust DDS's thread were abandoned, its answer would be taken for that to the next
+        // one, whoever asks. There is one question at a time: when another one has been answered, this one had none open.
         let mut probe = pin!(condition.get_trigger_value());
         let mut holding = None;
         let both = poll_fn(|context| {

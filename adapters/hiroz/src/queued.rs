@@ -6,7 +6,7 @@ use hiroz::queue::BoundedQueue;
 use lagometer_adapter::{Bell, Fillable};
 use zenoh::sample::Sample;
 
-/// The queue, once the subscription is there, and who is told of what comes.
+/// The queue, once the subscription is there, and what arrivals wake.
 #[derive(Default)]
 pub(crate) struct Queued {
     pub(crate) queue: OnceLock<Arc<BoundedQueue<Sample>>>,

@@ -145,7 +145,7 @@ pub trait Writer: Send {
     fn enable(&mut self) -> Result<()> {
         Ok(())
     }
-    /// Room for `bytes`, which the endpoint's type allows; none if there is none now.
+    /// Room for `bytes`, which the endpoint's type allows; none if there is no room now.
     fn borrow(&mut self, bytes: usize) -> Result<Option<Self::Loan>>;
     /// Sends it.
     fn commit(&mut self, loan: Self::Loan) -> Result<Sent>;

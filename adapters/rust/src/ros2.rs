@@ -63,7 +63,7 @@ impl Loan for Places {
     }
 }
 
-/// The text of a payload. Fails if it is none.
+/// The text of a payload. Fails if it is not text.
 pub fn text_of(octets: Vec<u8>) -> Result<String> {
     String::from_utf8(octets).doing("making text of a payload")
 }

@@ -9,7 +9,7 @@ use crate::acquaintances::Acquaintances;
 use crate::ports;
 use crate::sockets::Sockets;
 
-/// Above it the ports that RTPS computes of a domain are none.
+/// Above it the ports that RTPS computes from a domain do not exist.
 const DOMAIN_MAX: u32 = 232;
 
 /// A participant and whom its endpoints know.

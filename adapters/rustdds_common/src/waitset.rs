@@ -10,7 +10,7 @@ use lagometer_adapter::{Doing, Error, Poller, Result, Trigger, Waitset, Woken};
 use rustdds::mio1::event::Source;
 use rustdds::mio1::{Events, Interest, Poll, Registry, Token};
 
-/// Readers that are told of at once; more are told of by the next look.
+/// Readers reported at once; the next look reports more.
 const EVENTS: usize = 64;
 
 /// Whether a reader may have something to take: set by whoever waits for it, or by the reader, which left some.
@@ -36,7 +36,7 @@ pub struct Told {
 }
 
 impl Told {
-    /// The reader is being enabled: from now on its waitset is told of what comes.
+    /// The reader is being enabled: from now on arrivals wake its waitset.
     pub fn enable(&mut self, source: &mut dyn Source) -> Result<()> {
         self.enabled = true;
         match &self.whom {

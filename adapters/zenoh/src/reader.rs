@@ -34,7 +34,7 @@ pub(crate) struct ZenohReader {
     session: SharedSession,
     key: String,
     shared_memory: bool,
-    /// Whether anybody is told of a message; else its arrival is not looked at.
+    /// Whether a message wakes anybody; if not, its arrival is not examined.
     signals: bool,
     /// Buffers for messages that came in pieces, used again.
     spare: Vec<Vec<u8>>,
