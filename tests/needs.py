@@ -121,6 +121,14 @@ def rust_folder() -> Path | None:
     return None
 
 
+def rust_profile() -> str:
+    """Cargo's profile that the adapters in Rust were built with: release, or ci."""
+    cache = build_folder() / "CMakeCache.txt"
+    text = cache.read_text(encoding="utf-8") if cache.exists() else ""
+    found = re.search(r"^LAGOMETER_RUST_PROFILE:STRING=(\w+)$", text, re.MULTILINE)
+    return found[1] if found else "release"
+
+
 def most_reliable(name: str, build: Path | None = None) -> str:
     """The reliability to ask an adapter for where a message should come: best_effort if it knows no other."""
     offered = load_adapter(adapter_library(name, build).parent).sidecar.abilities.reliability

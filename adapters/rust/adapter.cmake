@@ -4,6 +4,8 @@
 # for.
 
 set(LAGOMETER_CARGO_TARGET ${PROJECT_SOURCE_DIR}/build/cargo CACHE PATH "Where cargo builds the adapters in Rust")
+set(LAGOMETER_RUST_PROFILE release CACHE STRING
+  "cargo's profile for the adapters in Rust: release, or ci, which is quick to build and never to be measured")
 set(LAGOMETER_RUST_VERSION 1.89) # rust-version in adapters/Cargo.toml
 set(LAGOMETER_RUST_HOW "Debian 12: apt install cargo-web rustc-web; elsewhere a toolchain of your own")
 
@@ -72,7 +74,8 @@ function(lagometer_build_rust_adapters)
   # The stamp is written if all were built; a failure is noted in missing.txt and tried again next time.
   add_custom_command(OUTPUT ${stamp}
     COMMAND ${CMAKE_COMMAND} ${options} -Dcargo=${LAGOMETER_CARGO} -Dfolder=${LAGOMETER_ADAPTERS_DIR}
-            -Dworkspace=${workspace} -Dtarget=${LAGOMETER_CARGO_TARGET} -Dstamp=${stamp} -P ${workspace}/rust/build.cmake
+            -Dworkspace=${workspace} -Dtarget=${LAGOMETER_CARGO_TARGET}
+            -Dprofile=${LAGOMETER_RUST_PROFILE} -Dstamp=${stamp} -P ${workspace}/rust/build.cmake
     DEPENDS ${sources} ${inputs} ${workspace}/Cargo.lock ${workspace}/rust/build.cmake
     COMMENT "Building the adapters in Rust with cargo" VERBATIM)
   add_custom_target(lagometer_rust_adapters ALL DEPENDS ${stamp})

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds the adapters in Rust with cargo and puts the libraries and programs of each into its folder. What does not build is
 # left out with its reason in missing.txt, and the rest goes on.
-# Variables: names, programs_NAME (both with commas), cargo, folder (of all adapters), workspace, target, stamp.
+# Variables: names, programs_NAME (both with commas), cargo, folder (of all adapters), workspace, target,
+# profile (cargo's), stamp.
 string(REPLACE "," ";" names "${names}")
 
 # What of an adapter cargo builds.
@@ -14,7 +15,7 @@ function(is_built name result)
   files_of(${name} files)
   set(${result} TRUE PARENT_SCOPE)
   foreach(file IN LISTS files)
-    if(NOT EXISTS ${target}/release/${file})
+    if(NOT EXISTS ${target}/${profile}/${file})
       set(${result} FALSE PARENT_SCOPE)
     endif()
   endforeach()
@@ -22,8 +23,8 @@ endfunction()
 
 # run_cargo(RESULT OPTION...): what it said, as far as that is an error, into RESULT.
 function(run_cargo result)
-  execute_process(COMMAND ${CMAKE_COMMAND} -E env CARGO_TARGET_DIR=${target} ${cargo} build --release --locked
-    --manifest-path ${workspace}/Cargo.toml ${ARGN} RESULT_VARIABLE code ERROR_VARIABLE said)
+  execute_process(COMMAND ${CMAKE_COMMAND} -E env CARGO_TARGET_DIR=${target} ${cargo} build --profile ${profile}
+    --locked --manifest-path ${workspace}/Cargo.toml ${ARGN} RESULT_VARIABLE code ERROR_VARIABLE said)
   if(code EQUAL 0)
     set(said "")
   else()
@@ -35,7 +36,7 @@ endfunction()
 # Cargo puts the files of what is up to date there again, so what is there afterwards was built.
 foreach(name IN LISTS names)
   files_of(${name} files)
-  list(TRANSFORM files PREPEND ${target}/release/)
+  list(TRANSFORM files PREPEND ${target}/${profile}/)
   file(REMOVE ${files})
 endforeach()
 run_cargo(said --workspace --keep-going)
@@ -62,7 +63,7 @@ foreach(name IN LISTS names)
   # Under another name first: a worker that runs keeps the library that it has opened.
   foreach(file IN LISTS files)
     set(new ${folder}/${name}/${file}.new)
-    execute_process(COMMAND ${CMAKE_COMMAND} -E copy ${target}/release/${file} ${new} COMMAND_ERROR_IS_FATAL ANY)
+    execute_process(COMMAND ${CMAKE_COMMAND} -E copy ${target}/${profile}/${file} ${new} COMMAND_ERROR_IS_FATAL ANY)
     file(RENAME ${new} ${folder}/${name}/${file})
   endforeach()
   file(REMOVE ${folder}/${name}/missing.txt)

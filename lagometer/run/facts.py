@@ -8,13 +8,16 @@ from dataclasses import replace
 
 from lagometer.run.counters import realtime_limit
 from lagometer.run.messages import WriterDone
-from lagometer.run.outcome import TrialOutcome
+from lagometer.run.outcome import TrialOutcome, WorkerOutcome
 from lagometer.run.plans import topics_read
 from lagometer.run.transport import matches
 from lagometer.store.facts import EdgeSpec, ReaderFacts, TrialFacts, WriterFacts
 from lagometer.store.observed import KERNEL_COUNTERS, Observed, RealtimeThread
 from lagometer.study.cell import Cell
 from lagometer.study.graph import Graph, Rule
+
+# How an adapter's version ends that was built for tests: adapters/rust/build_script.rs.
+NOT_FOR_MEASURING = ": not for measuring)"
 
 
 def trial_facts(cell: Cell, trial: int, outcome: TrialOutcome, reasons: tuple[str, ...] = ()) -> TrialFacts:
@@ -27,6 +30,7 @@ def trial_facts(cell: Cell, trial: int, outcome: TrialOutcome, reasons: tuple[st
         if said is not None
         for warning in said.warnings
     ]
+    warnings += builds_for_tests(outcome.workers)
     timers = _timers(cell.graph)
     return TrialFacts(
         cell=cell.id,
@@ -51,6 +55,21 @@ def trial_facts(cell: Cell, trial: int, outcome: TrialOutcome, reasons: tuple[st
         warnings=(*outcome.warnings, *dict.fromkeys(warnings)),
         observed=observed(cell, outcome),
     )
+
+
+def builds_for_tests(workers: Sequence[WorkerOutcome]) -> list[str]:
+    """A warning for each adapter whose version says that it was built to be tested, not to be measured."""
+    versions = {
+        adapter.name: adapter.library_version or ""
+        for worker in workers
+        if worker.ready is not None
+        for adapter in worker.ready.adapters
+    }
+    return [
+        f"build: {name} {version}; to measure: tools/setup --rust"
+        for name, version in sorted(versions.items())
+        if version.endswith(NOT_FOR_MEASURING)
+    ]
 
 
 def observed(cell: Cell, outcome: TrialOutcome) -> Observed | None:

@@ -27,8 +27,8 @@ for name in $names; do
         printf 'warning: a comment\\nerror: could not compile `%s`\\n' "$name" >&2
         code=101
     else
-        echo "built by $*" >"$CARGO_TARGET_DIR/release/liblagometer_$name.so"
-        if [ "$name" = second ]; then : >"$CARGO_TARGET_DIR/release/router"; fi
+        echo "built by $*" >"$CARGO_TARGET_DIR/$3/liblagometer_$name.so"
+        if [ "$name" = second ]; then : >"$CARGO_TARGET_DIR/$3/router"; fi
     fi
 done
 exit $code
@@ -42,12 +42,12 @@ class Tree:
         self.root = root
         self.adapters = root / "adapters"
         self.stamp = root / "stamp"
-        for folder in ("target/release", "adapters/first", "adapters/second"):
+        for folder in ("target/release", "target/ci", "adapters/first", "adapters/second"):
             (root / folder).mkdir(parents=True)
         (root / "cargo").write_text(CARGO)
         (root / "cargo").chmod(0o755)
 
-    def build(self, **environment: str) -> list[str]:
+    def build(self, profile: str = "release", **environment: str) -> list[str]:
         """What cargo was asked for, behind what it is always."""
         (self.root / "calls").unlink(missing_ok=True)
         variables = {
@@ -58,6 +58,7 @@ class Tree:
             "folder": self.adapters,
             "workspace": self.root,
             "target": self.root / "target",
+            "profile": profile,
             "stamp": self.stamp,
         }
         subprocess.run(
@@ -68,7 +69,7 @@ class Tree:
             capture_output=True,
             timeout=60,
         )
-        always = f"build --release --locked --manifest-path {self.root}/Cargo.toml "
+        always = f"build --profile {profile} --locked --manifest-path {self.root}/Cargo.toml "
         return [line.removeprefix(always) for line in (self.root / "calls").read_text().splitlines()]
 
     def files(self) -> set[str]:
@@ -88,6 +89,15 @@ def test_all_are_built_by_one_run(tree: Tree) -> None:
     assert tree.build() == [TOGETHER]
     assert tree.files() == ALL
     assert tree.stamp.exists()
+
+
+def test_of_another_profile_nothing_is_taken(tree: Tree) -> None:
+    tree.build()
+    assert tree.build(profile="ci") == [TOGETHER]
+    library = tree.adapters / "first" / "liblagometer_first.so"
+    assert "--profile ci " in library.read_text()
+    tree.build(profile="ci", FAILING="first")
+    assert not library.exists()
 
 
 def test_one_that_does_not_build_is_left_out_with_its_reason(tree: Tree) -> None:

@@ -84,3 +84,14 @@ def test_a_package_that_comes_later_configures_the_build_anew(tree: Path) -> Non
     (tree / "installed-build").unlink()
     (tree / "tools" / "packages").write_text(PACKAGES.replace(': >"installed-$set"', ":"))
     assert configurations(tree) == 2
+
+
+def test_the_profile_of_the_adapters_in_rust_is_kept_until_another_is_asked_for(tree: Path) -> None:
+    def last() -> str:
+        return (tree / "configured").read_text().splitlines()[-1]
+
+    assert configurations(tree, "--rust-ci") == 1
+    assert last().endswith("-DLAGOMETER_RUST_ADAPTERS=ON -DLAGOMETER_RUST_PROFILE=ci")
+    assert configurations(tree) == 1
+    assert configurations(tree, "--rust") == 2
+    assert last().endswith("-DLAGOMETER_RUST_PROFILE=release")
