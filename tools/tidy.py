@@ -1,9 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs clang-tidy over engine and adapters, all cores at once.
 
+    tools/tidy.py          every file
+    LAGOMETER_TIDY=changed tools/tidy.py      for CI: what changed, and a few others
+
 A file whose translation unit is the same as when it last passed is not looked at again: the key is the
 preprocessed source, the configuration and clang-tidy's version, so a changed header counts for all that
 include it.
+
+`changed`: files that changed since the branch left LAGOMETER_BASE (default: origin/HEAD), or in the last
+COMMITS commits where that tells nothing, and files that include what changed; at most CHANGED_MAX of them.
+OTHERS more are chosen by the commit's hash, so that with time all have their turn. `make nightly` looks at
+every file.
 """
 
 from __future__ import annotations
@@ -23,6 +31,10 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "release"
 CACHE = ROOT / "build" / "tidy"
 # Ours alone: the build folder, too, has an adapters/, with headers that ROS 2's generators write.
+CHANGED, EVERY = "changed", "all"
+COMMITS = 10
+CHANGED_MAX = 24
+OTHERS = 6
 HEADERS = f"^{re.escape(str(ROOT))}/(engine|adapters)/"
 
 
@@ -35,6 +47,74 @@ def commands() -> dict[Path, list[str]]:
         if file.is_relative_to(ROOT / "engine") or file.is_relative_to(ROOT / "adapters"):
             found[file] = shlex.split(entry["command"])
     return found
+
+
+def git(*arguments: str, root: Path = ROOT) -> str | None:
+    """What git prints; None if it fails."""
+    command = ["git", "-C", str(root), *arguments]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def changed_files(root: Path = ROOT) -> tuple[str, set[Path]]:
+    """Since when, and the files that changed since then, those not committed included."""
+    head = git("rev-parse", "HEAD", root=root)
+    base = git("merge-base", "HEAD", os.environ.get("LAGOMETER_BASE", "origin/HEAD"), root=root)
+    if base in (None, head):
+        count = int(git("rev-list", "--count", "--first-parent", "HEAD", root=root) or 1)
+        base = git("rev-parse", f"HEAD~{min(COMMITS, count - 1)}", root=root)
+    names = git("diff", "--name-only", base, root=root) if base else None
+    return (base or "?")[:9], {root / name for name in (names or "").splitlines()}
+
+
+def includes_of(file: Path, by_name: dict[str, list[Path]], seen: set[Path]) -> set[Path]:
+    """Adds to `seen` what of ours a file includes, also through others; a name that is not beside the file
+    counts for every file of that name."""
+    if file in seen or not file.exists():
+        return seen
+    seen.add(file)
+    for target in re.findall(r'^\s*#\s*include\s+["<]([^">]+)[">]', file.read_text("utf-8"), re.MULTILINE):
+        beside = (file.parent / target).resolve()
+        for found in [beside] if beside.exists() else by_name.get(Path(target).name, []):
+            includes_of(found, by_name, seen)
+    return seen
+
+
+def chosen(
+    files: list[Path], changed: set[Path], includes: dict[Path, set[Path]], commit: str
+) -> tuple[list[Path], list[Path]]:
+    """Of these files those to look at for a change, and others by turn.
+
+    A file that changed itself comes before one that includes what changed.
+    """
+    direct = [file for file in files if file in changed]
+    through = [file for file in files if file not in changed and includes.get(file, set()) & changed]
+    touched = [*direct, *through][:CHANGED_MAX]
+    left = [file for file in files if file not in touched]
+    first = int(commit[:8] or "0", 16) % len(left) if left else 0
+    return touched, (left[first:] + left[:first])[:OTHERS]
+
+
+def selected(files: list[Path]) -> list[Path]:
+    """The files that LAGOMETER_TIDY asks for; says which."""
+    wanted = os.environ.get("LAGOMETER_TIDY", EVERY)
+    if wanted == EVERY:
+        return files
+    if wanted != CHANGED:
+        raise SystemExit(f"tidy: LAGOMETER_TIDY is '{wanted}', expected {CHANGED} or {EVERY}")
+    base, changed = changed_files()
+    by_name: dict[str, list[Path]] = {}
+    for part in ("engine", "adapters"):
+        for header in (ROOT / part).rglob("*.h*"):
+            by_name.setdefault(header.name, []).append(header)
+    includes = {file: includes_of(file, by_name, set()) for file in files}
+    touched, others = chosen(files, changed, includes, git("rev-parse", "HEAD") or "")
+    print(
+        f"clang-tidy: {len(touched)} of {len(files)} files for changes since {base}, {len(others)} others"
+        " by turn; all: tools/lint tidy, make nightly",
+        flush=True,
+    )
+    return [*touched, *others]
 
 
 def key(command: list[str], salt: bytes) -> str:
@@ -71,9 +151,11 @@ def main() -> int:
     version = subprocess.run([program, "--version"], check=True, stdout=subprocess.PIPE).stdout
     salt = version + (ROOT / ".clang-tidy").read_bytes() + HEADERS.encode()
     CACHE.mkdir(parents=True, exist_ok=True)
+    by_file = commands()
+    files = selected(sorted(by_file))
     findings = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        jobs = [pool.submit(tidy, file, command, salt) for file, command in commands().items()]
+        jobs = [pool.submit(tidy, file, by_file[file], salt) for file in files]
         for job in concurrent.futures.as_completed(jobs):
             text = job.result()
             if text:
