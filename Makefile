@@ -2,7 +2,7 @@
 # What can be done here; `make` alone prints this table. Everything runs from a clean clone without another step.
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup bench test lint conformance interoperability fidelity bench-core bench-analysis coverage adaptive calibration kills asan ubsan tsan fresh lock clean
+.PHONY: help setup bench test lint conformance interoperability fidelity bench-core bench-analysis coverage adaptive calibration kills asan ubsan tsan fresh nightly lock clean
 
 python := .venv/bin/python
 # SMOKE=1: the short form of a benchmark, which only shows that it works. SHORT=1: the short form of fresh.
@@ -77,6 +77,9 @@ asan ubsan tsan: ## C++ tests and short trials of each adapter under a sanitizer
 fresh: ## make bench and make test from a clean clone in a bare Debian root (SHORT=1: set-up and the tiny study)
 	@tools/setup --fresh
 	@tools/fresh $(if $(SHORT),--short)
+
+nightly: ## all that is too long for .ci/run; one table and out/nightly.json (NIGHTLY="asan kills": those alone)
+	@tools/nightly $(NIGHTLY)
 
 lock: ## rewrites requirements/*.txt from pyproject.toml
 	@tools/setup

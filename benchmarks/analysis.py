@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis_data import Layout, write_campaign
-from results import ROOT, ratio_of_pairs, write_result
+from results import ROOT, ratio_of_pairs, results_folder, write_result
 
 from lagometer.store.format import MANIFEST
 
@@ -184,7 +184,7 @@ def main() -> int:
     )
     arguments = parser.parse_args()
     rows = arguments.rows or (SMOKE_ROWS if arguments.smoke else ROWS)
-    place = arguments.samples or ROOT / "out" / "bench"
+    place = arguments.samples or results_folder()
     place.mkdir(parents=True, exist_ok=True)
     if shutil.disk_usage(place).free < rows * BYTES_PER_ROW:
         print(f"{place}: {rows * BYTES_PER_ROW / 1e9:.1f} GB are needed for the samples", file=sys.stderr)

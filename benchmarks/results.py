@@ -70,12 +70,17 @@ def commit(root: Path = ROOT) -> str | None:
 COMMIT_MEASURED = commit()
 
 
+def results_folder() -> Path:
+    """Where results go."""
+    return Path(os.environ.get("LAGOMETER_BENCHMARKS_OUT", ROOT / "out" / "bench"))
+
+
 def write_result(name: str, passed: bool, rows: Sequence[Mapping[str, Any]], **more: Any) -> Path:
     """Writes `out/bench/NAME.json` as `{pass, rows, machine, commit}` and what else a benchmark keeps.
 
-    `commit` is that of the benchmark's start.
+    `commit` is that of the benchmark's start. LAGOMETER_BENCHMARKS_OUT names another folder.
     """
-    path = ROOT / "out" / "bench" / f"{name}.json"
+    path = results_folder() / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     measured = {"pass": passed, "rows": list(rows), "machine": machine(), "commit": COMMIT_MEASURED}
     document = {**measured, **more}

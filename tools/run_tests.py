@@ -56,8 +56,9 @@ def runners() -> list[Runner]:
         build = ROOT / "build" / preset
         junit = RESULTS / f"ctest-{preset}.xml"
         if (build / "CTestTestfile.cmake").exists():
-            command = ["ctest", "--test-dir", str(build), "--output-on-failure", "--no-tests=error"]
-            found.append(Runner(f"C++ ({preset})", [*command, "--output-junit", str(junit)], junit))
+            options = ["--output-on-failure", "--no-tests=error", "--parallel", "2"]
+            command = ["ctest", "--test-dir", str(build), *options, "--output-junit", str(junit)]
+            found.append(Runner(f"C++ ({preset})", command, junit))
     web = ROOT / "web"
     npm = ROOT / ".venv" / "bin" / "npm"
     if (web / "node_modules" / ".bin" / "vitest").exists():
