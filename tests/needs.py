@@ -209,3 +209,13 @@ _RIGHTS: Mapping[str, Callable[[], str]] = {
     "tuning": _no_tuning,
     "rust": _no_rust,
 }
+
+
+def shared_data(name: str) -> Path:
+    """A folder of data that others published, too large for the repository; the test is skipped without it.
+
+    It lies in the folder that LAGOMETER_SHARED_DATA names, or in ../shared/data beside the repository.
+    """
+    folder = Path(os.environ.get("LAGOMETER_SHARED_DATA") or ROOT.parent / "shared" / "data") / name
+    require("shared-data", folder.is_dir(), f"{folder.parent.name}/{name} (LAGOMETER_SHARED_DATA)")
+    return folder

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
@@ -10,24 +11,63 @@ import typer
 
 from lagometer.cli.common import JsonFlag, NewFolder, new_campaign, print_json
 
+DEFAULT_OUT = Path("out/imported")
+
+
+class Unit(str, Enum):
+    """Of values in files that name none."""
+
+    NS = "ns"
+    US = "us"
+    MS = "ms"
+    S = "s"
+
 
 def command(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Logs of Apex.AI performance_test.")],
-    out: NewFolder,
+    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Results of another tool.")],
+    out: NewFolder = DEFAULT_OUT,
+    named: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="NAME",
+            help="Of the files; guessed from their content without it. A name that is not known lists those "
+            "that are.",
+        ),
+    ] = None,
+    unit: Annotated[
+        Unit | None, typer.Option("--unit", help="Of the values, where the files don't name it.")
+    ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Make a campaign folder of another tool's logs, to show and report beside measured ones.
+    """Make a campaign folder of another tool's results, to show and report beside measured ones.
 
-    Its figures are aggregates that the other tool made: cells begin with `imported/`, every row carries the
-    warning `imported`, and what the logs don't tell (quantiles above all) stays empty.
+    Its figures are those of the other tool: cells begin with `imported/`, every row carries the warning
+    `imported`, and what the files don't tell stays empty; docs/FORMAT.md says what that is, format by format.
 
     Example: lagometer import log_Array1k_10-03-2024.csv --out out/imported
+
+    Example: lagometer import --format hlog --unit us latency.hlog --out out/imported
     """
-    from lagometer.exchange.performance_test_import import import_logs
+    from lagometer.exchange.imports.formats import import_files
+    from lagometer.exchange.imports.trial import Options
 
     with new_campaign(out) as made:
-        cells = import_logs(files, made)
+        found = import_files(files, made, named, Options(unit.value if unit is not None else None))
     if json:
-        print_json({"dir": str(out), "imported": "performance_test", "cells": cells})
-    else:
-        typer.echo(f"{out}: imported, not measured here: {', '.join(cells)}")
+        print_json(
+            {
+                "dir": str(out),
+                "imported": found.tool,
+                "format": found.format,
+                "cells": list(found.cells),
+                "trials": found.trials,
+                "joined": [list(each) for each in found.joined],
+            }
+        )
+        return
+    typer.echo(f"{out}: imported, not measured here, from {found.tool} (format {found.format}):")
+    for cell in found.cells:
+        typer.echo(f"  {cell}")
+    for each in found.joined:
+        typer.echo(f"one trial of {' and '.join(each)}")

@@ -23,9 +23,10 @@ from lagometer.cli.main import main
 from lagometer.exchange.errors import ExchangeError
 from lagometer.exchange.histogram import encoded
 from lagometer.exchange.hlog import tag, write_hlog
+from lagometer.exchange.imports.campaign import warning
+from lagometer.exchange.imports.formats import import_files
 from lagometer.exchange.openmetrics import openmetrics
 from lagometer.exchange.performance_test import write_logs
-from lagometer.exchange.performance_test_import import WARNING, import_logs
 from lagometer.exchange.tables import write_csv, write_json_lines
 from lagometer.report.build import build_report
 from lagometer.store import format as form
@@ -35,6 +36,7 @@ from lagometer.store.reader import Campaign, open_campaign
 GOLDEN = Path(__file__).parents[1] / "golden"
 CAMPAIGN = GOLDEN / "campaign-v1"
 LOGS = GOLDEN / "performance-test"
+WARNING = warning("performance_test")
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +175,7 @@ def test_metrics_are_read_by_a_parser_and_are_the_same(campaign: Campaign) -> No
 def test_a_log_of_ours_comes_back_with_the_same_figures(campaign: Campaign, tmp_path: Path) -> None:
     written = write_logs(campaign, tmp_path / "logs")
     ends = [path for path in written if form.END_TO_END in path.name]
-    import_logs(ends, tmp_path / "imported")
+    import_files(ends, tmp_path / "imported")
     imported = open_campaign(tmp_path / "imported").cells.sort("adapter")
     ours = campaign.cells.filter(pl.col("edge") == form.END_TO_END).sort("adapter")
     for name in ("n", "sent", "lost", "latency_min_ns", "latency_max_ns", "rate_hz"):
@@ -199,9 +201,9 @@ def test_a_log_is_read_by_the_plotters_own_way(campaign: Campaign, tmp_path: Pat
 
 
 def test_a_foreign_log_is_marked_as_imported(tmp_path: Path) -> None:
-    cells = import_logs([LOGS / "reliable.csv", LOGS / "reliable.csv"], tmp_path / "imported")
-    assert cells == [
-        "imported/performance_test/CycloneDDS/Array1k/100Hz/reliable/keep_last/volatile",
+    found = import_files([LOGS / "reliable.csv", LOGS / "reliable.csv"], tmp_path / "imported")
+    assert found.cells == [
+        "imported/performance_test/CycloneDDS/Array1k/100Hz/reliable/keep_last/volatile/depth-16/1-to-1",
     ]
     campaign = open_campaign(tmp_path / "imported")
     row = campaign.cells.row(0, named=True)
@@ -232,7 +234,7 @@ def test_a_foreign_log_is_marked_as_imported(tmp_path: Path) -> None:
     [
         ("---EXPERIMENT-START---", "", "no line '---EXPERIMENT-START---'"),
         ("latency_mean (ms)", "latency (ms)", r":21: column 'latency_mean \(ms\)' is missing"),
-        ("0.1304", "fast", r":24: 'fast' in column 'latency_mean \(ms\)' is no number"),
+        ("0.1304", "fast", r":24: 'fast' in column 'latency_mean \(ms\)' is not a number"),
         ("97,\t\t99,\t\t1,\t\t", "", ":24: 25 fields, but 28 columns"),
         ("99,\t\t99,\t\t0", "0,\t\t0,\t\t0", None),
     ],
@@ -245,10 +247,10 @@ def test_a_damaged_log_is_refused_with_its_line(
     path = tmp_path / "log.csv"
     path.write_text(text.replace(old, new), encoding="utf-8")
     if message is None:
-        import_logs([path], tmp_path / "imported")
+        import_files([path], tmp_path / "imported")
         return
     with pytest.raises(ExchangeError, match=message):
-        import_logs([path], tmp_path / "imported")
+        import_files([path], tmp_path / "imported")
 
 
 # --- the commands
@@ -290,7 +292,7 @@ def test_it_is_said_why_an_imported_campaign_has_no_intervals(
 ) -> None:
     """Not for want of trials, and none of them failed: the log has no samples."""
     out = tmp_path / "imported"
-    import_logs([LOGS / "reliable.csv"] * trials, out)
+    import_files([LOGS / "reliable.csv"] * trials, out)
     for options in ([], ["--json"]):
         with pytest.raises(SystemExit) as ended:
             main(["show", str(out), *options])

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from lagometer.exchange.performance_test_import import import_logs
+from lagometer.exchange.imports.formats import import_files
 from lagometer.report import limits
 from lagometer.report.build import build_report
 from lagometer.report.data import Report, Row
@@ -316,7 +316,7 @@ def test_an_imported_campaign_wants_no_more_trials(tmp_path: Path) -> None:
     """Aggregates of another tool have no samples: more of them would not give an interval."""
     [log, *_] = sorted((ROOT / "tests" / "golden" / "performance-test").glob("*"))
     for count in (1, 7):
-        import_logs([log] * count, tmp_path / str(count))
+        import_files([log] * count, tmp_path / str(count))
         made = build_report(open_campaign(tmp_path / str(count)))
         assert made.trials_needed is None
         assert made.intervals_absent is not None and "performance_test" in made.intervals_absent

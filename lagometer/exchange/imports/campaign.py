@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures of another tool as a campaign folder, marked as imported: never our own measurements.
+
+There are no samples, and nothing is made up: what a file does not tell is null, and the manifest says why.
+Nothing of it went through our checks of validity, and the warning `imported` says so on every row.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from lagometer import __version__
+from lagometer.exchange.errors import ExchangeError
+from lagometer.exchange.imports.source import Source
+from lagometer.exchange.imports.trial import Imported, Trial, part
+from lagometer.store import format as form
+
+IMPORTED = "imported"  # the folder that keeps the files, and the first part of a cell's id
+
+
+def warning(tool: str) -> str:
+    """What every row of an imported campaign bears."""
+    return f"{IMPORTED}: figures of {tool}, not measured by lagometer"
+
+
+def write_campaign(
+    format_name: str, sources: Sequence[Source], found: Imported, directory: Path
+) -> list[str]:
+    """Writes the campaign into `directory`, which is not there yet; returns its cells.
+
+    Raises ExchangeError, OSError.
+    """
+    if not found.trials:
+        raise ExchangeError(f"{sources[0].path}: holds no result; there is nothing to import")
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / IMPORTED).mkdir()
+    for place, source in enumerate(sources):
+        (directory / IMPORTED / f"{place}-{source.path.name}").write_bytes(source.content)
+    rows = _rows(found)
+    lines = [json.dumps(each, ensure_ascii=False) + "\n" for each in _entries(rows, found.tool)]
+    form.write_bytes_atomic("".join(lines).encode(), directory / form.JOURNAL)
+    form.write_cells(form.cells_of_rows(rows), directory / form.CELLS)
+    form.write_json_atomic({}, directory / form.ENVIRONMENT)
+    form.write_json_atomic(clean(_manifest(format_name, sources, found, rows)), directory / form.MANIFEST)
+    return list(dict.fromkeys(row["cell"] for row in rows))
+
+
+def clean(value: Any) -> Any:
+    """A value that JSON and Parquet can hold: half of a character and no number become text."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {clean(key): clean(each) for key, each in value.items()}
+    return [clean(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def cell_id(tool: str, trial: Trial) -> str:
+    """`imported/<tool>/…`."""
+    return "/".join([IMPORTED, part(tool), *(part(each) for each in trial.parts)])
+
+
+def _rows(found: Imported) -> list[dict[str, Any]]:
+    """A row of cells.parquet for each trial; trials of the same cell are numbered in their order."""
+    numbers: dict[tuple[str, str], int] = {}
+    rows = []
+    for trial in found.trials:
+        cell = cell_id(found.tool, trial)
+        place = numbers.get((cell, trial.edge), 0)
+        numbers[cell, trial.edge] = place + 1
+        rows.append(
+            {
+                "cell": cell,
+                "trial": place,
+                "edge": trial.edge,
+                "valid": True,
+                "reasons": [],
+                "warnings": clean([warning(found.tool), *(f"{IMPORTED}: {each}" for each in trial.warnings)]),
+                **trial.figures,
+                **clean(trial.factors),
+                "imported_from": found.tool,
+            }
+        )
+    return rows
+
+
+def _entries(rows: Sequence[Mapping[str, Any]], tool: str) -> list[dict[str, Any]]:
+    """The lines of the journal: one per trial, with the rows of all its edges."""
+    keys = ("cell", "trial", "valid", "reasons", "warnings")
+    entries: dict[tuple[str, int], dict[str, Any]] = {}
+    for row in rows:
+        whole = {**{key: row[key] for key in keys}, IMPORTED: tool, "adapters": [], "rows": []}
+        entries.setdefault((row["cell"], row["trial"]), whole)["rows"].append(row)
+    return list(entries.values())
+
+
+def _manifest(
+    format_name: str, sources: Sequence[Source], found: Imported, rows: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    cells: dict[str, dict[str, Any]] = {}
+    for trial, row in zip(found.trials, rows, strict=True):
+        known = cells.setdefault(
+            row["cell"], {"id": row["cell"], "factors": dict(trial.factors), "trials": 0}
+        )
+        known["trials"] = max(known["trials"], row["trial"] + 1)
+    trials = [
+        {"cell": row["cell"], "trial": row["trial"], "files": [each.path.name for each in trial.files]}
+        for trial, row in zip(found.trials, rows, strict=True)
+    ]
+    about = zip(sources, found.about, strict=True)
+    return {
+        "format_version": form.FORMAT_VERSION,
+        "name": f"imported from {found.tool}",
+        "created": now,
+        "finished": now,
+        "state": "finished",
+        "study": {"name": IMPORTED, "description": warning(found.tool)},
+        "study_text": "",
+        "study_path": None,
+        "seed": None,
+        "lagometer_version": __version__,
+        "versions": {},
+        "settings": {},
+        "cells": list(cells.values()),
+        "excluded": [],
+        IMPORTED: {
+            "from": found.tool,
+            "version": found.version,
+            "format": format_name,
+            "logs": [{"file": source.path.name, **each} for source, each in about],
+            "trials": trials,
+            "absent": dict(found.absent),
+            "notes": list(found.notes),
+        },
+    }

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The formats that can be imported, and how a file's own is told from its content."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lagometer.exchange.errors import ExchangeError
+from lagometer.exchange.imports import performance_test
+from lagometer.exchange.imports.campaign import write_campaign
+from lagometer.exchange.imports.source import Source
+from lagometer.exchange.imports.trial import Imported, Options
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format. name: what `--format` takes; what: in a list for people."""
+
+    name: str
+    what: str
+    recognises: Callable[[Source], bool]
+    read: Callable[[Sequence[Source], Options], Imported]
+
+
+FORMATS = (
+    Format(
+        "performance-test",
+        "logs of Apex.AI performance_test 1.0 to 2.3, CSV or JSON",
+        performance_test.recognises,
+        performance_test.read,
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an import made. joined: files that became one trial."""
+
+    format: str
+    tool: str
+    cells: Sequence[str]
+    trials: int
+    joined: Sequence[Sequence[str]]
+    notes: Sequence[str]
+
+
+def import_files(
+    paths: Sequence[Path], directory: Path, name: str | None = None, options: Options | None = None
+) -> Outcome:
+    """Writes a campaign of these files into `directory`. `name`: of their format; else it is guessed.
+
+    Raises ExchangeError, OSError.
+    """
+    sources = _sources(paths)
+    chosen = _named(name) if name is not None else _guessed(sources)
+    found = chosen.read(sources, options or Options())
+    cells = write_campaign(chosen.name, sources, found, directory)
+    joined = [[each.path.name for each in trial.files] for trial in found.trials if len(trial.files) > 1]
+    return Outcome(chosen.name, found.tool, cells, len(found.trials), joined, found.notes)
+
+
+def _sources(paths: Sequence[Path]) -> list[Source]:
+    """Reads all, so that one error names every file that can't be read."""
+    sources, errors = [], []
+    for path in paths:
+        try:
+            sources.append(Source.read(path))
+        except ExchangeError as error:
+            errors.append(str(error))
+    if errors:
+        raise ExchangeError("\n".join(errors))
+    return sources
+
+
+def _named(name: str) -> Format:
+    for each in FORMATS:
+        if each.name == name:
+            return each
+    raise ExchangeError(f"--format {name}: not known; {known()}")
+
+
+def known() -> str:
+    """The formats, for a message."""
+    return "what can be read: " + "; ".join(f"{each.name} ({each.what})" for each in FORMATS)
+
+
+def _guessed(sources: Sequence[Source]) -> Format:
+    formats = []
+    for source in sources:
+        chosen = next((each for each in FORMATS if each.recognises(source)), None)
+        if chosen is None:
+            raise ExchangeError(f"{source.path}: its format is not known; {known()}")
+        formats.append(chosen)
+    for source, each in zip(sources, formats, strict=True):
+        if each is not formats[0]:
+            raise ExchangeError(
+                f"{source.path}: {each.name}, but {sources[0].path} is {formats[0].name}; import them apart"
+            )
+    return formats[0]

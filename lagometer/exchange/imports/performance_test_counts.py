@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many messages a row of performance_test stands for.
+
+A row says `floor(messages / time)`, so r per second in t seconds are at least r t and fewer than (r + 1) t
+messages; with k publishers or subscribers, each cut by itself, fewer than (r + k) t. Where t is much more
+than a second that is more than one number. Bytes per second (`data_received`) are cut as well, but are large
+numbers: messages of one size make them a fine scale, and the size follows from all rows together.
+
+The time: from 1.1.1 on `T_loop` is what the row was divided by. Up to 1.1.0 it is not: each row was divided
+by the time between two readings, which is that between the starts of two loops, so the *previous* row's own
+time and what it took to write it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lagometer.exchange.imports.performance_test_rows import Row
+
+DIGITS_S = 6e-7  # times have six decimals in CSV
+SINGLE = 1.2e-7  # and went through a float of 24 bits
+JITTER_S = 1e-3  # up to 1.1.0: how much two loops may differ in how late a sleep of a second ends
+AFTER_IGNORED_S = (
+    2e-3  # likewise: where rows before the first one were ignored, so its divisor is its own time
+)
+
+
+@dataclass(frozen=True)
+class Span:
+    """At least `low`, at most `high` messages."""
+
+    low: int
+    high: int
+
+    @property
+    def exact(self) -> bool:
+        """Whether only one number is possible."""
+        return self.low == self.high
+
+    @property
+    def middle(self) -> int:
+        """The number in the middle, the lower of two."""
+        return (self.low + self.high) // 2
+
+
+@dataclass(frozen=True)
+class Divisor:
+    """The time by which a row's counts were divided, and by how much that may be wrong."""
+
+    seconds: float
+    error: float
+
+
+def divisors(rows: Sequence[Row], between_starts: bool, json: bool) -> list[Divisor]:
+    """One per row. `between_starts`: as up to 1.1.0; the first row must have had others before it."""
+    found: list[Divisor] = []
+    for place, row in enumerate(rows):
+        digits = 0.0 if json else DIGITS_S + SINGLE * row.took_s
+        if not between_starts:
+            found.append(Divisor(row.took_s, digits))
+        elif place == 0:
+            found.append(Divisor(row.took_s, digits + AFTER_IGNORED_S))
+        else:
+            before = rows[place - 1]
+            took = (row.experiment_s - row.took_s) - (before.experiment_s - before.took_s)
+            single = 0.0 if json else 2 * DIGITS_S + 2 * SINGLE * row.experiment_s
+            found.append(Divisor(max(took, 0.0), JITTER_S + single))
+    return found
+
+
+def messages(per_second: int, time: Divisor, entities: int) -> Span:
+    """What a count per second stands for."""
+    if time.seconds == 1.0 and entities == 1:
+        return Span(per_second, per_second)
+    low = per_second * (time.seconds - time.error)
+    if per_second and time.seconds > 1.0:
+        # A loop sleeps for a second, so it is longer than one: r messages would have been fewer per second.
+        low = max(low, per_second + 1e-9)
+    high = (per_second + entities) * (time.seconds + time.error)
+    least = math.ceil(low - 1e-12 * per_second)
+    return Span(least, max(least, math.ceil(high - 1e-9) - 1))
+
+
+def received(rows: Sequence[Row], times: Sequence[Divisor], subscribers: int, per_second: bool) -> list[Span]:
+    """What each row received; `per_second`: its latencies are its own, so they show that there were any."""
+    sizes = _sizes(rows, subscribers)
+    found = []
+    for row, time in zip(rows, times, strict=True):
+        span = messages(row.received, time, subscribers)
+        if not row.received and not row.data_bytes and (not per_second or not row.heard):
+            span = Span(0, 0)
+        elif not row.received and (row.data_bytes or (per_second and row.heard)):
+            span = Span(1, max(1, span.high))
+        found.append(_narrowed(span, row, time, sizes, subscribers))
+    return found
+
+
+def total(spans: Sequence[Span]) -> Span:
+    """The sum."""
+    return Span(sum(each.low for each in spans), sum(each.high for each in spans))
+
+
+def _sizes(rows: Sequence[Row], subscribers: int) -> tuple[float, float] | None:
+    """Between which numbers of bytes a message has, if all have the same; None if that can't be told."""
+    told = [row for row in rows if row.received and row.data_bytes]
+    if not told:
+        return None
+    least = max(row.data_bytes / (row.received + subscribers) for row in told)
+    most = min((row.data_bytes + subscribers) / row.received for row in told)
+    least, most = math.ceil(least - 1e-6), math.floor(most + 1e-6)
+    return (least, most) if 0 < least <= most else None
+
+
+def _narrowed(
+    span: Span, row: Row, time: Divisor, sizes: tuple[float, float] | None, subscribers: int
+) -> Span:
+    """What of a span the bytes leave; the span itself where they contradict it."""
+    if sizes is None or not row.data_bytes or span.exact:
+        return span
+    low = math.ceil(row.data_bytes * (time.seconds - time.error) / sizes[1] - 1e-6)
+    high = math.floor((row.data_bytes + subscribers) * (time.seconds + time.error) / sizes[0] + 1e-6)
+    least, most = max(span.low, low), min(span.high, high)
+    return Span(least, most) if least <= most else span

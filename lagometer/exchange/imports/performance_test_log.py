@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads a log of Apex.AI performance_test, versions 1.0 to 2.3, CSV or JSON, for what its version means.
+
+What the versions write, and what it means, was read from their sources (experiment_configuration.cpp,
+analysis_result.cpp, json_logger.hpp, data_runner.hpp, runner.hpp, subscriber_stats.hpp,
+statistics_tracker.hpp, sample_statistics.hpp). The log does not name its version: `Performance Test Version`
+is a git hash. It shows in the head's keys, in the columns and in the rows:
+
+* up to 1.1.2 the table has the loops' reserves, from 1.2 on it has not;
+* from 1.1.1 on the first row was divided by the time since the machine was started, up to 1.1.0 by that since
+  the endpoint was made, so it is left out;
+* from 1.1.1 to 1.4.2 a row's latencies are of *all messages so far*, so the last row is the result; in all
+  others they are of the row's own;
+* up to 1.5 the head says `Communication mean` and `RMW Implementation`, from 2.0 on `Communicator` and, with
+  ROS 2, `rmw_implementation`;
+* up to 1.4 the variance is over n; from 1.5 on it is over n - 1 and computed in 64-bit integers of
+  nanoseconds, where the square of the sum overflows from a sum of three seconds on.
+
+Where the rows to ignore leave that open, JSON's `latency_n` decides, and in CSV whether minimum and maximum
+are monotone over all rows.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lagometer.exchange.errors import ExchangeError
+from lagometer.exchange.imports.performance_test_counts import (
+    Span,
+    divisors,
+    messages,
+    received,
+    total,
+)
+from lagometer.exchange.imports.performance_test_head import Head
+from lagometer.exchange.imports.performance_test_rows import Row, Table, read_table
+from lagometer.exchange.imports.source import Source
+
+# The least latency of a loop without messages: largest double (infinite in milliseconds) or largest integer.
+EMPTY_INTEGER_S, LARGEST_S = 9e9, 1e300
+INTEGER_LIMIT = 0.99 * 2.0**63  # a little less, since the mean has four digits in CSV
+
+
+@dataclass(frozen=True)
+class Writer:
+    """A family of versions, as far as it bears on what the figures mean."""
+
+    versions: str
+    less: int  # the variance is over n less this
+    overflows: bool
+    cumulative: bool = False  # latencies are of all messages so far
+    between_starts: bool = False  # counts were divided by the time between two loops' starts
+
+
+OWN = Writer("lagometer", 0, False)
+RESERVED = Writer("1.1.0 or before", 0, False, between_starts=True)
+GROWING_RESERVED = Writer("1.1.1 to 1.1.2", 0, False, cumulative=True)
+GROWING = Writer("1.2 to 1.4", 0, False, cumulative=True)
+INTEGERS = Writer("1.5", 1, True)
+PLUGINS = Writer("2.0 to 2.3", 1, True)
+
+
+@dataclass(frozen=True)
+class Latencies:
+    """Minimum, maximum, mean, and the standard deviation over n - 1 (null: can't be told), in seconds."""
+
+    least_s: float
+    most_s: float
+    mean_s: float
+    sd_s: float | None
+
+
+@dataclass(frozen=True)
+class Log:
+    """One log as it was read.
+
+    decided: by what the version was told. received, sent, lost: over all rows that count; null for a process
+    that had no such endpoint. latencies: null if nothing was received. left_out counts rows whose counts say
+    nothing; beyond: their messages are among the latencies all the same, uncounted.
+    """
+
+    source: Source
+    head: Head
+    writer: Writer
+    decided: str
+    received: Span
+    sent: Span | None
+    lost: Span
+    latencies: Latencies | None
+    left_out: int
+    beyond: bool
+
+
+def read_log(source: Source) -> Log:
+    """Reads one log. Raises ExchangeError: file, line and what was expected there."""
+    table = read_table(source)
+    if not table.rows:
+        raise ExchangeError(
+            f"{source.path}: a head without rows: the run ended in its first second; leave the file out"
+        )
+    writer, decided = _writer(table)
+    if writer.cumulative:
+        _check_growing(table.rows, writer)
+    counted = [row for row in table.rows if not row.since_boot]
+    times = divisors(counted, writer.between_starts, table.json)
+    if writer.between_starts and counted and counted[0].since_start:
+        counted, times = counted[1:], times[1:]
+    head = table.head
+    per_row = received(counted, times, max(1, head.subscribers or 1), not writer.cumulative)
+    heard, beyond = total(per_row), False
+    rows = table.rows if writer.cumulative else counted
+    if table.json:
+        own = [row.n or 0 for row in rows]
+        number = own[-1] if writer.cumulative and own else sum(own)
+        heard = Span(number, number)
+    elif writer.cumulative:
+        beyond = len(counted) < len(table.rows) and table.rows[0].heard
+    sent = [
+        messages(row.sent, time, max(1, head.publishers or 1))
+        for row, time in zip(counted, times, strict=True)
+    ]
+    lost = [messages(row.lost, time, 1) for row, time in zip(counted, times, strict=True)]
+    return Log(
+        source=source,
+        head=head,
+        writer=writer,
+        decided=decided,
+        received=heard,
+        sent=total(sent) if any(row.sent for row in counted) else None,
+        lost=total(lost),
+        latencies=_latencies(rows, per_row, writer, heard),
+        left_out=len(table.rows) - len(counted),
+        beyond=beyond,
+    )
+
+
+# --- which version
+
+
+def _writer(table: Table) -> tuple[Writer, str]:
+    """What wrote it, and what that was told by."""
+    head, rows = table.head, table.rows
+    if head.version.startswith("lagometer"):
+        return OWN, "head"
+    if "Communicator" in head.raw or "execution_strategy" in head.raw:
+        return PLUGINS, "head"
+    early, late = (RESERVED, GROWING_RESERVED) if table.reserves else (INTEGERS, GROWING)
+    if table.reserves and rows[0].since_boot:
+        return late, "first row"
+    if table.reserves and rows[0].since_start:
+        return early, "first row"
+    if not table.reserves:
+        for row in rows:
+            in_integers = _in_integers(row)
+            if in_integers is not None:
+                return (early, late)[not in_integers], "a row's figures"
+    if table.json:
+        return (late if _grows_in_number(rows) else early), "latency_n"
+    return (late if _breaks_at(rows) is None else early), "minimum and maximum over all rows"
+
+
+def _in_integers(row: Row) -> bool | None:
+    """Whether a row was computed in integers, as from 1.5 on; null if it does not show."""
+    if row.least_s > LARGEST_S:
+        return False
+    if row.least_s > EMPTY_INTEGER_S:
+        return True
+    if row.n is None:
+        return True if row.received == 1 and math.isnan(row.variance_s2) else None
+    if row.n > 1 and row.squares_s2 and row.variance_s2 > 0:
+        over = row.squares_s2 / row.variance_s2
+        return abs(over - (row.n - 1)) < abs(over - row.n)
+    return None
+
+
+def _grows_in_number(rows: Sequence[Row]) -> bool:
+    """Whether `latency_n` counts all messages so far: which sum is nearer to what the rows say per second."""
+    counted = [row for row in rows if not row.since_boot]
+    estimate = sum(row.received * row.took_s for row in counted)
+    own = sum(row.n or 0 for row in counted)
+    grown = (rows[-1].n or 0) - (rows[0].n or 0 if rows[0].since_boot and len(rows) > 1 else 0)
+    monotone = all((a.n or 0) <= (b.n or 0) for a, b in itertools.pairwise(rows))
+    return monotone and len(counted) > 1 and abs(grown - estimate) < abs(own - estimate)
+
+
+def _breaks_at(rows: Sequence[Row]) -> Row | None:
+    """The first row that can't be of all messages so far: its minimum rises or its maximum falls."""
+    heard = [row for row in rows if row.heard]
+    for before, row in itertools.pairwise(heard):
+        if row.least_s > before.least_s or row.most_s < before.most_s:
+            return row
+    return None
+
+
+def _check_growing(rows: Sequence[Row], writer: Writer) -> None:
+    broken = _breaks_at(rows)
+    if broken is not None:
+        raise ExchangeError(
+            f"{broken.where}: the minimum rises or the maximum falls, but in logs of {writer.versions}, "
+            "which this looks like, they are of all messages so far; a changed version wrote it, and what "
+            "its figures mean can't be told"
+        )
+
+
+# --- latencies
+
+
+def _latencies(rows: Sequence[Row], counts: Sequence[Span], writer: Writer, heard: Span) -> Latencies | None:
+    """Of all messages; null if there are none."""
+    if writer.cumulative:
+        last = rows[-1]
+        if not last.heard:
+            return None
+        number = last.n if last.n is not None else heard.middle
+        return Latencies(last.least_s, last.most_s, last.mean_s, _sd(number, _squares(last, number, writer)))
+    weighed = [
+        (row, row.n if row.n is not None else span.middle)
+        for row, span in zip(rows, counts, strict=True)
+        if row.heard
+    ]
+    weighed = [(row, number) for row, number in weighed if number]
+    number = sum(each for _, each in weighed)
+    if not number:
+        return None
+    mean_s = sum(each * row.mean_s for row, each in weighed) / number
+    squares: float | None = 0.0
+    for row, each in weighed:
+        within = _squares(row, each, writer)
+        if squares is None or within is None:
+            squares = None
+        else:
+            squares += within + each * (row.mean_s - mean_s) ** 2
+    least_s = min(row.least_s for row, _ in weighed)
+    return Latencies(least_s, max(row.most_s for row, _ in weighed), mean_s, _sd(number, squares))
+
+
+def _squares(row: Row, number: int, writer: Writer) -> float | None:
+    """The sum of the squares of a row's differences from its mean; null where the log's can't be right."""
+    if number <= 1:
+        return 0.0  # over n - 1 it is absent
+    overflowed = writer.overflows and (number * row.mean_s * 1e9) ** 2 >= INTEGER_LIMIT
+    # Of latencies that are all alike, a difference of large numbers may be slightly below nought.
+    if overflowed or not -1e-9 * row.mean_s**2 <= row.variance_s2 < math.inf:
+        return None
+    return max(0.0, row.variance_s2) * (number - writer.less)
+
+
+def _sd(number: int, squares: float | None) -> float | None:
+    return math.sqrt(squares / (number - 1)) if squares is not None and number > 1 else None

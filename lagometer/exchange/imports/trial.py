@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a reader makes of its files: trials with figures, and what the files do not tell."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lagometer.exchange.imports.source import Source
+from lagometer.stats.estimate import PERMILLE, moments, quantile
+from lagometer.store import format as form
+
+Numbers = npt.NDArray[np.int64]
+QUANTILES = tuple(f"latency_{name}_ns" for name in PERMILLE)
+HALVED = (
+    "halved: each latency is half of a round trip, not one way as measured; quantiles of halves are "
+    "not quantiles of one way"
+)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One run of another tool, or one cell of it.
+
+    parts: the cell's id below `imported/<tool>`. figures: columns of cells.parquet; one that is not there is
+    null. factors: likewise, of the study's factors. files: which of the sources it was read from.
+    """
+
+    parts: Sequence[str]
+    figures: Mapping[str, Any]
+    files: Sequence[Source]
+    factors: Mapping[str, Any] = field(default_factory=dict)
+    warnings: Sequence[str] = ()
+    edge: str = form.END_TO_END
+
+
+@dataclass(frozen=True)
+class Imported:
+    """Everything that one import gives.
+
+    tool: whose figures these are; version: what the files say of its version, None where they say nothing.
+    about: one mapping per source, in their order, for the manifest. absent: figure → why it is null.
+    """
+
+    tool: str
+    version: str | None
+    trials: Sequence[Trial]
+    about: Sequence[Mapping[str, Any]]
+    absent: Mapping[str, str]
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user said. unit: of values in files that name none, `ns`, `us`, `ms` or `s`."""
+
+    unit: str | None = None
+
+
+def figures_of(latencies_ns: Numbers) -> dict[str, Any]:
+    """The figures of raw latencies, with the same definitions as of our own samples."""
+    ordered = np.sort(latencies_ns)
+    of = moments(ordered)
+    return {
+        "n": len(ordered),
+        "latency_min_ns": int(ordered[0]),
+        "latency_max_ns": int(ordered[-1]),
+        **{f"latency_{name}_ns": quantile(ordered, permille) for name, permille in PERMILLE.items()},
+        "latency_mean_ns": of.mean,
+        "latency_sd_ns": of.sd,
+        "latency_skewness": of.skewness,
+        "latency_kurtosis": of.kurtosis,
+    }
+
+
+def part(text: str) -> str:
+    """A part of a cell's id: what can't be in a folder's name becomes `_`."""
+    return re.sub(r"[^\w.+:-]", "_", text).strip(".")[:100] or "_"
