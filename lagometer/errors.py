@@ -8,7 +8,7 @@
     ├── CannotStore     5    results, or a page, cannot be written: disk full, no permission
     ├── SetupMissing    6    a part of lagometer is not there: the worker, every adapter
     ├── Internal        7    a defect of lagometer
-    ├── Regression      8    a --fail-if condition of a comparison is met
+    ├── Regression      8    a --fail-if condition is met
     ├── NotComparable   9    nothing could be compared, or a condition be judged in no cell
     └── Interrupted     130  Ctrl-C or SIGTERM
 
@@ -112,7 +112,7 @@ class Internal(LagometerError):
 
 
 class Regression(LagometerError):
-    """A `--fail-if` condition of a comparison is met."""
+    """A `--fail-if` condition is met."""
 
     exit_code = 8
     kind = "regression"

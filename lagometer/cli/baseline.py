@@ -13,6 +13,7 @@ import typer
 
 from lagometer.cli import compare
 from lagometer.cli.common import JsonFlag, SelectGlobs, opened, output_console, print_json
+from lagometer.cli.conditions import FailIf, Strict, parse
 from lagometer.errors import BadInput
 
 DEFAULT_BASELINES = Path(".lagometer/baselines")
@@ -92,8 +93,8 @@ def compare_(
     directory: Directory,
     baselines: Folder = DEFAULT_BASELINES,
     select: SelectGlobs = None,
-    fail_if: compare.FailIf = None,
-    strict: compare.Strict = False,
+    fail_if: FailIf = None,
+    strict: Strict = False,
     alpha: compare.Alpha = 0.02,
     across_machines: compare.AcrossMachines = False,
     report: compare.Page = None,
@@ -109,8 +110,10 @@ def compare_(
         raise BadInput(
             f"there is no baseline '{name}'", where=str(baselines), mend=f"there is {known or 'none'}"
         )
-    choice = compare.choice_of(select, None, fail_if, alpha, across_machines)
-    return compare.carry_out(path, directory, choice, strict=strict, page=report, as_json=json)
+    wanted = parse(fail_if or [])
+    choice = compare.choice_of(select, None, wanted, alpha, across_machines)
+    judged = wanted.absolute
+    return compare.carry_out(path, directory, choice, judged, strict=strict, page=report, as_json=json)
 
 
 def _path(baselines: Path, name: str) -> Path:

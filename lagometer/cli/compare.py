@@ -10,27 +10,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lagometer.cli import compare_conditions
+from lagometer.cli import conditions
 from lagometer.cli.common import JsonFlag, SelectGlobs, message_console, output_console, print_json
+from lagometer.cli.conditions import FailIf, Strict
 from lagometer.errors import BadInput, NotComparable, Regression
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lagometer.cli.conditions import Conditions
     from lagometer.stats.comparable import Choice, Comparison
+    from lagometer.stats.limits import AbsoluteLimit
     from lagometer.store.reader import Campaign
 
 ALPHA_MAX = 0.2
 
-FailIf = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--fail-if",
-        metavar="CONDITION",
-        help="End with exit code 8 if this is shown for a cell, e.g. 'p99 > +5%'. May be repeated.",
-    ),
-]
-Strict = Annotated[
-    bool, typer.Option("--strict", help="With --fail-if: fail also where the condition is not ruled out.")
-]
 By = Annotated[
     str | None,
     typer.Option(
@@ -75,12 +69,14 @@ def command(
     """
     if b is None and by is None:
         raise BadInput("one campaign is given", where="B", mend="give another folder, or --by X:Y")
-    choice = choice_of(select, by, fail_if, alpha, across_machines)
-    return carry_out(a, b if b is not None else a, choice, strict=strict, page=report, as_json=json)
+    wanted = conditions.parse(fail_if or [])
+    choice = choice_of(select, by, wanted, alpha, across_machines)
+    judged = wanted.absolute
+    return carry_out(a, b if b is not None else a, choice, judged, strict=strict, page=report, as_json=json)
 
 
 def choice_of(
-    select: list[str] | None, by: str | None, fail_if: list[str] | None, alpha: float, across_machines: bool
+    select: list[str] | None, by: str | None, wanted: Conditions, alpha: float, across_machines: bool
 ) -> Choice:
     """The options, checked. Raises BadInput."""
     from lagometer.stats.comparable import Choice
@@ -95,34 +91,51 @@ def choice_of(
         by=(parts[0], parts[1]) if parts else None,
         across_machines=across_machines,
         alpha=alpha,
-        limits=compare_conditions.parse(fail_if or []),
+        limits=wanted.relative,
     )
 
 
 def carry_out(
-    a: Path, b: Path, choice: Choice, *, strict: bool, as_json: bool, page: Path | None = None
+    a: Path,
+    b: Path,
+    choice: Choice,
+    judged: Sequence[AbsoluteLimit] = (),
+    *,
+    strict: bool,
+    as_json: bool,
+    page: Path | None = None,
 ) -> int:
-    """Compares, prints, and returns the exit code. Raises BadInput if a folder is no campaign."""
+    """Compares, prints, and returns the exit code. judged: limits that B alone is held against.
+
+    Raises BadInput if a folder is no campaign, or a limit names no cell.
+    """
     from lagometer.stats.comparable import compare_campaigns
+    from lagometer.stats.limits import cell_ids, judge_limits
     from lagometer.store.errors import StoreError
     from lagometer.store.reader import open_campaign
 
     try:
         campaigns = open_campaign(a), open_campaign(b)
+        conditions.check_cells([*choice.limits, *judged], cell_ids(campaigns[1]))
         comparison = compare_campaigns(*campaigns, choice)
     except StoreError as error:
         raise BadInput(str(error)) from error
     if page is not None:
         _write_page(comparison, *campaigns, page)
-    conditions = compare_conditions.met(comparison, strict)
-    undecided = compare_conditions.undecided(comparison)
+    judgements = judge_limits(campaigns[1], judged)
+    failed = [*conditions.met(comparison, strict), *conditions.failed(judgements, strict)]
+    undecided = conditions.undecided(comparison, choice.limits)
     if as_json:
-        print_json({**as_dict(comparison), "failed_conditions": conditions, "undecided": undecided})
+        told = {"limits": [asdict(each) for each in judgements], "failed_conditions": failed}
+        print_json({**as_dict(comparison), **told, "undecided": undecided})
     else:
         from lagometer.cli.show_comparison import render
+        from lagometer.cli.show_limits import render_limits
 
-        render(comparison, output_console())
-    return _exit_code(comparison, conditions, undecided, quiet=as_json)
+        console = output_console()
+        render(comparison, console)
+        render_limits(judgements, console)
+    return _exit_code(comparison, failed, undecided, quiet=as_json)
 
 
 def _write_page(comparison: Comparison, a: Campaign, b: Campaign, page: Path) -> None:
@@ -150,11 +163,11 @@ def finite(value: object) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _exit_code(comparison: Comparison, conditions: list[str], undecided: list[str], quiet: bool) -> int:
+def _exit_code(comparison: Comparison, failed: list[str], undecided: list[str], quiet: bool) -> int:
     """0, or the code of Regression or NotComparable; says why on standard error."""
     say = (lambda _text: None) if quiet else _say
-    if conditions:
-        for line in conditions:
+    if failed:
+        for line in failed:
             say(f"failed: {line}")
         return Regression.exit_code
     if undecided or comparison.verdict == "not-comparable":

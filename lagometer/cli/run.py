@@ -15,15 +15,21 @@ from lagometer.cli.common import (
     SelectGlobs,
     SkipGlobs,
     message_console,
+    opened,
     output_console,
     print_json,
     result_told_by_exit_code,
 )
+from lagometer.cli.conditions import FailIf, Strict, check_cells, parse_absolute
+from lagometer.cli.judged import Judged, judged_limits
 from lagometer.cli.pages import hindered_report
 from lagometer.errors import BadInput, Interrupted, LagometerError, SetupMissing, TrialsFailed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from lagometer.run.campaign import Assignment, Tally
+    from lagometer.stats.limits import AbsoluteLimit
 
 
 def command(
@@ -46,19 +52,24 @@ def command(
     report: Annotated[
         bool, typer.Option("--report/--no-report", help="Write report.html at the end.")
     ] = True,
+    fail_if: FailIf = None,
+    strict: Strict = False,
     json: JsonFlag = False,
 ) -> int:
     """Run a study: every trial of every cell, stored as it goes, then the table and the report.
 
     Exit code 0: all trials are valid; 3: some failed; 5: the results, or only the report, can't be written;
-    130: interrupted, what was finished is kept.
+    8: a --fail-if condition is met; 130: interrupted, what was finished is kept.
 
     Example: lagometer run studies/tiny.yaml --out out/tiny --select '*/64B/*' --max-time 10m
+
+    Example: lagometer run studies/tiny.yaml --fail-if 'p99 > 2ms' --fail-if '*/64B/*: lost > 0.1%'
     """
     from lagometer.run.campaign import Assignment
     from lagometer.study import discover_adapters, expand, load_study
     from lagometer.study.matrix import select as selected
 
+    limits = parse_absolute(fail_if or [])
     loaded = load_study(study)
     adapters = discover_adapters(loaded.options)
     expansion = expand(loaded, adapters)
@@ -71,10 +82,19 @@ def command(
         resume=resume,
         max_s=_seconds(max_time),
     )
-    return carry_out(assignment, report=report, as_json=json)
+    check_cells(limits, [cell.id for cell in assignment.cells])
+    return carry_out(assignment, limits, strict, report=report, as_json=json)
 
 
-def carry_out(assignment: Assignment, *, report: bool, as_json: bool, kept: bool = True) -> int:
+def carry_out(
+    assignment: Assignment,
+    limits: Sequence[AbsoluteLimit] = (),
+    strict: bool = False,
+    *,
+    report: bool,
+    as_json: bool,
+    kept: bool = True,
+) -> int:
     """Runs a campaign and prints what came of it; returns the exit code. `kept`: its folder stays."""
     from lagometer.run.campaign import CampaignRun
 
@@ -86,26 +106,31 @@ def carry_out(assignment: Assignment, *, report: bool, as_json: bool, kept: bool
     tally = campaign.tally
     wanted = report and tally.valid + tally.failed > 0
     hindrance = hindered_report(assignment.directory) if wanted else None
+    judged = judged_limits(opened(assignment.directory), limits, strict) if limits else Judged()
     try:
         with result_told_by_exit_code():
             if as_json:
-                print_json(_as_dict(tally, wanted, hindrance))
+                print_json({**_as_dict(tally, wanted, hindrance), **judged.as_json()})
             else:
                 _print(tally, assignment.directory, kept)
+                judged.render(output_console())
     finally:
         if hindrance is not None:
             _say(str(hindrance))
-    return exit_code(tally, hindrance)
+    return exit_code(tally, hindrance, judged)
 
 
-def exit_code(tally: Tally, hindrance: LagometerError | None = None) -> int:
+def exit_code(tally: Tally, hindrance: LagometerError | None = None, judged: Judged | None = None) -> int:
     """Returns the code with which a campaign ends: 0 all valid, 3 some failed, 130 interrupted.
 
-    hindrance: why its report could not be written. That gives its own code where the campaign was not
-    interrupted, unless only the page's bundle is missing: set-up goes on without it by design.
+    judged: what came of `--fail-if`: its code comes next, since it answers what was asked. hindrance: why the
+    report could not be written: that gives its own code, unless only the page's bundle is missing, since
+    set-up goes on without it by design.
     """
     if tally.interrupted:
         return Interrupted.exit_code
+    if judged is not None and judged.exit_code:
+        return judged.exit_code
     if hindrance is not None and not isinstance(hindrance, SetupMissing):
         return hindrance.exit_code
     return TrialsFailed.exit_code if tally.failed else 0

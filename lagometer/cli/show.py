@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lagometer.cli.common import JsonFlag, opened, output_console, print_json
+from lagometer.cli.conditions import FailIf, Strict, parse_absolute
+from lagometer.cli.judged import judged_limits
 from lagometer.cli.show_figures import FIGURES, duration, figures, new_table, print_wide
 
 __all__ = ["as_json", "command", "duration", "figures", "render"]
@@ -34,8 +36,10 @@ def command(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a campaign.")],
     edge: EdgeGlob = None,
     cell: CellGlob = None,
+    fail_if: FailIf = None,
+    strict: Strict = False,
     json: JsonFlag = False,
-) -> None:
+) -> int:
     """Print what a campaign measured: a row per cell, trial and edge; what failed and was excluded, and why.
 
     A campaign of several middlewares is shown at a glance, too: as multiples of the machine's own floor. Of
@@ -47,12 +51,19 @@ def command(
     Example: lagometer show out/tiny
 
     Example: lagometer show out/tiny --cell 'cyclonedds/*' --edge '*'
+
+    Example: lagometer show out/tiny --fail-if 'p99 > 2ms' --fail-if '*/64B/*: lost > 0.1%'
     """
+    limits = parse_absolute(fail_if or [])
     campaign = opened(directory)
+    judged = judged_limits(campaign, limits, strict)
     if json:
-        print_json(as_json(campaign, edge, cell))
+        print_json({**as_json(campaign, edge, cell), **judged.as_json()})
     else:
-        _render(campaign, output_console(), edge, cell)
+        console = output_console()
+        _render(campaign, console, edge, cell)
+        judged.render(console)
+    return judged.exit_code
 
 
 def render(directory: Path, console: Console, edge: str | None = None, cell: str | None = None) -> None:

@@ -8,6 +8,7 @@ procedure*, Scandinavian Journal of Statistics 6, 1979). shares.py has the test 
 
 from __future__ import annotations
 
+import fnmatch
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,11 +27,15 @@ NO_DIFFERENCE, NOT_COMPARABLE = "no-difference", "not-comparable"
 
 @dataclass(frozen=True)
 class Limit:
-    """A condition on B over A, such as p99 > +5 %: quantity, whether above or below, and the ratio (1.05)."""
+    """A condition on B over A, such as p99 > +5 %: quantity, whether above or below, and the ratio (1.05).
+
+    cells: a glob of cell ids of B.
+    """
 
     quantity: str
     above: bool
     ratio: float
+    cells: str = "*"
 
 
 @dataclass(frozen=True)
@@ -245,7 +250,8 @@ def _sides(pair: Pair, level: float) -> tuple[Sides, list[str]]:
 
 
 def _judge(limit: Limit, compared: Sequence[_Compared], alpha: float) -> None:
-    """Adds to each cell whether it passes the limit; all cells are one family of tests."""
+    """Adds to each cell that the limit is for whether it passes it; they are one family of tests."""
+    compared = [each for each in compared if fnmatch.fnmatchcase(each.cell.cell_b, limit.cells)]
     findings = [LimitFinding(limit, each.p_value(limit)) for each in compared]
     known = [finding for finding in findings if finding.p is not None]
     corrected: Mapping[int, float] = {

@@ -116,7 +116,7 @@ def test_a_condition_that_nobody_can_judge_is_no_pass(
 ) -> None:
     code = compare.command(campaigns["before"], campaigns["after"], fail_if=["p99.9 > +5%"])
     assert code == NotComparable.exit_code == 9
-    assert "p999 > +5% can't be judged in any cell: A: not enough samples" in capsys.readouterr().err
+    assert "p99.9 > +5% can't be judged in any cell: A: not enough samples" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["p99", "p99 > 5", "p75 > 5%", "p50 >> 5%", "p50 < -100%", "max > 5%"])

@@ -13,7 +13,7 @@ import pytest
 from ruamel.yaml import YAML
 from typer.main import get_command
 
-from lagometer.cli.compare_conditions import parse
+from lagometer.cli.conditions import parse
 from lagometer.cli.main import EXIT_CODES, app
 from lagometer.study import load_study
 
