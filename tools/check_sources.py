@@ -6,7 +6,7 @@
   above the function or in its first lines.
 - Adapters include of ours `lagometer/*.h` and what adapters share (`adapters/common/`, and other folders
   without a sidecar) alone; the engine nothing of adapters.
-- Every function pointer of adapter.h has a contract tag; adapter.h has at most 400 lines, the template
+- Every function pointer of adapter.h has a contract tag; adapter.h has at most 500 lines, the template
   adapter 150, README 200.
 - Lock files name no host. Shell scripts parse. Every source file names its licence.
 """
@@ -27,7 +27,7 @@ BRACED = {".c", ".h", ".cpp", ".hpp", ".ts", ".mts"}
 SOURCES = BRACED | {".py", ".rs"}
 LICENSED = SOURCES | {".sh", ".cmake"}
 LIMITS = {
-    "engine/include/lagometer/adapter.h": 400,
+    "engine/include/lagometer/adapter.h": 500,
     "README.md": 200,
 }
 

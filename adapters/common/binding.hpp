@@ -17,11 +17,18 @@
 //       Reader(Node&, const lagometer_endpoint_config&), enable(), take(samples, stride, max, taken&),
 //         release(samples, stride, count), matched(...), counters(...)
 //       Waitset(Context&), attach(Reader&), wait(until_ns), trigger()
-// borrow, commit, take and wait return lagometer_status; the other methods return void.
+//         and, where it can say who is ready, wait_ready(until_ns, std::span<uint32_t> places, uint32_t& count)
+// borrow, commit, take, wait and wait_ready return lagometer_status; the other methods return void.
+//
+// Structs of the host's may be shorter than this header's, or longer: what these classes are given always has the size
+// that this header knows, with zeros where the host's ends, and what they write there goes nowhere.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <new>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -41,7 +48,49 @@ class Error : public std::runtime_error {
   lagometer_status status_;
 };
 
-/// The host that loaded this library; set by the entry function.
+/// What the first version of a struct had; no host gives less.
+inline constexpr size_t size_1_0(const lagometer_host&) { return LAGOMETER_HOST_SIZE_1_0; }
+inline constexpr size_t size_1_0(const lagometer_context_config&) { return LAGOMETER_CONTEXT_CONFIG_SIZE_1_0; }
+inline constexpr size_t size_1_0(const lagometer_qos&) { return LAGOMETER_QOS_SIZE_1_0; }
+inline constexpr size_t size_1_0(const lagometer_type_config&) { return LAGOMETER_TYPE_CONFIG_SIZE_1_0; }
+inline constexpr size_t size_1_0(const lagometer_endpoint_config&) { return LAGOMETER_ENDPOINT_CONFIG_SIZE_1_0; }
+inline constexpr size_t size_1_0(const lagometer_message&) { return LAGOMETER_MESSAGE_SIZE_1_0; }
+inline constexpr size_t size_1_0(const lagometer_sample&) { return LAGOMETER_SAMPLE_SIZE_1_0; }
+inline constexpr size_t size_1_0(const lagometer_matched&) { return LAGOMETER_MATCHED_SIZE_1_0; }
+inline constexpr size_t size_1_0(const lagometer_counters&) { return LAGOMETER_COUNTERS_SIZE_1_0; }
+
+/// A struct of the host's as this header knows it: zeros where the host's is shorter. Throws Error: too short for any.
+template <typename Struct>
+Struct completed(const Struct& given) {
+  if (given.size < size_1_0(given))
+    throw Error(LAGOMETER_INVALID, "a struct of " + std::to_string(given.size) + " bytes, its first version had " +
+                                       std::to_string(size_1_0(given)) + ": the host sets `size` before a call");
+  Struct whole{};
+  std::memcpy(static_cast<void*>(&whole), &given, std::min<size_t>(given.size, sizeof whole));
+  whole.size = sizeof whole;
+  return whole;
+}
+
+/// Gives the host what was written to the whole struct, as far as its own reaches; `size` stays the host's.
+template <typename Struct>
+void give_back(const Struct& whole, Struct& given) noexcept {
+  constexpr size_t head = offsetof(Struct, abi_version) + sizeof given.abi_version;
+  const size_t end = std::min<size_t>(given.size, sizeof whole);
+  std::memcpy(reinterpret_cast<char*>(&given) + head, reinterpret_cast<const char*>(&whole) + head, end - head);
+}
+
+/// Calls function(struct) with the host's own struct or, where that is shorter than this header's, with a whole one.
+template <typename Struct, typename Function>
+auto with_whole(Struct& given, Function&& function) {
+  if (given.size >= sizeof given) [[likely]]
+    return function(given);
+  Struct whole = completed(given);
+  const lagometer_status status = function(whole);
+  give_back(whole, given);
+  return status;
+}
+
+/// The host that loaded this library, functions that it has not being null; set by the entry function.
 inline const lagometer_host* host = nullptr;
 
 inline std::string_view view(lagometer_string text) noexcept {
@@ -62,6 +111,19 @@ inline std::chrono::steady_clock::time_point deadline(int64_t until_ns) noexcept
 /// The element number `index` of an array whose elements lie `stride` bytes apart.
 inline lagometer_sample& sample_at(lagometer_sample* samples, uint32_t stride, uint32_t index) noexcept {
   return *reinterpret_cast<lagometer_sample*>(reinterpret_cast<char*>(samples) + size_t{stride} * index);
+}
+
+/// Keeps the host. False: it can't be worked with.
+inline bool serves(const lagometer_host* given) noexcept {
+  static lagometer_host whole;
+  if (given == nullptr || given->abi_version < LAGOMETER_ABI_VERSION || given->size < LAGOMETER_HOST_SIZE_1_0)
+    return false;
+  host = given;
+  if (given->size < sizeof whole) {
+    whole = completed(*given);
+    host = &whole;
+  }
+  return true;
 }
 
 template <typename Function>
@@ -180,8 +242,25 @@ struct Binding {
   /// The same, of what comes with flags: those that this header does not know are refused.
   template <typename Class, typename Parent, typename Config, typename Handle>
   static lagometer_status create_checked(Handle** out, Parent* parent, const Config* config) noexcept {
-    const lagometer_status known = done([&] { refuse_unknown(*config); });
-    return known < 0 ? known : create<Class>(out, *parent, *config);
+    return guarded([&] {
+      const Config whole = completed(*config);
+      return create_from<Class>(out, parent, whole);
+    });
+  }
+  template <typename Class, typename Parent, typename Handle>
+  static lagometer_status create_from(Handle** out, Parent* parent, const lagometer_type_config& config) {
+    refuse_unknown(config);
+    return create<Class>(out, *parent, config);
+  }
+  template <typename Class, typename Parent, typename Handle>
+  static lagometer_status create_from(Handle** out, Parent* parent, lagometer_endpoint_config config) {
+    lagometer_qos qos{};
+    if (config.qos != nullptr) {
+      qos = completed(*config.qos);
+      config.qos = &qos;
+    }
+    refuse_unknown(config);
+    return create<Class>(out, *parent, config);
   }
   template <typename Class, typename Handle>
   static void destroy(Handle* handle) noexcept {
@@ -229,7 +308,7 @@ struct Binding {
 
   static void lifecycle(lagometer_adapter_table& t) noexcept {
     t.context_create = [](const lagometer_context_config* config, lagometer_context** out) noexcept {
-      return create<Context>(out, *config);
+      return guarded([&] { return create<Context>(out, completed(*config)); });
     };
     t.context_enable = [](lagometer_context* c) noexcept { return done([&] { object<Context>(c).enable(); }); };
     t.context_destroy = [](lagometer_context* c) noexcept { destroy<Context>(c); };
@@ -253,34 +332,78 @@ struct Binding {
     t.reader_destroy = [](lagometer_reader* r) noexcept { destroy<Reader>(r); };
   }
 
+  /// A host whose samples are shorter than this header's gets a few at a time, by way of whole ones.
+  static constexpr uint32_t kShortBatch = 16;
+  static lagometer_status take_short(Reader& reader, lagometer_sample* samples, uint32_t stride, uint32_t max,
+                                     uint32_t& taken) {
+    lagometer_sample whole[kShortBatch];
+    const uint32_t most = std::min(max, kShortBatch);
+    for (uint32_t i = 0; i < most; ++i) whole[i] = completed(sample_at(samples, stride, i));
+    const lagometer_status status = reader.take(whole, sizeof whole[0], most, taken);
+    for (uint32_t i = 0; status >= 0 && i < taken; ++i) give_back(whole[i], sample_at(samples, stride, i));
+    return status;
+  }
+  static void release_short(Reader& reader, lagometer_sample* samples, uint32_t stride, uint32_t count) {
+    lagometer_sample whole[kShortBatch];
+    const uint32_t given = std::min(count, kShortBatch);  // no more were taken at once
+    for (uint32_t i = 0; i < given; ++i) whole[i] = completed(sample_at(samples, stride, i));
+    reader.release(whole, sizeof whole[0], given);
+  }
+  template <typename Struct, typename Function>
+  static lagometer_status ask(Struct& out, Function&& function) noexcept {
+    return guarded([&] {
+      return with_whole(out, [&](Struct& whole) {
+        function(whole);
+        return LAGOMETER_OK;
+      });
+    });
+  }
+
   static void traffic(lagometer_adapter_table& t) noexcept {
     t.borrow = [](lagometer_writer* w, uint64_t bytes, lagometer_message* m) noexcept {
-      return guarded([&] { return object<Writer>(w).borrow(bytes, *m); });
+      return guarded([&] {
+        return with_whole(*m, [&](lagometer_message& message) { return object<Writer>(w).borrow(bytes, message); });
+      });
     };
     t.commit = [](lagometer_writer* w, lagometer_message* m) noexcept {
-      return guarded([&] { return object<Writer>(w).commit(*m); });
+      return guarded([&] {
+        return with_whole(*m, [&](lagometer_message& message) { return object<Writer>(w).commit(message); });
+      });
     };
     t.discard = [](lagometer_writer* w, lagometer_message* m) noexcept {
-      done([&] { object<Writer>(w).discard(*m); });
+      guarded([&] {
+        return with_whole(*m, [&](lagometer_message& message) {
+          object<Writer>(w).discard(message);
+          return LAGOMETER_OK;
+        });
+      });
     };
     t.take = [](lagometer_reader* r, lagometer_sample* samples, uint32_t stride, uint32_t max,
                 uint32_t* taken) noexcept {
-      return guarded([&] { return object<Reader>(r).take(samples, stride, max, *taken); });
+      return guarded([&] {
+        if (max > 0 && samples->size < sizeof *samples) [[unlikely]]
+          return take_short(object<Reader>(r), samples, stride, max, *taken);
+        return object<Reader>(r).take(samples, stride, max, *taken);
+      });
     };
     t.release = [](lagometer_reader* r, lagometer_sample* samples, uint32_t stride, uint32_t count) noexcept {
-      done([&] { object<Reader>(r).release(samples, stride, count); });
+      done([&] {
+        if (count > 0 && samples->size < sizeof *samples) [[unlikely]]
+          return release_short(object<Reader>(r), samples, stride, count);
+        object<Reader>(r).release(samples, stride, count);
+      });
     };
     t.writer_matched = [](lagometer_writer* w, lagometer_matched* out) noexcept {
-      return done([&] { object<Writer>(w).matched(*out); });
+      return ask(*out, [&](lagometer_matched& whole) { object<Writer>(w).matched(whole); });
     };
     t.reader_matched = [](lagometer_reader* r, lagometer_matched* out) noexcept {
-      return done([&] { object<Reader>(r).matched(*out); });
+      return ask(*out, [&](lagometer_matched& whole) { object<Reader>(r).matched(whole); });
     };
     t.writer_counters = [](lagometer_writer* w, lagometer_counters* out) noexcept {
-      return done([&] { object<Writer>(w).counters(*out); });
+      return ask(*out, [&](lagometer_counters& whole) { object<Writer>(w).counters(whole); });
     };
     t.reader_counters = [](lagometer_reader* r, lagometer_counters* out) noexcept {
-      return done([&] { object<Reader>(r).counters(*out); });
+      return ask(*out, [&](lagometer_counters& whole) { object<Reader>(r).counters(whole); });
     };
   }
 
@@ -294,6 +417,12 @@ struct Binding {
     t.waitset_wait = [](lagometer_waitset* w, int64_t until_ns) noexcept {
       return guarded([&] { return object<Waitset>(w).wait(until_ns); });
     };
+    if constexpr (requires(Waitset& w, uint32_t n) { w.wait_ready(int64_t{}, std::span<uint32_t>{}, n); }) {
+      t.waitset_wait_ready = [](lagometer_waitset* w, int64_t until_ns, uint32_t* ready, uint32_t max,
+                                uint32_t* count) noexcept {
+        return guarded([&] { return object<Waitset>(w).wait_ready(until_ns, std::span(ready, max), *count); });
+      };
+    }
     t.waitset_trigger = [](lagometer_waitset* w) noexcept { done([&] { object<Waitset>(w).trigger(); }); };
     t.waitset_destroy = [](lagometer_waitset* w) noexcept { destroy<Waitset>(w); };
   }
@@ -302,11 +431,7 @@ struct Binding {
 }  // namespace lagometer
 
 /// Defines the one exported symbol of an adapter.
-#define LAGOMETER_EXPORT_ADAPTER(TRAITS)                                                                          \
-  extern "C" const lagometer_adapter_table* lagometer_adapter(const lagometer_host* given) noexcept {             \
-    if (given == nullptr || given->abi_version < LAGOMETER_ABI_VERSION || given->size < sizeof(lagometer_host)) { \
-      return nullptr;                                                                                             \
-    }                                                                                                             \
-    lagometer::host = given;                                                                                      \
-    return lagometer::Binding<TRAITS>::table();                                                                   \
+#define LAGOMETER_EXPORT_ADAPTER(TRAITS)                                                              \
+  extern "C" const lagometer_adapter_table* lagometer_adapter(const lagometer_host* given) noexcept { \
+    return lagometer::serves(given) ? lagometer::Binding<TRAITS>::table() : nullptr;                  \
   }

@@ -30,14 +30,27 @@ static inline lagometer_status lagometer_refuse(lagometer_status status, const c
 
 /* Whether this host can be worked with; it is kept. First thing in lagometer_adapter(). */
 static inline int lagometer_serves(const lagometer_host* host) {
-  if (host == NULL || host->abi_version < LAGOMETER_ABI_VERSION || host->size < sizeof *host) return 0;
+  static lagometer_host whole;
+  if (host == NULL || host->abi_version < LAGOMETER_ABI_VERSION || host->size < LAGOMETER_HOST_SIZE_1_0) return 0;
   lagometer_plain_host = host;
+  if (host->size >= sizeof whole) return 1;
+  memset(&whole, 0, sizeof whole);
+  memcpy(&whole, host, host->size); /* functions that it has not are null */
+  lagometer_plain_host = &whole;
   return 1;
+}
+
+/* Whether a struct of the host's has what its first version had: no host gives less. What came later is asked for by
+ * LAGOMETER_HAS before it is read or written. */
+static inline lagometer_status lagometer_check_size(uint32_t size, size_t size_1_0) {
+  return size >= size_1_0 ? LAGOMETER_OK
+                          : lagometer_refuse(LAGOMETER_INVALID, "a struct without the fields of its first version");
 }
 
 /* Of an adapter without options: refuses every one, by its name, and profiles other than the two. */
 static inline lagometer_status lagometer_check_context(const lagometer_context_config* config) {
   char why[512];
+  if (lagometer_check_size(config->size, LAGOMETER_CONTEXT_CONFIG_SIZE_1_0) < 0) return LAGOMETER_INVALID;
   snprintf(why, sizeof why, "there are no options: leave out %.*s", (int)config->options.size, config->options.data);
   if (config->options.size > 0 && !lagometer_is(config->options, "{}")) return lagometer_refuse(LAGOMETER_INVALID, why);
   if (config->profile.size > 0 && !lagometer_is(config->profile, "default") &&
@@ -48,6 +61,7 @@ static inline lagometer_status lagometer_check_context(const lagometer_context_c
 
 /* Of an adapter with the type bytes alone, without keys, up to a size. */
 static inline lagometer_status lagometer_check_bytes(const lagometer_type_config* config, uint64_t bytes_max) {
+  if (lagometer_check_size(config->size, LAGOMETER_TYPE_CONFIG_SIZE_1_0) < 0) return LAGOMETER_INVALID;
   if ((config->flags & ~LAGOMETER_TYPE_KEYED) != 0)
     return lagometer_refuse(LAGOMETER_INVALID, "a type with a flag that is not known");
   if (config->flags != 0 || !lagometer_is(config->name, "bytes"))
@@ -66,6 +80,9 @@ static inline lagometer_status lagometer_check_endpoint(const lagometer_endpoint
                                                         const lagometer_plain_abilities* has) {
   const uint64_t served = LAGOMETER_QOS_RELIABILITY | LAGOMETER_QOS_HISTORY | LAGOMETER_QOS_DURABILITY;
   const lagometer_qos* qos = config->qos;
+  if (lagometer_check_size(config->size, LAGOMETER_ENDPOINT_CONFIG_SIZE_1_0) < 0 ||
+      lagometer_check_size(qos->size, LAGOMETER_QOS_SIZE_1_0) < 0)
+    return LAGOMETER_INVALID;
   if (config->flags != 0 || config->dispatch > LAGOMETER_DISPATCH_LISTENER ||
       qos->present >= LAGOMETER_QOS_PARTITION * 2)
     return lagometer_refuse(LAGOMETER_INVALID, "a flag, dispatch or quality of service that is not known");

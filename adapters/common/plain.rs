@@ -4,6 +4,7 @@
 // here is part of the ABI: it is compiled into the adapter. (The crate adapters/rust does more, and needs cargo.)
 
 use std::ffi::c_void;
+use std::mem::MaybeUninit;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -34,11 +35,25 @@ pub fn words<'call>(text: Text) -> &'call str {
 /// Whether this host can be worked with; it is kept. First thing in `lagometer_adapter`.
 pub fn serves(host: *const Host) -> bool {
     let fits = !host.is_null()
-        && unsafe { (*host).abi_version >= ABI_VERSION && (*host).size as usize >= size_of::<Host>() };
+        && unsafe { (*host).abi_version >= ABI_VERSION && (*host).size as usize >= HOST_SIZE_1_0 };
     if fits {
-        HOST.store(host.cast_mut(), Ordering::Release);
+        let short = unsafe { (*host).size as usize } < size_of::<Host>();
+        let whole = if short { Box::leak(Box::new(whole(host))) } else { host.cast_mut() };
+        HOST.store(whole, Ordering::Release);
     }
     fits
+}
+
+/// A struct of the host's as this file knows it: zeros, that is none, where the host's is shorter. What is longer than
+/// this file's is cut. No host gives less than the first version had (`..._SIZE_1_0`).
+pub fn whole<Struct>(given: *const Struct) -> Struct {
+    let mut whole = MaybeUninit::<Struct>::zeroed();
+    unsafe {
+        let size = given.cast::<u32>().read() as usize;
+        let (from, to) = (given.cast::<u8>(), whole.as_mut_ptr().cast::<u8>());
+        std::ptr::copy_nonoverlapping(from, to, size.min(size_of::<Struct>()));
+        whole.assume_init()
+    }
 }
 
 /// Refuses what is asked for: `no(UNSUPPORTED, "no listener")?`
@@ -110,7 +125,7 @@ impl Abilities {
 
 /// Refuses flags and policies that this ABI does not know, and what the adapter has not.
 pub fn check_endpoint(config: &EndpointConfig, has: &Abilities) -> Checked<()> {
-    let qos = unsafe { &*config.qos };
+    let qos = whole(config.qos);
     if config.flags != 0 || config.dispatch > DISPATCH_LISTENER || qos.present >= 2 * QOS_PARTITION {
         return no(INVALID, "a flag, dispatch or quality of service that is not known");
     }
@@ -134,7 +149,7 @@ pub fn check_endpoint(config: &EndpointConfig, has: &Abilities) -> Checked<()> {
 
 /// How many messages a reader keeps: the depth that was asked for, or one.
 pub fn depth(config: &EndpointConfig) -> usize {
-    let qos = unsafe { &*config.qos };
+    let qos = whole(config.qos);
     if qos.present & QOS_HISTORY != 0 {
         qos.depth.max(1) as usize
     } else {

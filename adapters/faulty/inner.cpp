@@ -3,7 +3,9 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -60,18 +62,22 @@ std::string find_library(const std::string& over) {
   throw Error(LAGOMETER_INVALID, "faulty: no adapter '" + over + "' to stand on: looked for " + looked);
 }
 
-// Once per library: entering it writes where its own threads read.
-const lagometer_adapter_table& enter(const std::string& file) {
+// Once per library: entering it writes where its own threads read. The inner adapter may be older than this one, or
+// newer: what it has not is null.
+lagometer_adapter_table enter(const std::string& file) {
   void* const handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) throw Error(LAGOMETER_FAILED, std::string("faulty: can't open the adapter: ") + dlerror());
   using Entry = const lagometer_adapter_table* (*)(const lagometer_host*);
   const auto entry = reinterpret_cast<Entry>(dlsym(handle, "lagometer_adapter"));
   const lagometer_adapter_table* const table = entry == nullptr ? nullptr : entry(&listening_host());
-  if (table == nullptr || table->size < sizeof(lagometer_adapter_table)) {
+  if (table == nullptr || table->size < LAGOMETER_ADAPTER_TABLE_SIZE_1_0) {
     throw Error(LAGOMETER_FAILED, "faulty: " + file + " is no adapter of ABI version " +
-                                      std::to_string(LAGOMETER_ABI_VERSION) + ", or an older one");
+                                      std::to_string(LAGOMETER_ABI_VERSION));
   }
-  return *table;
+  lagometer_adapter_table whole{};
+  std::memcpy(&whole, table, std::min<size_t>(table->size, sizeof whole));
+  whole.size = sizeof whole;
+  return whole;
 }
 
 }  // namespace
@@ -80,11 +86,10 @@ const lagometer_adapter_table& open_inner(const std::string& over, const std::st
   if (over == "faulty") throw Error(LAGOMETER_INVALID, "faulty: can't stand on itself; name another adapter in 'over'");
   const std::string file = library.empty() ? find_library(over) : library;
   static std::mutex mutex;
-  static std::map<std::string, const lagometer_adapter_table*> opened;
+  static std::map<std::string, lagometer_adapter_table> opened;
   const std::lock_guard lock(mutex);
-  const lagometer_adapter_table*& table = opened[file];
-  if (table == nullptr) table = &enter(file);
-  return *table;
+  const auto known = opened.find(file);
+  return known != opened.end() ? known->second : opened.emplace(file, enter(file)).first->second;
 }
 
 std::string inner_failure() { return failure.empty() ? "the inner adapter gave no reason" : failure; }

@@ -108,6 +108,7 @@ struct Line {
   void (*judge)(Bed& bed);
 };
 std::vector<Line> loading_lines();
+std::vector<Line> growing_lines();
 std::vector<Line> refusing_lines();
 std::vector<Line> sending_lines();
 std::vector<Line> taking_lines();

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "objects.hpp"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <mutex>
 
@@ -62,14 +60,7 @@ lagometer_string Lent::text(std::string_view value) {
 
 Adapter::Adapter(std::string library) : library_(std::move(library)) {
   const InCall in_call;
-  void* const opened = dlopen(library_.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (opened == nullptr) throw std::runtime_error(std::string("can't open the adapter: ") + dlerror());
-  entry_ = reinterpret_cast<Entry>(dlsym(opened, "lagometer_adapter"));
-  if (entry_ == nullptr) throw std::runtime_error(library_ + " has no symbol lagometer_adapter");
-  table_ = entry_(&host());
-  if (table_ == nullptr) throw std::runtime_error(library_ + " offers no table to this host");
-  if (table_->abi_version < 1 || table_->size < sizeof(lagometer_adapter_table))
-    throw std::runtime_error(library_ + " offers a table of " + std::to_string(table_->size) + " bytes");
+  loaded_ = abi_host::load(library_, host());
 }
 
 std::string Adapter::describe(uint32_t kind, const void* object) const {
@@ -77,7 +68,7 @@ std::string Adapter::describe(uint32_t kind, const void* object) const {
   const auto append = [](void* user, lagometer_string text) {
     static_cast<std::string*>(user)->append(text.data, text.size);
   };
-  demand("describe", [&] { return table_->describe(kind, object, append, &result); });
+  demand("describe", [&] { return loaded_.table.describe(kind, object, append, &result); });
   return result;
 }
 

@@ -3,6 +3,7 @@
 // negative status becomes a Refusal with the adapter's own reason.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -16,6 +17,8 @@
 
 #include "content.hpp"
 #include "host.hpp"
+#include "loading.hpp"
+#include "sizes.hpp"
 
 namespace lagometer::conformance {
 
@@ -65,10 +68,12 @@ Struct made() noexcept {
 }
 
 /// How what is lent for a call is treated. spoils: overwritten when the call is over; growth: so many bytes more than
-/// this header knows lie behind each struct, as a newer host's would.
+/// this header knows lie behind each struct, as a newer host's would; first: each ends where the first version's did, as
+/// the oldest host's would, and nonsense follows.
 struct Manner {
   bool spoils = false;
   uint32_t growth = 0;
+  bool first = false;
 };
 
 /// Strings and structs lent to an adapter for one call.
@@ -84,7 +89,9 @@ class Lent {
   Struct& make() {
     auto& memory = memory_.emplace_back(sizeof(Struct) + manner_.growth, uint8_t{0xEE});
     auto* value = new (memory.data()) Struct{};
-    value->size = static_cast<uint32_t>(memory.size());
+    const size_t first = abi_host::size_1_0(*value);
+    if (manner_.first) std::fill(memory.begin() + static_cast<ptrdiff_t>(first), memory.end(), uint8_t{0xEE});
+    value->size = static_cast<uint32_t>(manner_.first ? first : memory.size());
     value->abi_version = LAGOMETER_ABI_VERSION;
     return *value;
   }
@@ -97,19 +104,17 @@ class Lent {
 /// One library, open for the life of the process.
 class Adapter {
  public:
-  using Entry = const lagometer_adapter_table* (*)(const lagometer_host*);
-  /// Throws std::runtime_error: no library, no symbol, no table, or too small a one.
+  /// Throws abi_host::Unloadable.
   explicit Adapter(std::string library);
-  [[nodiscard]] const lagometer_adapter_table& table() const noexcept { return *table_; }
-  [[nodiscard]] Entry entry() const noexcept { return entry_; }
+  [[nodiscard]] const lagometer_adapter_table& table() const noexcept { return loaded_.table; }
+  [[nodiscard]] abi_host::Entry entry() const noexcept { return loaded_.entry; }
   [[nodiscard]] const std::string& library() const noexcept { return library_; }
   /// What describe() says of an object; "" if the sink was not called. Throws Refusal.
   [[nodiscard]] std::string describe(uint32_t kind, const void* object) const;
 
  private:
   std::string library_;
-  Entry entry_ = nullptr;
-  const lagometer_adapter_table* table_ = nullptr;
+  abi_host::Loaded loaded_;
 };
 
 struct ContextSpec {

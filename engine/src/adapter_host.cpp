@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "adapter_host.hpp"
 
-#include <dlfcn.h>
 #include <pthread.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 
 #include "clock.hpp"
 #include "guard.hpp"
+#include "loading.hpp"
 
 namespace lagometer::engine {
 
@@ -74,19 +74,12 @@ InCall::~InCall() { --call_depth; }
 
 Adapter::Adapter(const std::string& library) {
   const InCall in_call;
-  void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) throw AdapterMissing(std::string("can't open the adapter: ") + dlerror());
-  using Entry = const lagometer_adapter_table* (*)(const lagometer_host*);
-  const auto entry = reinterpret_cast<Entry>(dlsym(handle, "lagometer_adapter"));
-  if (entry == nullptr) throw AdapterMissing(library + " is no adapter: it has no symbol lagometer_adapter");
-  table_ = entry(&kHost);
-  if (table_ == nullptr) {
-    throw AdapterMissing(library + " can't work with ABI version " + std::to_string(LAGOMETER_ABI_VERSION) +
-                         " of this worker");
-  }
-  if (table_->abi_version < 1 || table_->size < sizeof(lagometer_adapter_table)) {
-    throw AdapterMissing(library + " offers a table of " + std::to_string(table_->size) + " bytes, this worker needs " +
-                         std::to_string(sizeof(lagometer_adapter_table)));
+  try {
+    table_ = std::make_shared<const lagometer_adapter_table>(abi_host::load(library, kHost).table);
+    if (const char* const missing = abi_host::missing_function(*table_); missing != nullptr)
+      throw AdapterMissing(library + ": its table lacks the function " + missing + ", which is required");
+  } catch (const abi_host::Unloadable& problem) {
+    throw AdapterMissing(problem.what());
   }
 }
 

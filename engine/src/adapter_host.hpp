@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -27,7 +28,8 @@ class AdapterMissing : public AdapterError {
 /// One library, loaded for the life of the process. Copies share it.
 class Adapter {
  public:
-  /// Opens RTLD_NOW | RTLD_LOCAL. Throws AdapterMissing: file missing, no symbol, other ABI, table too small.
+  /// Opens RTLD_NOW | RTLD_LOCAL. Throws AdapterMissing: file missing, no symbol, other ABI, table too small
+  /// or without a function that is required.
   explicit Adapter(const std::string& library);
 
   [[nodiscard]] const lagometer_adapter_table& table() const noexcept { return *table_; }
@@ -37,7 +39,7 @@ class Adapter {
   [[nodiscard]] std::string describe(uint32_t kind, const void* object) const;
 
  private:
-  const lagometer_adapter_table* table_ = nullptr;
+  std::shared_ptr<const lagometer_adapter_table> table_;  // completed: what the adapter has not is null
 };
 
 /// Makes a call that returns a status; throws AdapterError with the adapter's own words if that is negative.

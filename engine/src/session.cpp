@@ -202,7 +202,7 @@ void Session::create_timer(Node& node) {
   const auto* table = static_cast<const lagometer_timers_table*>(
       adapter_of(context).table().extension(LAGOMETER_OBJECT_NODE, parent, name));
   if (table == nullptr) return;
-  if (table->size < sizeof *table || table->abi_version != LAGOMETER_ABI_VERSION)
+  if (table->size < LAGOMETER_TIMERS_TABLE_SIZE_1_0 || table->abi_version != LAGOMETER_ABI_VERSION)
     throw AdapterError(adapter_of(context).name() + ": its timers are of another version of the interface");
   callbacks_.push_back(std::make_unique<Callback>(stage_, node, nullptr));
   lagometer_timer* timer = nullptr;

@@ -155,6 +155,13 @@ void break_sending(std::string_view what) {
     table.discard = [](lagometer_writer* writer, lagometer_message* message) noexcept {
       inner->commit(writer, message);
     };
+  if (what == "beyond")
+    table.borrow = [](lagometer_writer* writer, uint64_t bytes, lagometer_message* message) noexcept {
+      const lagometer_status status = inner->borrow(writer, bytes, message);
+      auto* const end = reinterpret_cast<volatile uint8_t*>(message) + message->size;
+      if (status == LAGOMETER_OK && end[0] == 0xC3 && end[1] == 0xC3) end[0] = 0;  // a canary of the suite's
+      return status;
+    };
   if (what == "damage")
     table.commit = [](lagometer_writer* writer, lagometer_message* message) noexcept {
       const lagometer_region& region = message->regions[0];
@@ -232,6 +239,7 @@ extern "C" const lagometer_adapter_table* lagometer_adapter(const lagometer_host
   const char* const wanted = std::getenv("LAGOMETER_BREAK");
   const std::string_view what = wanted == nullptr ? "" : wanted;
   if (given == nullptr || (given->abi_version < LAGOMETER_ABI_VERSION && what != "old-host")) return nullptr;
+  if (what == "grown-host" && given->size > sizeof own_host) return nullptr;
   own_host = *given;
   own_host.size = sizeof own_host;
   own_host.abi_version = LAGOMETER_ABI_VERSION;

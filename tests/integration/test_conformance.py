@@ -88,6 +88,8 @@ BREAKS = [
     ("destroy-null", "contract", "destroy: null does nothing"),
     ("probe-twice", "contract", "probe: a version, abilities and limits as in the sidecar, once"),
     ("old-host", "contract", "entry: null for a host of ABI version 0"),
+    ("grown-host", "contract", "entry: serves a host that has grown"),
+    ("beyond", "contract", "structs to fill: nothing is written beyond their size"),
     ("describe", "contract", "describe: settings with value and default, known transports"),
     ("silent", "contract", "refuses: an unknown type"),
     ("unknown-flag", "contract", "refuses: an unknown flag of an endpoint (INVALID)"),

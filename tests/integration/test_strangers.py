@@ -46,9 +46,9 @@ def build_outside(name: str, folder: Path, include: Path) -> None:
     assert (result.returncode, result.stderr) == (0, "")
 
 
-def not_kept(build: Path, folder: Path, name: str) -> dict[str, list[str]]:
+def not_kept(build: Path, folder: Path, name: str, *only: str) -> dict[str, list[str]]:
     """By ability, what of the contract the adapter does not keep."""
-    code, results, errors = conformance(build, name, path=folder)
+    code, results, errors = conformance(build, name, *only, path=folder)
     found = abilities(results)
     broken = {each: broken_lines(ability) for each, ability in found.items() if ability["verdict"] == "fail"}
     assert code == (3 if broken else 0), errors

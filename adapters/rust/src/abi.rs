@@ -14,6 +14,17 @@ pub const POINT_BYTES: u32 = 16;
 pub const IMU_BYTES: u32 = 328;
 pub const REGIONS_MAX: usize = 4;
 
+pub const HOST_SIZE_1_0: usize = 64;
+pub const CONTEXT_CONFIG_SIZE_1_0: usize = 112;
+pub const QOS_SIZE_1_0: usize = 88;
+pub const TYPE_CONFIG_SIZE_1_0: usize = 56;
+pub const ENDPOINT_CONFIG_SIZE_1_0: usize = 72;
+pub const MESSAGE_SIZE_1_0: usize = 88;
+pub const SAMPLE_SIZE_1_0: usize = 144;
+pub const MATCHED_SIZE_1_0: usize = 16;
+pub const COUNTERS_SIZE_1_0: usize = 56;
+pub const ADAPTER_TABLE_SIZE_1_0: usize = 264;
+
 pub const OK: i32 = 0;
 pub const TIMEOUT: i32 = 1;
 pub const REJECTED: i32 = 2;
@@ -276,6 +287,7 @@ pub struct Table {
     pub waitset_trigger: Option<Destroy<WaitsetHandle>>,
     pub waitset_destroy: Option<Destroy<WaitsetHandle>>,
     pub extension: extern "C" fn(u32, *mut c_void, Text) -> *const c_void,
+    pub waitset_wait_ready: Option<extern "C" fn(*mut WaitsetHandle, i64, *mut u32, u32, *mut u32) -> Status>,
 }
 
 // SAFETY: a table is written once, at compile time, and points at static text and functions alone.

@@ -44,9 +44,7 @@ impl ContextConfig {
     /// `given` points at a configuration whose texts are valid.
     pub(crate) unsafe fn read(sidecar: &Sidecar, given: *const abi::ContextConfig) -> Result<Self> {
         // SAFETY: the caller's promise.
-        let given =
-            unsafe { given.as_ref() }.ok_or_else(|| Error::invalid("no configuration of the context"))?;
-        check_size("the context's configuration", given.size, size_of::<abi::ContextConfig>())?;
+        let given = unsafe { read("configuration of the context", given, abi::CONTEXT_CONFIG_SIZE_1_0) }?;
         // SAFETY: the caller's promise, for each of the texts.
         let [name, profile, options, folder, security, network] = unsafe {
             [given.name, given.profile, given.options, given.runtime_directory, given.security, given.network]
@@ -151,9 +149,7 @@ impl PayloadType {
     /// `given` points at a configuration whose texts are valid.
     pub(crate) unsafe fn read(sidecar: &Sidecar, given: *const abi::TypeConfig) -> Result<Self> {
         // SAFETY: the caller's promise.
-        let given =
-            unsafe { given.as_ref() }.ok_or_else(|| Error::invalid("no configuration of the type"))?;
-        check_size("the type's configuration", given.size, size_of::<abi::TypeConfig>())?;
+        let given = unsafe { read("configuration of the type", given, abi::TYPE_CONFIG_SIZE_1_0) }?;
         // SAFETY: the caller's promise.
         let name = unsafe { host::owned(given.name) };
         sidecar.check_type(&name)?;
@@ -227,9 +223,11 @@ impl Qos {
     unsafe fn read(given: *const abi::Qos) -> Result<Self> {
         let mut qos =
             Self { reliable: None, history: None, transient_local: None, blocking_max: BLOCKING_DEFAULT };
+        if given.is_null() {
+            return Ok(qos);
+        }
         // SAFETY: the caller's promise.
-        let Some(given) = (unsafe { given.as_ref() }) else { return Ok(qos) };
-        check_size("the qualities of service", given.size, size_of::<abi::Qos>())?;
+        let given = unsafe { read("qualities of service", given, abi::QOS_SIZE_1_0) }?;
         let supported = abi::QOS_RELIABILITY | abi::QOS_HISTORY | abi::QOS_DURABILITY;
         let named = abi::QOS_DEADLINE | abi::QOS_LIFESPAN | abi::QOS_LIVELINESS | abi::QOS_PARTITION;
         if given.present & !(supported | named) != 0 {
@@ -310,7 +308,6 @@ impl Endpoint {
     /// # Safety
     /// `given` points at a configuration whose texts and pointers are valid; its type is `payload`.
     pub(crate) unsafe fn read(node: &str, payload: PayloadType, given: &abi::EndpointConfig) -> Result<Self> {
-        check_size("the endpoint's configuration", given.size, size_of::<abi::EndpointConfig>())?;
         // SAFETY: the caller's promise.
         let topic = unsafe { host::owned(given.topic) };
         let dispatch = match given.dispatch {
@@ -333,9 +330,19 @@ impl Endpoint {
     }
 }
 
-fn check_size(what: &str, given: u32, wanted: usize) -> Result<()> {
-    if (given as usize) < wanted {
-        return Err(Error::invalid(format!("{what} has {given} bytes, this adapter needs {wanted}")));
+/// A configuration of the host's as this crate knows it, whatever size it has there.
+///
+/// # Safety
+/// `given` is null or points at a struct that is as long as its first field, `size`, says.
+pub(crate) unsafe fn read<Struct>(what: &str, given: *const Struct, size_1_0: usize) -> Result<Struct> {
+    if given.is_null() {
+        return Err(Error::invalid(format!("no {what}")));
     }
-    Ok(())
+    // SAFETY: the caller's promise.
+    let size = unsafe { given.cast::<u32>().read() } as usize;
+    if size < size_1_0 {
+        return Err(Error::invalid(format!("a {what} of {size} bytes, its first version had {size_1_0}")));
+    }
+    // SAFETY: the caller's promise; zeros are none in every struct of the ABI.
+    Ok(unsafe { host::whole(given) })
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What lagometer offers to an adapter: the log, the one clock, and where failures go.
+use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -28,13 +29,32 @@ pub enum Level {
 pub(crate) unsafe fn keep(host: *const abi::Host) -> bool {
     // SAFETY: not null, and the caller's promise; size and version come first in every version of the struct.
     let fits = !host.is_null()
-        && unsafe {
-            (*host).abi_version >= abi::ABI_VERSION && (*host).size as usize >= size_of::<abi::Host>()
-        };
+        && unsafe { (*host).abi_version >= abi::ABI_VERSION && (*host).size as usize >= abi::HOST_SIZE_1_0 };
     if fits {
-        HOST.store(host.cast_mut(), Ordering::Release);
+        // SAFETY: as above, and of the size that it names.
+        let host = match unsafe { ((*host).size as usize) < size_of::<abi::Host>() } {
+            true => Box::leak(Box::new(unsafe { whole(host) })),
+            false => host.cast_mut(),
+        };
+        HOST.store(host, Ordering::Release);
     }
     fits
+}
+
+/// A struct of the host's as this crate knows it: zeros, that is none, where the host's is shorter.
+///
+/// # Safety
+/// `given` points at a struct whose first field is its `size`, not less than its first version's; zeros are valid for
+/// every field that came later.
+pub(crate) unsafe fn whole<Struct>(given: *const Struct) -> Struct {
+    let mut whole = MaybeUninit::<Struct>::zeroed();
+    // SAFETY: so many bytes are there on both sides; what is left are zeros.
+    unsafe {
+        let size = given.cast::<u32>().read() as usize;
+        let (from, to) = (given.cast::<u8>(), whole.as_mut_ptr().cast::<u8>());
+        ptr::copy_nonoverlapping(from, to, size.min(size_of::<Struct>()));
+        whole.assume_init()
+    }
 }
 
 fn host() -> Option<&'static abi::Host> {

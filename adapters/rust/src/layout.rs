@@ -37,11 +37,11 @@ layout!(Matched, lagometer_matched, 16, { count: 8, exact: 12 });
 layout!(Counters, lagometer_counters, 56, {
     present: 8, lost: 16, rejected: 24, overwritten: 32, deadline_missed: 40, resent: 48,
 });
-layout!(Table, lagometer_adapter_table, 264, {
+layout!(Table, lagometer_adapter_table, 272, {
     name: 8, probe: 24, context_create: 32, context_enable: 40, node_create: 48, type_create: 56, writer_create: 64,
     writer_enable: 72, reader_create: 80, reader_enable: 88, reader_destroy: 96, writer_destroy: 104,
     type_destroy: 112, node_destroy: 120, context_destroy: 128, borrow: 136, commit: 144, discard: 152, take: 160,
     release: 168, writer_matched: 176, reader_matched: 184, writer_counters: 192, reader_counters: 200,
     describe: 208, waitset_create: 216, waitset_attach: 224, waitset_wait: 232, waitset_trigger: 240,
-    waitset_destroy: 248, extension: 256,
+    waitset_destroy: 248, extension: 256, waitset_wait_ready: 264,
 });

@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 use crate::abi::{self, Status as Code, Table};
 use crate::{
-    guard, host, Adapter, Context, ContextConfig, Counters, Endpoint, Error, Loan, Matched, PayloadType,
+    config, guard, host, Adapter, Context, ContextConfig, Counters, Endpoint, Error, Loan, Matched,
+    PayloadType,
 };
 use crate::{Reader, Result, Sample, Sent, Sidecar, Status, Trigger, Waitset, Woken, Writer};
 
@@ -96,6 +97,7 @@ pub const fn table<A: Adapter>() -> Table {
         waitset_trigger: Some(waitset_trigger::<A>),
         waitset_destroy: Some(waitset_destroy::<A>),
         extension,
+        waitset_wait_ready: None,
     }
 }
 
@@ -195,10 +197,10 @@ fn endpoint_of<A: Adapter>(
 ) -> Result<(&'static NodeObject<A>, Endpoint)> {
     let node: &NodeObject<A> = unsafe { &*node.cast() };
     let config =
-        unsafe { config.as_ref() }.ok_or_else(|| Error::invalid("no configuration of the endpoint"))?;
+        unsafe { config::read("configuration of the endpoint", config, abi::ENDPOINT_CONFIG_SIZE_1_0) }?;
     let payload = unsafe { config.type_.cast::<PayloadType>().as_ref() };
     let payload = *payload.ok_or_else(|| Error::invalid("an endpoint without a type"))?;
-    Ok((node, unsafe { Endpoint::read(&node.name, payload, config) }?))
+    Ok((node, unsafe { Endpoint::read(&node.name, payload, &config) }?))
 }
 
 extern "C" fn writer_create<A: Adapter>(

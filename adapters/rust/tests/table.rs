@@ -141,7 +141,7 @@ fn text(text: &'static str) -> Text {
 
 fn entry() -> &'static Table {
     let host = Box::leak(Box::new(abi::Host {
-        size: size_of::<abi::Host>() as u32,
+        size: abi::HOST_SIZE_1_0 as u32 - 8,
         abi_version: abi::ABI_VERSION,
         this: ptr::null_mut(),
         log,
@@ -152,6 +152,8 @@ fn entry() -> &'static Table {
         fail,
     }));
     assert!(unsafe { lagometer_adapter(ptr::null()) }.is_null());
+    assert!(unsafe { lagometer_adapter(host) }.is_null(), "a host without the fields of the first version");
+    host.size = abi::HOST_SIZE_1_0 as u32;
     unsafe { &*lagometer_adapter(host) }
 }
 
@@ -167,7 +169,10 @@ struct Opened {
 fn open(table: &Table) -> Opened {
     let mut opened: Opened = unsafe { zeroed() };
     let mut config: abi::ContextConfig = unsafe { zeroed() };
-    config.size = size_of::<abi::ContextConfig>() as u32;
+    config.size = abi::CONTEXT_CONFIG_SIZE_1_0 as u32 - 8;
+    assert_eq!((table.context_create)(&config, &mut opened.context), abi::INVALID);
+    assert!(said().contains("104 bytes, its first version had 112"), "{}", said());
+    config.size = abi::CONTEXT_CONFIG_SIZE_1_0 as u32;
     config.runtime_directory = text("/tmp");
     config.options = text(r#"{"sise": 1}"#);
     assert_eq!((table.context_create)(&config, &mut opened.context), abi::INVALID);
@@ -177,20 +182,20 @@ fn open(table: &Table) -> Opened {
     assert_eq!((table.context_enable)(opened.context), abi::OK);
     assert_eq!((table.node_create)(opened.context, text("node"), &mut opened.node), abi::OK);
     let mut kind: abi::TypeConfig = unsafe { zeroed() };
-    kind.size = size_of::<abi::TypeConfig>() as u32;
+    kind.size = abi::TYPE_CONFIG_SIZE_1_0 as u32;
     (kind.name, kind.max_bytes) = (text("bytes"), 64);
     for (flags, refused) in [(1 << 31, abi::INVALID), (abi::TYPE_KEYED, abi::UNSUPPORTED), (0, abi::OK)] {
         kind.flags = flags;
         assert_eq!((table.type_create)(opened.context, &kind, &mut opened.payload), refused);
     }
     let mut endpoint: abi::EndpointConfig = unsafe { zeroed() };
-    endpoint.size = size_of::<abi::EndpointConfig>() as u32;
+    endpoint.size = abi::ENDPOINT_CONFIG_SIZE_1_0 as u32;
     (endpoint.type_, endpoint.topic, endpoint.dispatch) = (opened.payload, text("topic"), 2);
     assert_eq!((table.writer_create)(opened.node, &endpoint, &mut opened.writer), abi::INVALID);
     assert!(said().contains("without on_data"), "{}", said());
     endpoint.on_data = Some(on_data);
     let mut qos: abi::Qos = unsafe { zeroed() };
-    qos.size = size_of::<abi::Qos>() as u32;
+    qos.size = abi::QOS_SIZE_1_0 as u32;
     for (present, refused) in [(1 << 63, abi::INVALID), (abi::QOS_DEADLINE, abi::UNSUPPORTED)] {
         qos.present = present;
         endpoint.qos = &qos;

@@ -48,10 +48,17 @@
  *   wrong, where, what to do. Nothing unwinds across this boundary: catch every exception, every panic.
  *
  * GROWTH
- *   Every struct starts with `size` (sizeof, as the one who filled it was compiled) and `abi_version`. Tables and
- *   structs grow at their end alone. A reader of a struct uses no field that lies beyond `size`. Reserved words are
- *   zero; a flag or mask bit that a callee does not know is refused with LAGOMETER_INVALID. Abilities beyond the core
- *   come as extensions: `extension(object, "loan/1")` returns a table, or null. Their names are listed at the end.
+ *   Every struct but lagometer_string and lagometer_region, which never grow, starts with `size` (sizeof, as the one who
+ *   made it was compiled) and `abi_version`. Tables and structs grow at their end alone: LAGOMETER_..._SIZE_1_0 is what
+ *   each had at first. Both sides accept any size from there up, shorter or longer than their own:
+ *   - whoever reads uses no field beyond `size`: LAGOMETER_HAS(pointer, field). A function that came later may be null,
+ *     as well. "since 1.1" in the comment of a field says that it came later.
+ *   - whoever fills a struct of the other side's (`message`, `sample`, `matched`, `counters`) writes no field beyond its
+ *     `size`, and leaves `size` and `abi_version` as they are: the caller sets both before the call, in every element.
+ *   `abi_version` changes only if what is there changes its meaning. A host serves every version up to its own.
+ *   Reserved words are zero; a flag or mask bit that a callee does not know is refused with LAGOMETER_INVALID. Abilities
+ *   beyond the core come as extensions: `extension(object, "loan/1")` returns a table, or null. Their names are listed
+ *   at the end.
  *
  * CONTRACT TAGS, on every function pointer
  *   [thread: any | one at a time per object | waiting thread; in-callback: yes | no;
@@ -61,6 +68,7 @@
 #ifndef LAGOMETER_ADAPTER_H
 #define LAGOMETER_ADAPTER_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -76,6 +84,11 @@ extern "C" {
 #define LAGOMETER_POINT_BYTES 16u         /* of "PointCloud2" */
 #define LAGOMETER_IMU_BYTES 328u          /* of "Imu": 32 of text, 296 of numbers */
 #define LAGOMETER_REGIONS_MAX 4u
+
+/* Where a field ends, and whether a struct with `size`, which may be shorter than this header's, has the field. */
+#define LAGOMETER_END_OF(type, field) (offsetof(type, field) + sizeof(((type*)0)->field))
+#define LAGOMETER_HAS(pointer, field) \
+  ((size_t)((const char*)(&(pointer)->field + 1) - (const char*)(pointer)) <= (pointer)->size)
 
 /* Status of a call. Negative: failed, the reason was given to host->fail. */
 typedef int32_t lagometer_status;
@@ -146,6 +159,7 @@ typedef struct lagometer_host {
    * the trial fails. [thread: any; in-callback: yes; blocks: bounded; allocates: yes] */
   void (*fail)(void* self, lagometer_string message) LAGOMETER_NOEXCEPT;
 } lagometer_host;
+#define LAGOMETER_HOST_SIZE_1_0 LAGOMETER_END_OF(lagometer_host, fail)
 
 /* Receives text that an adapter produces (JSON from probe and describe). Called once. */
 typedef void (*lagometer_sink)(void* user, lagometer_string text);
@@ -171,6 +185,7 @@ typedef struct lagometer_context_config {
   lagometer_string security;          /* a JSON object or empty */
   lagometer_string network;           /* a JSON object or empty: interfaces and peers, where lagometer knows better */
 } lagometer_context_config;
+#define LAGOMETER_CONTEXT_CONFIG_SIZE_1_0 LAGOMETER_END_OF(lagometer_context_config, network)
 
 /* Quality of service. A field counts only if its bit is in `present`; else the vendor's default holds. */
 #define LAGOMETER_QOS_RELIABILITY (1ull << 0)
@@ -199,6 +214,7 @@ typedef struct lagometer_qos {
   int64_t deadline_ns, lifespan_ns, liveliness_lease_ns;
   lagometer_string partition;
 } lagometer_qos;
+#define LAGOMETER_QOS_SIZE_1_0 LAGOMETER_END_OF(lagometer_qos, partition)
 
 #define LAGOMETER_TYPE_KEYED (1u << 0)
 typedef struct lagometer_type_config {
@@ -209,6 +225,7 @@ typedef struct lagometer_type_config {
   uint32_t encapsulation; /* of an opaque type: the CDR identifier; else 0 */
   lagometer_string hash;  /* of an opaque type; else empty */
 } lagometer_type_config;
+#define LAGOMETER_TYPE_CONFIG_SIZE_1_0 LAGOMETER_END_OF(lagometer_type_config, hash)
 
 #define LAGOMETER_DISPATCH_POLL 0u     /* the engine calls take() whenever it likes */
 #define LAGOMETER_DISPATCH_WAITSET 1u  /* the reader will be attached to a waitset */
@@ -224,6 +241,7 @@ typedef struct lagometer_endpoint_config {
   lagometer_data_function on_data;
   lagometer_event_function on_event; /* may be null */
 } lagometer_endpoint_config;
+#define LAGOMETER_ENDPOINT_CONFIG_SIZE_1_0 LAGOMETER_END_OF(lagometer_endpoint_config, on_event)
 
 #define LAGOMETER_ORIGIN_LOANED 1u /* the middleware's own memory: what is written there is not copied again */
 #define LAGOMETER_ORIGIN_NATIVE 2u /* a message object of the middleware; it serialises or copies on commit */
@@ -243,6 +261,7 @@ typedef struct lagometer_message {
   lagometer_region regions[LAGOMETER_REGIONS_MAX];
   void* adapter_data; /* the adapter's own */
 } lagometer_message;
+#define LAGOMETER_MESSAGE_SIZE_1_0 LAGOMETER_END_OF(lagometer_message, adapter_data)
 
 #define LAGOMETER_CLOCK_NONE 0u /* the time beside it is absent */
 #define LAGOMETER_CLOCK_MONOTONIC 1u
@@ -265,12 +284,14 @@ typedef struct lagometer_sample {
   uint32_t reserved;
   void* adapter_data; /* the adapter's own */
 } lagometer_sample;
+#define LAGOMETER_SAMPLE_SIZE_1_0 LAGOMETER_END_OF(lagometer_sample, adapter_data)
 
 typedef struct lagometer_matched {
   uint32_t size, abi_version;
   uint32_t count; /* remote endpoints of the other kind that this one is connected to */
   uint32_t exact; /* 1: both sides are known to be ready; 0: this side's view; 2: it can't tell, count is 0 */
 } lagometer_matched;
+#define LAGOMETER_MATCHED_SIZE_1_0 LAGOMETER_END_OF(lagometer_matched, exact)
 
 #define LAGOMETER_COUNTER_LOST (1ull << 0)
 #define LAGOMETER_COUNTER_REJECTED (1ull << 1)
@@ -282,6 +303,7 @@ typedef struct lagometer_counters {
   uint64_t present; /* which of these the middleware can tell */
   uint64_t lost, rejected, overwritten, deadline_missed, resent;
 } lagometer_counters;
+#define LAGOMETER_COUNTERS_SIZE_1_0 LAGOMETER_END_OF(lagometer_counters, resent)
 
 /* The adapter. Every pointer is set, unless its comment says that it may be null. */
 typedef struct lagometer_adapter_table {
@@ -361,7 +383,16 @@ typedef struct lagometer_adapter_table {
    * Names taken: executor/1 intra/1 serialized/1 forward/1 discovery/1 stamps/1 threads/1 services/1 security/1 shm/1
    * flush/1 loan/1 timers/1. Each gets a header of its own beside this one. */
   const void* (*extension)(uint32_t kind, void* object, lagometer_string name)LAGOMETER_NOEXCEPT;
+
+  /* Since 1.1; may be null, and is not called then. As waitset_wait, and says which readers have data: `ready` gets
+   * their places in the order of attach, from 0 on, each once, `max` at most, and *count how many. With OK, a reader
+   * that has untaken data and was not named is named by the next wait; *count may be 0 (trigger(), or for nothing). A
+   * reader that was named may turn out to have none. [thread: waiting thread; in-callback: no; blocks: until_ns;
+   * allocates: no] */
+  lagometer_status (*waitset_wait_ready)(lagometer_waitset* waitset, int64_t until_ns, uint32_t* ready, uint32_t max,
+                                         uint32_t* count) LAGOMETER_NOEXCEPT;
 } lagometer_adapter_table;
+#define LAGOMETER_ADAPTER_TABLE_SIZE_1_0 LAGOMETER_END_OF(lagometer_adapter_table, extension)
 
 /* The one symbol of the library. Keeps `host`; returns null if it can't work with host->abi_version. */
 #if defined(__GNUC__)

@@ -35,6 +35,7 @@ typedef struct lagometer_timers_table {
    * callback under way has returned; allocates: no] */
   void (*destroy)(lagometer_timer* timer) LAGOMETER_NOEXCEPT;
 } lagometer_timers_table;
+#define LAGOMETER_TIMERS_TABLE_SIZE_1_0 LAGOMETER_END_OF(lagometer_timers_table, destroy)
 
 #ifdef __cplusplus
 }

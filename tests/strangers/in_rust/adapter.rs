@@ -42,21 +42,21 @@ type Shared = Arc<Mutex<Reader>>;
 static READERS: Mutex<Vec<(Place, Shared)>> = Mutex::new(Vec::new()); // those that are enabled
 
 extern "C" fn context_create(config: *const ContextConfig, out: Out<ContextHandle>) -> Status {
-    let config = unsafe { &*config };
-    made(plain::check_context(config).map(|()| config.domain), out)
+    let config = plain::whole(config);
+    made(plain::check_context(&config).map(|()| config.domain), out)
 }
 extern "C" fn node_create(context: *mut ContextHandle, _name: Text, out: Out<NodeHandle>) -> Status {
     made(Ok(*object::<Domain, _>(context)), out)
 }
 extern "C" fn type_create(_: *mut ContextHandle, config: *const TypeConfig, out: Out<TypeHandle>) -> Status {
-    let config = unsafe { &*config };
-    made(plain::check_bytes(config, PAYLOAD_BYTES_MAX).map(|()| config.max_bytes), out)
+    let config = plain::whole(config);
+    made(plain::check_bytes(&config, PAYLOAD_BYTES_MAX).map(|()| config.max_bytes), out)
 }
 fn settled(node: *mut NodeHandle, config: *const EndpointConfig) -> plain::Checked<(Place, usize)> {
-    let config = unsafe { &*config };
-    plain::check_endpoint(config, &ABILITIES)?;
+    let config = plain::whole(config);
+    plain::check_endpoint(&config, &ABILITIES)?;
     let place = (*object(node), *object(config.type_), words(config.topic).to_owned());
-    Ok((place, plain::depth(config)))
+    Ok((place, plain::depth(&config)))
 }
 extern "C" fn writer_create(n: *mut NodeHandle, c: *const EndpointConfig, out: Out<WriterHandle>) -> Status {
     made(settled(n, c).map(|(place, _)| Writer { data: vec![0; place.1 as usize], place }), out)
@@ -136,7 +136,7 @@ static TABLE: Table = Table {
     discard: plain::discard, take, release, writer_matched: plain::matched, reader_matched: plain::matched,
     writer_counters: plain::counters, reader_counters: plain::counters, describe, waitset_create: None,
     waitset_attach: None, waitset_wait: None, waitset_trigger: None, waitset_destroy: None,
-    extension: plain::extension,
+    extension: plain::extension, waitset_wait_ready: None,
 };
 #[no_mangle]
 extern "C" fn lagometer_adapter(host: *const Host) -> *const Table {
