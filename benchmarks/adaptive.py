@@ -31,7 +31,7 @@ import polars as pl
 from results import write_result
 
 from lagometer.run.campaign import Assignment, CampaignRun
-from lagometer.stats.comparable import cell_trials
+from lagometer.stats.compare.comparable import cell_trials
 from lagometer.store.reader import Campaign, open_campaign
 from lagometer.study import discover_adapters, expand, study_from_mapping
 

@@ -20,8 +20,8 @@ import numpy.typing as npt
 import polars as pl
 
 import lagometer
-from lagometer.stats.campaign_estimates import make_estimates
-from lagometer.stats.estimate import summarise
+from lagometer.stats.cell.campaign_estimates import make_estimates
+from lagometer.stats.trial.estimate import summarise
 from lagometer.store import format as form
 from lagometer.store.environment import collect
 from lagometer.store.facts import EdgeSpec, TrialFacts, WriterFacts

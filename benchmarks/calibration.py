@@ -33,13 +33,13 @@ from typing import Any
 from results import write_result
 
 from lagometer.run.campaign import Assignment, CampaignRun
-from lagometer.stats.comparable import cell_trials
-from lagometer.stats.compare import ALPHA, NO_DIFFERENCE, NOT_COMPARABLE, SLOWER, Pair, compare_pairs
-from lagometer.stats.confidence import TRIALS_MIN, Numbers, Pool
-from lagometer.stats.detection import PairDetection, trials_to_detect
+from lagometer.stats.compare.comparable import cell_trials
+from lagometer.stats.compare.compare import ALPHA, NO_DIFFERENCE, NOT_COMPARABLE, SLOWER, Pair, compare_pairs
+from lagometer.stats.compare.detection import PairDetection, trials_to_detect
+from lagometer.stats.interval.confidence import TRIALS_MIN, Numbers, Pool
 from lagometer.store.reader import Campaign, open_campaign
 from lagometer.study import discover_adapters, expand, study_from_mapping
-from lagometer.study.adapters import Adapter
+from lagometer.study.adapter import Adapter
 
 # Pinned: where threads may wander, a median mixes the ways in which they happened to lie.
 FACTORS = {"workload": "pipeline-3", "payload": "64B", "rate": "1kHz", "cpus": "spread"}

@@ -2,14 +2,14 @@
 """Whether a 95 % interval contains the truth, the decision when to stop included.
 
 Each series is a cell of its own. It ends in the ways that cells of campaigns end: trials are added until
-`lagometer.stats.sequential` stops it, by precision or at the most trials; or their number is fixed. Then
-p50 and p99 are estimated. The latencies have known quantiles (coverage_families.py). Beside each figure:
-how often it was printed, the median width over the truth, the width of an oracle (the middle 95 % of the
-estimates of all series at as many trials), and the coverage of the i.i.d. bootstrap of the same messages
-(percentile interval, exactly: its limits are order statistics of binomial rank). Passes if every family
-covers at least 93 % of the times that it prints, and the bootstrap does not; so must the interval of the
-share of missed deadlines (coverage_misses.py). `--smoke` takes few series and judges only what so few can
-tell.
+`lagometer.stats.interval.sequential` stops it, by precision or at the most trials; or their number is
+fixed. Then p50 and p99 are estimated. The latencies have known quantiles (coverage_families.py). Beside
+each figure: how often it was printed, the median width over the truth, the width of an oracle (the middle
+95 % of the estimates of all series at as many trials), and the coverage of the i.i.d. bootstrap of the same
+messages (percentile interval, exactly: its limits are order statistics of binomial rank). Passes if every
+family covers at least 93 % of the times that it prints, and the bootstrap does not; so must the interval of
+the share of missed deadlines (coverage_misses.py). `--smoke` takes few series and judges only what so few
+can tell.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from coverage_families import PHIS, SHAPES, Floats, draw, true_quantile
 from results import write_result
 from scipy import stats
 
-from lagometer.stats.confidence import Numbers, Pool
-from lagometer.stats.sequential import Rule, decide, looks
+from lagometer.stats.interval.confidence import Numbers, Pool
+from lagometer.stats.interval.sequential import Rule, decide, looks
 
 COVERAGE_MIN = 0.93
 CONFIDENCE = 0.95

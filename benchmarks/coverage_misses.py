@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from lagometer.stats.misses import Mask, miss_limits
+from lagometer.stats.interval.misses import Mask, miss_limits
 
 COVERAGE_MIN = 0.93
 CONFIDENCE = 0.95

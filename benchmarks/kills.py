@@ -34,8 +34,8 @@ from results import ROOT, write_result
 
 from lagometer.machine import settings as tunable
 from lagometer.machine.tuning import Tuner
-from lagometer.run.interference import files_folder
-from lagometer.run.isolation import SHARED_MEMORY
+from lagometer.run.companions.interference import files_folder
+from lagometer.run.launchers.isolation import SHARED_MEMORY
 from lagometer.study import discover_adapters
 from lagometer.study.daemons import daemons_in_use, missing_daemons
 

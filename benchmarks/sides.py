@@ -14,16 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from lagometer.run.conductor import Conductor
+from lagometer.installation import supervisor_path, worker_path
 from lagometer.run.events import EventLog
 from lagometer.run.interruption import Interruption
 from lagometer.run.launchers.base import Command
 from lagometer.run.launchers.local import LocalLauncher
-from lagometer.run.outcome import TrialOutcome
-from lagometer.run.plans import worker_plans
+from lagometer.run.worker.conductor import Conductor
+from lagometer.run.worker.layout import worker_plans
+from lagometer.run.worker.outcome import TrialOutcome
 from lagometer.store.records import decode
 from lagometer.study import study_from_mapping
-from lagometer.study.adapters import discover_adapters, supervisor_path, worker_path
+from lagometer.study.adapters import discover_adapters
 from lagometer.study.matrix import expand
 
 PRIORITY = 20

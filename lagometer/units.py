@@ -8,6 +8,7 @@ A number is plain decimal (`64`, `1.5`). The spellings that YAML readers disagre
 from __future__ import annotations
 
 import difflib
+import json
 import re
 from collections.abc import Mapping
 from decimal import Decimal
@@ -118,6 +119,76 @@ def format_rate(rate_hz: float) -> str:
     return f"{format(Decimal(repr(rate_hz)).normalize(), 'f')}Hz"
 
 
+# ---- As people read them ----
+_SHOWN_NS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"))
+
+
+def duration_text(duration_ns: float | None) -> str:
+    """A measured time, three digits and a unit: 812 ns, 48.2 µs, 1.05 ms; `-` for null."""
+    if duration_ns is None:
+        return "-"
+    for size, unit in _SHOWN_NS:
+        if abs(duration_ns) >= 0.9995 * size:
+            value = duration_ns / size
+            digits = 2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0
+            return f"{value:.{digits}f} {unit}"
+    return f"{duration_ns:.0f} ns"
+
+
+def span_text(low_ns: float, high_ns: float) -> str:
+    """Both ends of an interval, the unit once where they share it: 37.9 – 38.6 µs, 940 ns – 1.25 µs."""
+    low, high = duration_text(low_ns), duration_text(high_ns)
+    number, _, unit = low.rpartition(" ")
+    return f"{number} – {high}" if high.endswith(f" {unit}") else f"{low} – {high}"
+
+
+def size_text(size_bytes: int) -> str:
+    """64 B, 32 KB, 1 MB (powers of 1024, as in studies)."""
+    for unit, factor in (("MB", 1024**2), ("KB", 1024)):
+        if size_bytes >= factor and size_bytes % factor == 0:
+            return f"{size_bytes // factor} {unit}"
+    return f"{size_bytes:,} B"
+
+
+def _plain_duration(duration_ns: float) -> str:
+    """0, 250 µs, 1 ms: a value that somebody chose, all its digits."""
+    for factor, unit in _SHOWN_NS:
+        if duration_ns >= factor:
+            return f"{duration_ns / factor:g} {unit}"
+    return f"{duration_ns:g} ns"
+
+
+def factor_text(column: str, value: object) -> str:
+    """The value of a factor, by the unit that its column's name ends in."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        if column.endswith("_bytes"):
+            return size_text(int(value))
+        if column.endswith("_hz"):
+            return f"{value:g} Hz"
+        if column.endswith("_ns"):
+            return _plain_duration(value)
+    return plain_text(value) or "unset"
+
+
+def plain_text(value: object) -> str | None:
+    """Any JSON value on one line; None for null."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, list):
+        flat = all(not isinstance(each, (dict, list)) for each in value)
+        return (", " if flat else "; ").join(plain_text(each) or "unknown" for each in value) or "none"
+    if isinstance(value, dict) and all(not isinstance(each, (dict, list)) for each in value.values()):
+        return ", ".join(f"{key} {plain_text(each) or 'unknown'}" for key, each in value.items()) or "none"
+    return json.dumps(value, ensure_ascii=False)
+
+
+# ---- Parsing ----
 def _parse(text: str, units: Mapping[str, int], plain: int | None, what: str, example: str) -> int:
     number, factor = _split(text, units, plain, what, example)
     product = number * factor

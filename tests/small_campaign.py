@@ -9,11 +9,11 @@ from pathlib import Path
 
 import polars as pl
 
-from lagometer.run.outcome import TrialOutcome
-from lagometer.run.results import Results
-from lagometer.run.storing import prepare_folder
-from lagometer.run.trial_store import Key, TrialStore
+from lagometer.run.results.campaign_files import Results
+from lagometer.run.results.trial_store import Key, TrialStore
+from lagometer.run.worker.outcome import TrialOutcome
 from lagometer.store import format as form
+from lagometer.store.storing import prepare_folder
 
 TRIALS = 2
 CELLS = {"control": "shm/pingpong", "trials": "shm/pipeline-2/500Hz"}

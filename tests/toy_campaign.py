@@ -9,7 +9,7 @@ from typing import Any
 
 from needs import ROOT
 
-TOY = ROOT / "tests" / "unit" / "toy_adapter.py"
+TOY = ROOT / "tests" / "toy_adapter.py"
 ABILITIES: dict[str, Any] = {
     "dispatch": ["listener"],
     "reliability": ["best_effort"],

@@ -18,10 +18,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from lagometer.run.daemons import Daemons, Wanted, filled_daemons, started_with
+from lagometer.installation import PYTHON_WORKER
+from lagometer.run.companions.daemons import Daemons, Wanted, filled_daemons, started_with
 from lagometer.store.errors import RecordsError
 from lagometer.store.records import Lane, decode
-from lagometer.study.adapters import PYTHON_WORKER, load_adapter
+from lagometer.study.adapters import load_adapter
 
 Mapping = dict[str, Any]
 TIMEOUT_S = 60.0

@@ -11,7 +11,7 @@ import typer
 from lagometer.cli.common import JsonFlag, output_console, print_json
 
 if TYPE_CHECKING:
-    from lagometer.study.adapters import Adapter
+    from lagometer.study.adapter import Adapter
     from lagometer.study.own_installation import Installation
 
 WIDTH_MAX = 80  # without --wide
@@ -40,7 +40,8 @@ def command(
 
     Example: lagometer adapters --json
     """
-    from lagometer.study.adapters import discover_adapters, include_path
+    from lagometer.installation import include_path
+    from lagometer.study.adapters import discover_adapters
     from lagometer.study.own_installation import without_adapter
 
     if include:

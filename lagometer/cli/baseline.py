@@ -46,7 +46,7 @@ def save(
 
     Example: lagometer baseline save main out/quick --replace
     """
-    from lagometer.run.storing import ROOM_OR_ELSEWHERE, storing
+    from lagometer.store.storing import ROOM_OR_ELSEWHERE, storing
 
     campaign = opened(directory)
     target = _path(baselines, name)

@@ -50,8 +50,8 @@ def new_campaign(out: Path) -> Iterator[Path]:
     Raises BadInput if `out` is there already, or for what is no campaign; CannotStore.
     """
     from lagometer.errors import BadInput
-    from lagometer.run.storing import ROOM_OR_ELSEWHERE, storing
     from lagometer.store.errors import StoreError
+    from lagometer.store.storing import ROOM_OR_ELSEWHERE, storing
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise BadInput(f"{out} is there already", where="--out", mend="name a new folder")

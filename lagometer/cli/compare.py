@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lagometer.cli.conditions import Conditions
-    from lagometer.stats.comparable import Choice, Comparison
-    from lagometer.stats.limits import AbsoluteLimit
+    from lagometer.stats.cell.limits import AbsoluteLimit
+    from lagometer.stats.compare.comparable import Choice, Comparison
     from lagometer.store.reader import Campaign
 
 ALPHA_MAX = 0.2
@@ -79,7 +79,7 @@ def choice_of(
     select: list[str] | None, by: str | None, wanted: Conditions, alpha: float, across_machines: bool
 ) -> Choice:
     """The options, checked. Raises BadInput."""
-    from lagometer.stats.comparable import Choice
+    from lagometer.stats.compare.comparable import Choice
 
     parts = by.split(":") if by is not None else None
     if parts is not None and (len(parts) != 2 or not all(parts) or parts[0] == parts[1]):
@@ -109,8 +109,8 @@ def carry_out(
 
     Raises BadInput if a folder is no campaign, or a limit names no cell.
     """
-    from lagometer.stats.comparable import compare_campaigns
-    from lagometer.stats.limits import cell_ids, judge_limits
+    from lagometer.stats.cell.limits import cell_ids, judge_limits
+    from lagometer.stats.compare.comparable import compare_campaigns
     from lagometer.store.errors import StoreError
     from lagometer.store.reader import open_campaign
 
@@ -129,8 +129,8 @@ def carry_out(
         told = {"limits": [asdict(each) for each in judgements], "failed_conditions": failed}
         print_json({**as_dict(comparison), **told, "undecided": undecided})
     else:
-        from lagometer.cli.show_comparison import render
-        from lagometer.cli.show_limits import render_limits
+        from lagometer.cli.show.comparison import render
+        from lagometer.cli.show.limits import render_limits
 
         console = output_console()
         render(comparison, console)

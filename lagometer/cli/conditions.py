@@ -14,9 +14,9 @@ import typer
 from lagometer.errors import BadInput
 
 if TYPE_CHECKING:
-    from lagometer.stats.comparable import Comparison
-    from lagometer.stats.compare import Limit
-    from lagometer.stats.limits import AbsoluteLimit, Judgement
+    from lagometer.stats.cell.limits import AbsoluteLimit, Judgement
+    from lagometer.stats.compare.comparable import Comparison
+    from lagometer.stats.compare.compare import Limit
 
 FailIf = Annotated[
     list[str] | None,
@@ -89,7 +89,7 @@ def check_cells(limits: Sequence[AbsoluteLimit | Limit], cells: Sequence[str]) -
 
 
 def _relative(text: str, quantity: str, above: bool, percent: float, cells: str) -> Limit:
-    from lagometer.stats.compare import Limit
+    from lagometer.stats.compare.compare import Limit
 
     if percent <= -100.0:
         raise _no_condition(text)
@@ -97,7 +97,7 @@ def _relative(text: str, quantity: str, above: bool, percent: float, cells: str)
 
 
 def _absolute(text: str, quantity: str, above: bool, limit: str, cells: str) -> AbsoluteLimit:
-    from lagometer.stats.limits import UNITS, AbsoluteLimit
+    from lagometer.stats.cell.limits import UNITS, AbsoluteLimit
     from lagometer.units import UnitError, parse_duration_ns, parse_payload_bytes, parse_share
 
     name = quantity.replace("p99.9", "p999")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.padding import Padding
 
-    from lagometer.stats.health import Finding
+    from lagometer.stats.verdict.health import Finding
     from lagometer.study.own_installation import Installation
 
 MARKS = {
@@ -34,7 +34,7 @@ def command(json: JsonFlag = False) -> None:
 
     Example: lagometer doctor
     """
-    from lagometer.stats.health import examine
+    from lagometer.stats.verdict.health import examine
     from lagometer.store.environment import collect
     from lagometer.study.own_installation import PRODUCTS, look_for
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from lagometer.stats.comparable import Difference
-    from lagometer.stats.explain import CellOf, Explanation
+    from lagometer.stats.compare.comparable import Difference
+    from lagometer.stats.compare.explain import CellOf, Explanation
 
 CELL_HELP = "DIR:CELL; a glob that matches one cell will do, and DIR alone if it has one cell only."
 
@@ -36,7 +36,7 @@ def command(
 
     Example: lagometer explain 'out/quick:shm/*/64B/*' ':udp/*/64B/*'
     """
-    from lagometer.stats.explain import explain
+    from lagometer.stats.compare.explain import explain
     from lagometer.store.errors import StoreError
 
     try:
@@ -57,7 +57,7 @@ def command(
 
 def _cell(text: str, other: CellOf | None) -> CellOf:
     """The one cell that an argument names. Raises BadInput, StoreError."""
-    from lagometer.stats.explain import CellOf
+    from lagometer.stats.compare.explain import CellOf
     from lagometer.store.reader import open_campaign
 
     if Path(text).is_dir():
@@ -75,8 +75,8 @@ def _cell(text: str, other: CellOf | None) -> CellOf:
 
 
 def _render(explanation: Explanation, console: Console) -> None:
-    from lagometer.cli.show_comparison import cost_line, quantity_lines
-    from lagometer.stats.compare import NO_DIFFERENCE, NOT_COMPARABLE
+    from lagometer.cli.show.comparison import cost_line, quantity_lines
+    from lagometer.stats.compare.compare import NO_DIFFERENCE, NOT_COMPARABLE
 
     console.print(f"A {explanation.a}\nB {explanation.b}", markup=False, style="bold", soft_wrap=True)
     said = [*quantity_lines(explanation.comparison), cost_line(explanation.comparison)]
@@ -99,7 +99,8 @@ def _render(explanation: Explanation, console: Console) -> None:
 
 
 def _render_parts(explanation: Explanation, console: Console) -> None:
-    from lagometer.cli.show_figures import duration, new_table, print_wide
+    from lagometer.cli.show.figures import new_table, print_wide
+    from lagometer.units import duration_text
 
     table = new_table()
     for heading in ("where the time goes, of messages about the median", "A", "B", "B - A", "of all", "95 %"):
@@ -108,8 +109,14 @@ def _render_parts(explanation: Explanation, console: Console) -> None:
         share = f"{part.share:.0%}" if part.share is not None else "-"
         interval = "-"
         if part.low_ns is not None and part.high_ns is not None:
-            interval = f"{duration(part.low_ns)} … {duration(part.high_ns)}"
-        figures = (duration(part.a_ns), duration(part.b_ns), duration(part.difference_ns), share, interval)
+            interval = f"{duration_text(part.low_ns)} … {duration_text(part.high_ns)}"
+        figures = (
+            duration_text(part.a_ns),
+            duration_text(part.b_ns),
+            duration_text(part.difference_ns),
+            share,
+            interval,
+        )
         table.add_row(f"{part.edge}: {part.what}", *figures)
     console.print()
     print_wide(table, console)
@@ -124,10 +131,10 @@ def _render_differences(title: str, found: Sequence[Difference], console: Consol
 
 
 def _figure(value: Any, unit: str = "") -> str:
-    from lagometer.cli.show_figures import duration
+    from lagometer.units import duration_text
 
     if value is None:
         return "not set" if not unit else "-"
     if isinstance(value, float):
-        return duration(value) if unit == "ns" else f"{value:,.4g} {unit}".rstrip()
+        return duration_text(value) if unit == "ns" else f"{value:,.4g} {unit}".rstrip()
     return str(value)

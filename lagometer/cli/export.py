@@ -47,9 +47,9 @@ def command(
     Example: lagometer export out/tiny --format openmetrics > tiny.prom
     """
     from lagometer.errors import BadInput
-    from lagometer.run.storing import ROOM_OR_ELSEWHERE, storing
     from lagometer.store.errors import StoreError
     from lagometer.store.reader import open_campaign
+    from lagometer.store.storing import ROOM_OR_ELSEWHERE, storing
 
     try:
         campaign = open_campaign(directory)

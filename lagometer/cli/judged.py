@@ -13,7 +13,7 @@ from lagometer.errors import Regression
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from lagometer.stats.limits import AbsoluteLimit, Judgement
+    from lagometer.stats.cell.limits import AbsoluteLimit, Judgement
     from lagometer.store.reader import Campaign
 
 
@@ -36,7 +36,7 @@ class Judged:
         }
 
     def render(self, console: Console) -> None:
-        from lagometer.cli.show_limits import render_limits
+        from lagometer.cli.show.limits import render_limits
 
         render_limits(self.judgements, console)
         if self.failed:
@@ -45,7 +45,7 @@ class Judged:
 
 def judged_limits(campaign: Campaign, limits: Sequence[AbsoluteLimit], strict: bool) -> Judged:
     """Judges the limits in a campaign. Raises BadInput for one that names none of its cells."""
-    from lagometer.stats.limits import cell_ids, judge_limits
+    from lagometer.stats.cell.limits import cell_ids, judge_limits
 
     conditions.check_cells(limits, cell_ids(campaign))
     judgements = judge_limits(campaign, limits)

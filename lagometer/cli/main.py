@@ -28,10 +28,10 @@ from lagometer.cli import (
     report,
     run,
     search,
-    show,
     tune_host,
 )
 from lagometer.cli.common import print_json
+from lagometer.cli.show import command as show
 from lagometer.errors import BadInput, CannotStore, Internal, Interrupted, LagometerError
 from lagometer.standard_streams import abandon, ensure_standard_streams, flush_or_abandon
 

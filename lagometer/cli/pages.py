@@ -19,8 +19,8 @@ def writing_page(target: Path, again: str) -> Iterator[None]:
     a campaign that can't be read.
     """
     from lagometer.report.page import BundleMissing
-    from lagometer.run.storing import storing
     from lagometer.store.errors import StoreError
+    from lagometer.store.storing import storing
 
     hint = f"what was measured is safe; free some space, or write the page elsewhere: {again}"
     try:

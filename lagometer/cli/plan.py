@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from lagometer.run.prediction import Prediction
-    from lagometer.stats.detection import CellDetection, Detection, PairDetection
+    from lagometer.stats.compare.detection import CellDetection, Detection, PairDetection
     from lagometer.study import Adapter, Cell, Excluded, Expansion, Study
 
 
@@ -91,7 +91,7 @@ def command(
 def _detection(earlier: Path, cells: tuple[Cell, ...], text: str) -> Detection:
     """How many trials it takes, from the earlier campaign. Raises BadInput if there is none."""
     from lagometer.errors import BadInput
-    from lagometer.stats.detection import trials_to_detect
+    from lagometer.stats.compare.detection import trials_to_detect
     from lagometer.store.errors import StoreError
     from lagometer.store.reader import open_campaign
 
@@ -213,7 +213,7 @@ def _print_worker(
     study: Study, expansion: Expansion, worker: tuple[str, int], adapters: Mapping[str, Adapter]
 ) -> None:
     """The plan that one worker would get, as it would get it, but standing on its own."""
-    from lagometer.run.plans import worker_plans
+    from lagometer.run.worker.layout import worker_plans
 
     cell = _find_cell(expansion, worker[0])
     plans = worker_plans(study, cell, trial=0, adapters=adapters, standalone=True)

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from lagometer.cli.common import JsonFlag, message_console, print_json
-from lagometer.report.process import prepare
+from lagometer.report.samples.process import prepare
 
 COMPARISON_NAME = "comparison.html"
 
@@ -74,7 +74,7 @@ def _write(directory: Path, against: Path | None, out: Path | None) -> Path:
 
 def _write_comparison(a: Path, b: Path, target: Path) -> Path:
     from lagometer.report.comparison import write_comparison
-    from lagometer.stats.comparable import compare_campaigns
+    from lagometer.stats.compare.comparable import compare_campaigns
     from lagometer.store.reader import open_campaign
 
     before, after = open_campaign(a), open_campaign(b)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lagometer.run.campaign import Assignment, Tally
-    from lagometer.stats.limits import AbsoluteLimit
+    from lagometer.stats.cell.limits import AbsoluteLimit
 
 
 def command(
@@ -151,7 +151,7 @@ def _as_dict(tally: Tally, wanted: bool, hindrance: LagometerError | None) -> di
 
 
 def _print(tally: Tally, directory: Path, kept: bool) -> None:
-    from lagometer.cli.show import render
+    from lagometer.cli.show.command import render
 
     console = output_console()
     render(directory, console)

@@ -22,8 +22,8 @@ from lagometer.errors import BadInput, Interrupted, NothingRunnable, TrialsFaile
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from lagometer.run.rate_search import Bounds
-    from lagometer.run.searching import RateSearch
+    from lagometer.run.search.rate_search import Bounds
+    from lagometer.run.search.searching import RateSearch
     from lagometer.study import Study
 
 RESULT = "search.json"
@@ -61,7 +61,7 @@ def command(
 
     Example: lagometer search studies/tiny.yaml --select 'udp/*/64B/*' --high 100kHz
     """
-    from lagometer.run.searching import RateSearch, rateless
+    from lagometer.run.search.searching import RateSearch, rateless
     from lagometer.study import discover_adapters, expand, load_study
     from lagometer.study.matrix import select as selected
 
@@ -79,8 +79,8 @@ def command(
 def _carry_out(
     search: RateSearch, cells: Any, directory: Path, settings: dict[str, object], as_json: bool
 ) -> int:
-    from lagometer.run.storing import ROOM_OR_ELSEWHERE, prepare_folder, storing
     from lagometer.store.format import write_json_atomic
+    from lagometer.store.storing import ROOM_OR_ELSEWHERE, prepare_folder, storing
 
     prepare_folder(directory, resume=False)
     interrupted = False
@@ -127,7 +127,7 @@ def _rate(rate_hz: float | None) -> str:
 
 def _bounds(study: Study, low: str, high: str, precision: str, repeats: int) -> Bounds:
     from lagometer import units
-    from lagometer.run.rate_search import Bounds
+    from lagometer.run.search.rate_search import Bounds
     from lagometer.study.factors import RATE_HZ_MAX
 
     low_hz, high_hz = (
@@ -167,7 +167,7 @@ def _settings(study: Study, bounds: Bounds, loss: str) -> dict[str, object]:
     from dataclasses import asdict
 
     import lagometer
-    from lagometer.stats.sustained import GROWTH_MAX
+    from lagometer.stats.verdict.sustained import GROWTH_MAX
 
     return {
         "study": study.as_json(),

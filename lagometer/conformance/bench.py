@@ -19,12 +19,13 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
-from lagometer.run.companions import Companions
-from lagometer.run.daemons import filled_daemons, prepared, started_with
-from lagometer.run.isolation import runtime_directory
+from lagometer.installation import conformance_command, supervisor_path
+from lagometer.run.companions.companions import Companions
+from lagometer.run.companions.daemons import filled_daemons, prepared, started_with
 from lagometer.run.launchers.base import Command, LaunchError, Pipes
+from lagometer.run.launchers.isolation import runtime_directory
 from lagometer.run.launchers.local import Leaves, LocalLauncher
-from lagometer.study.adapters import Adapter, conformance_command, supervisor_path
+from lagometer.study.adapter import Adapter
 from lagometer.study.daemons import missing_daemons
 from lagometer.study.room import room_of
 from lagometer.study.sidecar import OptionValue
@@ -153,7 +154,7 @@ class Bench:
                 environment |= each.for_workers
             if sidecar.preload:
                 environment["LD_PRELOAD"] = ":".join(sidecar.preload)
-            commands = [Command(conformance_command(sidecar), environment)] * self._count
+            commands = [Command(conformance_command(sidecar.worker), environment)] * self._count
             try:
                 pipes = self._launcher.start(commands, subject.network)
             except LaunchError as error:

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from lagometer.store.reader import Campaign
-from lagometer.study.adapters import SIDECAR, Adapter
+from lagometer.study.adapter import Adapter
+from lagometer.study.adapters import SIDECAR
 
 KINDS = ("string", "Image", "Imu", "PointCloud2")
 PAYLOADS = ("64B", "328B", "60KB")  # one fragment, what an Imu has, and what most transports cut

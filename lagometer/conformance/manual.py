@@ -12,7 +12,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from lagometer.errors import BadInput
-from lagometer.study.adapters import Adapter
+from lagometer.study.adapter import Adapter
 
 MANUAL = "manual.json"
 

@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterator
 from pathlib import Path
 
-from lagometer.report import heads
 from lagometer.report.build import DATA_FORMAT
 from lagometer.report.comparison_data import (
     ComparedCell,
@@ -17,11 +16,12 @@ from lagometer.report.comparison_data import (
     SettingDifference,
 )
 from lagometer.report.page import write_page
-from lagometer.report.words import plain_text
-from lagometer.stats.comparable import Comparison
-from lagometer.stats.compare import CellComparison
+from lagometer.stats.compare.comparable import Comparison
+from lagometer.stats.compare.compare import CellComparison
 from lagometer.store.effective import effective_of_both
 from lagometer.store.reader import Campaign
+from lagometer.summary.campaign import campaign_head, cell_factors
+from lagometer.units import plain_text
 
 
 def write_comparison(comparison: Comparison, a: Campaign, b: Campaign, output: Path) -> Path:
@@ -35,8 +35,8 @@ def build_comparison(comparison: Comparison, a: Campaign, b: Campaign) -> Compar
     return ComparisonReport(
         format=DATA_FORMAT,
         kind="comparison",
-        a=heads.campaign_head(a.manifest, a.environment),
-        b=heads.campaign_head(b.manifest, b.environment),
+        a=campaign_head(a.manifest, a.environment),
+        b=campaign_head(b.manifest, b.environment),
         directory_a=a.directory.name,
         directory_b=b.directory.name,
         alpha=comparison.alpha,
@@ -54,7 +54,7 @@ def build_comparison(comparison: Comparison, a: Campaign, b: Campaign) -> Compar
 
 
 def _cell(compared: CellComparison, b: Campaign) -> ComparedCell:
-    factors = heads.cell_factors(b.manifest).get(compared.cell_b, {})
+    factors = cell_factors(b.manifest).get(compared.cell_b, {})
     payload = factors.get("payload_bytes")
     return ComparedCell(
         cell_a=compared.cell_a,

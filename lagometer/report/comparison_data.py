@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the page of a comparison is given, typed, in the manner of `lagometer.report.data`."""
+"""What the page of a comparison is given, typed, in the manner of `lagometer.summary.data`."""
 
 from __future__ import annotations
 
-from lagometer.report.data import Campaign
-from lagometer.report.model import Model
+from lagometer.summary.data import Campaign
+from lagometer.summary.model import Model
 
 
 class ComparedQuantity(Model):

@@ -11,8 +11,3 @@ LOST_MARKS_MAX = 200
 MIGRATION_MARKS_MAX = 200
 CURVES_MAX = 8_000
 ROWS_MAX = 6_000
-LOG_CHARACTERS_MAX = 4_000
-LOAD_POINTS_MAX = 2_000
-# Intervals need every message of a cell at once and look at each some fifty times. Of more messages they are
-# not made here, and bands are made of what is counted for the curves.
-ESTIMATED_MESSAGES_MAX = 20_000_000

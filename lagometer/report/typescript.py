@@ -9,8 +9,11 @@ import types
 import typing
 from pathlib import Path
 
-from lagometer.report import cell_data, comparison_data, data
-from lagometer.report.model import Model
+from lagometer.report import comparison_data
+from lagometer.report import data as report_data
+from lagometer.report.samples import data as sample_data
+from lagometer.summary import cell_data, data
+from lagometer.summary.model import Model
 
 _PRIMITIVES = {int: "number", float: "number", str: "string", bool: "boolean", type(None): "null"}
 
@@ -34,7 +37,13 @@ def type_name(annotation: object) -> str:
     )
 
 
-FILES = {"data.ts": data, "cell-data.ts": cell_data, "comparison-data.ts": comparison_data}
+FILES = {
+    "data.ts": data,
+    "cell-data.ts": cell_data,
+    "sample-data.ts": sample_data,
+    "report-data.ts": report_data,
+    "comparison-data.ts": comparison_data,
+}
 
 
 def render(module: types.ModuleType) -> str:
@@ -63,9 +72,13 @@ def render(module: types.ModuleType) -> str:
             continue
         lines += ["", "/**"]
         lines += [f" * {line}".rstrip() for line in inspect.cleandoc(model.__doc__ or "").splitlines()]
-        lines += [" */", f"export interface {name} {{"]
+        base = next(each for each in model.__mro__[1:] if issubclass(each, Model))
+        known = frozenset(base.model_fields)
+        lines += [" */", f"export interface {name}{f' extends {base.__name__}' if known else ''} {{"]
         hints = typing.get_type_hints(model)
-        lines += [f"  {field}: {type_name(hints[field])};" for field in model.model_fields]
+        lines += [
+            f"  {field}: {type_name(hints[field])};" for field in model.model_fields if field not in known
+        ]
         lines.append("}")
     return "\n".join(lines) + "\n"
 

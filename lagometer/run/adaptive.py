@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from lagometer.run.trial_store import Finished
-from lagometer.stats.stopping import Bounds, CellProgress, chain_latencies
+from lagometer.run.results.trial_store import Finished
+from lagometer.stats.interval.stopping import Bounds, CellProgress, chain_latencies
 from lagometer.study import Study
 
 

@@ -13,26 +13,26 @@ from typing import Any
 
 import lagometer
 from lagometer.errors import CannotStore, Interrupted, NothingRunnable
+from lagometer.installation import worker_path
 from lagometer.run.adaptive import Stopping
-from lagometer.run.conductor import Conductor
+from lagometer.run.companions.interference import files_folder
 from lagometer.run.events import EventLog
-from lagometer.run.floor import FloorError, floor_ns, write_floor
-from lagometer.run.interference import files_folder
 from lagometer.run.interruption import Interruption
-from lagometer.run.isolation import remove_stale_directories
+from lagometer.run.launchers.isolation import remove_stale_directories
+from lagometer.run.observe.wakeup import FloorError, floor_ns, write_floor
 from lagometer.run.order import blocks, control_cell, long_trial_cells, long_trial_ns
 from lagometer.run.progress import CampaignProgress
-from lagometer.run.results import Results
-from lagometer.run.storing import prepare_folder
+from lagometer.run.results.campaign_files import Results
+from lagometer.run.results.trial_store import Finished, TrialStore
 from lagometer.run.trial import Trial, TrialRunner
-from lagometer.run.trial_store import Finished, TrialStore
 from lagometer.run.tuned import put_machine_back
-from lagometer.stats.campaign_estimates import make_estimates
-from lagometer.stats.long_trials import known_of, long_checks
+from lagometer.run.worker.conductor import Conductor
+from lagometer.stats.cell.campaign_estimates import make_estimates
+from lagometer.stats.cell.long_trials import known_of, long_checks
 from lagometer.store.errors import StoreError
 from lagometer.store.reader import open_campaign
+from lagometer.store.storing import prepare_folder
 from lagometer.study import Adapter, Cell, Excluded, Study
-from lagometer.study.adapters import worker_path
 from lagometer.study.matrix import TRIAL_OVERHEAD_NS
 
 NS_PER_S = 1_000_000_000

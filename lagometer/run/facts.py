@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lagometer.run.counters import realtime_limit
-from lagometer.run.messages import WriterDone
-from lagometer.run.outcome import TrialOutcome, WorkerOutcome
-from lagometer.run.plans import topics_read
+from lagometer.run.observe.counters import realtime_limit
 from lagometer.run.transport import matches
+from lagometer.run.worker.layout import topics_read
+from lagometer.run.worker.messages import WriterDone
+from lagometer.run.worker.outcome import TrialOutcome, WorkerOutcome
 from lagometer.store.facts import EdgeSpec, ReaderFacts, TrialFacts, WriterFacts
 from lagometer.store.observed import KERNEL_COUNTERS, Observed, RealtimeThread
 from lagometer.study.cell import Cell

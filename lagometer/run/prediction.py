@@ -10,10 +10,10 @@ from pathlib import Path
 
 import polars as pl
 
-from lagometer.run.floor import floor_ns
+from lagometer.run.observe.wakeup import floor_ns
 from lagometer.run.order import control_cell, long_trial_cells, long_trial_ns
-from lagometer.stats.sequential import trials_for
-from lagometer.stats.stopping import Bounds
+from lagometer.stats.interval.sequential import trials_for
+from lagometer.stats.interval.stopping import Bounds
 from lagometer.store import format as form
 from lagometer.store.errors import CampaignError
 from lagometer.store.reader import Campaign, open_campaign

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lagometer.run.outcome import TrialOutcome
-from lagometer.run.plans import topics_read
-from lagometer.run.traces import Address, Traces
+from lagometer.run.observe.sockets import Address, Traces
+from lagometer.run.worker.layout import topics_read
+from lagometer.run.worker.outcome import TrialOutcome
 from lagometer.store.observed import Match
 from lagometer.study.cell import Cell
 from lagometer.study.graph import Edge

@@ -10,27 +10,27 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
+from lagometer.installation import supervisor_path, worker_command
 from lagometer.machine.tuning import Tuner
-from lagometer.run.companions import Companions
-from lagometer.run.conductor import Conductor
-from lagometer.run.daemons import daemons_of, prepared
+from lagometer.run.companions.companions import Companions
+from lagometer.run.companions.daemons import daemons_of, prepared
+from lagometer.run.companions.interference import load_of
 from lagometer.run.facts import trial_facts
-from lagometer.run.interference import load_of
-from lagometer.run.isolation import runtime_directory
 from lagometer.run.launchers.base import Command
+from lagometer.run.launchers.isolation import runtime_directory
 from lagometer.run.launchers.local import Leaves, LocalLauncher
-from lagometer.run.outcome import TrialOutcome
-from lagometer.run.plan import Plan
-from lagometer.run.plans import worker_plans
-from lagometer.run.trial_store import TrialStore
+from lagometer.run.results.trial_store import TrialStore
 from lagometer.run.tuned import tuned_for
-from lagometer.stats.edges import samples as samples_of
-from lagometer.stats.estimate import summarise
-from lagometer.stats.warmup import WarmUp, noted, without_warm_up
+from lagometer.run.worker.conductor import Conductor
+from lagometer.run.worker.layout import worker_plans
+from lagometer.run.worker.outcome import TrialOutcome
+from lagometer.run.worker.plan import Plan
+from lagometer.stats.trial.edges import samples as samples_of
+from lagometer.stats.trial.estimate import summarise
+from lagometer.stats.trial.warmup import WarmUp, noted, without_warm_up
 from lagometer.store.errors import RecordsError
 from lagometer.store.records import Lane, decode
 from lagometer.study import Adapter, Cell, Study
-from lagometer.study.adapters import supervisor_path, worker_command
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class TrialRunner:
         self._adapters = adapters
         self._supervisor = supervisor_path()
         # How the worker of each adapter is started; what is not set up is said before the first trial.
-        self._workers = {name: worker_command(adapter.sidecar) for name, adapter in adapters.items()}
+        self._workers = {name: worker_command(adapter.sidecar.worker) for name, adapter in adapters.items()}
         self._numbers = itertools.count()
         self._tuner = Tuner()
 

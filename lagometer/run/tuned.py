@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from lagometer.errors import SetupMissing
 from lagometer.machine.tuning import Tuner, Tuning, TuningError
-from lagometer.run.outcome import TrialOutcome
+from lagometer.run.worker.outcome import TrialOutcome
 from lagometer.study import Cell
 
 NONE, LATENCY = "none", "latency"

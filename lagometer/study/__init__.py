@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What to measure: studies, their matrix, cells, workloads, and the adapters that are there."""
 
-from lagometer.study.adapters import Adapter, discover_adapters
+from lagometer.study.adapter import Adapter
+from lagometer.study.adapters import discover_adapters
 from lagometer.study.cell import Cell, Excluded, Expansion, Factors
 from lagometer.study.graph import Edge, Graph, Node, Rule, Stream
 from lagometer.study.load import load_study, study_from_mapping

@@ -16,12 +16,14 @@ import site
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from lagometer.errors import BadInput, SetupMissing
+from lagometer.errors import BadInput
+from lagometer.installation import BUILD, PACKAGE, worker_command
+from lagometer.study.adapter import Adapter
 from lagometer.study.sidecar import Sidecar
 from lagometer.study.sidecar_problems import problems_of
 from lagometer.study.stacking import Options, stand
@@ -29,41 +31,6 @@ from lagometer.study.stacking import Options, stand
 SIDECAR = "adapter.json"
 MISSING = "missing.txt"
 PROBE_TIMEOUT_S = 10.0
-PYTHON_WORKER = "lagometer.worker_python"
-PYTHON_CONFORMANCE = "lagometer.conformance.in_python"
-
-_PACKAGE = Path(__file__).resolve().parent.parent
-_BUILD = _PACKAGE.parent / "build" / "release"
-
-
-@dataclass(frozen=True)
-class Adapter:
-    """One adapter. missing: why its library is not there, None if it is.
-
-    fixed_options: what its plan's options say beside the study's, of an adapter that stands on another;
-    beneath: that other one.
-    """
-
-    sidecar: Sidecar
-    directory: Path
-    missing: str | None
-    fixed_options: Mapping[str, object] = field(default_factory=dict)
-    beneath: Adapter | None = None
-
-    @property
-    def name(self) -> str:
-        """The name by which studies ask for it."""
-        return self.sidecar.name
-
-    @property
-    def library(self) -> Path:
-        """The shared library, absolute."""
-        return self.directory / self.sidecar.library
-
-    @property
-    def built(self) -> bool:
-        """Whether the library is there."""
-        return self.missing is None
 
 
 @dataclass(frozen=True)
@@ -101,7 +68,7 @@ def load_adapter(directory: Path) -> Adapter:
 
 def probe(adapter: Adapter) -> Probe:
     """Asks the library for its version, in a child process so that a crash is only an answer."""
-    command = [*worker_command(adapter.sidecar), "--probe", str(adapter.library)]
+    command = [*worker_command(adapter.sidecar.worker), "--probe", str(adapter.library)]
     environment = {**os.environ, **adapter.sidecar.environment}
     if adapter.sidecar.preload:
         environment["LD_PRELOAD"] = ":".join(adapter.sidecar.preload)
@@ -119,46 +86,6 @@ def probe(adapter: Adapter) -> Probe:
     except OSError as error:
         return Probe(None, f"the worker cannot be started: {error.strerror}")
     return _read_probe(result)
-
-
-def worker_command(sidecar: Sidecar) -> tuple[str, ...]:
-    """How the worker that carries this adapter out is started. Raises SetupMissing.
-
-    A worker in Python runs on this interpreter, isolated from PYTHONPATH and the current folder.
-    """
-    if sidecar.worker == "python":
-        return (sys.executable, "-I", "-m", PYTHON_WORKER)
-    return (str(worker_path()),)
-
-
-def worker_path() -> Path:
-    """The program `lagometer-worker`; LAGOMETER_WORKER overrides. Raises SetupMissing."""
-    return _program("lagometer-worker", "LAGOMETER_WORKER")
-
-
-def supervisor_path() -> Path:
-    """The program `lagometer-supervisor`; LAGOMETER_SUPERVISOR overrides. Raises SetupMissing."""
-    return _program("lagometer-supervisor", "LAGOMETER_SUPERVISOR")
-
-
-def conformance_command(sidecar: Sidecar) -> tuple[str, ...]:
-    """How a process of a conformance check of this adapter is started. Raises SetupMissing."""
-    if sidecar.worker == "python":
-        return (sys.executable, "-I", "-m", PYTHON_CONFORMANCE)
-    return (str(conformance_path()),)
-
-
-def conformance_path() -> Path:
-    """The program `lagometer-conformance`; LAGOMETER_CONFORMANCE overrides. Raises SetupMissing."""
-    return _program("lagometer-conformance", "LAGOMETER_CONFORMANCE")
-
-
-def include_path() -> Path:
-    """The folder with `lagometer/adapter.h`, for whoever builds an adapter. Raises SetupMissing."""
-    for candidate in (_PACKAGE / "libexec" / "include", _BUILD / "include"):
-        if (candidate / "lagometer" / "adapter.h").is_file():
-            return candidate
-    raise SetupMissing("lagometer/adapter.h is not there", mend="run `make setup`")
 
 
 def available_cpus() -> tuple[int, ...]:
@@ -215,7 +142,7 @@ def _how_to_build(directory: Path, sidecar: Sidecar) -> str:
 
 def _own_roots() -> tuple[Path, ...]:
     """Where lagometer's own adapters are: installed, and built for development."""
-    return (_PACKAGE / "libexec" / "adapters", _BUILD / "adapters")
+    return (PACKAGE / "libexec" / "adapters", BUILD / "adapters")
 
 
 def _importable(module: str) -> bool:
@@ -238,22 +165,3 @@ def _read_probe(result: subprocess.CompletedProcess[bytes]) -> Probe:
         return Probe(str(answer["version"]), None)
     said = result.stderr.decode("utf-8", errors="replace").strip().splitlines()
     return Probe(None, f"its probe failed: {said[-1] if said else f'exit code {result.returncode}'}")
-
-
-def _program(name: str, variable: str) -> Path:
-    override = os.environ.get(variable)
-    if override:
-        if not os.access(override, os.X_OK):
-            raise SetupMissing(
-                f"'{override}' is not a program", where=variable, mend=f"name {name} or unset it"
-            )
-        return Path(override)
-    candidates = (
-        Path(sys.executable).parent / name,
-        _PACKAGE / "libexec" / name,
-        _BUILD / "engine" / name,
-    )
-    for candidate in candidates:
-        if os.access(candidate, os.X_OK):
-            return candidate
-    raise SetupMissing(f"the program {name} is not there", mend="run `make setup`")

@@ -14,7 +14,7 @@ from lagometer.study.room import MESSAGE_BYTES, MESSAGES
 from lagometer.study.sidecar import PROFILE, Daemon, OptionValue
 
 if TYPE_CHECKING:
-    from lagometer.study.adapters import Adapter
+    from lagometer.study.adapter import Adapter
     from lagometer.study.stacking import Options
 
 # Where distributions put daemons; an ordinary user's PATH lacks them.

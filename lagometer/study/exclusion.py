@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from lagometer import units
-from lagometer.study.adapters import Adapter
+from lagometer.study.adapter import Adapter
 from lagometer.study.cell import Cell, Factors
 from lagometer.study.daemons import missing_daemons
 from lagometer.study.graph import Graph

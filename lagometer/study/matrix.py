@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from lagometer.errors import BadInput, Problem, SetupMissing
-from lagometer.study.adapters import Adapter, available_cpus
+from lagometer.study.adapter import Adapter
+from lagometer.study.adapters import available_cpus
 from lagometer.study.cell import Cell, Excluded, Expansion, Factors
 from lagometer.study.exclusion import Surroundings, reasons
 from lagometer.study.factors import FACTORS_BY_NAME, Factor

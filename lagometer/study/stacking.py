@@ -5,16 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from lagometer.errors import BadInput
+from lagometer.study.adapter import Adapter
+from lagometer.study.sidecar import OptionValue
 from lagometer.study.values import nearest
 
-if TYPE_CHECKING:
-    from lagometer.study.adapters import Adapter
-    from lagometer.study.sidecar import OptionValue
-
-Options = Mapping[str, Mapping[str, "OptionValue"]]
+Options = Mapping[str, Mapping[str, OptionValue]]
 INHERITED = (
     "scope",
     "dlopen_flags",

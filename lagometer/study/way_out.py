@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lagometer.study.adapters import Adapter
+from lagometer.study.adapter import Adapter
 from lagometer.study.cell import Cell
 
 ABILITIES = {

@@ -19,8 +19,8 @@ from shown_cells import LIKE, LINKED
 
 from lagometer.report import page
 from lagometer.report.comparison import write_comparison
-from lagometer.stats.campaign_estimates import make_estimates
-from lagometer.stats.comparable import Comparison, compare_campaigns
+from lagometer.stats.cell.campaign_estimates import make_estimates
+from lagometer.stats.compare.comparable import Comparison, compare_campaigns
 from lagometer.store.reader import open_campaign
 
 ROOT = Path(__file__).parents[2]

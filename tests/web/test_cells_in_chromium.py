@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from lagometer.stats.campaign_estimates import make_estimates
+from lagometer.stats.cell.campaign_estimates import make_estimates
 from lagometer.store.reader import open_campaign
 
 

@@ -14,7 +14,7 @@ from shown_cells import LIKE, LINKED
 
 from lagometer.report import page
 from lagometer.report.build import glance_of
-from lagometer.stats.comparable import Comparison
+from lagometer.stats.compare.comparable import Comparison
 from lagometer.store.reader import open_campaign
 
 ROOT = Path(__file__).parents[2]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generated from lagometer/report/cell_data.py by `python -m lagometer.report.typescript web/src`; do not edit.
+// Generated from lagometer/summary/cell_data.py by `python -m lagometer.report.typescript web/src`; do not edit.
 
 /**
  * How the messages of one edge of a cell kept the study's deadline, over its valid trials.

@@ -2,7 +2,7 @@
 // Tables of whole cells: deadlines, tails with lost messages as infinite, load beside the workers.
 
 import type { Deadline, Interference, LostQuantile, LostTail } from "./cell-data";
-import type { Report } from "./data";
+import type { Report } from "./report-data";
 import { element, section } from "./dom";
 import { ABSENT, countText, durationText, intervalText, percentileText, shareText, threeDigits } from "./format";
 import { END_TO_END, key } from "./model";

@@ -3,7 +3,8 @@
 
 import type uPlot from "uplot";
 import { clipped, drawChart, linearSplits, type Chart } from "./chart";
-import type { Control, ControlTrial, Load, LongFigure, LongTrial, Report } from "./data";
+import type { Control, ControlTrial, Load, LongFigure, LongTrial } from "./data";
+import type { Report } from "./report-data";
 import { element, numbers, section } from "./dom";
 import { ABSENT, countText, durationText, intervalText, percentText, shareText, timeText } from "./format";
 import { drawMarker, theme } from "./palette";

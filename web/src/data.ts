@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generated from lagometer/report/data.py by `python -m lagometer.report.typescript web/src`; do not edit.
+// Generated from lagometer/summary/data.py by `python -m lagometer.report.typescript web/src`; do not edit.
 
 import type { Deadline, Interference, LostTail } from "./cell-data";
 
@@ -127,83 +127,6 @@ export interface Row {
   transport: string | null;
   intervals: Interval[];
   stopped: string | null;
-}
-
-/**
- * Quantiles of an edge over the delivered messages of all valid trials of a cell together.
- *
- * `probabilities` end at the last one with 10 samples beyond it; `latency_ns` are order statistics (type 1).
- * The band is the 95 % interval of the quantile at each of `band_probabilities`, point by point; empty
- * where the trials are too few.
- */
-export interface Curve {
-  cell: string;
-  edge: string;
-  trials: number;
-  n: number;
-  probabilities: number[];
-  latency_ns: number[];
-  band_probabilities: number[];
-  band_low_ns: number[];
-  band_high_ns: number[];
-}
-
-/**
- * One of the slowest messages of a series.
- */
-export interface SlowMessage {
-  sequence: number;
-  time_ns: number;
-  latency_ns: number;
-  send_lag_ns: number | null;
-  blocked_ns: number | null;
-  cpu_publish: number | null;
-  cpu_taken: number | null;
-}
-
-/**
- * A message before which the sender or the receiver had moved to another CPU.
- */
-export interface Migration {
-  time_ns: number;
-  side: string;
-  cpu_from: number;
-  cpu_to: number;
-}
-
-/**
- * A regular repetition in the latency: its spacing, and the probability that noise alone shows such
- * a line.
- */
-export interface Period {
-  period_ns: number;
-  p_value: number;
-  share_of_variance: number;
-}
-
-/**
- * The messages of one edge in one trial, in sending order. Times count from the trial's first measured
- * message.
- *
- * Where fewer than `n` messages are given, each run of messages keeps its fastest and slowest, and the
- * slowest 20 of all are always kept. `lost_time_us` are the sending times of messages that never arrived
- * (at most 200). The counts of migrations are null where the edge joins several senders or receivers, so
- * that they can't be told.
- */
-export interface Series {
-  cell: string;
-  trial: number;
-  edge: string;
-  n: number;
-  time_us: number[];
-  latency_ns: number[];
-  lost: number;
-  lost_time_us: number[];
-  slowest: SlowMessage[];
-  migrations_sender: number | null;
-  migrations_receiver: number | null;
-  migrations: Migration[];
-  period: Period | null;
 }
 
 /**
@@ -466,20 +389,20 @@ export interface Conformance {
 }
 
 /**
- * Everything that the page shows. `trials_needed`: how many trials of each cell would do for intervals,
- * where no cell has one. `intervals_absent`: why there are none, where more trials would not help.
+ * A campaign as the terminal, `--json` and the report show it: derived once, each list in the order in
+ * which it is shown. Cells are in the study's order.
+ *
+ * `rows`: each cell's over its trials first, then those of single trials. `trials_needed`: how many trials
+ * of each cell would do for intervals, where no cell has one. `intervals_absent`: why there are none, where
+ * more trials would not help. `notes`: what could not be read or made.
  */
-export interface Report {
-  format: number;
-  kind: string;
+export interface Summary {
   campaign: Campaign;
   counts: Counts;
   factors: Factor[];
   cells: Cell[];
   glance: Glance | null;
   rows: Row[];
-  curves: Curve[];
-  series: Series[];
   deadlines: Deadline[];
   lost_tails: LostTail[];
   interference: Interference[];
@@ -495,5 +418,5 @@ export interface Report {
   settings: Settings[];
   conformance: Conformance[];
   environment: Fact[];
-  thinned: string[];
+  notes: string[];
 }

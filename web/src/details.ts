@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parts that do not change with the choice: head line, failures, settings, machine, method.
 
-import type { Fact, Finding, MachineFloor, Report, Settings } from "./data";
+import type { Fact, Finding, MachineFloor, Settings } from "./data";
+import type { Report } from "./report-data";
 import { element, section, type Child } from "./dom";
 import { ABSENT, countText, dateText, durationText, factorLabel, intervalText, percentText, shareText } from "./format";
 import { END_TO_END } from "./model";
@@ -348,14 +349,14 @@ const METHOD: [string, string][] = [
 
 export function methodSection(report: Report): HTMLElement {
   const items = METHOD.flatMap(([term, text]) => [element("dt", {}, term), element("dd", {}, text)]);
-  const thinned = report.thinned.map((note) => element("li", {}, note));
+  const notes = report.notes.map((note) => element("li", {}, note));
   const study = report.campaign.study_text;
   return section(
     "method",
     "How it was measured",
     element("dl", { class: "method" }, ...items),
-    thinned.length === 0 ? null : element("h3", {}, "What was thinned"),
-    thinned.length === 0 ? null : element("ul", { class: "reasons" }, ...thinned),
+    notes.length === 0 ? null : element("h3", {}, "What is missing or thinned here"),
+    notes.length === 0 ? null : element("ul", { class: "reasons" }, ...notes),
     study === ""
       ? null
       : element(

@@ -3,7 +3,8 @@
 
 import type uPlot from "uplot";
 import { clipped } from "./chart";
-import type { MachineFloor, Report } from "./data";
+import type { MachineFloor } from "./data";
+import type { Report } from "./report-data";
 import { intervalText, shareText } from "./format";
 import { theme } from "./palette";
 

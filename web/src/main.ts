@@ -8,7 +8,7 @@ import { comparisonPage } from "./comparison";
 import { controlView } from "./control-chart";
 import { costView } from "./cost-chart";
 import type { ComparisonReport } from "./comparison-data";
-import type { Report } from "./data";
+import type { Report } from "./report-data";
 import { conformanceSection, environmentSection, failuresSection, headLine, methodSection, settingsSection } from "./details";
 import { choice, element } from "./dom";
 import { factorLabel } from "./format";
@@ -21,7 +21,7 @@ import { fromFragment, initialState, settle, toFragment, withCell, type State } 
 import { tableView } from "./table";
 import type { Context, View } from "./view";
 
-const DATA_FORMAT = 3;
+const DATA_FORMAT = 4;
 
 type Page = (Report & { kind: "campaign" }) | (ComparisonReport & { kind: "comparison" });
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Look-ups in the report's data, and which cells the selection speaks of.
 
-import type { Cell, Curve, Factor, Interval, Report, Row, Series } from "./data";
+import type { Cell, Factor, Interval, Row } from "./data";
+import type { Curve, Series } from "./sample-data";
+import type { Report } from "./report-data";
 
 export const END_TO_END = "end-to-end";
 

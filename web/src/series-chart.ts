@@ -3,7 +3,7 @@
 
 import type uPlot from "uplot";
 import { clipped, drawChart, logRange, type Chart, type TipLine } from "./chart";
-import type { Series } from "./data";
+import type { Series } from "./sample-data";
 import { choice, element, linkButton, numbers, section } from "./dom";
 import { ABSENT, countText, durationText } from "./format";
 import { tailFloor } from "./machine-floor";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
 import { achievedText, cellTableViews, missedText, openIntervalText, shareIntervalText, wholeText } from "../src/cell-tables";
-import type { Report } from "../src/data";
+import type { Report } from "../src/report-data";
 
 const plain = (text: string): string => text.replaceAll("\u202f", " ");
 

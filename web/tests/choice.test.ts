@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
 import type { ComparedCell } from "../src/comparison-data";
-import type { Cell, Report, Row } from "../src/data";
+import type { Cell, Row } from "../src/data";
+import type { Report } from "../src/report-data";
 import { reachOf, ticksOf } from "../src/forest-chart";
 import { ends, floorRatio, index, matches } from "../src/model";
 import { fromFragment, initialState, settle, toFragment, withCell } from "../src/state";

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import type uPlot from "uplot";
 import { beforeAll, describe, expect, it, vi } from "vitest";
-import type { CoreFloor, MachineFloor, Report } from "../src/data";
+import type { CoreFloor, MachineFloor } from "../src/data";
+import type { Report } from "../src/report-data";
 import { drawFloorCurve, drawFloorLevel, floorRows, nines, stolenText, tailFloor } from "../src/machine-floor";
 
 function core(cpu: number, p50: number | null, p99: number | null, p999: number | null): CoreFloor {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `lagometer/adapter.h` in Rust, field for field. It is installed beside the header, as `lagometer/adapter.rs`, for whoever
 // writes an adapter in Rust with nothing else of ours: `mod abi { include!(...); }`. Hence no attribute or comment for the
-// whole file, and no name from outside of `std`. `tests/integration/test_adapters_rust.py` holds it to the header.
+// whole file, and no name from outside of `std`. `tests/integration/adapters/test_adapters_rust.py` holds it to the header.
 //
 // What each thing means, and the contract of each function, is said in the header alone.
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Sizes and offsets of what crosses the border, as the C compiler lays them out. The Rust half is checked here when
-//! this crate is compiled; `tests/integration/test_adapters_rust.py` reads these lines and has the C compiler check the
+//! this crate is compiled; `tests/integration/adapters/test_adapters_rust.py` reads these lines and has the C compiler check the
 //! same numbers against `lagometer/adapter.h`.
 use std::mem::{offset_of, size_of};
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lagometer.exchange.imports.source import Source
-from lagometer.stats.estimate import PERMILLE, moments, quantile
+from lagometer.stats.trial.estimate import PERMILLE, moments, quantile
 from lagometer.store import format as form
 
 Numbers = npt.NDArray[np.int64]

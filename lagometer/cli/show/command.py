@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lagometer show`: the table of a campaign in the terminal."""
+
+from __future__ import annotations
+
+import fnmatch
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lagometer.cli.common import JsonFlag, opened, output_console, print_json
+from lagometer.cli.conditions import FailIf, Strict, parse_absolute
+from lagometer.cli.judged import judged_limits
+from lagometer.cli.show.figures import FIGURES, figures, new_table, print_wide
+
+__all__ = ["as_json", "command", "figures", "render"]
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from lagometer.store.reader import Campaign
+
+Row = dict[str, Any]
+EdgeGlob = Annotated[
+    str | None,
+    typer.Option("--edge", metavar="GLOB", help="Which edges; end-to-end if not given, '*' for all."),
+]
+CellGlob = Annotated[
+    str | None, typer.Option("--cell", metavar="GLOB", help="Only cells whose id matches; `*` crosses `/`.")
+]
+
+
+def command(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a campaign.")],
+    edge: EdgeGlob = None,
+    cell: CellGlob = None,
+    fail_if: FailIf = None,
+    strict: Strict = False,
+    json: JsonFlag = False,
+) -> int:
+    """Print what a campaign measured: a row per cell, trial and edge; what failed and was excluded, and why.
+
+    A campaign of several middlewares is shown at a glance, too: as multiples of the machine's own floor. Of
+    cells with several trials p50 and p99 follow with their 95 % intervals, then the machine's floor, the
+    control and the long trials if there are any. Latency is publish to taken. `-` stands for a quantile with
+    fewer than 10 samples beyond it. With a deadline, losses, or load beside the workers a table says what
+    came of each cell.
+
+    Example: lagometer show out/tiny
+
+    Example: lagometer show out/tiny --cell 'cyclonedds/*' --edge '*'
+
+    Example: lagometer show out/tiny --fail-if 'p99 > 2ms' --fail-if '*/64B/*: lost > 0.1%'
+    """
+    limits = parse_absolute(fail_if or [])
+    campaign = opened(directory)
+    judged = judged_limits(campaign, limits, strict)
+    if json:
+        print_json({**as_json(campaign, edge, cell), **judged.as_json()})
+    else:
+        console = output_console()
+        _render(campaign, console, edge, cell)
+        judged.render(console)
+    return judged.exit_code
+
+
+def render(directory: Path, console: Console, edge: str | None = None, cell: str | None = None) -> None:
+    """Prints the table of a campaign. Raises BadInput if the folder is none."""
+    _render(opened(directory), console, edge, cell)
+
+
+def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None) -> Row:
+    """The same as one JSON object: `dir`, `rows`, `estimates`, …; `valid` and `failed` count trials."""
+    from lagometer.cli.show.cells import cells_as_json
+    from lagometer.cli.show.estimates import beside_rows, long_rows
+    from lagometer.cli.show.floor import floor_of
+
+    rows = _chosen(campaign, edge, cell)
+    estimates, why_none = _estimates(campaign, edge, cell)
+    verdicts = {(row["cell"], row["trial"]): bool(row["valid"]) for row in rows}
+    floor = floor_of(campaign)
+    return {
+        "dir": str(campaign.directory),
+        "name": campaign.name,
+        "state": campaign.manifest.get("state"),
+        "valid": sum(verdicts.values()),
+        "failed": len(verdicts) - sum(verdicts.values()),
+        "rows": rows,
+        "excluded": _excluded(campaign, cell),
+        "estimates": estimates,
+        "no_estimates": why_none,
+        "control": beside_rows(campaign.control),
+        "long_trials": long_rows(campaign),
+        "machine_floor": floor.model_dump() if floor is not None else None,
+        **cells_as_json(campaign, edge, cell),
+    }
+
+
+def _estimates(campaign: Campaign, edge: str | None, cell: str | None) -> tuple[list[Row], str | None]:
+    """Without samples there are no intervals, and the second says why; the rows are there all the same."""
+    from lagometer.cli.show.estimates import estimate_rows
+    from lagometer.store.errors import CampaignError
+
+    try:
+        return estimate_rows(campaign, edge, cell), None
+    except CampaignError as error:
+        return [], str(error)
+
+
+def _chosen(campaign: Campaign, edge: str | None, cell: str | None) -> list[Row]:
+    """The rows asked for, in the order of the study. Raises BadInput if a glob matches nothing."""
+    from lagometer.errors import BadInput
+
+    rows = campaign.cells.to_dicts()
+    order = {str(item.get("id")): place for place, item in enumerate(campaign.manifest.get("cells", []))}
+    rows.sort(key=lambda row: (order.get(row["cell"], len(order)), row["trial"]))
+    for column, glob in (("cell", cell), ("edge", edge or "end-to-end")):
+        known = sorted({row[column] for row in rows})
+        rows = [row for row in rows if fnmatch.fnmatchcase(row[column], glob or "*")]
+        if known and not rows:
+            raise BadInput(
+                f"no {column} matches '{glob}'", where=f"--{column}", mend=f"there is {', '.join(known[:5])}"
+            )
+    return rows
+
+
+def _excluded(campaign: Campaign, cell: str | None) -> list[dict[str, str]]:
+    return [item for item in campaign.excluded if fnmatch.fnmatchcase(item.get("cell", ""), cell or "*")]
+
+
+def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | None) -> None:
+    from rich.markup import escape
+
+    from lagometer.cli.show.cells import render_cells
+    from lagometer.cli.show.daemons import render_daemons
+    from lagometer.cli.show.estimates import render_beside, render_estimates
+    from lagometer.cli.show.floor import render_floor
+    from lagometer.cli.show.glance import render_glance
+    from lagometer.cli.show.noise import render_lost, render_noise
+    from lagometer.summary.summarise import summarise
+
+    rows = _chosen(campaign, edge, cell)
+    state = campaign.manifest.get("state")
+    console.print(f"[bold]{escape(campaign.name)}[/]" + ("" if state == "finished" else f" ({state})"))
+    valid = [row for row in rows if row["valid"]]
+    if valid:
+        _print_table(valid, console)
+    elif not rows:
+        console.print("no finished trial")
+    if edge is None and cell is None:
+        render_glance(summarise(campaign).glance, console)
+    render_estimates(campaign, console, edge, cell)
+    render_floor(campaign, console)
+    render_beside(campaign, console)
+    render_daemons(campaign, console, {row["cell"] for row in valid})
+    render_cells(campaign, console, edge, cell)
+    render_lost(valid, console)
+    render_noise(valid, console)
+    _render_warnings(valid, console)
+    _render_failed(rows, console)
+    excluded = _excluded(campaign, cell)
+    if excluded:
+        console.print(f"\n[bold]excluded[/] {len(excluded)}: these combinations can't exist here")
+        for item in excluded:
+            console.print(f"  {escape(item.get('cell', ''))}: [dim]{escape(item.get('reason', ''))}[/]")
+
+
+def _print_table(rows: list[Row], console: Console) -> None:
+    """As wide as it is in a file or a pipe; in a terminal that is narrower, cell by cell."""
+    if not print_wide(_wide(rows), console, or_not=True):
+        console.print(_stacked(rows))
+
+
+def _render_failed(rows: list[Row], console: Console) -> None:
+    """The trials that are not valid, each once, with the reasons; their figures are not shown."""
+    from rich.markup import escape
+
+    failed = {(row["cell"], row["trial"]): list(row["reasons"] or []) for row in rows if not row["valid"]}
+    if failed:
+        console.print(f"\n[bold red]failed[/] {len(failed)}")
+    for (cell, trial), reasons in failed.items():
+        console.print(f"  {escape(cell)} #{trial}")
+        for reason in reasons:
+            console.print(f"      [red]{escape(reason)}[/]")
+
+
+def _render_warnings(rows: list[Row], console: Console) -> None:
+    from rich.markup import escape
+
+    cells: dict[str, set[tuple[str, int]]] = {}
+    for row in rows:
+        for warning in row["warnings"] or []:
+            cells.setdefault(warning.partition(":")[0] if _is_class(warning) else warning, set()).add(
+                (row["cell"], row["trial"])
+            )
+    if cells:
+        console.print("\n[bold yellow]warnings[/]")
+    for warning, where in sorted(cells.items()):
+        console.print(f"  {escape(warning)} [dim]({len(where)} trials)[/]")
+
+
+def _is_class(warning: str) -> bool:
+    from lagometer.stats.verdict.validity import WARNINGS
+
+    return warning.partition(":")[0] in WARNINGS
+
+
+def _wide(rows: list[Row]) -> Table:
+    from rich.markup import escape
+
+    table = new_table()
+    edges = len({row["edge"] for row in rows}) > 1 or rows[0]["edge"] != "end-to-end"
+    trials = any(row["trial"] for row in rows)
+    table.add_column("cell", overflow="fold")
+    if trials:
+        table.add_column("#", justify="right")
+    if edges:
+        table.add_column("edge")
+    for name in FIGURES:
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        identity = [escape(row["cell"])] + [str(row["trial"])] * trials + [escape(row["edge"])] * edges
+        table.add_row(*identity, *figures(row).values())
+    return table
+
+
+def _stacked(rows: list[Row]) -> Table:
+    """For a narrow terminal: each cell's id on a line of its own, and fewer figures under it."""
+    from rich.markup import escape
+
+    names = ("n", "lost", "p50", "CPU/msg", "p90", "p99", "max")
+    grid = new_table()
+    grid.show_header = False
+    grid.add_column(overflow="fold")
+    for row in rows:
+        trial = f" #{row['trial']}" if row["trial"] else ""
+        edge = "" if row["edge"] == "end-to-end" else f" {row['edge']}"
+        shown = figures(row)
+        # A figure and its unit stay on one line.
+        text = "  ".join(f"[dim]{name}[/] {shown[name]}".replace(" ", "\u00a0") for name in names)
+        grid.add_row(f"[bold]{escape(row['cell'] + trial + edge)}[/]\n  {text}")
+    return grid

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures and tables for people's eyes: three digits and a unit, columns as wide as they need to be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lagometer.units import duration_text, span_text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+Row = dict[str, Any]
+WIDEST_COLUMNS = 1000
+
+
+def new_table() -> Table:
+    """An empty table in our style."""
+    from rich import box
+    from rich.table import Table
+
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+
+
+def print_wide(table: Table, console: Console, or_not: bool = False) -> bool:
+    """Prints a table unfolded in a file or a pipe; says whether it did.
+
+    In a terminal that is narrower it is folded, or not printed at all with `or_not`.
+    """
+    from rich.measure import Measurement
+
+    options = console.options.update(width=WIDEST_COLUMNS)
+    needed = Measurement.get(console, options, table).maximum
+    if console.is_terminal and needed > console.width:
+        if not or_not:
+            console.print(table)
+        return not or_not
+    before = console.width
+    console.width = max(before, needed)
+    console.print(table)
+    console.width = before
+    return True
+
+
+# What a latency costs stands beside it: busy polling would win every table otherwise.
+FIGURES = ("n", "lost", "p50", "CPU/msg", "p90", "p99", "max", "blocked p50", "rate")
+
+
+def figures(row: Row) -> dict[str, str]:
+    """The figures of one row for people; `lost` sums up lost, overwritten, censored and rejected."""
+    lost = sum(row[name] or 0 for name in ("lost", "overwritten", "censored", "rejected"))
+    rate = row["rate_achieved_hz"]
+    return {
+        "n": str(row["n"]),
+        "lost": str(lost),
+        "p50": duration_text(row["latency_p50_ns"]),
+        "CPU/msg": duration_text(row["cpu_per_message_ns"]),
+        **{name: duration_text(row[f"latency_{name}_ns"]) for name in ("p90", "p99", "max")},
+        "blocked p50": duration_text(row["blocked_p50_ns"]),
+        "rate": "-" if rate is None else f"{rate:.4g} Hz" if rate < 10_000 else f"{rate / 1000:.4g} kHz",
+    }
+
+
+def with_interval(value_ns: float | None, low_ns: float | None, high_ns: float | None) -> str:
+    """A time and its interval: 38.1 µs (37.9 – 38.6 µs); the time alone where there is no interval."""
+    if value_ns is None or low_ns is None or high_ns is None:
+        return duration_text(value_ns)
+    return f"{duration_text(value_ns)} ({span_text(low_ns, high_ns)})"

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `lagometer show` says of the machine itself: how late it wakes a thread, what a hypervisor took."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lagometer.units import duration_text, span_text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from lagometer.store.reader import Campaign
+    from lagometer.summary.data import MachineFloor
+
+QUANTILES = {"p50": "p50_ns", "p99": "p99_ns", "p99.9": "p999_ns"}
+
+
+def floor_of(campaign: Campaign) -> MachineFloor | None:
+    """The machine's floor of a campaign; None where it was not measured or can't be read."""
+    from lagometer.summary.steadiness import machine_floor
+
+    floor, _ = machine_floor(campaign)
+    return floor
+
+
+def render_floor(campaign: Campaign, console: Console) -> None:
+    """Prints the line that lies beneath every tail; nothing without a floor."""
+    from lagometer.summary.steadiness import control
+
+    floor = floor_of(campaign)
+    if floor is None:
+        return
+    found = control(campaign)
+    shares = [each.stolen_share for each in found.load if each.stolen_share is not None] if found else []
+    console.print(f"\n[bold]machine floor[/] {floor_text(floor, max(shares, default=None))}", soft_wrap=True)
+
+
+def floor_text(floor: MachineFloor, stolen_most: float | None) -> str:
+    """From the best to the worst CPU; stolen_most: the largest share of a trial's time that was stolen."""
+    parts = []
+    for name, field in QUANTILES.items():
+        values = [getattr(core, field) for core in floor.cores]
+        if None not in values:  # too few wake-ups on some CPU
+            parts.append(f"{name} {_spread(min(values), max(values))}")
+    parts.append(f"at most {duration_text(max(core.max_ns for core in floor.cores))}")
+    cpus = f"{len(floor.cores)} CPU{'s' if len(floor.cores) > 1 else ''}"
+    how = f"{floor.duration_s:.3g} s on {cpus}" + (f", {floor.policy}" if floor.policy else "")
+    stolen = f"{_share(floor.steal_share)} meanwhile"
+    if stolen_most is not None:
+        stolen += f", at most {_share(stolen_most)} during a trial"
+    woken = ", ".join(parts)
+    return f"a thread is woken late by {woken} ({how}); stolen by a hypervisor: {stolen}"
+
+
+def _spread(low_ns: float, high_ns: float) -> str:
+    return duration_text(low_ns) if low_ns == high_ns else span_text(low_ns, high_ns)
+
+
+def _share(share: float | None) -> str:
+    return "not known" if share is None else f"{100.0 * share:.2g} %"

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The campaign at a glance in the terminal: each adapter as a multiple of the machine's own floor."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lagometer.cli.show.daemons import mib
+from lagometer.cli.show.figures import new_table, print_wide
+from lagometer.units import duration_text, span_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+    from rich.table import Table
+
+    from lagometer.summary.data import Glance, GlanceFigure
+
+PER_PAYLOAD = ("p50", "× floor", "p99", "× floor", "CPU/msg")
+FIGURES = ("latency_p50_ns", "times_floor_p50", "latency_p99_ns", "times_floor_p99", "cpu_per_message_ns")
+
+
+def render_glance(found: Glance | None, console: Console) -> None:
+    """Prints the table; nothing where it would say nothing (see `lagometer.summary.glance`)."""
+    from rich.markup import escape
+
+    if found is None:
+        return
+    said = "end to end, beside the fastest bare transport that did the same work"
+    if any(figure is not None and figure.intervals for row in found.rows for figure in row.figures):
+        said += "; beneath a figure its 95 % interval (threads and memory are of one trial)"
+    console.print(f"\n[bold]at a glance[/] {said}")
+    every = range(len(found.payloads_bytes))
+    if not print_wide(_table(found, every), console, or_not=True):
+        for place in every:  # a terminal too narrow for all payloads side by side
+            print_wide(_table(found, [place]), console)
+    for missing in found.missing:
+        what = " ".join([missing.adapter, ", ".join(missing.cells)]).rstrip()
+        console.print(f"  without figures: {escape(what)}: [dim]{escape('; '.join(missing.reasons))}[/]")
+
+
+def _table(found: Glance, places: Sequence[int]) -> Table:
+    """The table with the payloads of these places."""
+    from rich.markup import escape
+
+    from lagometer.units import size_text
+
+    settings = any(row.settings for row in found.rows)
+    table = new_table()
+    table.add_column("adapter")
+    if settings:
+        table.add_column("settings")
+    for place in places:
+        for number, heading in enumerate(PER_PAYLOAD):
+            size = f"{size_text(found.payloads_bytes[place])}\n" if number == 0 else "\n"
+            table.add_column(f"{size}{heading}", justify="right")
+    table.add_column("\nthreads", justify="right")
+    table.add_column("\nmemory", justify="right")
+    for row in found.rows:
+        figures = [text for place in places for text in _texts(row.figures[place])]
+        named = [escape(row.adapter), *([escape(row.settings)] if settings else [])]
+        table.add_row(*named, *figures, _count(row.threads), mib(row.memory_pss_bytes))
+    return table
+
+
+def _texts(figure: GlanceFigure | None) -> tuple[str, ...]:
+    """Each figure, and beneath it its interval where there is one."""
+    if figure is None:
+        return ("-",) * len(PER_PAYLOAD)
+    ends = {each.figure: (each.low, each.high) for each in figure.intervals}
+    texts = []
+    for name in FIGURES:
+        value, (low, high) = getattr(figure, name), ends.get(name, (None, None))
+        factor = name.startswith("times")
+        text = times(value) if factor else duration_text(value)
+        if low is not None and high is not None:
+            beneath = f"{times(low)} – {times(high)}" if factor else span_text(low, high)
+            text += f"\n[dim]{beneath}[/]"
+        texts.append(text)
+    return tuple(texts)
+
+
+def times(value: float | None) -> str:
+    """A multiple in three figures; `-` for null."""
+    if value is None:
+        return "-"
+    return f"{value:.2f}" if value < 9.995 else f"{value:.1f}" if value < 99.95 else f"{value:.0f}"
+
+
+def _count(value: int | None) -> str:
+    return "-" if value is None else str(value)

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What came of the limits of `--fail-if` on one campaign: a few lines for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from lagometer.units import duration_text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from lagometer.stats.cell.limits import Judgement
+
+SIZES = ((1024**3, "GB"), (1024**2, "MB"), (1024, "KB"))
+
+
+def render_limits(judgements: Sequence[Judgement], console: Console) -> None:
+    """Prints each limit with the cells that meet it or can't be judged, and counts the others."""
+    if not judgements:
+        return
+    console.print("\n[bold]limits[/], met where the whole 95 % interval lies beyond", soft_wrap=True)
+    for limit in dict.fromkeys(each.limit for each in judgements):
+        console.print(f"  {limit}", style="bold", markup=False, soft_wrap=True)
+        for line, style in _lines([each for each in judgements if each.limit == limit]):
+            console.print(line, style=style, markup=False, soft_wrap=True)
+
+
+def _lines(judgements: Sequence[Judgement]) -> Iterator[tuple[str, str]]:
+    groups = {
+        verdict: [each for each in judgements if each.verdict == verdict]
+        for verdict in ("met", "unknown", "not-met")
+    }
+    for verdict, word, style in (("met", "met", "bold red"), ("unknown", "can't be told", "yellow")):
+        for each in groups[verdict]:
+            yield f"    {word}: {each.cell}", style
+            yield f"      {figure_text(each)}", style
+    passed = groups["not-met"]
+    if passed:
+        nearest = max(passed, key=_nearness)
+        yield (
+            f"    not met in {len(passed)} cell{'s' if len(passed) > 1 else ''}, nearest: {nearest.cell}",
+            "",
+        )
+        yield f"      {figure_text(nearest)}", ""
+
+
+def _nearness(judgement: Judgement) -> float:
+    """The larger, the nearer to a limit that is not met."""
+    end = judgement.high if judgement.high is not None else judgement.value
+    start = judgement.low if judgement.low is not None else judgement.value
+    return (end if ">" in judgement.limit else -(start or 0.0)) or 0.0
+
+
+def figure_text(judgement: Judgement) -> str:
+    """A figure with its interval, or why there is none: 1.90 ms (1.52 – 2.40 ms), the interval crosses …"""
+    value, low, high = (
+        _text(each, judgement.unit) for each in (judgement.value, judgement.low, judgement.high)
+    )
+    interval = f" ({low} – {high})" if judgement.low is not None else ""
+    why = f", {judgement.why}" if judgement.why else ""
+    return f"{value}{interval}{why}" if judgement.value is not None else str(judgement.why)
+
+
+def _text(value: float | None, unit: str) -> str:
+    if value is None or unit == "ns":
+        return duration_text(value)
+    if unit == "share":
+        return f"{100.0 * value:.3g} %"
+    for size, name in SIZES:
+        if value >= size:
+            return f"{value / size:.3g} {name}"
+    return f"{value:.0f} B"

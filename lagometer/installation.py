@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where this installation keeps its programs and headers: in the package, or in a checkout's build."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from lagometer.errors import SetupMissing
+
+PYTHON_WORKER = "lagometer.worker_python"
+PYTHON_CONFORMANCE = "lagometer.conformance.in_python"
+PACKAGE = Path(__file__).resolve().parent
+BUILD = PACKAGE.parent / "build" / "release"
+
+
+def worker_command(worker: str) -> tuple[str, ...]:
+    """How the worker that carries this adapter out is started. Raises SetupMissing.
+
+    A worker in Python runs on this interpreter, isolated from PYTHONPATH and the current folder.
+    """
+    if worker == "python":
+        return (sys.executable, "-I", "-m", PYTHON_WORKER)
+    return (str(worker_path()),)
+
+
+def worker_path() -> Path:
+    """The program `lagometer-worker`; LAGOMETER_WORKER overrides. Raises SetupMissing."""
+    return _program("lagometer-worker", "LAGOMETER_WORKER")
+
+
+def supervisor_path() -> Path:
+    """The program `lagometer-supervisor`; LAGOMETER_SUPERVISOR overrides. Raises SetupMissing."""
+    return _program("lagometer-supervisor", "LAGOMETER_SUPERVISOR")
+
+
+def conformance_command(worker: str) -> tuple[str, ...]:
+    """How a process of a conformance check of this adapter is started. Raises SetupMissing."""
+    if worker == "python":
+        return (sys.executable, "-I", "-m", PYTHON_CONFORMANCE)
+    return (str(conformance_path()),)
+
+
+def conformance_path() -> Path:
+    """The program `lagometer-conformance`; LAGOMETER_CONFORMANCE overrides. Raises SetupMissing."""
+    return _program("lagometer-conformance", "LAGOMETER_CONFORMANCE")
+
+
+def include_path() -> Path:
+    """The folder with `lagometer/adapter.h`, for whoever builds an adapter. Raises SetupMissing."""
+    for candidate in (PACKAGE / "libexec" / "include", BUILD / "include"):
+        if (candidate / "lagometer" / "adapter.h").is_file():
+            return candidate
+    raise SetupMissing("lagometer/adapter.h is not there", mend="run `make setup`")
+
+
+def _program(name: str, variable: str) -> Path:
+    override = os.environ.get(variable)
+    if override:
+        if not os.access(override, os.X_OK):
+            raise SetupMissing(
+                f"'{override}' is not a program", where=variable, mend=f"name {name} or unset it"
+            )
+        return Path(override)
+    candidates = (
+        Path(sys.executable).parent / name,
+        PACKAGE / "libexec" / name,
+        BUILD / "engine" / name,
+    )
+    for candidate in candidates:
+        if os.access(candidate, os.X_OK):
+            return candidate
+    raise SetupMissing(f"the program {name} is not there", mend="run `make setup`")

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A curve and its band from more messages than can be looked at fifty times.
+
+The interval is that of `lagometer.stats.interval.confidence`, on the scale of shares, but what it needs of
+the messages is counted while they are put into bins for the curve itself: how many of each run of consecutive
+messages lie below some limit near each quantile. So the band costs no further pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lagometer.report.samples.selection import SAMPLE, Bins, Numbers, chunks, selected, suitable_bins
+from lagometer.stats.interval.confidence import SUPPORT, share_limits
+
+Floats = npt.NDArray[np.float64]
+
+RUNS_MIN = 8  # beyond one a trial, that tell how far messages of a trial hang together
+MEDIAN = 0.5
+
+
+@dataclass(frozen=True)
+class _Worth:
+    """For some shares (of the messages below some limits): how many independent messages would fix them as
+    exactly. `within`: where only that messages of a trial hang together is taken into account.
+    """
+
+    shares: Floats
+    effective: Floats
+    within: Floats
+
+
+def with_band(
+    trials: Sequence[Numbers], ranks: Numbers, shares: Sequence[float], alpha: float
+) -> tuple[Numbers, list[tuple[float, int, int]]]:
+    """The numbers of these ranks among those of all trials together (rank 1 is the smallest), and the band:
+    share, low, high at each of `shares` that the samples support.
+    """
+    filled = [trial for trial in trials if len(trial)]
+    bins = suitable_bins(filled)
+    limits = _limits(filled, bins, shares)
+    counts = np.zeros(bins.last + 1, dtype=np.int64)
+    below: list[Numbers] = []  # of each trial: a row for each run, a column for each limit
+    for trial in filled:
+        runs = []
+        for run in chunks([trial]):
+            of_run = np.bincount(bins.of(run), minlength=bins.last + 1)
+            counts += of_run
+            runs.append(np.cumsum(np.add.reduceat(of_run, limits)))
+        below.append(np.array(runs))
+    worth = _worth(below)
+    found = _share_limits(worth, shares, sum(map(len, filled)), len(filled), alpha)
+    ends = np.array([_ranks(each[1:], int(counts.sum())) for each in found], dtype=np.int64).reshape(-1)
+    values = selected(filled, bins, counts, np.concatenate([ranks, ends]))
+    lows, highs = values[len(ranks) :: 2].tolist(), values[len(ranks) + 1 :: 2].tolist()
+    band = [(share, low, high) for (share, _, _), low, high in zip(found, lows, highs, strict=True)]
+    return values[: len(ranks)], band
+
+
+def _limits(trials: Sequence[Numbers], bins: Bins, shares: Sequence[float]) -> Numbers:
+    """The bins before which is counted, the first of them 0: about at the quantiles, as a sample has them."""
+    step = max(1, sum(map(len, trials)) // SAMPLE)
+    sample = np.sort(np.concatenate([trial[::step] for trial in trials]))
+    near = sample[(np.asarray(shares) * (len(sample) - 1)).astype(np.int64)]
+    return np.unique(np.concatenate([[0], np.clip(bins.of(near) + 1, 1, bins.last)]))
+
+
+def _worth(below: Sequence[Numbers]) -> _Worth:
+    """below: per trial cumulated counts of its runs; the last column is all of a run's messages."""
+    totals = np.array([trial.sum(axis=0) for trial in below], dtype=np.float64)
+    sizes, everything = totals[:, -1:], float(totals[:, -1].sum())
+    shares = totals.sum(axis=0) / everything
+    between = len(below) / (len(below) - 1) * np.square(totals - shares * sizes).sum(axis=0) / everything**2
+    within = np.zeros_like(between)
+    if sum(len(trial) - 1 for trial in below) >= RUNS_MIN:
+        for trial, total in zip(below, totals, strict=True):
+            if len(trial) > 1:
+                about = trial - total / total[-1] * trial[:, -1:]
+                within += len(trial) / (len(trial) - 1) * np.square(about).sum(axis=0) / everything**2
+    known = (shares > 0.0) & (shares < 1.0)
+    single = (shares * (1.0 - shares))[known]
+    within = np.maximum(within[known], single / everything)
+    return _Worth(shares[known], single / np.maximum(between[known], within), single / within)
+
+
+def _share_limits(
+    worth: _Worth, shares: Sequence[float], messages: int, trials: int, alpha: float
+) -> list[tuple[float, float, float]]:
+    """Each share that is supported, and those that the true one lies between."""
+    found: list[tuple[float, float, float]] = []
+    if not len(worth.shares):
+        return found
+    at_median = float(worth.within[np.abs(worth.shares - MEDIAN).argmin()])
+    for share in shares:
+        effective = float(worth.effective[np.abs(worth.shares - share).argmin()])
+        low, high = share_limits(share, effective, messages, trials, alpha)
+        inside = low * messages >= 1.0 and high * messages <= messages - 1.0
+        if share == MEDIAN or (inside and at_median * min(share, 1.0 - share) >= SUPPORT):
+            found.append((share, low, high))
+    return found
+
+
+def _ranks(shares: Sequence[float], messages: int) -> list[int]:
+    return [min(max(int(np.ceil(share * messages - 1e-9)), 1), messages) for share in shares]

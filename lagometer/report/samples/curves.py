@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Percentile curves: quantiles on a grid that is even on the scale of nines, to the last one that
+samples support.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from lagometer.report.samples.bands import with_band
+from lagometer.report.samples.data import Curve
+from lagometer.report.samples.selection import PARTITIONED_MAX, order_statistics
+from lagometer.stats.interval.confidence import OK, SUPPORT, TRIALS_MIN, Pool
+
+_STEPS_PER_NINE = 20
+# Where a band is found; between them it is drawn straight. In thousandths, as estimates have them.
+_BAND_PERMILLE = (
+    *(20, 50, 100, 150, 200, 250, 300, 350, 400, 450, 500, 550, 600, 650, 700, 750, 800),
+    *(840, 870, 900, 920, 940, 950, 960, 970, 980, 985, 990, 992, 994, 996, 997, 998, 999),
+)
+_ALWAYS = (0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 0.9999, 0.99999)
+
+
+@functools.lru_cache(maxsize=64)  # edges of a trial mostly delivered as many
+def supported_probabilities(count: int) -> npt.NDArray[np.float64]:
+    """Probabilities whose order statistic has at least 10 of `count` samples beyond it; empty below 21
+    samples.
+    """
+    first, last = (SUPPORT + 1) / count, (count - SUPPORT) / count
+    if first > last:
+        return np.empty(0)
+    nines = np.arange(0, -np.log10(1 - last) + 1e-9, 1 / _STEPS_PER_NINE)
+    grid = np.concatenate([1 - 10.0**-nines, _ALWAYS, [first, last]])
+    grid = np.unique(np.round(grid, 7))
+    ranks = np.ceil(grid * count - 1e-9)
+    supported: npt.NDArray[np.float64] = grid[(ranks - 1 >= SUPPORT) & (count - ranks >= SUPPORT)]
+    return supported
+
+
+def quantiles(
+    trials: Sequence[npt.NDArray[np.int64]], probabilities: npt.NDArray[np.float64]
+) -> npt.NDArray[np.int64]:
+    """Order statistics of type 1 (inverse of the empirical distribution): never an interpolated value."""
+    return order_statistics(trials, _ranks(probabilities, sum(len(each) for each in trials)))
+
+
+def _ranks(probabilities: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.int64]:
+    # The subtraction undoes binary fractions: 0.99 * 1000 must be rank 990, not 991.
+    ranks: npt.NDArray[np.int64] = np.clip(np.ceil(probabilities * count - 1e-9).astype(np.int64), 1, count)
+    return ranks
+
+
+def curve(
+    cell: str,
+    edge: str,
+    trials: Sequence[npt.NDArray[np.int64]],
+    alpha: float | None = None,
+    in_passing: bool = False,
+) -> Curve | None:
+    """The curve of an edge over the latencies of its valid trials; None where too few messages were
+    delivered. alpha: what its band may miss; None for no band. in_passing: the band is made while the curve
+    is, since the messages are too many to be looked at for each of its places.
+    """
+    if not trials:
+        return None
+    count = sum(len(each) for each in trials)
+    if count <= 2 * SUPPORT:
+        return None
+    probabilities = supported_probabilities(count)
+    banded = alpha is not None and sum(len(each) > 0 for each in trials) >= TRIALS_MIN
+    if alpha is not None and banded and in_passing and count > PARTITIONED_MAX:
+        shares = [permille / 1000.0 for permille in _BAND_PERMILLE]
+        values, band = with_band(trials, _ranks(probabilities, count), shares, alpha)
+    else:
+        values = quantiles(trials, probabilities)
+        band = _band(trials, alpha) if alpha is not None and banded else []
+    return Curve(
+        cell=cell,
+        edge=edge,
+        trials=len(trials),
+        n=count,
+        probabilities=probabilities.tolist(),
+        latency_ns=values.tolist(),
+        band_probabilities=[probability for probability, _, _ in band],
+        band_low_ns=[low for _, low, _ in band],
+        band_high_ns=[high for _, _, high in band],
+    )
+
+
+def _band(trials: Sequence[npt.NDArray[np.int64]], alpha: float) -> list[tuple[float, int, int]]:
+    """Where the samples support one, the interval of the quantile: probability, low, high."""
+    pool = Pool(trials)
+    found = [pool.estimate(permille, alpha) for permille in _BAND_PERMILLE]
+    return [
+        (each.permille / 1000.0, each.low_ns, each.high_ns)
+        for each in found
+        if each.status == OK and each.low_ns is not None and each.high_ns is not None
+    ]

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Curves and series of a report: what only the samples can tell, read once, a few files at a time.
+
+A campaign may hold a hundred million samples. So only the columns that are needed are read, latencies alone
+are kept until their cell is done, small files are read many at a time, and as many threads work on them as
+there are CPUs: Polars and NumPy leave Python's lock alone while they work. Thousands of small files go to
+processes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from lagometer.report import limits
+from lagometer.report.samples.curves import curve
+from lagometer.report.samples.data import Curve, Series
+from lagometer.report.samples.files import Made, Task, TaskEdge, read
+from lagometer.report.samples.reader_pool import begin, processes
+from lagometer.store.format import END_TO_END
+from lagometer.store.reader import Campaign
+from lagometer.summary.data import Row
+
+THREADS_MAX = 4
+MESSAGES_AT_ONCE = 16_000_000  # of all the files that are worked on at a time, which bounds the memory
+MESSAGES_PER_BATCH, FILES_PER_BATCH = 1_000_000, 64
+# From here on processes pay, each of which takes most of a second of a CPU to begin.
+MESSAGES_FOR_PROCESSES, FILES_FOR_PROCESSES = 10_000_000, 200
+
+Key = tuple[str, int | None, str]
+Latencies = dict[str, list[npt.NDArray[np.int64]]]  # by edge, of each valid trial of a cell
+Given = TypeVar("Given")
+Result = TypeVar("Result")
+
+
+@dataclass
+class Drawn:
+    """What the samples have given so far."""
+
+    curves: list[Curve] = field(default_factory=list)
+    series: list[Series] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+    payload_bytes: dict[str, int] = field(default_factory=dict)  # as seen on the wire, by cell
+
+
+class Drawing:
+    """Curves and series of all trials' rows, begun where that can go on beside other work; so it must be
+    closed.
+
+    `payload_known`: the cells whose payload the manifest tells.
+    """
+
+    def __init__(self, campaign: Campaign, rows: Sequence[Row], payload_known: frozenset[str]) -> None:
+        self._campaign = campaign
+        wanted: dict[Key, Row] = {(row.cell, row.trial, row.edge): row for row in rows if row.n > 0}
+        chosen = sorted(wanted, key=lambda key: (key[2] != END_TO_END, key[1] or 0))
+        fitting = set(chosen[: limits.SERIES_POINTS_TOTAL // limits.SERIES_POINTS_MIN])
+        points = limits.SERIES_POINTS_TOTAL // max(1, len(fitting))
+        self._points = max(limits.SERIES_POINTS_MIN, min(limits.SERIES_POINTS_MAX, points))
+        self._wanted, self._fitting = len(wanted), len(fitting)
+        self._tasks = list(_tasks(wanted, fitting, self._points, payload_known))
+        self._batches = list(_batches(self._tasks))
+        self._pool = processes(campaign, _cpus()) if _is_for_processes(self._tasks) else None
+        self._begun = begin(self._pool, self._batches) if self._pool else []
+
+    def finish(
+        self, alphas: Mapping[str, float] | None = None, in_passing: bool = False
+    ) -> tuple[Drawn, list[str]]:
+        """Waits for all of it; with it the notes on what was thinned or left out.
+
+        `alphas`: of the cells whose curves have a band; `in_passing`: it is made while the curve is (see
+        `curves.curve`). A trial whose samples can't be read is named among the notes.
+        """
+        drawn = self._from_processes()
+        if drawn is None:
+            drawn = Drawn()
+            self._draw_by_threads(drawn, alphas or {}, in_passing)
+        return drawn, _notes(drawn, self._wanted, self._fitting, self._points)
+
+    def _from_processes(self) -> Drawn | None:
+        """What they have drawn; None if there are none, or none can be had here."""
+        if self._pool is None:
+            return None
+        drawn = Drawn()
+        try:
+            for batch, begun in zip(self._batches, self._begun, strict=True):
+                for task, made in zip(batch, begun.result(), strict=True):
+                    _add(task, made, drawn)
+        except BrokenProcessPool:
+            return None
+        finally:
+            self.close()
+        return drawn
+
+    def close(self) -> None:
+        """Ends what was begun: what is at work comes to the end of its few files, the rest is not done."""
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+    def _draw_by_threads(self, drawn: Drawn, alphas: Mapping[str, float], in_passing: bool) -> None:
+        with ThreadPoolExecutor(_threads(self._tasks)) as pool:
+
+            def add_curves(cell: str, latencies: Latencies) -> None:
+                room = max(0, limits.CURVES_MAX - len(drawn.curves))
+                alpha = alphas.get(cell)
+                listed = list(latencies.items())[:room]
+                made = pool.map(lambda item: curve(cell, item[0], item[1], alpha, in_passing), listed)
+                drawn.curves += [each for each in made if each is not None]
+
+            cell, latencies = "", Latencies()
+            for batch, read_files in _in_order(pool, lambda each: read(self._campaign, each), self._batches):
+                for task, made in zip(batch, read_files, strict=True):
+                    if task.cell != cell:
+                        add_curves(cell, latencies)
+                        cell, latencies = task.cell, {}
+                    for edge, values in made.latencies.items():
+                        latencies.setdefault(edge, []).append(values)
+                    _add(task, made, drawn)
+            add_curves(cell, latencies)
+
+
+def _is_for_processes(tasks: Sequence[Task]) -> bool:
+    """Whether enough small files stand for themselves that it pays to begin processes for them."""
+    alone = all(task.curves for task in tasks)
+    messages = sum(task.messages for task in tasks)
+    return alone and len(tasks) >= FILES_FOR_PROCESSES and messages >= MESSAGES_FOR_PROCESSES and _cpus() > 1
+
+
+def _tasks(
+    wanted: dict[Key, Row], fitting: set[Key], points: int, payload_known: frozenset[str]
+) -> Iterator[Task]:
+    """The files to read: cells in the order of their rows, trials ascending."""
+    files: dict[str, dict[int, list[Row]]] = {}
+    for row in wanted.values():
+        if row.trial is not None:
+            files.setdefault(row.cell, {}).setdefault(row.trial, []).append(row)
+    for cell, trials in files.items():
+        for trial, rows in sorted(trials.items()):
+            series = frozenset(row.edge for row in rows if (cell, trial, row.edge) in fitting)
+            edges = tuple(TaskEdge(row.edge, row.valid, row.n) for row in rows)
+            known, alone = cell in payload_known, len(trials) == 1
+            yield Task(cell, trial, edges, series, points, not known, alone)
+
+
+def _threads(tasks: Sequence[Task]) -> int:
+    largest = max((task.messages for task in tasks), default=0)
+    fitting = MESSAGES_AT_ONCE // max(1, largest)
+    return max(1, min(_cpus(), fitting))
+
+
+def _cpus() -> int:
+    return min(THREADS_MAX, len(os.sched_getaffinity(0)))
+
+
+def _batches(tasks: Iterable[Task]) -> Iterator[list[Task]]:
+    """Small files together, a large one alone."""
+    batch: list[Task] = []
+    messages = 0
+    for task in tasks:
+        messages += task.messages
+        if batch and (messages > MESSAGES_PER_BATCH or len(batch) == FILES_PER_BATCH):
+            yield batch
+            batch, messages = [], task.messages
+        batch.append(task)
+    if batch:
+        yield batch
+
+
+def _in_order(
+    pool: ThreadPoolExecutor, function: Callable[[Given], Result], given: Iterable[Given]
+) -> Iterator[tuple[Given, Result]]:
+    """What the function makes of each, in order; no more is begun ahead than the pool can work on."""
+    ahead: deque[tuple[Given, Future[Result]]] = deque()
+    for each in given:
+        ahead.append((each, pool.submit(function, each)))
+        if len(ahead) > pool._max_workers:
+            first, future = ahead.popleft()
+            yield first, future.result()
+    for first, future in ahead:
+        yield first, future.result()
+
+
+def _add(task: Task, made: Made, drawn: Drawn) -> None:
+    drawn.curves += made.curves[: max(0, limits.CURVES_MAX - len(drawn.curves))]
+    drawn.series += made.series
+    drawn.unread += [] if made.unread is None else [made.unread]
+    if made.payload_bytes is not None:
+        drawn.payload_bytes[task.cell] = max(made.payload_bytes, drawn.payload_bytes.get(task.cell, 0))
+
+
+def _notes(drawn: Drawn, wanted: int, fitting: int, points: int) -> list[str]:
+    notes = []
+    thinned = [series for series in drawn.series if len(series.time_us) < series.n]
+    if thinned:
+        notes.append(
+            f"{len(thinned):,} of {len(drawn.series):,} time series are thinned to about {points:,} messages "
+            "each: every run of messages keeps its fastest and its slowest, and the slowest "
+            f"{limits.SLOWEST} are always there."
+        )
+    if fitting < wanted:
+        notes.append(f"{wanted - fitting:,} of {wanted:,} time series are left out; all are in samples/.")
+    if len(drawn.curves) >= limits.CURVES_MAX:
+        notes.append(f"Percentile curves beyond the first {limits.CURVES_MAX:,} are left out.")
+    return notes + drawn.unread

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one file of samples gives a report: latencies or curves, and series."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from lagometer.report.samples.curves import curve
+from lagometer.report.samples.data import Curve, Series
+from lagometer.report.samples.reading import EdgeRows, Wanted, read_files
+from lagometer.report.samples.series import edge_series
+from lagometer.store.errors import CampaignError
+from lagometer.store.reader import Campaign
+
+
+@dataclass(frozen=True)
+class TaskEdge:
+    """An edge of a file: whether its trial is valid, and how many of its messages arrived, about."""
+
+    name: str
+    valid: bool
+    messages: int
+
+
+@dataclass(frozen=True)
+class Task:
+    """One file of samples, and what is wanted of it."""
+
+    cell: str
+    trial: int
+    edges: Sequence[TaskEdge]
+    series: frozenset[str]  # edges whose series is drawn
+    points: int
+    payload: bool  # whether the cell's payload must be taken from the samples
+    curves: bool  # whether it is its cell's only file, so that its curves are the cell's
+
+    @property
+    def messages(self) -> int:
+        """How many the file holds, about."""
+        return sum(edge.messages for edge in self.edges)
+
+
+@dataclass
+class Made:
+    """What came of it."""
+
+    latencies: dict[str, npt.NDArray[np.int64]] = field(default_factory=dict)  # by edge, of a valid trial
+    curves: list[Curve] = field(default_factory=list)  # in place of latencies, where the task asks for them
+    series: list[Series] = field(default_factory=list)
+    payload_bytes: int | None = None
+    unread: str | None = None
+
+
+def read(campaign: Campaign, batch: Sequence[Task]) -> list[Made]:
+    """What each of these files gives. [thread: any]"""
+    wanted = [Wanted(task.cell, task.trial, bool(task.series), task.payload) for task in batch]
+    return [
+        _make(task, samples, edges)
+        for task, (samples, edges) in zip(batch, read_files(campaign, wanted), strict=True)
+    ]
+
+
+def _make(task: Task, samples: pl.DataFrame, edges: dict[str, EdgeRows] | CampaignError) -> Made:
+    """What a file gives: latencies of the valid trial's edges, and their series."""
+    made = Made()
+    if isinstance(edges, CampaignError):
+        made.unread = f"The samples of {task.cell}, trial {task.trial}, could not be read: {edges}"
+        return made
+    if not edges:
+        return made
+    if task.payload:
+        seen = samples["payload_bytes"].max()
+        made.payload_bytes = seen if isinstance(seen, int) else None
+    origin_ns = min(int(each.publish_ns[0]) for each in edges.values())
+    for edge in task.edges:
+        if edge.name not in edges:
+            continue
+        edge_rows = edges[edge.name]
+        if edge.valid:
+            _add_latencies(task, edge.name, edge_rows.latencies, made)
+        if edge.name in task.series:
+            series = edge_series(task.cell, task.trial, edge.name, edge_rows, origin_ns, task.points)
+            made.series += [] if series is None else [series]
+    return made
+
+
+def _add_latencies(task: Task, edge: str, latencies: npt.NDArray[np.int64], made: Made) -> None:
+    """Kept until the cell is done, or made into its curve at once: one trial gives no band."""
+    if not task.curves:
+        made.latencies[edge] = latencies
+        return
+    found = curve(task.cell, edge, [latencies])
+    made.curves += [] if found is None else [found]

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What runs beside the workers of a trial: daemons that they need, and load that disturbs them.
+
+The launcher starts them in this order, so a companion's place among all says which it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lagometer.run.companions import daemons as daemons_of_trial
+from lagometer.run.companions import interference
+from lagometer.run.companions.daemons import Daemons
+from lagometer.run.companions.interference import Load
+from lagometer.run.launchers.base import Companion, Launcher
+from lagometer.run.observe.sockets import find_workers
+
+NS_PER_S = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Awaited:
+    """A daemon that does not serve yet: how long it may take, and why the trial fails if it takes longer."""
+
+    timeout_ns: int
+    late: str
+
+
+class Companions:
+    """The companions of one trial. `load` and `daemons`: None where it has none."""
+
+    def __init__(self, load: Load | None = None, daemons: Daemons | None = None) -> None:
+        self.load = load
+        self.daemons = daemons
+        self._daemon_count = len(daemons.wanted) if daemons is not None else 0
+        self._numbers: dict[int, int] = {}  # in their own namespace, by place
+        self._released = False
+
+    @property
+    def commands(self) -> tuple[Companion, ...]:
+        """What the launcher is to start."""
+        daemons = self.daemons.wanted if self.daemons is not None else ()
+        generators = self.load.commands if self.load is not None else ()
+        return (*(each.companion for each in daemons), *(Companion(command) for command in generators))
+
+    def note_start(self, place: int, number: int) -> None:
+        """Hears from the launcher that one was started; `number`: in its own namespace."""
+        self._numbers[place] = number
+
+    def note_end(self, place: int, how: str, launcher: Launcher) -> str | None:
+        """Hears that one has ended; says what is wrong, as they have no reason to end before `release`."""
+        if self._released:
+            return None
+        said = last_words(launcher, place)
+        if self.daemons is not None and place < self._daemon_count:
+            return f"daemon-died: {self.daemons.wanted[place].name} {how}: {said}"
+        assert self.load is not None, "what is no daemon is load"
+        return f"interference-died: {self.load.commands[place - self._daemon_count][0]} {how}: {said}"
+
+    def release(self, launcher: Launcher) -> None:
+        """Lets them end when no worker runs any more."""
+        self._released = True
+        launcher.release_companions()
+
+    def daemon_awaited(self, launcher: Launcher) -> Awaited | None:
+        """Returns the first daemon that does not serve yet; None if all do, or there is none."""
+        if self.daemons is None:
+            return None
+        if not self.daemons.attached and launcher.process_id is not None:
+            numbers = [self._numbers[place] for place in range(self._daemon_count) if place in self._numbers]
+            if len(numbers) == self._daemon_count:
+                self.daemons.attach(launcher.process_id, numbers)
+        place = self.daemons.waiting_for(launcher.companion_output)
+        if place is None:
+            return None
+        daemon = self.daemons.wanted[place]
+        late = f"{daemon.name} did not serve within {daemon.ready.timeout_s:g} s"
+        return Awaited(
+            timeout_ns=round(daemon.ready.timeout_s * NS_PER_S),
+            late=f"daemon-not-ready: {late}: {last_words(launcher, place)}",
+        )
+
+    def attach_load(self, launcher: Launcher) -> None:
+        """Finds the generators of load."""
+        if self.load is not None:
+            self.load.attach(launcher.process_id, self._load_numbers())
+
+    def watch_daemons(self, launcher: Launcher, workers: Sequence[int]) -> Sequence[int]:
+        """Notes which processes are the daemons', and returns them. `workers`: the numbers of the workers."""
+        if self.daemons is None or launcher.process_id is None:
+            return ()
+        strangers = find_workers(launcher.process_id, [*workers, *self._load_numbers()])
+        self.daemons.watch([pid for pid in strangers if pid is not None])
+        return self.daemons.processes
+
+    def load_done(self, launcher: Launcher) -> interference.Done | None:
+        """Returns what the load did; None without."""
+        if self.load is None:
+            return None
+        places = range(self._daemon_count, self._daemon_count + len(self.load.commands))
+        return self.load.done([launcher.companion_output(place) for place in places])
+
+    def daemons_done(self, launcher: Launcher, measure_ns: int) -> tuple[daemons_of_trial.Done, ...]:
+        """Returns what each daemon did in a measure phase of this length."""
+        return self.daemons.done(measure_ns, launcher.companion_output) if self.daemons is not None else ()
+
+    def load_words(self, launcher: Launcher) -> str:
+        """Returns the last line of each generator of load."""
+        generators = len(self.load.commands) if self.load is not None else 0
+        return "; ".join(last_words(launcher, self._daemon_count + place) for place in range(generators))
+
+    def _load_numbers(self) -> list[int]:
+        return [number for place, number in self._numbers.items() if place >= self._daemon_count]
+
+
+def last_words(launcher: Launcher, place: int) -> str:
+    """Returns the last line that a companion wrote."""
+    lines = launcher.companion_output(place).decode(errors="replace").strip().splitlines()
+    return lines[-1] if lines else "it said nothing"

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The machine's floor: how late each CPU wakes a thread that sleeps, without any middleware (floor.json).
+
+It is measured once, before the first trial of a campaign, by the worker's `--wake-up`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import time
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from lagometer.run.interruption import Interruption
+from lagometer.run.order import least_ns
+from lagometer.store import format as form
+from lagometer.store.environment import load_now, ticks_now
+from lagometer.store.storing import storing
+from lagometer.study import Cell, Study
+
+NS_PER_S = 1_000_000_000
+GRACE_S = 10.0
+TEXT_BYTES_MAX = 1 << 22
+# Without a length in the study: 10 s, which with a wake-up each millisecond has ten beyond p99.9; but at most
+# this share of the campaign's time.
+SHARE = 0.1
+LEAST_NS, MOST_NS = NS_PER_S // 10, 10 * NS_PER_S
+
+
+class FloorError(Exception):
+    """The floor could not be measured: says what the worker said."""
+
+
+class _Core(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    cpu: int
+    n: int
+    p50_ns: int
+    p99_ns: int
+    p999_ns: int
+    max_ns: int
+
+
+class _WakeUp(BaseModel):
+    """What `lagometer-worker --wake-up` says."""
+
+    model_config = ConfigDict(extra="forbid")
+    policy: str
+    period_ns: int
+    duration_ns: int
+    cores: list[_Core]
+    warnings: list[str]
+
+
+def floor_ns(study: Study, cells: Sequence[Cell], max_s: float | None = None) -> int:
+    """How long the floor of this campaign is to be measured; 0 for not at all. max_s: all that there is."""
+    if study.machine_floor_ns is not None:
+        return study.machine_floor_ns
+    campaign_ns = float(least_ns(study, cells))
+    if max_s is not None:
+        campaign_ns = min(campaign_ns, max_s * NS_PER_S)
+    return min(max(LEAST_NS, round(campaign_ns * SHARE)), MOST_NS)
+
+
+def write_floor(
+    directory: Path, worker: Path, duration_ns: int, priority: int, interruption: Interruption
+) -> None:
+    """Measures the floor and writes floor.json, unless it is there already.
+
+    Raises `FloorError`, `CannotStore`, `Interrupted`.
+    """
+    path = directory / form.FLOOR
+    if duration_ns == 0 or path.exists():
+        return
+    floor = measure_floor(worker, duration_ns, priority, interruption)
+    with storing(path):
+        form.write_json_atomic(floor, path)
+
+
+def measure_floor(
+    worker: Path, duration_ns: int, priority: int, interruption: Interruption
+) -> dict[str, Any]:
+    """Returns floor.json as docs/FORMAT.md has it. Raises `FloorError`, `Interrupted`."""
+    measured = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    load, before = load_now(), ticks_now()
+    duration_ms = max(1, duration_ns // 1_000_000)
+    text = _said(
+        [str(worker), "--wake-up", str(duration_ms), str(priority)], duration_ms / 1000, interruption
+    )
+    after = ticks_now()
+    try:
+        said = _WakeUp.model_validate_json(text)
+    except ValidationError as error:
+        raise FloorError(f"{worker} --wake-up said {text[:200]!r}, which is no floor") from error
+    return {
+        "measured": measured,
+        "policy": said.policy,
+        "priority": priority if said.policy == "fifo" else None,
+        "period_ns": said.period_ns,
+        "duration_s": said.duration_ns / NS_PER_S,
+        "steal_share": _steal_share(before, after),
+        "load": load,
+        "cores": [core.model_dump() for core in said.cores],
+        "warnings": said.warnings,
+    }
+
+
+def _said(command: Sequence[str], seconds: float, interruption: Interruption) -> bytes:
+    """Runs the worker and returns its output; nothing of it runs afterwards."""
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # a Ctrl-C on the terminal is ours to handle
+        )
+    except OSError as error:
+        raise FloorError(f"{command[0]} can't be started: {error.strerror}") from error
+    assert process.stdout is not None
+    deadline_s = time.monotonic() + seconds + GRACE_S
+    text, ended = b"", False
+    try:
+        while len(text) < TEXT_BYTES_MAX:
+            left_s = deadline_s - time.monotonic()
+            watched = [process.stdout.fileno(), interruption.descriptor()]
+            ready, _, _ = select.select(watched, [], [], max(0.0, left_s))
+            interruption.check()
+            if not ready:
+                raise FloorError(f"{command[0]} --wake-up did not end within {seconds + GRACE_S:.1f} s")
+            piece = os.read(watched[0], 65536) if watched[0] in ready else None
+            if piece == b"":
+                ended = True
+                break
+            text += piece or b""
+    finally:
+        if not ended:
+            process.kill()
+        process.wait()
+        process.stdout.close()
+    if process.returncode != 0:
+        raise FloorError(f"{command[0]} --wake-up failed: {json.dumps(text.decode(errors='replace')[-300:])}")
+    return text
+
+
+def _steal_share(before: dict[str, int] | None, after: dict[str, int] | None) -> float | None:
+    """The share of all CPUs' time that a hypervisor gave to others meanwhile; None where it is not told."""
+    if before is None or after is None or after["total"] <= before["total"]:
+        return None
+    return (after["steal"] - before["steal"]) / (after["total"] - before["total"])

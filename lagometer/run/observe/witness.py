@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Watches a trial from outside: reads what the kernel knows just before the common start and after the end.
+
+Between the two only memory is read, amid the drain, so watching costs the measure phase nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from lagometer.run.observe.clocks import Reading, moved, read_clocks
+from lagometer.run.observe.counters import NetworkCounters, load_between, machine_load
+from lagometer.run.observe.processes import proportional_bytes
+from lagometer.run.observe.sockets import RECORDS, Traces, find_workers, read_network, read_traces
+from lagometer.store.observed import Clocks, MachineLoad
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What was seen, before anything is concluded from it.
+
+    traces: by worker, None where not to be seen; daemons: likewise of the daemons' processes; workers_bytes:
+    the workers' memory amid the drain, without that of their records, None where not to be seen.
+    """
+
+    private: bool
+    window_ns: int
+    network: Mapping[str, int]  # increments, by the names of `lagometer.run.observe.counters`
+    clocks: Clocks
+    load: MachineLoad
+    traces: Sequence[Traces | None] = field(default_factory=tuple)
+    daemons: Sequence[Traces] = field(default_factory=tuple)
+    workers_bytes: int | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns it in the form of the journal."""
+        return {
+            "private": self.private,
+            "window_ns": self.window_ns,
+            "network": dict(self.network),
+            "clocks": asdict(self.clocks),
+            "load": asdict(self.load),
+            "traces": [each.as_json() if each is not None else None for each in self.traces],
+            "daemons": [each.as_json() for each in self.daemons],
+            "workers_bytes": self.workers_bytes,
+        }
+
+
+class Witness:
+    """Watches one trial; `begin` and `end` are called once each, `close` always."""
+
+    def __init__(self) -> None:
+        self._counters: NetworkCounters | None = None
+        self._traces: list[Traces | None] = []
+        self._daemons: list[Traces] = []
+        self._workers: list[int | None] = []
+        self._workers_bytes: int | None = None
+        self._private = False
+        self._clocks: Reading | None = None
+        self._network: dict[str, int] = {}
+        self._load: dict[str, int] = {}
+
+    def begin(
+        self, supervisor: int | None, workers: Sequence[int], private: bool, daemons: Sequence[int] = ()
+    ) -> None:
+        """Notes how things stand. `workers`: their process numbers in their own namespace; `supervisor`: the
+        process that started them, None if it is not on this machine; `daemons`: processes that serve them."""
+        self._private = private
+        pids: list[int | None] = [None] * len(workers)
+        if supervisor is not None:
+            pids = find_workers(supervisor, workers)
+        self._workers = pids
+        first = next((pid for pid in pids if pid is not None), None)
+        sockets = read_network(first) if first is not None else {}
+        self._traces = [read_traces(pid, sockets) if pid is not None else None for pid in pids]
+        found = [read_traces(pid, sockets) for pid in daemons]
+        self._daemons = [each for each in found if each is not None]
+        if first is not None:
+            self._counters = NetworkCounters(first)
+            self._network = self._counters.read()
+        self._load = machine_load()
+        self._clocks = read_clocks()
+
+    def look_at_memory(self) -> None:
+        """Notes the workers' memory, once they have measured."""
+        found = [proportional_bytes(pid, RECORDS) if pid is not None else None for pid in self._workers]
+        known = [size for size in found if size is not None]
+        self._workers_bytes = sum(known) if found and len(known) == len(found) else None
+
+    def end(self) -> Evidence | None:
+        """Returns what changed since `begin`; None if that was not called."""
+        if self._clocks is None:
+            return None
+        now = read_clocks()
+        network = self._counters.read() if self._counters is not None else {}
+        return Evidence(
+            private=self._private,
+            window_ns=now.monotonic_ns - self._clocks.monotonic_ns,
+            network={
+                name: network[name] - before for name, before in self._network.items() if name in network
+            },
+            clocks=moved(self._clocks, now),
+            load=load_between(self._load, machine_load()),
+            traces=tuple(self._traces),
+            daemons=tuple(self._daemons),
+            workers_bytes=self._workers_bytes,
+        )
+
+    def close(self) -> None:
+        """Lets the trial's namespace go."""
+        if self._counters is not None:
+            self._counters.close()
+            self._counters = None

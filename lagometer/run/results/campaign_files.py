@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files of a campaign while it is carried out (docs/FORMAT.md): the manifest, and trials in three places.
+
+The study's own trials lie in the campaign's folder; those of the control cell and the long ones in folders of
+their own with the same layout, so that nothing that reads a study's cells can mistake them for such.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from lagometer.errors import BadInput
+from lagometer.run.results.effective import add_observed, described
+from lagometer.run.results.trial_store import TrialStore, adapters_in_use
+from lagometer.run.worker.outcome import TrialOutcome
+from lagometer.store import format as form
+from lagometer.store.environment import collect, completed
+from lagometer.store.reader import read_manifest
+from lagometer.store.storing import storing
+from lagometer.study.schema import key_defaults
+
+
+class Results:
+    """The files of one campaign, owned by the process that carries it out."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.manifest: dict[str, Any] = {}
+        self._environment: dict[str, Any] = {}
+        self.trials = TrialStore(directory)
+        self.control = TrialStore(directory / form.CONTROL)
+        self.long = TrialStore(directory / form.LONG)
+        self._lock = -1
+
+    def lock(self) -> None:
+        """Keeps other conductors out of the folder until `close` or this process's end, however it ends.
+
+        Raises `BadInput` if there is one, `CannotStore`.
+        """
+        with storing(self.directory):
+            self._lock = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise BadInput(
+                "another lagometer is at work in this folder",
+                where=f"--out {self.directory}",
+                mend="wait for its end, or name another folder",
+            ) from error
+
+    def close(self) -> None:
+        """Lets others in again."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    def create(self, manifest: Mapping[str, Any]) -> None:
+        """Writes the files that a campaign begins with. Raises `CannotStore`.
+
+        The manifest is the first, since a folder with one can be resumed.
+        """
+        self.manifest = {
+            **manifest,
+            "format_version": form.FORMAT_VERSION,
+            "state": "running",
+            "finished": None,
+        }
+        self.manifest |= {"versions": {}, "settings": {}}
+        with storing(self.directory):
+            self._write_manifest()
+            self._environment = collect()
+            form.write_json_atomic(self._environment, self.directory / form.ENVIRONMENT)
+        self.trials.write_cells()
+
+    def reopen(self, manifest: Mapping[str, Any]) -> None:
+        """Takes up a campaign where it ended. Raises `BadInput` if it is another study's, `StoreError`."""
+        before = read_manifest(self.directory)
+        if "sources" in before:
+            raise BadInput(
+                "is merged from several campaigns",
+                where=f"--out {self.directory}",
+                mend="go on with one of those, then merge again",
+            )
+        if not same_study(before.get("study"), manifest["study"]):
+            raise BadInput(
+                "holds another study, or this one before it was changed",
+                where=f"--out {self.directory}",
+                mend="run without --resume: the old folder is kept and moved aside",
+            )
+        known = {cell["id"] for cell in before["cells"]}
+        added = [cell for cell in manifest["cells"] if cell["id"] not in known]
+        self.manifest = {**before, "state": "running", "finished": None}
+        self.manifest["cells"] = [*before["cells"], *added]
+        path = self.directory / form.ENVIRONMENT
+        self._environment = json.loads(path.read_text(encoding="utf-8")) if path.exists() else collect()
+        for part in (self.trials, self.control, self.long):
+            part.reopen()
+        with storing(self.directory):
+            form.write_json_atomic(self._environment, self.directory / form.ENVIRONMENT)
+            self._write_manifest()
+        self._write_cells()
+
+    def learn(self, cell: str, outcome: TrialOutcome) -> None:
+        """Keeps what the first trial of a cell tells about versions and effective settings.
+
+        What was observed beside them is kept of each trial.
+        """
+        for adapter in adapters_in_use(outcome):
+            self.manifest["versions"].setdefault(adapter["name"], adapter["library_version"])
+        entries = described(outcome)
+        kept = self.manifest["settings"].get(cell)
+        if kept is not None:
+            add_observed(kept, entries)
+        elif entries:
+            self.manifest["settings"][cell] = entries
+
+    def checkpoint(self) -> None:
+        """Writes what was learnt of versions and settings. Raises `CannotStore`."""
+        with storing(self.directory):
+            self._write_manifest()
+
+    def finish(self, state: str) -> None:
+        """Notes how the campaign ended: `finished` or `interrupted`. Raises `CannotStore`."""
+        self.manifest["state"] = state
+        self.manifest["finished"] = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        self._environment = completed(self._environment)
+        self._write_cells()
+        with storing(self.directory):
+            form.write_json_atomic(self._environment, self.directory / form.ENVIRONMENT)
+            self._write_manifest()
+
+    def write_estimates(self, estimates: pl.DataFrame) -> None:
+        """Writes estimates.parquet. Raises `CannotStore`."""
+        with storing(self.directory):
+            form.write_cells(estimates, self.directory / form.ESTIMATES)
+
+    def _write_cells(self) -> None:
+        self.trials.write_cells()
+        for part in (self.control, self.long):
+            if part.done:
+                part.write_cells()
+
+    def _write_manifest(self) -> None:
+        form.write_json_atomic(self.manifest, self.directory / form.MANIFEST)
+
+
+def same_study(before: object, now: Mapping[str, Any]) -> bool:
+    """Whether a manifest holds this study; a key that an older lagometer did not know has its default."""
+    if not isinstance(before, Mapping):
+        return False
+    defaults = key_defaults()
+    return set(before) <= set(now) and all(
+        before[name] == value if name in before else value in (defaults.get(name), None)
+        for name, value in now.items()
+    )

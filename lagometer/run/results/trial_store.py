@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The trials of one folder: journal, cells.parquet, samples. A trial is in all of them or in none.
+
+The order of writing (docs/FORMAT.md) makes a finished trial survive a power cut: samples beside their place,
+synced, renamed, their folder synced; then the journal's line, synced. That line makes a trial finished;
+cells.parquet follows from the journal and may be made again at any time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from lagometer.errors import BadInput
+from lagometer.run.worker.outcome import TrialOutcome
+from lagometer.store import format as form
+from lagometer.store.storing import Journal, make_folders, storing
+
+Key = tuple[str, int]
+# cells.parquet is written anew after a trial unless that would take more than about this share of the time.
+CELLS_SHARE_MAX = 0.05
+_TRIAL_FILE = re.compile(r"(0|[1-9][0-9]*)\.(parquet|log)")
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A finished trial. spent_s: all that it took, making its figures included."""
+
+    valid: bool
+    reasons: tuple[str, ...]
+    overhead_s: float
+    spent_s: float
+
+
+class TrialStore:
+    """The finished trials below one folder, owned by the process that carries them out."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._journal = Journal(directory / form.JOURNAL)
+        self._rows_reopened: list[Mapping[str, Any]] = []
+        self._cells: list[pl.DataFrame] = []
+        self._done: dict[Key, Finished] = {}
+        self._cells_written_s = self._cells_cost_s = 0.0
+
+    @property
+    def done(self) -> Mapping[Key, Finished]:
+        """The finished trials, in the order in which they were carried out."""
+        return self._done
+
+    def samples_path(self, key: Key) -> Path:
+        """Where the samples of a trial lie."""
+        return self.directory / form.SAMPLES / key[0] / f"{key[1]}.parquet"
+
+    def samples(self, key: Key) -> pl.DataFrame:
+        """The samples of a finished trial. Raises `BadInput`."""
+        try:
+            return pl.read_parquet(self.samples_path(key), glob=False, hive_partitioning=False)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise BadInput(
+                f"can't be read: {error}", where=str(self.samples_path(key)), mend="run without --resume"
+            ) from error
+
+    def reopen(self) -> None:
+        """Takes up what lies in the folder: what the journal names is finished, anything else is undone.
+
+        Raises `BadInput` for a damaged journal, `CannotStore`.
+        """
+        entries = self._journal.read()
+        rows: list[Mapping[str, Any]] = []
+        for entry in entries:
+            key = (str(entry["cell"]), int(entry["trial"]))
+            if key in self._done:
+                raise BadInput(
+                    f"is damaged: {key[0]} #{key[1]} is in it twice",
+                    where=str(self.directory / form.JOURNAL),
+                    mend="run without --resume",
+                )
+            rows += entry["rows"]
+            seconds = float(entry["seconds"])
+            self._done[key] = Finished(
+                valid=bool(entry["valid"]),
+                reasons=tuple(entry["reasons"]),
+                overhead_s=float(entry["overhead_s"]),
+                spent_s=float(entry.get("spent_s", seconds)),
+            )
+        self._rows_reopened = rows
+        with storing(self.directory):
+            self._remove_unfinished()
+            self._sync_folders()
+
+    def store(
+        self, key: Key, outcome: TrialOutcome, samples: pl.DataFrame, rows: pl.DataFrame, began_s: float
+    ) -> None:
+        """Adds one trial. Raises `CannotStore`; the folder is then as it was before the trial.
+
+        began_s: when work on it began, on the clock of `time.monotonic`.
+        """
+        path = self.samples_path(key)
+        log = path.with_suffix(".log")
+        journal_bytes = self._journal.size()
+        self._cells.append(rows)
+        try:
+            with storing(path):
+                make_folders(path.parent)
+                form.write_samples(samples, path)
+                if outcome.reasons:
+                    form.write_bytes_atomic(_log_text(outcome).encode(), log)
+                spent_s = time.monotonic() - began_s
+                entry = journal_entry(key, outcome, rows, str(path.relative_to(self.directory)))
+                self._journal.append({**entry, "spent_s": spent_s, "rows": rows.to_dicts()})
+                if self._cells_are_due():
+                    self._write_cells()
+        except BaseException:
+            self._cells.pop()
+            with contextlib.suppress(OSError):
+                self._journal.cut(journal_bytes)
+                path.unlink(missing_ok=True)
+                log.unlink(missing_ok=True)
+            raise
+        reasons = tuple(rows["reasons"][0].to_list())
+        self._done[key] = Finished(bool(rows["valid"].all()), reasons, outcome.overhead_s, spent_s)
+
+    def write_cells(self) -> None:
+        """Writes cells.parquet. Raises `CannotStore`."""
+        with storing(self.directory):
+            self._write_cells()
+
+    def _cells_are_due(self) -> bool:
+        """Whether it is time for cells.parquet again: rewriting 100,000 rows after each trial would cost more
+        than the trials."""
+        return time.monotonic() - self._cells_written_s > self._cells_cost_s / CELLS_SHARE_MAX
+
+    def _write_cells(self) -> None:
+        began_s = time.monotonic()
+        if self._rows_reopened:
+            self._cells.insert(0, form.cells_of_rows(self._rows_reopened))
+            self._rows_reopened = []
+        # The list stays as it is: a trial that can't be stored is taken off its end again.
+        cells = pl.concat(self._cells, how="diagonal") if self._cells else form.empty_cells()
+        form.write_cells(cells, self.directory / form.CELLS)
+        self._cells_written_s = time.monotonic()
+        self._cells_cost_s = self._cells_written_s - began_s
+
+    def _remove_unfinished(self) -> None:
+        """Removes what a kill or a power cut left of trials that the journal does not name."""
+        root = self.directory / form.SAMPLES
+        for path in [*self.directory.glob(".*.partial"), *root.rglob(".*.partial")]:
+            path.unlink(missing_ok=True)
+        for path in root.rglob("*"):
+            match = _TRIAL_FILE.fullmatch(path.name)
+            cell = str(path.parent.relative_to(root))
+            if match and path.is_file() and (cell, int(match[1])) not in self._done:
+                path.unlink()
+
+    def _sync_folders(self) -> None:
+        """Puts folders on the disk that a killed process made: who finds one takes it to be there."""
+        root = self.directory / form.SAMPLES
+        for folder in (self.directory, root, *root.rglob("*")):
+            if folder.is_dir():
+                form.sync_folder(folder)
+
+
+def journal_entry(key: Key, outcome: TrialOutcome, rows: pl.DataFrame, path: str) -> dict[str, Any]:
+    """What the journal keeps of a trial beside its rows; `path`: of its samples."""
+    done = [(worker.name, worker.done) for worker in outcome.workers if worker.done is not None]
+    return {
+        "cell": key[0],
+        "trial": key[1],
+        "valid": bool(rows["valid"].all()),
+        "reasons": rows["reasons"][0].to_list(),
+        "warnings": rows["warnings"][0].to_list(),
+        "started": outcome.started,
+        "overhead_s": outcome.overhead_s,
+        "phases_s": dict(outcome.phases_s),
+        "seconds": outcome.seconds,
+        "path": path,
+        "isolation": dict(outcome.isolation),
+        "adapters": adapters_in_use(outcome),
+        "scheduling": {w.name: w.ready.scheduling for w in outcome.workers if w.ready is not None},
+        "threads": {name: said.threads for name, said in done},
+        "counters": {
+            name: {
+                "writers": [writer.model_dump() for writer in said.writers],
+                "readers": [reader.model_dump() for reader in said.readers],
+                "context_switches": said.context_switches.model_dump(),
+                "resident_bytes_max": said.resident_bytes_max,
+                "cpu_ns": said.cpu_ns,
+            }
+            for name, said in done
+        },
+        "interference": asdict(outcome.load) if outcome.load is not None else None,
+        "daemons": [each.as_json() for each in outcome.daemons],
+        "evidence": outcome.evidence.as_json() if outcome.evidence is not None else None,
+    }
+
+
+def adapters_in_use(outcome: TrialOutcome) -> list[dict[str, Any]]:
+    """Returns the adapters of a trial, each once."""
+    found = {
+        adapter.name: adapter
+        for worker in outcome.workers
+        if worker.ready is not None
+        for adapter in worker.ready.adapters
+    }
+    return [
+        {"name": each.name, "version": each.version, "library_version": each.library_version}
+        for each in found.values()
+    ]
+
+
+def _log_text(outcome: TrialOutcome) -> str:
+    """Returns what the workers of a failed trial said on stderr, and its daemons, each under its name."""
+    parts = [f"reason: {reason}\n" for reason in outcome.reasons]
+    parts += [f"--- {worker.name} ---\n{worker.stderr}\n" for worker in outcome.workers]
+    parts += [f"--- daemon {daemon.name} ---\n{daemon.output}\n" for daemon in outcome.daemons]
+    return "".join(parts)

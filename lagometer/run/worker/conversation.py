@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One worker's side of a trial: bytes in, messages out; order, checksum and bounds are checked here.
+
+No descriptor is touched here, so that every split of the bytes and every kind of garbage can be tested.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+from lagometer.run.worker.messages import (
+    Bye,
+    Done,
+    Failed,
+    Hello,
+    Matched,
+    ProtocolError,
+    Ready,
+    Records,
+    parse,
+    quoted,
+)
+from lagometer.run.worker.plan import PROTOCOL_VERSION
+
+LINE_BYTES_MAX = 16 << 20
+STDERR_TAIL_BYTES = 64 << 10
+
+
+class Conversation:
+    """What one worker has said so far."""
+
+    def __init__(self, index: int, name: str) -> None:
+        self.index = index
+        self.name = name
+        self.hello: Hello | None = None
+        self.ready: Ready | None = None
+        self.matched: Matched | None = None
+        self.done: Done | None = None
+        self.records: bytearray | None = None
+        self.failed: Failed | None = None
+        self.bye = False
+        self._line = bytearray()
+        self._announced: Records | None = None
+        self._block = bytearray()
+        self._checksum = 0
+        self._stderr = bytearray()
+
+    @property
+    def stderr(self) -> str:
+        """The end of what the worker wrote on its standard error."""
+        return self._stderr.decode(errors="replace")
+
+    @property
+    def records_pending_bytes(self) -> int:
+        """How many bytes of the announced block are still to come."""
+        return self._announced.bytes - len(self._block) if self._announced is not None else 0
+
+    def feed_stderr(self, data: bytes) -> None:
+        """Keeps the tail of what the worker wrote for people."""
+        self._stderr += data
+        if len(self._stderr) > STDERR_TAIL_BYTES:
+            del self._stderr[:-STDERR_TAIL_BYTES]
+
+    def feed(self, data: bytes) -> list[str]:
+        """Takes bytes of the standard output; returns the names of the events that they completed.
+
+        Raises `ProtocolError` for what the protocol does not allow; the conversation is then over.
+        """
+        events: list[str] = []
+        rest = memoryview(data)
+        while rest:
+            in_block = self._announced is not None
+            rest = self._feed_block(rest) if in_block else self._feed_line(rest, events)
+            if self._announced is not None and self.records_pending_bytes == 0:
+                self._finish_block()
+                events.append("records")
+        return events
+
+    def _feed_line(self, rest: memoryview, events: list[str]) -> memoryview:
+        """Takes up to one line; a `records` line is reported only when its block is there."""
+        raw = bytes(rest)
+        end = raw.find(b"\n")
+        self._line += raw if end < 0 else raw[:end]
+        if len(self._line) > LINE_BYTES_MAX:
+            raise ProtocolError(
+                f"a line of more than {LINE_BYTES_MAX} bytes: {quoted(bytes(self._line[:400]))}"
+            )
+        if end < 0:
+            return rest[len(rest) :]
+        line = bytes(self._line)
+        self._line.clear()
+        event = self._take(line)
+        if event != "records":
+            events.append(event)
+        return rest[end + 1 :]
+
+    def _feed_block(self, rest: memoryview) -> memoryview:
+        count = min(len(rest), self.records_pending_bytes)
+        self._block += rest[:count]
+        self._checksum = zlib.crc32(rest[:count], self._checksum)
+        return rest[count:]
+
+    def _finish_block(self) -> None:
+        assert self._announced is not None
+        if f"{self._checksum:08x}" != self._announced.crc32:
+            raise ProtocolError(
+                f"{self._announced.bytes} bytes of records with the checksum {self._checksum:08x} "
+                f"where {self._announced.crc32} was announced"
+            )
+        self.records, self._block, self._announced = self._block, bytearray(), None
+
+    def _take(self, line: bytes) -> str:
+        """Puts one message in its place; an event out of turn is a protocol error."""
+        message = parse(line)
+        expected = self._expected()
+        if message.event not in expected:
+            raise ProtocolError(f"{message.event} where {' or '.join(expected)} was expected: {quoted(line)}")
+        if isinstance(message, Hello):
+            self._check_hello(message)
+            self.hello = message
+        elif isinstance(message, Ready):
+            self.ready = message
+        elif isinstance(message, Matched):
+            self.matched = message
+        elif isinstance(message, Done):
+            self.done = message
+        elif isinstance(message, Records):
+            self._announced = message
+        elif isinstance(message, Failed):
+            self.failed = message
+        else:
+            assert isinstance(message, Bye)
+            self.bye = True
+        return message.event
+
+    def _check_hello(self, hello: Hello) -> None:
+        if hello.protocol != PROTOCOL_VERSION:
+            raise ProtocolError(
+                f"protocol {hello.protocol} where {PROTOCOL_VERSION} is spoken: rebuild the worker"
+            )
+        if hello.worker != self.index:
+            raise ProtocolError(f"it says that it is worker {hello.worker} and it is {self.index}")
+
+    def _expected(self) -> tuple[str, ...]:
+        if self.failed is not None or self.bye:
+            return ("nothing",)
+        if self.hello is None:
+            return ("hello", "failed")
+        if self.ready is None:
+            return ("ready", "failed")
+        if self.matched is None:
+            return ("matched", "failed")
+        if self.done is None:
+            return ("done", "failed")
+        if self.records is None:
+            return ("records", "failed")
+        return ("bye", "failed")

@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plan of one worker, as `docs/PROTOCOL.md` describes it.
+
+These models are the one place where the plan's form is written down in code: `schema/plan.schema.json`
+is generated from them (`python -m lagometer.run.worker.plan_schema`). Unknown keys are refused, so that a
+misspelt one is an error here and not a default there. Times are nanoseconds on CLOCK_MONOTONIC, sizes are
+bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
+
+from lagometer.study.payload import PayloadType
+
+PROTOCOL_VERSION = 1
+
+# Bounds that no real trial meets, the same as the worker's: a damaged plan is refused, not run for a year.
+HOUR_NS = 3_600_000_000_000
+CAPACITY_MAX = 2**26
+
+Unsigned32 = Annotated[int, Field(ge=0, le=2**32 - 1)]
+Index = Annotated[int, Field(ge=0, le=2**20)]
+Nanoseconds = Annotated[int, Field(ge=0, le=HOUR_NS)]
+PositiveNanoseconds = Annotated[int, Field(ge=1, le=HOUR_NS)]
+Period = Annotated[int, Field(ge=1_000, le=HOUR_NS)]
+Cpu = Annotated[int, Field(ge=0, le=1023)]
+Text = Annotated[str, Field(min_length=1, max_length=4096)]
+HEAP_STEP_BYTES = 16  # what allocators align to
+HEAP_OFFSET_BYTES_MAX = 4096 - HEAP_STEP_BYTES  # within a page: whole pages the kernel moves by itself
+HeapOffset = Annotated[int, Field(ge=0, le=HEAP_OFFSET_BYTES_MAX, multiple_of=HEAP_STEP_BYTES)]
+
+
+class PlanModel(BaseModel):
+    """Base of every part of a plan: immutable, and without room for keys that nobody reads."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Worker(PlanModel):
+    """Which worker of the trial this plan is for."""
+
+    index: Index
+    name: Text
+
+
+class Phases(PlanModel):
+    """How long each phase may last or lasts."""
+
+    discovery_timeout_ns: PositiveNanoseconds
+    warmup_ns: Nanoseconds
+    measure_ns: Annotated[int, Field(ge=1, le=24 * HOUR_NS)]
+    drain_ns: Nanoseconds
+
+
+class Scheduling(PlanModel):
+    """What the worker's threads ask the kernel for; an empty `cpus` means not pinned."""
+
+    policy: Literal["other", "fifo"]
+    priority: Annotated[int, Field(ge=0, le=99)]
+    cpus: list[Cpu]
+    lock_memory: bool
+
+
+class Adapter(PlanModel):
+    """A middleware's adapter and how it is set up."""
+
+    name: Text
+    library: Text
+    profile: Literal["default", "matched"]
+    options: dict[str, Any]
+    environment: dict[str, str]
+    network: dict[str, Any]
+
+
+class Context(PlanModel):
+    """One participant in one domain; `adapter` is an index into the plan's adapters."""
+
+    adapter: Unsigned32
+    domain: Unsigned32
+    name: Text
+
+
+class Qos(PlanModel):
+    """Quality of service; a key left out means the vendor's default, so absent keys are not written."""
+
+    reliability: Literal["best_effort", "reliable"] | None = None
+    history: Literal["keep_last", "keep_all"] | None = None
+    depth: Annotated[int, Field(ge=1, le=2**20)] | None = None
+    durability: Literal["volatile", "transient_local"] | None = None
+
+    @model_serializer(mode="wrap")
+    def _leave_out_absent(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {key: value for key, value in serialise(self).items() if value is not None}
+
+
+class Endpoint(PlanModel):
+    """What readers and writers share; `context` is an index into the plan's contexts."""
+
+    context: Unsigned32
+    topic: Text
+    type: PayloadType
+    payload_bytes: Annotated[int, Field(ge=16, le=2**30)]
+    capacity: Annotated[int, Field(ge=1, le=CAPACITY_MAX)]
+    qos: Qos
+
+
+class Reader(Endpoint):
+    """A subscriber, and the numbers of the streams that it expects."""
+
+    streams: list[Index]
+
+
+class Writer(Endpoint):
+    """A publisher: the number of its stream, unique in the trial, and how many readers it expects."""
+
+    stream: Index
+    subscribers: Annotated[int, Field(ge=0, le=2**16)]
+
+
+Seed = Annotated[int, Field(ge=0, le=2**64 - 1)]
+
+
+class NormalWork(PlanModel):
+    """Busy times from a normal distribution around the rule's, truncated at 0."""
+
+    kind: Literal["normal"]
+    spread_ns: Nanoseconds
+    seed: Seed
+
+
+class LognormalWork(PlanModel):
+    """Busy times from a lognormal distribution, its median the rule's."""
+
+    kind: Literal["lognormal"]
+    sigma: Annotated[float, Field(ge=0, le=10)]
+    seed: Seed
+
+
+AnyWork = Annotated[NormalWork | LognormalWork, Field(discriminator="kind")]
+
+
+class Rule(PlanModel):
+    """When a node acts. `readers` and `writers` are indices into the node's lists."""
+
+    # `work` absent: always `work_ns`
+
+    readers: list[Unsigned32]
+    work_ns: Nanoseconds
+    work: AnyWork | None = None
+
+    @model_serializer(mode="wrap")
+    def _leave_out_defaults(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written: dict[str, Any] = serialise(self)
+        if self.work is None:
+            written.pop("work", None)
+        if written.get("schedule") == PERIODIC.model_dump():
+            del written["schedule"]
+        return written
+
+    writers: list[Unsigned32]
+
+
+class Schedule(PlanModel):
+    """When a timer sends; `late`: what it does with messages that are overdue by a whole spacing."""
+
+    late: Literal["burst", "skip", "shift"] = "burst"
+
+
+class PeriodicSchedule(Schedule):
+    """One message each period."""
+
+    kind: Literal["periodic"]
+
+
+class PoissonSchedule(Schedule):
+    """Exponential intervals, their mean the rule's period."""
+
+    kind: Literal["poisson"]
+    seed: Annotated[int, Field(ge=0, le=2**64 - 1)]
+
+
+class BurstSchedule(Schedule):
+    """So many messages at once, every so many periods."""
+
+    kind: Literal["burst"]
+    messages: Annotated[int, Field(ge=1, le=2**20)]
+
+
+class RampSchedule(Schedule):
+    """The rate goes evenly from the rule's to another; `begin_ns` from the start on."""
+
+    kind: Literal["ramp"]
+    end_period_ns: Period
+    begin_ns: Nanoseconds
+    duration_ns: Annotated[int, Field(ge=1, le=24 * HOUR_NS)]
+
+
+class RecordedSchedule(Schedule):
+    """These intervals, over and over; their mean is at least 1,000 ns."""
+
+    kind: Literal["recorded"]
+    intervals_ns: Annotated[list[Nanoseconds], Field(min_length=1, max_length=2**20)]
+
+
+AnySchedule = Annotated[
+    PeriodicSchedule | PoissonSchedule | BurstSchedule | RampSchedule | RecordedSchedule,
+    Field(discriminator="kind"),
+]
+
+
+PERIODIC = PeriodicSchedule(kind="periodic")
+
+
+class TimerRule(Rule):
+    """Sends on absolute times, whether or not earlier messages arrived (open loop)."""
+
+    trigger: Literal["timer"]
+    period_ns: Period
+    offset_ns: Nanoseconds
+    schedule: AnySchedule = PERIODIC
+
+
+class MessageRule(Rule):
+    """Acts on each message of the readers (`any`), or when each of them has a new one (`all`)."""
+
+    trigger: Literal["any", "all"]
+    echo: bool = False  # with `any`: what is sent bears the sequence of the message that caused it
+
+    @model_validator(mode="after")
+    def _echoes_one_message(self) -> MessageRule:
+        if self.echo and self.trigger != "any":
+            raise ValueError("echo goes with the trigger any alone")
+        return self
+
+
+class ClosedLoopRule(Rule):
+    """Sends at the start and after each message; after `timeout_ns` without one it sends again."""
+
+    trigger: Literal["closed_loop"]
+    timeout_ns: Period
+    messages_max: Annotated[int, Field(ge=0, le=2**63 - 1)]
+
+
+AnyRule = Annotated[TimerRule | MessageRule | ClosedLoopRule, Field(discriminator="trigger")]
+
+
+class Node(PlanModel):
+    """A node of the workload; `index` is its number in the trial."""
+
+    name: Text
+    index: Index
+    dispatch: Literal["listener", "waitset", "poll"]
+    cpus: list[Cpu]
+    readers: list[Reader]
+    writers: list[Writer]
+    rules: list[AnyRule]
+
+
+class PlainContent(PlanModel):
+    """Nothing written (`any`), or zeros."""
+
+    kind: Literal["any", "zeros"]
+
+
+class RandomContent(PlanModel):
+    """Bytes that don't compress."""
+
+    kind: Literal["random"]
+    seed: Seed
+
+
+class RecordedContent(PlanModel):
+    """A file's bytes, over and over; the worker refuses a file with another checksum."""
+
+    kind: Literal["recorded"]
+    path: Text
+    crc32: Unsigned32
+
+
+AnyContent = Annotated[PlainContent | RandomContent | RecordedContent, Field(discriminator="kind")]
+ANY_CONTENT = PlainContent(kind="any")
+
+
+class Plan(PlanModel):
+    """Everything that one worker is to do in one trial; `heap_offset_bytes` is how far its heap is moved."""
+
+    protocol: Literal[1]
+    cell: Annotated[str, Field(max_length=4096)]
+    trial: Unsigned32
+    standalone: bool
+    worker: Worker
+    phases: Phases
+    scheduling: Scheduling
+    runtime_directory: Text
+    touch: Literal["header", "write", "read", "write+read"]
+    content: AnyContent = ANY_CONTENT
+    heap_offset_bytes: HeapOffset = 0
+    adapters: Annotated[list[Adapter], Field(min_length=1)]
+    contexts: Annotated[list[Context], Field(min_length=1)]
+    nodes: Annotated[list[Node], Field(min_length=1)]
+
+    @model_serializer(mode="wrap")
+    def _leave_out_default(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written: dict[str, Any] = serialise(self)
+        if self.content == ANY_CONTENT:
+            del written["content"]
+        if self.heap_offset_bytes == 0:
+            del written["heap_offset_bytes"]
+        return written
+
+    def line(self) -> bytes:
+        """Returns the plan as the one line that a worker reads first."""
+        return self.model_dump_json().encode() + b"\n"

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""estimates.parquet of a campaign: read if it is current, else made from the campaign's other files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import polars as pl
+
+from lagometer.stats.cell.cell_estimates import estimates
+from lagometer.stats.interval.confidence import CONFIDENCE, TRIALS_MIN, Stop
+from lagometer.stats.interval.sequential import ALPHA_LOOK
+from lagometer.stats.interval.stopping import Bounds, CellProgress, chain_latencies
+from lagometer.store import format as form
+from lagometer.store.errors import CampaignError
+from lagometer.store.reader import Campaign
+
+COLUMNS = ("edge", "phase", "outcome", "intended_ns", "publish_ns", "taken_ns")
+OPEN = "open"  # stands for a cell of an adaptive campaign that was interrupted before it stopped
+
+
+def progress_of_cells(campaign: Campaign) -> dict[str, CellProgress]:
+    """How far each cell of an adaptive campaign is; empty for one whose number of trials is fixed."""
+    study = campaign.manifest.get("study")
+    bounds = Bounds.of_study(study) if isinstance(study, Mapping) else None
+    if bounds is None:
+        return {}
+    cells: dict[str, CellProgress] = {}
+    for entry in sorted(campaign.journal, key=lambda each: int(each["trial"])):
+        progress = cells.setdefault(str(entry["cell"]), CellProgress(bounds))
+        valid = bool(entry["valid"])
+        samples = campaign.samples(entry["cell"], entry["trial"], COLUMNS) if valid else None
+        latencies = chain_latencies(samples) if samples is not None else None
+        progress.add(latencies, float(entry.get("spent_s", entry.get("seconds", 0.0))))
+    return cells
+
+
+def stops_of_cells(progress: Mapping[str, CellProgress]) -> dict[str, Stop]:
+    """Why each cell has no more trials, and the alpha that its intervals may use."""
+    return {
+        cell: each.stop_now() if each.stopped is not None else Stop(OPEN, each.stop_now().alpha)
+        for cell, each in progress.items()
+    }
+
+
+def safe_alpha(campaign: Campaign) -> float:
+    """What an interval of any cell may miss, without a look at its samples. Where cells ended by their
+    precision that must allow for the looks; the level of a look does so, whatever ended a cell.
+    """
+    study = campaign.manifest.get("study")
+    adaptive = isinstance(study, Mapping) and Bounds.of_study(study) is not None
+    return ALPHA_LOOK if adaptive else 1.0 - CONFIDENCE
+
+
+def make_estimates(campaign: Campaign, progress: Mapping[str, CellProgress] | None = None) -> pl.DataFrame:
+    """Makes the table anew from samples. Raises CampaignError if a valid trial has none.
+
+    progress: of the cells of an adaptive campaign, where it is known already.
+    """
+    if progress is None:
+        progress = progress_of_cells(campaign)
+
+    def samples(cell: str, trial: int) -> pl.DataFrame:
+        return campaign.samples(cell, trial, COLUMNS)
+
+    made = estimates(campaign.cells, samples, stops_of_cells(progress))
+    stopped = pl.when(pl.col("stopped") != OPEN).then(pl.col("stopped"))
+    return made.with_columns(stopped=stopped)
+
+
+def estimates_without_noise(campaign: Campaign, alphas: Mapping[str, float]) -> pl.DataFrame:
+    """The same table end to end, from quiet trials alone: of cells with disturbed and enough quiet trials.
+
+    alphas: of the cells to look at, what their intervals may miss. Raises CampaignError.
+    """
+    valid = campaign.cells.filter(
+        pl.col("valid")
+        & (pl.col("n") > 0)
+        & (pl.col("edge") == form.END_TO_END)
+        & pl.col("cell").is_in(list(alphas))
+    )
+    noisy = pl.col("noise").list.len().fill_null(0) > 0
+    enough = (~noisy).sum().over("cell") >= TRIALS_MIN
+    chosen = valid.filter(~noisy & noisy.any().over("cell") & enough)
+    return estimates(
+        chosen,
+        lambda cell, trial: campaign.samples(cell, trial, COLUMNS),
+        {cell: Stop(OPEN, alpha) for cell, alpha in alphas.items()},
+    )
+
+
+def campaign_estimates(campaign: Campaign) -> pl.DataFrame:
+    """The table of a campaign, read if every valid trial is in it, else made. Raises CampaignError.
+
+    So it does for an imported campaign: aggregates have no intervals, however many there are.
+    """
+    if campaign.imported_from is not None:
+        raise CampaignError(
+            f"the figures were imported from {campaign.imported_from}, whose logs have no samples"
+        )
+    path = campaign.directory / form.ESTIMATES
+    stored = _stored(path)
+    if stored is not None and _trials(stored) == _valid_trials(campaign):
+        return stored
+    return make_estimates(campaign)
+
+
+def _stored(path: Path) -> pl.DataFrame | None:
+    try:
+        found = pl.read_parquet(path, glob=False, hive_partitioning=False)
+    except (OSError, pl.exceptions.PolarsError):
+        return None
+    if not set(form.ESTIMATES_SCHEMA) - set(form.SHARES) <= set(found.columns):
+        return None
+    absent = [
+        pl.lit(None, dtype=pl.Float64()).alias(name) for name in form.SHARES if name not in found.columns
+    ]
+    return found.with_columns(absent)
+
+
+def _trials(stored: pl.DataFrame) -> dict[str, int]:
+    of_latency = stored.filter(pl.col("quantity") == "latency_p50")
+    return dict(of_latency.group_by("cell").agg(pl.col("trials").max()).iter_rows())
+
+
+def _valid_trials(campaign: Campaign) -> dict[str, int]:
+    """Of each cell with a row, how many trials are valid and have delivered something."""
+    counted = campaign.cells.group_by("cell").agg(
+        pl.col("trial").filter(pl.col("valid") & (pl.col("n") > 0)).n_unique()
+    )
+    return dict(counted.iter_rows())

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether the cells of one campaign keep to limits such as p99 > 2 ms, judged with the figures' intervals.
+
+A limit is *met* where the whole 95 % interval lies beyond it, *not met* where the whole interval lies on this
+side, and otherwise nobody can tell (docs/methodology/limits.md).
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property, partial
+
+import numpy as np
+import polars as pl
+
+from lagometer.stats.cell.campaign_estimates import campaign_estimates, safe_alpha
+from lagometer.stats.cell.jitter import jitter_ns
+from lagometer.stats.interval.confidence import OK, TRIALS_MIN, Numbers, Pool
+from lagometer.stats.interval.medians import median_interval
+from lagometer.stats.interval.misses import Mask, miss_limits
+from lagometer.store import format as form
+from lagometer.store.errors import CampaignError
+from lagometer.store.reader import Campaign
+
+MET, NOT_MET, UNKNOWN = "met", "not-met", "unknown"
+QUANTILES = ("p50", "p90", "p99", "p999")
+SHARES = {"lost": ("lost",), "undelivered": ("lost", "overwritten", "censored", "rejected")}
+COLUMNS = {"cpu": "cpu_per_message_ns", "memory": "memory_pss_bytes"}
+UNITS = {
+    **dict.fromkeys((*QUANTILES, "max", "jitter", "cpu"), "ns"),
+    **dict.fromkeys(SHARES, "share"),
+    "memory": "bytes",
+}
+CROSSES = "the interval crosses the limit"
+_SAMPLES = ("edge", "phase", "outcome", "sequence", "publish_ns", "taken_ns")
+
+
+@dataclass(frozen=True)
+class AbsoluteLimit:
+    """A condition on one figure of a cell, such as p99 > 2 ms.
+
+    quantity: one of UNITS; value: in that unit; text: as it was written; cells: a glob of cell ids.
+    """
+
+    quantity: str
+    above: bool
+    value: float
+    text: str
+    cells: str = "*"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of a cell end to end, over its valid trials; `low` and `high` are None without an interval.
+
+    certain: it is a fact about these messages and needs none. why: what is to be known of it, or why it has
+    no interval.
+    """
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    certain: bool = False
+    why: str | None = None
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What came of a limit in one cell: `met`, `not-met`, or `unknown` and why; figures in `unit`."""
+
+    limit: str
+    cell: str
+    verdict: str
+    quantity: str
+    unit: str
+    value: float | None
+    low: float | None
+    high: float | None
+    why: str | None
+
+
+def judge_limits(campaign: Campaign, limits: Sequence[AbsoluteLimit]) -> list[Judgement]:
+    """Judges every limit in every cell that its glob names, in the study's order.
+
+    A cell without a valid trial, or without the samples that a figure needs, is `unknown`.
+    """
+    estimates = cache(partial(campaign_estimates, campaign))
+    known = {cell: _Cell(campaign, cell, estimates) for cell in cell_ids(campaign)}
+    return [
+        _judged(limit, name, cell.figure(limit.quantity))
+        for limit in limits
+        for name, cell in known.items()
+        if fnmatch.fnmatchcase(name, limit.cells)
+    ]
+
+
+def cell_ids(campaign: Campaign) -> list[str]:
+    """The cells of a campaign: those of its study, then any other that was measured."""
+    listed = [str(item.get("id")) for item in campaign.manifest.get("cells", [])]
+    return list(dict.fromkeys([*listed, *campaign.cells["cell"].unique(maintain_order=True)]))
+
+
+def verdict_of(limit: AbsoluteLimit, figure: Figure) -> str:
+    """`met`, `not-met` or `unknown`."""
+    low, high = (figure.value, figure.value) if figure.certain else (figure.low, figure.high)
+    if low is None or high is None:
+        return UNKNOWN
+    if limit.above:
+        return MET if low > limit.value else NOT_MET if high <= limit.value else UNKNOWN
+    return MET if high < limit.value else NOT_MET if low >= limit.value else UNKNOWN
+
+
+def _judged(limit: AbsoluteLimit, cell: str, figure: Figure) -> Judgement:
+    verdict = verdict_of(limit, figure)
+    crosses = verdict == UNKNOWN and figure.low is not None
+    return Judgement(
+        limit=limit.text,
+        cell=cell,
+        verdict=verdict,
+        quantity=limit.quantity,
+        unit=UNITS[limit.quantity],
+        value=figure.value,
+        low=figure.low,
+        high=figure.high,
+        why=CROSSES if crosses else figure.why,
+    )
+
+
+class _Cell:
+    """One cell of a campaign; its figures are made when they are asked for."""
+
+    def __init__(self, campaign: Campaign, cell: str, estimates: Callable[[], pl.DataFrame]) -> None:
+        self._campaign, self._cell, self._estimates = campaign, cell, estimates
+        chosen = (pl.col("cell") == cell) & (pl.col("edge") == form.END_TO_END) & pl.col("valid")
+        self._rows = campaign.cells.filter(chosen).sort("trial")
+
+    def figure(self, quantity: str) -> Figure:
+        if self._rows.is_empty():
+            return Figure(why="no valid trial")
+        try:
+            if quantity in QUANTILES:
+                return self._quantile(quantity)
+            if quantity in SHARES:
+                return self._share(SHARES[quantity], with_rejected=quantity != "lost")
+            if quantity == "jitter":
+                return self._of_trials([jitter_ns(each) for each in self._delivered()])
+        except CampaignError as error:
+            return Figure(why=str(error))
+        if quantity == "max":
+            return self._largest()
+        return self._of_trials(self._column(COLUMNS[quantity]))
+
+    def _column(self, name: str) -> list[float | None]:
+        if name not in self._rows.columns:  # an older lagometer did not write it
+            return [None] * self._rows.height
+        values: list[float | None] = self._rows[name].to_list()
+        return values
+
+    def _quantile(self, quantity: str) -> Figure:
+        row = (
+            self._estimates()
+            .filter(
+                (pl.col("cell") == self._cell)
+                & (pl.col("edge") == form.END_TO_END)
+                & (pl.col("quantity") == f"latency_{quantity}")
+            )
+            .row(0, named=True)
+        )
+        if row["status"] == OK:
+            return Figure(row["estimate_ns"], row["low_ns"], row["high_ns"])
+        of_trials = [each for each in self._column(f"latency_{quantity}_ns") if each is not None]
+        value = statistics.median_low(of_trials) if of_trials else None
+        needed = f"; {row['needed_trials']} would do" if row["needed_trials"] else ""
+        return Figure(value, why=f"no interval from {self._trials()}{needed}")
+
+    def _largest(self) -> Figure:
+        known = [each for each in self._column("latency_max_ns") if each is not None]
+        count = int(self._rows["n"].sum())
+        why = f"the largest of {count:,} messages: a fact about them, no promise about others"
+        return Figure(max(known), certain=True, why=why) if known else Figure(why="no message arrived")
+
+    def _of_trials(self, values: Sequence[float | None]) -> Figure:
+        """The median over trials, with its interval if each of them has the figure."""
+        known = [each for each in values if each is not None]
+        if not known:
+            return Figure(why="not known of any trial")
+        value = float(statistics.median(known))
+        ends = median_interval(values, safe_alpha(self._campaign))
+        if ends is not None:
+            return Figure(value, *ends)
+        if len(known) < len(values):
+            return Figure(value, why=f"not known of {len(values) - len(known)} of {self._trials()}")
+        return Figure(value, why=self._too_few())
+
+    def _share(self, outcomes: Sequence[str], with_rejected: bool) -> Figure:
+        masks = [_absent(each, outcomes, with_rejected) for each in self._samples]
+        masks = [each for each in masks if len(each)]
+        if not masks:
+            return Figure(why="nothing was sent")
+        shares = [float(each.mean()) for each in masks]
+        if len(masks) < TRIALS_MIN:
+            return Figure(float(np.mean(shares)), why=self._too_few())
+        sent = sum(len(each) for each in masks)
+        together = Pool([_latencies(each) for each in self._delivered()]).independence()
+        worth = max(float(len(masks)), together * sent)
+        low, high = miss_limits(shares, masks, sent, worth, safe_alpha(self._campaign))
+        return Figure(float(np.mean(shares)), low, high)
+
+    def _trials(self) -> str:
+        return f"{self._rows.height} trial{'s' if self._rows.height > 1 else ''}"
+
+    def _too_few(self) -> str:
+        return f"no interval from {self._trials()}; {TRIALS_MIN} would do"
+
+    @cached_property
+    def _samples(self) -> list[pl.DataFrame]:
+        """The messages of the measure phase end to end, of each valid trial."""
+        chosen = (pl.col("edge") == form.END_TO_END) & (pl.col("phase") == "measure")
+        trials = self._rows["trial"].to_list()
+        return [self._campaign.samples(self._cell, each, _SAMPLES).filter(chosen) for each in trials]
+
+    def _delivered(self) -> Iterator[pl.DataFrame]:
+        return (each.filter(pl.col("outcome") == "delivered") for each in self._samples)
+
+
+def _absent(measured: pl.DataFrame, outcomes: Sequence[str], with_rejected: bool) -> Mask:
+    """Of each message that was sent, in the order of sending, whether it came to this."""
+    others = ["duplicate", "unmatched", *([] if with_rejected else ["rejected"])]
+    own = measured.filter(~pl.col("outcome").is_in(others)).sort("publish_ns", maintain_order=True)
+    return own.select(absent=pl.col("outcome").is_in(list(outcomes)))["absent"].to_numpy()
+
+
+def _latencies(delivered: pl.DataFrame) -> Numbers:
+    return (delivered["taken_ns"] - delivered["publish_ns"]).to_numpy().astype(np.int64)

@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which cells of two campaigns may be compared, and what else differs between the campaigns.
+
+What would be mistaken for a difference of the software is refused or named: another machine, another network,
+another load. What a user may want to compare (a release, a kernel, a setting) is named.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from lagometer.stats.cell.campaign_estimates import safe_alpha
+from lagometer.stats.compare.compare import (
+    ALPHA,
+    QUANTITIES,
+    CellComparison,
+    Limit,
+    Pair,
+    compare_pairs,
+    overall,
+)
+from lagometer.stats.interval.confidence import Numbers
+from lagometer.stats.interval.medians import TrialMedian, median_of_trials
+from lagometer.stats.interval.stopping import chain_latencies
+from lagometer.store import format as form
+from lagometer.store.errors import CampaignError
+from lagometer.store.reader import Campaign
+
+COLUMNS = ("edge", "phase", "outcome", "publish_ns", "taken_ns")
+ENVIRONMENT_KEYS = (
+    "os",
+    "kernel",
+    "kernel_command_line",
+    "memory_bytes",
+    "governor",
+    "boost",
+    "smt",
+    "clock_source",
+    "preempt",
+    "virtualisation",
+    "transparent_hugepages",
+    "isolation",
+    "realtime",
+    "compiler",
+    "build_type",
+    "lagometer_version",
+    "commit",
+)
+CPU_KEYS = ("model", "threads", "allowed", "isolated")
+STUDY_KEYS = ("duration_ns", "warmup_ns", "warmup_max_ns", "drain_ns", "discard", "priority", "options")
+LOST_SHARE = 0.001  # a difference in the share of lost messages from which on it is named
+NETWORK_DEFAULT = "private"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Something in which the campaigns differ."""
+
+    what: str
+    a: object
+    b: object
+
+
+@dataclass
+class Comparison:
+    """Two campaigns (or two parts of one), cell by cell."""
+
+    a: str
+    b: str
+    alpha: float
+    cells: list[CellComparison]
+    verdict: str
+    only_a: list[str] = field(default_factory=list)
+    only_b: list[str] = field(default_factory=list)
+    differences: list[Difference] = field(default_factory=list)
+    control: CellComparison | None = None  # the control cells, apart from the family of the others
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What of the campaigns is compared, and how.
+
+    by: two parts of cell ids; cells of A with the first are compared with cells of B with the second that are
+    the same otherwise. across_machines: compare also what two machines measured.
+    """
+
+    select: Sequence[str] = ()
+    by: tuple[str, str] | None = None
+    across_machines: bool = False
+    alpha: float = ALPHA
+    quantities: Sequence[str] = QUANTITIES
+    limits: Sequence[Limit] = ()
+
+
+def compare_campaigns(a: Campaign, b: Campaign, choice: Choice | None = None) -> Comparison:
+    """Compares B with A. A cell whose samples can't be read is not comparable, and says why."""
+    choice = choice or Choice()
+    matched = _matched(a, b, choice)
+    refused = None if choice.across_machines else _other_machine(a, b)
+    pairs = [_pair(a, b, cell_a, cell_b, refused) for cell_a, cell_b in matched]
+    compared = compare_pairs(pairs, choice.alpha, choice.quantities, choice.limits)
+    cells = [with_cost(each, a, b) for each in compared]
+    chosen = {cell for each in matched for cell in each}
+    return Comparison(
+        a=str(a.directory),
+        b=str(b.directory),
+        alpha=choice.alpha,
+        cells=cells,
+        verdict=overall(cells),
+        only_a=[] if choice.by else [each for each in _selected(a, choice.select) if each not in chosen],
+        only_b=[] if choice.by else [each for each in _selected(b, choice.select) if each not in chosen],
+        differences=[] if a.directory == b.directory else list(differences(a, b)),
+        control=_control(a, b, choice, refused),
+    )
+
+
+def cell_trials(campaign: Campaign, cell: str) -> tuple[list[int], list[str], list[Numbers]]:
+    """The valid trials of a cell in the order of time that delivered something: number, start, latencies."""
+    end_to_end = (pl.col("cell") == cell) & (pl.col("edge") == form.END_TO_END) & pl.col("valid")
+    rows = campaign.cells.filter(end_to_end).select("trial", "started").sort("started", "trial").iter_rows()
+    found: list[tuple[int, str, Numbers]] = []
+    for trial, started in rows:
+        latencies = chain_latencies(campaign.samples(cell, trial, COLUMNS))
+        if len(latencies):
+            found.append((trial, started or "", np.asarray(latencies)))
+    return [each[0] for each in found], [each[1] for each in found], [each[2] for each in found]
+
+
+def common_blocks(
+    trials_a: Sequence[int], started_a: Sequence[str], trials_b: Sequence[int], started_b: Sequence[str]
+) -> list[tuple[int, int]]:
+    """The places of trials with the same number, if these were carried out block by block; else nothing.
+
+    They were if both trials of each number began before either of the next number did, as in one campaign or
+    in two that took turns.
+    """
+    place_b = {trial: place for place, trial in enumerate(trials_b)}
+    blocks = [(place, place_b[trial]) for place, trial in enumerate(trials_a) if trial in place_b]
+    begins = [sorted((started_a[one], started_b[other])) for one, other in blocks]
+    in_turn = all(now[1] < following[0] for now, following in itertools.pairwise(begins))
+    return blocks if in_turn and all(first for first, _ in begins) else []
+
+
+def differences(a: Campaign, b: Campaign) -> Iterator[Difference]:
+    """What of machine, build, versions and study is not the same in both."""
+    sources: list[tuple[str, Mapping[str, Any], Mapping[str, Any], Sequence[str] | None]] = [
+        ("", a.environment, b.environment, ENVIRONMENT_KEYS),
+        ("cpu ", _part(a.environment, "cpu"), _part(b.environment, "cpu"), CPU_KEYS),
+        ("", _part(a.environment, "sysctls"), _part(b.environment, "sysctls"), None),
+        ("version of ", _part(a.manifest, "versions"), _part(b.manifest, "versions"), None),
+        ("study: ", _part(a.manifest, "study"), _part(b.manifest, "study"), STUDY_KEYS),
+    ]
+    for prefix, of_a, of_b, keys in sources:
+        for key in keys if keys is not None else dict.fromkeys((*of_a, *of_b)):
+            if of_a.get(key) != of_b.get(key):
+                yield Difference(prefix + key, of_a.get(key), of_b.get(key))
+
+
+def factors_of(campaign: Campaign, cell: str) -> dict[str, object]:
+    """The factors that the study names, and the network in any case."""
+    listed = campaign.manifest.get("cells", [])
+    of_cell = (item.get("factors", {}) for item in listed if item.get("id") == cell)
+    found: Mapping[str, object] = next(of_cell, {})
+    named = {name: value for name, value in found.items() if value is not None}
+    return {"network": NETWORK_DEFAULT, **named}
+
+
+def _part(whole: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    part = whole.get(key)
+    return part if isinstance(part, Mapping) else {}
+
+
+def _selected(campaign: Campaign, select: Sequence[str]) -> list[str]:
+    """The cells with a finished trial, in the study's order."""
+    measured = campaign.cells["cell"].unique(maintain_order=True).to_list()
+    listed = [str(item.get("id")) for item in campaign.manifest.get("cells", [])]
+    order = {cell: place for place, cell in enumerate(listed)}
+    chosen = [
+        cell for cell in measured if not select or any(fnmatch.fnmatchcase(cell, glob) for glob in select)
+    ]
+    return sorted(chosen, key=lambda cell: order.get(cell, len(order)))
+
+
+def _matched(a: Campaign, b: Campaign, choice: Choice) -> list[tuple[str, str]]:
+    """Which cell of A goes with which of B."""
+    cells_b = set(_selected(b, ()))
+    found: list[tuple[str, str]] = []
+    for cell in _selected(a, choice.select):
+        if choice.by is not None:
+            parts = cell.split("/")
+            others = [
+                "/".join([*parts[:place], choice.by[1], *parts[place + 1 :]])
+                for place, part in enumerate(parts)
+                if part == choice.by[0]
+            ]
+        else:
+            others = [cell] if cell in cells_b else _but_for_network(a, cell, b, cells_b)
+        found += [(cell, other) for other in others if other in cells_b]
+    return found
+
+
+def _but_for_network(a: Campaign, cell: str, b: Campaign, cells_b: set[str]) -> list[str]:
+    """Cells of B that are this one in another network: the user is told why they don't go together."""
+    own = {**factors_of(a, cell), "network": None}
+    return [each for each in sorted(cells_b) if {**factors_of(b, each), "network": None} == own]
+
+
+def _other_machine(a: Campaign, b: Campaign) -> str | None:
+    """Why the campaigns' machines are not the same one; None if they are, or nothing tells."""
+    for names in (("machine_id",), ("hostname", "cpu", "memory_bytes")):
+        identity = [_identity(campaign, names) for campaign in (a, b)]
+        if all(any(each) for each in identity):
+            hosts = [campaign.environment.get("hostname") or "unknown" for campaign in (a, b)]
+            if identity[0] == identity[1]:
+                return None
+            return f"measured on different machines (A: {hosts[0]}, B: {hosts[1]}); see --across-machines"
+    return None
+
+
+def _identity(campaign: Campaign, names: Sequence[str]) -> list[object]:
+    found = [campaign.environment.get(name) for name in names]
+    return [each.get("model") if isinstance(each, Mapping) else each for each in found]
+
+
+def _pair(a: Campaign, b: Campaign, cell_a: str, cell_b: str, refused: str | None) -> Pair:
+    networks = [factors_of(campaign, cell)["network"] for campaign, cell in ((a, cell_a), (b, cell_b))]
+    if networks[0] != networks[1]:
+        refused = f"network: {networks[0]} against {networks[1]}: these are not the same system"
+    if refused is not None:
+        return Pair(cell_a, cell_b, refused=refused)
+    try:
+        trials_a, started_a, of_a = cell_trials(a, cell_a)
+        trials_b, started_b, of_b = cell_trials(b, cell_b)
+    except CampaignError as error:  # imported figures have no samples; others may be damaged
+        return Pair(cell_a, cell_b, refused=str(error))
+    blocks = common_blocks(trials_a, started_a, trials_b, started_b)
+    notes = list(_notes(a, cell_a, b, cell_b))
+    return Pair(cell_a, cell_b, of_a, of_b, blocks, notes=notes, alphas=(safe_alpha(a), safe_alpha(b)))
+
+
+def _notes(a: Campaign, cell_a: str, b: Campaign, cell_b: str) -> Iterator[str]:
+    """What latencies of valid trials do not show: failed trials, lost messages."""
+    lost, failed = [], []
+    for campaign, cell in ((a, cell_a), (b, cell_b)):
+        rows = campaign.cells.filter((pl.col("cell") == cell) & (pl.col("edge") == form.END_TO_END))
+        failed.append((rows.filter(~pl.col("valid")).height, rows.height))
+        valid = rows.filter("valid")
+        missing = sum(int(valid[name].sum()) for name in ("lost", "overwritten", "censored", "rejected"))
+        sent = missing + int(valid["n"].sum())
+        lost.append(missing / sent if sent else 0.0)
+    if any(count for count, _ in failed):
+        yield "failed trials: " + ", ".join(
+            f"{name} {count} of {all_}" for name, (count, all_) in zip("AB", failed, strict=True)
+        )
+    if abs(lost[0] - lost[1]) > LOST_SHARE:
+        yield f"not delivered: A {lost[0]:.2%}, B {lost[1]:.2%}; latencies are of what was delivered"
+
+
+def _control(a: Campaign, b: Campaign, choice: Choice, refused: str | None) -> CellComparison | None:
+    """The control cells, where both campaigns have one: whether the machine itself was the same."""
+    of_a, of_b = a.control, b.control
+    if refused is not None or of_a is None or of_b is None or a.directory == b.directory:
+        return None
+    cells = [cell for cell in _selected(of_a, ()) if cell in set(_selected(of_b, ()))]
+    if not cells:
+        return None
+    compared = compare_pairs([_pair(of_a, of_b, cells[0], cells[0], None)], choice.alpha, ("p50",))[0]
+    return with_cost(compared, of_a, of_b)
+
+
+def with_cost(compared: CellComparison, a: Campaign, b: Campaign) -> CellComparison:
+    """The same with what a message costs on both sides; `a` and `b` are the cells' campaigns."""
+    return replace(
+        compared,
+        cpu_per_message_a=_cpu_per_message(a, compared.cell_a),
+        cpu_per_message_b=_cpu_per_message(b, compared.cell_b),
+    )
+
+
+def _cpu_per_message(campaign: Campaign, cell: str) -> TrialMedian:
+    """CPU time per message over the valid trials of a cell."""
+    chosen = (pl.col("cell") == cell) & (pl.col("edge") == form.END_TO_END) & pl.col("valid")
+    return median_of_trials(campaign.cells.filter(chosen)["cpu_per_message_ns"].to_list())

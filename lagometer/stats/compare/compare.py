@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether cells differ, from the latencies of their trials: ratios, intervals, verdicts for all of them.
+
+The tests (one for each cell and quantity) form one family: the probability that even one of them shows a
+difference where there is none is at most alpha (Holm, *A simple sequentially rejective multiple test
+procedure*, Scandinavian Journal of Statistics 6, 1979). shares.py has the test itself.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lagometer.stats.interval.confidence import CONFIDENCE, NOT_ENOUGH, PERMILLE, TRIALS_MIN, Numbers, Pool
+from lagometer.stats.interval.medians import TrialMedian
+from lagometer.stats.interval.power import detectable_effect
+from lagometer.stats.interval.shares import RatioTest, Sides, fewest_trials, smallest_p
+
+ALPHA = 0.02  # family-wise
+QUANTITIES = ("p50", "p99")
+
+FASTER, SLOWER, MIXED = "faster", "slower", "mixed"
+NO_DIFFERENCE, NOT_COMPARABLE = "no-difference", "not-comparable"
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A condition on B over A, such as p99 > +5 %: quantity, whether above or below, and the ratio (1.05).
+
+    cells: a glob of cell ids of B.
+    """
+
+    quantity: str
+    above: bool
+    ratio: float
+    cells: str = "*"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two cells to be compared: their valid trials' latencies in ns, in the order of time.
+
+    blocks: for each block in which both have a valid trial, the places of these trials in `a` and `b`; empty
+    where the trials were not carried out in common blocks. refused: why they must not be compared. alphas:
+    what the intervals of each side's own figures may miss.
+    """
+
+    cell_a: str
+    cell_b: str
+    a: Sequence[Numbers] = ()
+    b: Sequence[Numbers] = ()
+    blocks: Sequence[tuple[int, int]] = ()
+    refused: str | None = None
+    notes: Sequence[str] = ()
+    alphas: tuple[float, float] = (1.0 - CONFIDENCE, 1.0 - CONFIDENCE)
+
+
+@dataclass
+class LimitFinding:
+    """Whether a limit is passed: `shown` (corrected for all cells), or `possible`, that is not ruled out."""
+
+    limit: Limit
+    p: float | None = None
+    shown: bool = False
+    possible: bool = True
+
+
+@dataclass
+class QuantityComparison:
+    """B over A in one quantity. The figures are None where the verdict is `not-comparable`.
+
+    a_low_ns to b_high_ns: the 95 % intervals of each side's own figure, None where the samples support none;
+    low, high: the 95 % interval of this ratio alone; p_corrected: the p-value corrected for all tests;
+    detectable: the difference that would have been found with 95 % probability, 0.05 for 5 %.
+    """
+
+    a_ns: int | None = None
+    a_low_ns: int | None = None
+    a_high_ns: int | None = None
+    b_ns: int | None = None
+    b_low_ns: int | None = None
+    b_high_ns: int | None = None
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
+    p_corrected: float | None = None
+    detectable: float | None = None
+    verdict: str = NOT_COMPARABLE
+    why: str | None = None
+
+
+@dataclass
+class CellComparison:
+    """Two cells: the verdict over its quantities, and each of these.
+
+    cpu_per_message_a, cpu_per_message_b: what a message costs, which stands beside every latency; no test is
+    made of it.
+    """
+
+    cell_a: str
+    cell_b: str
+    trials_a: int
+    trials_b: int
+    paired: bool = False
+    quantities: dict[str, QuantityComparison] = field(default_factory=dict)
+    limits: list[LimitFinding] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    verdict: str = NOT_COMPARABLE
+    why: str | None = None
+    cpu_per_message_a: TrialMedian = field(default_factory=TrialMedian)
+    cpu_per_message_b: TrialMedian = field(default_factory=TrialMedian)
+
+
+def compare_pairs(
+    pairs: Sequence[Pair],
+    alpha: float = ALPHA,
+    quantities: Sequence[str] = QUANTITIES,
+    limits: Sequence[Limit] = (),
+) -> list[CellComparison]:
+    """Compares all pairs as one family of tests at level `alpha`."""
+    wanted = list(dict.fromkeys((*quantities, *(limit.quantity for limit in limits))))
+    level = alpha / max(1, len(wanted) * sum(pair.refused is None for pair in pairs))
+    compared = [_Compared(pair, level) for pair in pairs]
+    for each in compared:
+        each.compare(wanted, level)
+    tests = [
+        finding for each in compared for finding in each.cell.quantities.values() if finding.p is not None
+    ]
+    for finding, corrected in zip(tests, holm([each.p or 0.0 for each in tests]), strict=True):
+        finding.p_corrected = corrected
+        finding.verdict = NO_DIFFERENCE
+        if corrected <= alpha and finding.ratio is not None:
+            finding.verdict = SLOWER if finding.ratio > 1.0 else FASTER
+    for limit in limits:
+        _judge(limit, compared, alpha)
+    for each in compared:
+        each.cell.verdict, each.cell.why = _of_cell(each.cell)
+    return [each.cell for each in compared]
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """The p-values corrected for their number: those at most alpha are shown, at family-wise level alpha."""
+    corrected, most = [0.0] * len(p_values), 0.0
+    for rank, place in enumerate(sorted(range(len(p_values)), key=lambda each: p_values[each])):
+        most = max(most, min(1.0, p_values[place] * (len(p_values) - rank)))
+        corrected[place] = most
+    return corrected
+
+
+def overall(cells: Sequence[CellComparison]) -> str:
+    """The verdict over all cells; those that can't be compared count where there are no others alone."""
+    return _joined([cell.verdict for cell in cells])
+
+
+def _joined(verdicts: Sequence[str]) -> str:
+    found = set(verdicts) - {NOT_COMPARABLE}
+    if MIXED in found or {FASTER, SLOWER} <= found:
+        return MIXED
+    for verdict in (SLOWER, FASTER, NO_DIFFERENCE):
+        if verdict in found:
+            return verdict
+    return NOT_COMPARABLE
+
+
+def _of_cell(cell: CellComparison) -> tuple[str, str | None]:
+    verdict = _joined([each.verdict for each in cell.quantities.values()])
+    if verdict != NOT_COMPARABLE:
+        return verdict, None
+    return verdict, cell.why or next((each.why for each in cell.quantities.values()), None)
+
+
+class _Compared:
+    """One pair on its way to its comparison."""
+
+    def __init__(self, pair: Pair, level: float) -> None:
+        self.sides, blocks = _sides(pair, level)
+        self._tests: dict[str, RatioTest] = {}
+        self._alphas = pair.alphas
+        self.cell = CellComparison(
+            pair.cell_a,
+            pair.cell_b,
+            len(self.sides.a),
+            len(self.sides.b),
+            paired=self.sides.paired,
+            notes=[*pair.notes, *blocks],
+            why=pair.refused,
+        )
+
+    def compare(self, quantities: Sequence[str], level: float) -> None:
+        """Adds quantities: each one's ratio with the interval and the p-value, or why there is none."""
+        pools = Pool(self.sides.a), Pool(self.sides.b)
+        for quantity in quantities:
+            self.cell.quantities[quantity] = self._compared(quantity, level, pools)
+
+    def _compared(self, quantity: str, level: float, pools: tuple[Pool, Pool]) -> QuantityComparison:
+        found = QuantityComparison()
+        found.why = self.cell.why or self._hindrance(quantity, level, pools)
+        if found.why is not None:
+            return found
+        test = RatioTest(self.sides, PERMILLE[quantity], level)
+        self._tests[quantity] = test
+        found.a_ns, found.b_ns, found.ratio = int(test.a_ns), int(test.b_ns), test.estimate
+        a, b = (
+            pool.estimate(PERMILLE[quantity], alpha) for pool, alpha in zip(pools, self._alphas, strict=True)
+        )
+        found.a_low_ns, found.a_high_ns = a.low_ns, a.high_ns
+        found.b_low_ns, found.b_high_ns = b.low_ns, b.high_ns
+        found.low, found.high = test.interval()
+        found.p = test.p_value()
+        if found.low > 0.0 and found.high < math.inf:
+            count = self.cell.trials_a
+            degrees = count - 1 if self.sides.paired else count + self.cell.trials_b - 2
+            found.detectable = detectable_effect(found.low, found.high, degrees, level)
+        return found
+
+    def p_value(self, limit: Limit) -> float | None:
+        """Of the supposition that the ratio is the limit's; None where the quantity can't be compared."""
+        test = self._tests.get(limit.quantity)
+        return test.p_value(limit.ratio) if test is not None else None
+
+    def _hindrance(self, quantity: str, level: float, pools: tuple[Pool, Pool]) -> str | None:
+        """Why these trials can't be compared in this quantity."""
+        counts = self.cell.trials_a, self.cell.trials_b
+        wanted = max(TRIALS_MIN, fewest_trials(level, paired=False))
+        if min(counts) < TRIALS_MIN or self.sides.smallest_p > level:
+            return f"{counts[0]} and {counts[1]} trials can't show a difference; {wanted} of each can"
+        permille = PERMILLE[quantity]
+        for name, pool in zip("AB", pools, strict=True):
+            if pool.quantile(permille / 1000.0) <= 0:
+                return f"{name}: the latency is not above 0"
+            estimate = pool.estimate(permille) if quantity != "p50" else None
+            if estimate is not None and estimate.status == NOT_ENOUGH:
+                return f"{name}: not enough samples ({estimate.needed_trials} trials would do)"
+        return None
+
+
+def _sides(pair: Pair, level: float) -> tuple[Sides, list[str]]:
+    """The trials that are compared, as pairs if there are blocks enough to show anything."""
+    blocks = pair.blocks
+    if blocks and smallest_p(len(blocks), len(blocks), paired=True) <= level:
+        a = tuple(pair.a[place] for place, _ in blocks)
+        b = tuple(pair.b[place] for _, place in blocks)
+        without = len(pair.a) + len(pair.b) - 2 * len(blocks)
+        notes = [f"{without} valid trials without a valid one of the same block are left out"] * bool(without)
+        return Sides(a, b, paired=True), notes
+    return Sides(tuple(pair.a), tuple(pair.b)), []
+
+
+def _judge(limit: Limit, compared: Sequence[_Compared], alpha: float) -> None:
+    """Adds to each cell that the limit is for whether it passes it; they are one family of tests."""
+    compared = [each for each in compared if fnmatch.fnmatchcase(each.cell.cell_b, limit.cells)]
+    findings = [LimitFinding(limit, each.p_value(limit)) for each in compared]
+    known = [finding for finding in findings if finding.p is not None]
+    corrected: Mapping[int, float] = {
+        id(finding): p for finding, p in zip(known, holm([each.p or 0.0 for each in known]), strict=True)
+    }
+    for each, finding in zip(compared, findings, strict=True):
+        each.cell.limits.append(finding)
+        found = each.cell.quantities[limit.quantity]
+        if finding.p is None or found.ratio is None or found.low is None or found.high is None:
+            continue
+        beyond = found.ratio > limit.ratio if limit.above else found.ratio < limit.ratio
+        finding.shown = beyond and corrected[id(finding)] <= alpha
+        finding.possible = found.high > limit.ratio if limit.above else found.low < limit.ratio

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many trials of each cell a later comparison takes, from how an earlier campaign's trials varied."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from lagometer.stats.compare.comparable import cell_trials, common_blocks
+from lagometer.stats.compare.compare import ALPHA, QUANTITIES
+from lagometer.stats.interval.confidence import PERMILLE, TRIALS_MIN, Numbers, Pool
+from lagometer.stats.interval.power import (
+    POWER,
+    deviations,
+    measured_pair_variance,
+    measured_variance,
+    trials_needed,
+)
+from lagometer.stats.interval.shares import Floats
+from lagometer.store.reader import Campaign
+
+
+@dataclass(frozen=True)
+class CellDetection:
+    """Of one cell: how many valid trials of it were found, how they spread, how many it takes.
+
+    relative_sd: of the median as one trial alone fixes it (0.05 is 5 %), an upper limit; trials: that show a
+    change of it. The last two: likewise of p99, which takes messages enough for a tail, too. All None with
+    fewer than two trials.
+    """
+
+    cell: str
+    trials_found: int
+    relative_sd: float | None = None
+    trials: int | None = None
+    relative_sd_p99: float | None = None
+    trials_p99: int | None = None
+
+
+@dataclass(frozen=True)
+class PairDetection:
+    """Of two cells of one campaign, whose trials `compare --by` sets against each other block by block.
+
+    Like CellDetection; relative_sd: of the difference within a block over √2, which leaves out what the
+    machine did to both.
+    """
+
+    cell_a: str
+    cell_b: str
+    blocks_found: int
+    relative_sd: float
+    trials: int
+    relative_sd_p99: float
+    trials_p99: int
+
+
+@dataclass(frozen=True)
+class Detection:
+    """trials: of each cell, so that an effect on p50 is found in any of them; trials_p99: on p99, likewise.
+
+    None if no cell tells. pairs: the cells that are the same but for one factor; empty where the earlier
+    campaign was not carried out block by block.
+    """
+
+    effect: float
+    alpha: float
+    power: float
+    trials: int | None
+    trials_p99: int | None
+    cells: list[CellDetection]
+    pairs: list[PairDetection]
+
+
+def trials_to_detect(
+    campaign: Campaign,
+    cells: Sequence[str],
+    effect: float,
+    alpha: float = ALPHA,
+    power: float = POWER,
+) -> Detection:
+    """How many trials show that the median, or p99, of any of these cells has changed by `effect`.
+
+    The level is what `compare` leaves for one cell's quantity: alpha over all cells and quantities; for
+    pairs, of which `compare --by` makes one of two cells, over half as many. Raises CampaignError if samples
+    of a valid trial can't be read.
+    """
+    aim = _Aim(effect, alpha / (len(QUANTITIES) * max(1, len(cells))), power)
+    aim_of_pairs = _Aim(effect, alpha / (len(QUANTITIES) * max(1, len(cells) // 2)), power)
+    known = set(campaign.cells["cell"].unique())
+    found, spreads = [], {}
+    for cell in cells:
+        numbers, started, trials = cell_trials(campaign, cell) if cell in known else ([], [], [])
+        found.append(_of_cell(cell, trials, aim))
+        if len(trials) > 1:
+            far = {name: deviations(trials, PERMILLE[name], effect) for name in QUANTITIES}
+            spreads[cell] = _Spread(numbers, started, far, _supported(trials))
+    return Detection(
+        effect,
+        alpha,
+        power,
+        _most(each.trials for each in found),
+        _most(each.trials_p99 for each in found),
+        found,
+        list(_pairs(spreads, aim_of_pairs)),
+    )
+
+
+@dataclass(frozen=True)
+class _Aim:
+    """What is to be found: the effect, at which level of one test, with which probability."""
+
+    effect: float
+    level: float
+    power: float
+
+    def trials(self, variance: float, paired: bool) -> int:
+        return trials_needed(variance, self.effect, self.level, self.power, paired)
+
+
+@dataclass(frozen=True)
+class _Spread:
+    """A cell's valid trials: which, when each began, how far each lies from the cell's p50 and p99.
+
+    supported: how many trials support a p99 at all.
+    """
+
+    numbers: Sequence[int]
+    started: Sequence[str]
+    deviations: Mapping[str, Floats]
+    supported: int
+
+
+def _most(counts: Iterable[int | None]) -> int | None:
+    return max((count for count in counts if count is not None), default=None)
+
+
+def _supported(trials: Sequence[Numbers]) -> int:
+    """Tails are compared only where the messages support one."""
+    return Pool(trials).estimate(PERMILLE["p99"]).needed_trials or 0
+
+
+def _of_cell(cell: str, trials: Sequence[Numbers], aim: _Aim) -> CellDetection:
+    if len(trials) < 2:
+        return CellDetection(cell, len(trials))
+    variance, variance_p99 = (measured_variance(trials, PERMILLE[name], aim.effect) for name in QUANTITIES)
+    return CellDetection(
+        cell,
+        len(trials),
+        math.sqrt(variance),
+        aim.trials(variance, paired=False),
+        math.sqrt(variance_p99),
+        max(_supported(trials), aim.trials(variance_p99, paired=False)),
+    )
+
+
+def _pairs(spreads: Mapping[str, _Spread], aim: _Aim) -> Iterator[PairDetection]:
+    for cell_a, cell_b in itertools.combinations(spreads, 2):
+        if not _differ_in_one(cell_a, cell_b):
+            continue
+        a, b = spreads[cell_a], spreads[cell_b]
+        blocks = common_blocks(a.numbers, a.started, b.numbers, b.started)
+        if len(blocks) < TRIALS_MIN:
+            continue
+        in_a, in_b = ([block[side] for block in blocks] for side in (0, 1))
+        variance, variance_p99 = (
+            measured_pair_variance(a.deviations[name][in_a], b.deviations[name][in_b]) for name in QUANTITIES
+        )
+        yield PairDetection(
+            cell_a,
+            cell_b,
+            len(blocks),
+            math.sqrt(variance),
+            aim.trials(variance, paired=True),
+            math.sqrt(variance_p99),
+            max(a.supported, b.supported, aim.trials(variance_p99, paired=True)),
+        )
+
+
+def _differ_in_one(cell_a: str, cell_b: str) -> bool:
+    parts_a, parts_b = cell_a.split("/"), cell_b.split("/")
+    return len(parts_a) == len(parts_b) and sum(map(str.__ne__, parts_a, parts_b)) == 1

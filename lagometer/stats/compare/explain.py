@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why do two cells differ? Where along the way the time goes, and what else is not the same.
+
+The way of a message is cut at its stamps. Medians of intervals do not add up to the median of their sum, so
+the intervals are averaged over the messages in the middle of each edge's latencies (40 % to 60 %): there they
+do. What remains to the end-to-end median (the nodes between, and what medians do not add up to) is a part of
+its own. Settings, CPUs, wake-ups or bytes that differ are listed beside: they were there, and nothing in the
+data says that they are the cause.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import polars as pl
+import scipy
+
+from lagometer.stats.compare import explain_facts
+from lagometer.stats.compare.comparable import (
+    Difference,
+    cell_trials,
+    common_blocks,
+    differences,
+    factors_of,
+    with_cost,
+)
+from lagometer.stats.compare.compare import CellComparison, Pair, compare_pairs
+from lagometer.stats.interval.shares import Floats
+from lagometer.store import format as form
+from lagometer.store.effective import effective_of_both
+from lagometer.store.reader import Campaign
+
+ALPHA = 0.05  # of the one test whether there is a difference at all
+MIDDLE = (0.4, 0.6)  # the messages of an edge that stand for its median
+STAMPS = ("publish_ns", "signalled_ns", "woken_ns", "taken_ns")
+WORDS = {
+    ("publish_ns", "signalled_ns"): "sending and transport (publish → signalled)",
+    ("publish_ns", "woken_ns"): "sending, transport and wake-up (publish → woken)",
+    ("publish_ns", "taken_ns"): "all of it (publish → taken)",
+    ("signalled_ns", "woken_ns"): "waking the node's thread (signalled → woken)",
+    ("signalled_ns", "taken_ns"): "taking (signalled → taken)",
+    ("woken_ns", "taken_ns"): "taking (woken → taken)",
+}
+REMAINDER = "nodes between the edges, and what medians do not add up to"
+
+
+@dataclass(frozen=True)
+class Part:
+    """An interval along the way, in ns: of A, of B, and its share of the whole difference.
+
+    low_ns, high_ns: Welch's 95 % interval of the difference over trials; None for fewer than two of each.
+    """
+
+    edge: str
+    what: str
+    a_ns: float
+    b_ns: float
+    share: float | None
+    low_ns: float | None = None
+    high_ns: float | None = None
+
+    @property
+    def difference_ns(self) -> float:
+        """How much longer it takes in B."""
+        return self.b_ns - self.a_ns
+
+
+@dataclass
+class Explanation:
+    """Two cells: whether they differ, where along the way, and in what else."""
+
+    a: str
+    b: str
+    comparison: CellComparison
+    parts: list[Part] = field(default_factory=list)
+    factors: list[Difference] = field(default_factory=list)
+    settings: list[Difference] = field(default_factory=list)
+    environment: list[Difference] = field(default_factory=list)
+    facts: list[explain_facts.Fact] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class CellOf:
+    """A cell of a campaign."""
+
+    campaign: Campaign
+    cell: str
+
+    def __str__(self) -> str:
+        return f"{self.campaign.directory}:{self.cell}"
+
+
+def explain(a: CellOf, b: CellOf) -> Explanation:
+    """Compares two cells part by part. Raises CampaignError if samples of a valid trial can't be read."""
+    trials_a, started_a, latencies_a = cell_trials(a.campaign, a.cell)
+    trials_b, started_b, latencies_b = cell_trials(b.campaign, b.cell)
+    blocks = common_blocks(trials_a, started_a, trials_b, started_b)
+    pair = Pair(a.cell, b.cell, latencies_a, latencies_b, blocks)
+    samples_a = [a.campaign.samples(a.cell, trial, explain_facts.COLUMNS) for trial in trials_a]
+    samples_b = [b.campaign.samples(b.cell, trial, explain_facts.COLUMNS) for trial in trials_b]
+    same = a.campaign.directory == b.campaign.directory
+    return Explanation(
+        a=str(a),
+        b=str(b),
+        comparison=with_cost(compare_pairs([pair], ALPHA, ("p50",))[0], a.campaign, b.campaign),
+        parts=parts(samples_a, samples_b) if samples_a and samples_b else [],
+        factors=list(_unequal(factors_of(a.campaign, a.cell), factors_of(b.campaign, b.cell))),
+        settings=list(_settings(a, b)),
+        environment=[] if same else list(differences(a.campaign, b.campaign)),
+        facts=explain_facts.facts(a.campaign, a.cell, samples_a, b.campaign, b.cell, samples_b),
+    )
+
+
+def parts(a: Sequence[pl.DataFrame], b: Sequence[pl.DataFrame]) -> list[Part]:
+    """The parts of the end-to-end median's difference, the one that makes most of it first.
+
+    a, b: the samples of each valid trial. Layers are told apart where both cells observed the same stamps.
+    """
+    whole_a, whole_b = (_middle(trials, form.END_TO_END, ("publish_ns", "taken_ns")) for trials in (a, b))
+    if whole_a is None or whole_b is None:
+        return []
+    total = float(whole_b.mean() - whole_a.mean())
+    found: list[Part] = []
+    rest_a, rest_b = float(whole_a.mean()), float(whole_b.mean())
+    common = [edge for edge in _edges(a) if edge in _edges(b)]
+    # With other nodes the edges are others: then there is nothing to set against each other.
+    for edge in common if len(common) == len(_edges(a)) == len(_edges(b)) else []:
+        stamps = [name for name in STAMPS if _observed(a, edge, name) and _observed(b, edge, name)]
+        of_a, of_b = _middle(a, edge, stamps), _middle(b, edge, stamps)
+        if of_a is None or of_b is None:
+            continue
+        rest_a -= float(of_a.sum(axis=1).mean())
+        rest_b -= float(of_b.sum(axis=1).mean())
+        for place, ends in enumerate(itertools.pairwise(stamps)):
+            found.append(_part(edge, WORDS[ends], of_a[:, place], of_b[:, place], total))
+    name = REMAINDER if found else WORDS["publish_ns", "taken_ns"]
+    if max(abs(rest_a), abs(rest_b)) >= 1.0:  # with one edge nothing remains
+        share = (rest_b - rest_a) / total if total else None
+        found.append(Part(form.END_TO_END, name, rest_a, rest_b, share))
+    return sorted(found, key=lambda part: -abs(part.difference_ns))
+
+
+def _part(edge: str, what: str, a: Floats, b: Floats, total: float) -> Part:
+    difference = float(b.mean() - a.mean())
+    low = high = None
+    if min(len(a), len(b)) > 1:
+        each = np.array([a.var(ddof=1) / len(a), b.var(ddof=1) / len(b)])
+        if each.sum() > 0.0:
+            degrees = each.sum() ** 2 / (each**2 / np.array([len(a) - 1, len(b) - 1])).sum()
+            half = float(scipy.special.stdtrit(degrees, 0.975) * np.sqrt(each.sum()))
+            low, high = difference - half, difference + half
+    share = difference / total if total else None
+    return Part(edge, what, float(a.mean()), float(b.mean()), share, low, high)
+
+
+def _middle(trials: Sequence[pl.DataFrame], edge: str, stamps: Sequence[str]) -> Floats | None:
+    """The intervals between stamps, one row per trial, averaged over the messages about the median."""
+    rows: list[Floats] = []
+    for samples in trials:
+        of_edge = _delivered(samples, edge).drop_nulls(list(stamps))
+        if of_edge.is_empty():
+            continue
+        times = of_edge.select(stamps).to_numpy().astype(np.int64)
+        latency = times[:, -1] - times[:, 0]
+        low, high = np.quantile(latency, MIDDLE, method="inverted_cdf")
+        rows.append(np.diff(times[(latency >= low) & (latency <= high)], axis=1).mean(axis=0))
+    return np.array(rows) if rows else None
+
+
+def _delivered(samples: pl.DataFrame, edge: str) -> pl.DataFrame:
+    counted = (pl.col("phase") == "measure") & (pl.col("outcome") == "delivered")
+    return samples.filter(counted & (pl.col("edge") == edge))
+
+
+def _edges(trials: Sequence[pl.DataFrame]) -> list[str]:
+    names = {str(name) for samples in trials for name in samples["edge"].unique()}
+    return sorted(names - {form.END_TO_END})
+
+
+def _observed(trials: Sequence[pl.DataFrame], edge: str, stamp: str) -> bool:
+    return all(_delivered(samples, edge)[stamp].null_count() == 0 for samples in trials)
+
+
+def _settings(a: CellOf, b: CellOf) -> Iterator[Difference]:
+    """What the manifests tell of the adapters: settings unlike the vendor's, and what was observed."""
+    of_both = effective_of_both((a.campaign.manifest, a.cell), (b.campaign.manifest, b.cell))
+    of_a, of_b = (
+        {f"{adapter}, {described}: {name}": value for (adapter, described, name), value in told.items()}
+        for told in of_both
+    )
+    return _unequal(of_a, of_b)
+
+
+def _unequal(a: Mapping[str, object], b: Mapping[str, object]) -> Iterator[Difference]:
+    for name in dict.fromkeys((*a, *b)):
+        if a.get(name) != b.get(name):
+            yield Difference(name, a.get(name), b.get(name))

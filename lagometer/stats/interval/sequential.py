@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When a cell has had trials enough: spaced looks at its median, each with a narrower error than the whole.
+
+Who looks after every trial and stops as soon as the interval seems narrow stops too early too often: a
+variance that came out small by chance ends the cell. So looks are few (the first after six trials, each next
+after 1.4 times as many), and each makes its interval with half of alpha. One level for all looks is Pocock's
+(1977) way to spend alpha; docs/methodology/intervals.md says why half is enough for intervals of a fixed
+width, and `make coverage` tests the whole procedure. Nothing in here knows time or files.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import scipy
+
+from lagometer.stats.interval.confidence import CONFIDENCE, TRIALS_MIN, Numbers, Pool, QuantileEstimate, Stop
+
+ALPHA_LOOK = (1.0 - CONFIDENCE) / 2.0
+ALPHA_LAST = 0.04  # of the interval where a limit ends the cell, whatever its width
+SPACING = 1.4  # from one look to the next, in trials
+TRIALS_FORESEEN = 100_000  # nobody predicts more
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How exact a median is wanted, and within which numbers of trials."""
+
+    precision: float  # half of the interval's width over the estimate: 0.05 is 5 %
+    trials_min: int = TRIALS_MIN
+    trials_max: int | None = None
+
+    def __post_init__(self) -> None:
+        """Raises ValueError if the rule cannot be followed."""
+        if not 0.0 < self.precision < 1.0:
+            raise ValueError(f"precision {self.precision} is not between 0 and 1")
+        if self.trials_min < TRIALS_MIN:
+            raise ValueError(f"trials_min {self.trials_min} is less than {TRIALS_MIN}")
+        if self.trials_max is not None and self.trials_max < self.trials_min:
+            raise ValueError(f"trials_max {self.trials_max} is less than trials_min {self.trials_min}")
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a look says. `estimate` and `alpha` are None where nothing was looked at."""
+
+    stop: bool
+    why: str | None = None  # "precision" | "trials" | "time"
+    estimate: QuantileEstimate | None = None  # of the median
+    alpha: float | None = None  # of its interval; the cell's other intervals use it, too, once it has stopped
+    next_look: int | None = None  # valid trials at the next look; None after a stop
+    predicted_trials: int | None = None  # valid trials in all at which the precision should be reached
+
+    @property
+    def as_stop(self) -> Stop | None:
+        """What `estimates` needs to know of a stop; None where there is none."""
+        return Stop(self.why, self.alpha) if self.why is not None and self.alpha is not None else None
+
+
+def looks(rule: Rule) -> Iterator[int]:
+    """The numbers of valid trials after which a stop is considered; the last is trials_max, if given."""
+    trials = rule.trials_min
+    while rule.trials_max is None or trials < rule.trials_max:
+        yield trials
+        trials = math.ceil(trials * SPACING)
+    if rule.trials_max is not None:
+        yield rule.trials_max
+
+
+def looks_until(trials: int, rule: Rule) -> list[int]:
+    """The looks that so many valid trials have had."""
+    return list(itertools.takewhile(lambda look: look <= trials, looks(rule)))
+
+
+def decide(trials: Sequence[Numbers], rule: Rule, limit: str | None = None) -> Decision:
+    """Whether a cell stops now. To be asked after each trial; the same trials give the same answer.
+
+    trials: the latencies of each valid trial, in the order of time. limit: "time" if the cell can't go on for
+    want of time. trials_max is seen to in here.
+    """
+    count = sum(len(each) > 0 for each in trials)
+    following = _next_look(count, rule)
+    decision = Decision(stop=False, next_look=following)
+    looked = following is None or count in looks_until(count, rule)
+    if not looked and limit is None:
+        return decision
+    pool = Pool(trials)  # sorts every message, so only where it is looked at
+    if looked:
+        alpha = alpha_at(count, rule)
+        found = pool.estimate(500, alpha)
+        if found.half_width is not None and found.half_width <= rule.precision:
+            return Decision(True, "precision", found, alpha)
+        predicted = _predict(found.half_width, count, alpha, rule)
+        decision = Decision(False, None, found, alpha, following, predicted)
+        limit = limit or ("trials" if following is None else None)
+    if limit is None:
+        return decision
+    alpha = alpha_at(count, rule, limit)
+    found = pool.estimate(500, alpha)
+    predicted = _predict(found.half_width, count, alpha, rule)
+    return Decision(True, limit, found, alpha, predicted_trials=predicted)
+
+
+def alpha_at(trials: int, rule: Rule, limit: str | None = None) -> float:
+    """The alpha of the interval after so many trials: that of a look, or more where a limit ends the cell.
+
+    Also for a cell that has stopped earlier; `limit` is then why ("precision" is none).
+    """
+    last = _next_look(trials, rule) is None
+    return ALPHA_LAST if limit in ("time", "trials") or last else ALPHA_LOOK
+
+
+def trials_for(relative_sd: float, rule: Rule) -> int:
+    """How many trials a cell will take whose trial medians spread by this standard deviation over their mean.
+
+    For the prediction of a campaign's time. The first look at which the median's interval should be narrow
+    enough; the standard error of a median over trials that are normal is that of their mean at least.
+    """
+    for look in looks(rule):
+        alpha = alpha_at(look, rule)
+        if _student(look, alpha) * relative_sd / math.sqrt(look) <= rule.precision or look > TRIALS_FORESEEN:
+            return look
+    return rule.trials_max or TRIALS_FORESEEN
+
+
+def _predict(width: float | None, count: int, alpha: float, rule: Rule) -> int | None:
+    if width is None or count < TRIALS_MIN:
+        return None
+    relative_sd = width * math.sqrt(count) / _student(count, alpha)
+    free = Rule(rule.precision, rule.trials_min)
+    return next(
+        look
+        for look in looks(free)
+        if look > count
+        and (
+            _student(look, alpha_at(look, free)) * relative_sd <= rule.precision * math.sqrt(look)
+            or look > TRIALS_FORESEEN
+        )
+    )
+
+
+def _student(trials: int, alpha: float) -> float:
+    return float(scipy.special.stdtrit(trials - 1, 1.0 - alpha / 2.0))
+
+
+def _next_look(trials: int, rule: Rule) -> int | None:
+    return next((look for look in looks(rule) if look > trials), None)

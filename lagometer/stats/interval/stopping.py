@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far each cell of an adaptive campaign is, as a function of its finished trials alone.
+
+Nothing else is kept: a campaign that goes on after a kill, and a report that is made years later, come to the
+same decisions from the same trials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from lagometer.stats.interval.confidence import Numbers, Stop
+from lagometer.stats.interval.sequential import Decision, Rule, decide
+from lagometer.store import format as form
+
+TIME, TRIALS = "time", "trials"
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What ends a cell of an adaptive campaign. cell_time_s: None for no limit."""
+
+    rule: Rule
+    trials_max: int
+    cell_time_s: float | None = None
+
+    @classmethod
+    def of_study(cls, study: Mapping[str, Any]) -> Bounds | None:
+        """From the study as the manifest has it; None for one whose number of trials is fixed."""
+        precision = study.get("precision")
+        if not precision:
+            return None
+        least = max(int(study["trials_min"]), int(study.get("trials", 1)))
+        most, cell_time_ns = int(study["trials_max"]), study.get("cell_time_ns")
+        rule = Rule(float(precision), least, most)
+        return cls(rule, most, cell_time_ns / 1e9 if cell_time_ns else None)
+
+
+class CellProgress:
+    """One cell of an adaptive campaign. Its trials are added in the order in which they were carried out."""
+
+    def __init__(self, bounds: Bounds) -> None:
+        self._bounds = bounds
+        self._trials: list[Numbers] = []
+        self._decision: Decision = Decision(stop=False, next_look=bounds.rule.trials_min)
+        self._predicted: int | None = None
+        self.carried_out = self.valid = 0
+        self.spent_s = 0.0
+
+    @property
+    def decision(self) -> Decision:
+        """What the last trial came to."""
+        return self._decision
+
+    @property
+    def stopped(self) -> str | None:
+        """Why the cell gets no more trials: `precision`, `time` or `trials`; None while it goes on."""
+        return self._decision.why if self._decision.stop else None
+
+    def add(self, latencies: Numbers | None, spent_s: float) -> None:
+        """Adds a trial and decides; `latencies` of its chains, None if it is not valid."""
+        if self.stopped is not None:
+            return  # it was carried out by another study's rule, or another version's: it changes nothing
+        self.carried_out += 1
+        self.spent_s += spent_s
+        if latencies is not None:
+            self.valid += 1
+            self._trials.append(latencies)
+        decision = decide(self._trials, self._bounds.rule, self._limit())
+        self._predicted = decision.predicted_trials or self._predicted
+        self._decision = decision
+        if decision.stop:
+            self._trials.clear()
+
+    def stop_now(self) -> Stop:
+        """What the intervals of the cell may use where it ends here, by a decision or from outside."""
+        stop = self._decision.as_stop
+        if stop is None:
+            stop = decide(self._trials, self._bounds.rule, TIME).as_stop
+        assert stop is not None, "a limit stops a cell"
+        return stop
+
+    def remaining(self) -> int:
+        """How many more trials are expected; 0 once it has stopped."""
+        if self.stopped is not None:
+            return 0
+        bounds, decision = self._bounds, self._decision
+        wanted = self._predicted or decision.next_look or bounds.rule.trials_min
+        left = max(1, min(wanted, bounds.trials_max) - self.carried_out)
+        if bounds.cell_time_s is not None and self.carried_out:
+            each_s = self.spent_s / self.carried_out
+            left = min(left, max(1, int((bounds.cell_time_s - self.spent_s) / max(each_s, 1e-9))))
+        return left
+
+    def _limit(self) -> str | None:
+        """What ends the cell whatever its interval is."""
+        bounds = self._bounds
+        hopeless = not self.valid and self.carried_out >= bounds.rule.trials_min
+        if self.carried_out >= bounds.trials_max or hopeless:
+            return TRIALS
+        next_s = self.spent_s / self.carried_out
+        if bounds.cell_time_s is not None and self.spent_s + next_s > bounds.cell_time_s:
+            return TIME
+        return None
+
+
+def chain_latencies(samples: pl.DataFrame) -> Numbers:
+    """The latencies from end to end that a decision rests on: of delivered messages of the measure phase."""
+    chosen = samples.filter(
+        (pl.col("edge") == form.END_TO_END)
+        & (pl.col("phase") == "measure")
+        & (pl.col("outcome") == "delivered")
+    )
+    return chosen.select(pl.col("taken_ns") - pl.col("publish_ns")).to_series().to_numpy().astype(np.int64)

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Deadlines met and missed, and how old data gets (docs/methodology/deadlines.md)."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from lagometer.stats.trial.data_age import chain_age_max_ns, edge_age_max_ns
+from lagometer.stats.trial.punctuality import skipped_before, skipped_last
+from lagometer.store import format as form
+from lagometer.store.facts import TrialFacts
+
+_OWN = ~pl.col("outcome").is_in(["duplicate", "unmatched"])
+_DUE = pl.coalesce("intended_ns", "publish_ns")
+
+Mask = npt.NDArray[np.bool_]
+
+
+def deadline_figures(samples: pl.DataFrame, facts: TrialFacts) -> dict[str, dict[str, object]]:
+    """The columns of each edge, and of end-to-end, that tell of the deadline and of the data's age."""
+    names = [*dict.fromkeys(edge.name for edge in facts.edges), form.END_TO_END]
+    found: dict[str, dict[str, object]] = {}
+    for name in names:
+        mine = samples.filter((pl.col("edge") == name) & (pl.col("phase") == "measure"))
+        age_ns = chain_age_max_ns(samples, facts) if name == form.END_TO_END else edge_age_max_ns(mine, name)
+        found[name] = {"data_age_max_ns": age_ns}
+        if facts.deadline_ns is not None:
+            skips, last = _skips(name, samples, facts)
+            found[name].update(_misses(mine, skips, last, facts, facts.deadline_ns))
+    return found
+
+
+def _misses(
+    mine: pl.DataFrame, skips: pl.DataFrame, last: int, facts: TrialFacts, deadline_ns: int
+) -> dict[str, object]:
+    """`skips`: how many messages were dropped before each; `last`: after all of them."""
+    told = (
+        mine.filter(_OWN)
+        .with_columns(
+            due_ns=_DUE,
+            met=((pl.col("outcome") == "delivered") & (pl.col("taken_ns") - _DUE <= deadline_ns)).fill_null(
+                value=False
+            ),
+        )
+        # Whether what was still under way at the drain's end would have met a later deadline is not known.
+        .filter((pl.col("outcome") != "censored") | (pl.col("due_ns") + deadline_ns <= facts.drain_end_ns))
+    )
+    activations = (
+        told.group_by("due_ns", "sequence")
+        .agg(pl.col("met").all())
+        .join(skips, on="sequence", how="left")
+        .sort("due_ns", "sequence")
+    )
+    skipped = activations["skipped"].fill_null(0).to_numpy()
+    # A message that was never sent is a miss before the one that follows it.
+    met = np.zeros(int((skipped + 1).sum()) + last, dtype=np.bool_)
+    met[np.cumsum(skipped + 1) - 1] = activations["met"].to_numpy()
+    dropped = int(skipped.sum()) + last
+    missed = int((~told["met"]).sum()) + dropped
+    count = told.height + dropped
+    return {
+        "deadline_ns": deadline_ns,
+        "deadline_missed": missed,
+        "deadline_miss_share": missed / count if count else None,
+        "deadline_run_max": longest_run(~met),
+        "deadline_due": count,
+        "deadline_k": facts.deadline_k,
+        "deadline_met_of_k_min": fewest_met(met, facts.deadline_k),
+    }
+
+
+def _skips(name: str, samples: pl.DataFrame, facts: TrialFacts) -> tuple[pl.DataFrame, int]:
+    """How many messages were skipped before each, and last; end-to-end those of its source, if it has one."""
+    none = pl.DataFrame(schema={"sequence": pl.UInt64(), "skipped": pl.Int64()})
+    streams = {edge.stream for edge in facts.edges if edge.name == name}
+    if name == form.END_TO_END:
+        streams = set(facts.source_streams) if len(facts.source_streams) == 1 else set()
+    skipped = sum(writer.skipped for writer in facts.writers if writer.stream in streams)
+    first = next((edge.name for edge in facts.edges if edge.stream in streams), None)
+    if not skipped or first is None:
+        return none, 0
+    before = skipped_before(samples, first, facts.measure_begin_ns)
+    return before, skipped_last(samples, first, skipped)
+
+
+def longest_run(missed: Mask) -> int:
+    """The most misses in a row."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([0], missed.astype(np.int8), [0]))))
+    return int((edges[1::2] - edges[::2]).max()) if len(edges) else 0
+
+
+def fewest_met(met: Mask, window: int) -> int | None:
+    """The fewest deadlines met in any `window` activations in a row; None with fewer activations."""
+    if len(met) < window:
+        return None
+    sums = np.concatenate(([0], np.cumsum(met, dtype=np.int64)))
+    return int((sums[window:] - sums[:-window]).min())

@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From records to samples: one row per message and edge, and one per chain from its root to a sink.
+
+What was sent is joined with what was taken by (stream, sequence). docs/FORMAT.md has the columns, and
+docs/methodology/messages.md the definitions. A message that did not arrive is a row without times of
+reception.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from lagometer.stats.trial.sent import NOWHERE, Index, Mask, SentTable, sent_table
+from lagometer.store import format as form
+from lagometer.store import records as rec
+from lagometer.store.facts import EdgeSpec, TrialFacts
+from lagometer.store.records import Lane, Records
+
+Codes = npt.NDArray[np.int8]
+DELIVERED, LOST, OVERWRITTEN, CENSORED, REJECTED, DUPLICATE, UNMATCHED = range(len(form.OUTCOMES))
+# Where a chain broke in several places, the one that says most about it.
+SEVERITY = {REJECTED: 1, CENSORED: 2, OVERWRITTEN: 3, LOST: 4}
+
+
+@dataclass(frozen=True)
+class EdgeRows:
+    """The rows of one edge before they become a frame. All arrays have the same length."""
+
+    name: str
+    sent: Index  # in the sent table; NOWHERE for a message whose sending was not recorded
+    taken: Index  # in `received`; NOWHERE for a message that was not taken
+    outcome: Codes
+    reordered: Mask
+    received: Records
+    payload_bytes: int
+
+
+def samples(lanes: Sequence[Lane], facts: TrialFacts) -> pl.DataFrame:
+    """Every message on every edge, and every chain end to end; all phases. Raises RecordsError."""
+    table = sent_table(lanes, facts)
+    received = {(lane.node, lane.endpoint): lane.records for lane in lanes if lane.kind == rec.KIND_RECEIVED}
+    none = np.zeros(0, dtype=rec.RECEIVED_DTYPE)
+    rows = [
+        _edge_rows(edge, table, received.get((edge.receiver_node, edge.reader), none), facts)
+        for edge in facts.edges
+    ]
+    chains = _end_to_end(rows, table, facts)
+    resent = _resent(chains, table, facts)
+    frames = [
+        _frame(part, table, resent, facts).join(table.causes, on="message", how="left", maintain_order="left")
+        for part in rows
+    ]
+    frames += [_frame(part, table, resent, facts).with_columns(_NO_CAUSES) for part in chains]
+    if not frames:
+        return pl.DataFrame(schema=form.SAMPLES_SCHEMA)
+    return pl.concat(_with_nulls(frame) for frame in frames).cast(pl.Schema(form.SAMPLES_SCHEMA))
+
+
+# --- one edge
+
+
+def _edge_rows(edge: EdgeSpec, table: SentTable, lane: Records, facts: TrialFacts) -> EdgeRows:
+    received = lane[lane["stream"] == edge.stream]
+    if facts.drain_end_ns > 0:
+        # What was taken later is censored, not delivered.
+        received = received[received["taken_ns"] <= facts.drain_end_ns]
+    received = received[np.argsort(received["taken_ns"], kind="stable")]
+    begin, end = table.span(edge.stream)
+    sent_of_taken = table.locate(received["stream"], received["sequence"])
+    first = _first_of_each(received["sequence"])
+    taken_of_sent = np.full(end - begin, NOWHERE, dtype=np.int64)
+    known = sent_of_taken != NOWHERE
+    arrivals = np.flatnonzero(known & first)
+    taken_of_sent[sent_of_taken[arrivals] - begin] = arrivals
+    outcome = _outcomes(edge, table.records[begin:end], taken_of_sent, received)
+    again = np.flatnonzero(known & ~first)
+    stray = np.flatnonzero(~known)
+    taken = np.concatenate((taken_of_sent, again, stray))
+    overtaken = _overtaken(received["sequence"], np.zeros(len(received), dtype=np.int64)) & first
+    return EdgeRows(
+        name=edge.name,
+        sent=np.concatenate((np.arange(begin, end), sent_of_taken[again], sent_of_taken[stray])),
+        taken=taken,
+        outcome=np.concatenate((outcome, _codes(DUPLICATE, len(again)), _codes(UNMATCHED, len(stray)))),
+        reordered=np.append(overtaken, False)[taken],
+        received=received,
+        payload_bytes=edge.payload_bytes,
+    )
+
+
+def _outcomes(edge: EdgeSpec, sent: Records, taken_of_sent: Index, received: Records) -> Codes:
+    later_taken = np.zeros(len(sent), dtype=np.bool_)
+    if len(received):
+        later_taken = sent["sequence"] < received["sequence"].max()
+    may_overwrite = edge.reliability == "reliable" and edge.history == "keep_last"
+    outcome = np.where(later_taken, OVERWRITTEN if may_overwrite else LOST, CENSORED)
+    outcome = np.where(sent["status"] != rec.STATUS_SENT, REJECTED, outcome)
+    # A message that was taken was delivered, whatever its writer believes.
+    return np.where(taken_of_sent != NOWHERE, DELIVERED, outcome).astype(np.int8)
+
+
+def _codes(code: int, count: int) -> Codes:
+    return np.full(count, code, dtype=np.int8)
+
+
+def _first_of_each(sequences: npt.NDArray[np.uint64]) -> Mask:
+    first = np.zeros(len(sequences), dtype=np.bool_)
+    first[np.unique(sequences, return_index=True)[1]] = True
+    return first
+
+
+def _overtaken(sequences: npt.NDArray[np.uint64], groups: Index) -> Mask:
+    """Whether an earlier one of the same group has a higher sequence; all are in the order of taking."""
+    overtaken = np.zeros(len(sequences), dtype=np.bool_)
+    for group in np.unique(groups):
+        members = np.flatnonzero(groups == group)
+        highest = np.maximum.accumulate(sequences[members])
+        overtaken[members] = sequences[members] < highest
+    return overtaken
+
+
+# --- end to end
+
+
+def _end_to_end(rows: Sequence[EdgeRows], table: SentTable, facts: TrialFacts) -> list[EdgeRows]:
+    """One row per message taken at a sink, with its root; one per root that did not reach a sink."""
+    parts: list[EdgeRows] = []
+    for last, (edge, part) in enumerate(zip(facts.edges, rows, strict=True)):
+        if edge.receiver_node not in facts.sink_nodes:
+            continue
+        arrived = np.flatnonzero(part.outcome == DELIVERED)
+        roots = table.root[part.sent[arrived]]
+        arrived, roots = arrived[roots != NOWHERE], roots[roots != NOWHERE]
+        by_taking = np.argsort(part.taken[arrived], kind="stable")
+        arrived, roots = arrived[by_taking], roots[by_taking]
+        overtaken = _overtaken(table.records["sequence"][roots], table.streams[roots].astype(np.int64))
+        absent, outcome = _absent(last, rows, table, facts, roots)
+        parts.append(
+            EdgeRows(
+                name=form.END_TO_END,
+                sent=np.concatenate((roots, absent)),
+                taken=np.concatenate((part.taken[arrived], np.full(len(absent), NOWHERE, dtype=np.int64))),
+                outcome=np.concatenate((_codes(DELIVERED, len(roots)), outcome)),
+                reordered=np.concatenate((overtaken, np.zeros(len(absent), dtype=np.bool_))),
+                received=part.received,
+                payload_bytes=edge.payload_bytes,
+            )
+        )
+    return parts
+
+
+def _absent(
+    last: int, rows: Sequence[EdgeRows], table: SentTable, facts: TrialFacts, arrived: Index
+) -> tuple[Index, Codes]:
+    """The roots that did not reach the sink through this last edge, and what became of each.
+
+    A root whose messages all arrived where they went, while later roots reached the sink, was not lost: a
+    node chose not to pass it on (it samples the newest message). It gets no row.
+    """
+    upstream = _leading_to(last, facts)
+    severity = np.zeros(len(table.records) + 1, dtype=np.int8)  # the last entry takes what has no root
+    for number in upstream:
+        part = rows[number]
+        for code, degree in SEVERITY.items():
+            messages = part.sent[part.outcome == code]
+            np.maximum.at(severity, table.root[messages], degree)
+    messages_absent: list[Index] = [np.zeros(0, dtype=np.int64)]
+    outcomes: list[Codes] = [_codes(0, 0)]
+    code_of = np.zeros(max(SEVERITY.values()) + 1, dtype=np.int8)
+    code_of[list(SEVERITY.values())] = list(SEVERITY)
+    streams_arrived = set(np.unique(table.streams[arrived]).tolist())
+    for stream in sorted({facts.edges[number].stream for number in upstream} & facts.source_streams):
+        if len(arrived) and stream not in streams_arrived:
+            continue  # never the first cause here; what an edge lost of them shows on that edge
+        begin, end = table.span(stream)
+        reached = np.zeros(end - begin, dtype=np.bool_)
+        mine = arrived[table.streams[arrived] == stream] - begin
+        reached[mine] = True
+        newest = int(mine.max()) if len(mine) else NOWHERE
+        missing = np.flatnonzero(~reached)
+        weight = severity[begin + missing]
+        under_way = (weight == 0) & (missing > newest)
+        counted = (weight > 0) | under_way
+        messages_absent.append(begin + missing[counted])
+        outcomes.append(np.where(under_way, CENSORED, code_of[weight])[counted].astype(np.int8))
+    return np.concatenate(messages_absent), np.concatenate(outcomes)
+
+
+def _leading_to(last: int, facts: TrialFacts) -> list[int]:
+    """Numbers of the edges on some way to this one, itself included; no way goes through a sink."""
+    found = {last}
+    pending = [last]
+    while pending:
+        sender = facts.edges[pending.pop()].sender
+        for number, edge in enumerate(facts.edges):
+            if number not in found and edge.receiver == sender and edge.receiver_node not in facts.sink_nodes:
+                found.add(number)
+                pending.append(number)
+    return sorted(found)
+
+
+def _resent(chains: Sequence[EdgeRows], table: SentTable, facts: TrialFacts) -> Mask:
+    """A closed loop sends after the reply to its last message; resent are those for which none was there."""
+    resent = np.zeros(len(table.records), dtype=np.bool_)
+    if not facts.closed_loop:
+        return resent
+    never = np.iinfo(np.int64).max
+    replied_ns = np.full(len(table.records), never, dtype=np.int64)
+    for part in chains:
+        arrived = np.flatnonzero(part.outcome == DELIVERED)
+        np.minimum.at(replied_ns, part.sent[arrived], part.received["taken_ns"][part.taken[arrived]])
+    for stream in facts.source_streams:
+        begin, end = table.span(stream)
+        if end > begin:
+            resent[begin + 1 : end] = (
+                table.records["publish_ns"][begin + 1 : end] < replied_ns[begin : end - 1]
+            )
+    return resent
+
+
+# --- rows to a frame
+
+_NO_CAUSES = (
+    pl.lit(None, dtype=pl.UInt32()).alias("cause_stream"),
+    pl.lit(None, dtype=pl.UInt64()).alias("cause_sequence"),
+    pl.lit(None, dtype=form.SAMPLES_SCHEMA["causes"]).alias("causes"),
+)
+_RECEPTION_NS = ("signalled_ns", "woken_ns", "taken_ns", "handled_ns")
+_SENDING_NS = ("intended_ns", "publish_ns", "published_ns")
+_PROCESSORS = ("cpu_publish", "cpu_published", "cpu_signalled", "cpu_taken")
+
+
+def _frame(part: EdgeRows, table: SentTable, resent: Mask, facts: TrialFacts) -> pl.DataFrame:
+    """The rows with zeros where nothing was observed, and `message`, the index in the sent table."""
+    sent = _rows_of(table.records, part.sent, rec.SENT_DTYPE)
+    taken = _rows_of(part.received, part.taken, rec.RECEIVED_DTYPE)
+    was_sent, was_taken = part.sent != NOWHERE, part.taken != NOWHERE
+    unknown = rec.CPU_UNKNOWN
+    return pl.DataFrame(
+        {
+            "edge": pl.repeat(part.name, len(part.sent), eager=True),
+            "sequence": np.where(was_sent, sent["sequence"], taken["sequence"]),
+            **{name: np.ascontiguousarray(sent[name]) for name in _SENDING_NS},
+            **{name: np.ascontiguousarray(taken[name]) for name in _RECEPTION_NS},
+            "cpu_publish": np.where(was_sent, sent["cpu_publish"], unknown),
+            "cpu_published": np.where(was_sent, sent["cpu_published"], unknown),
+            "cpu_signalled": np.where(was_taken, taken["cpu_signalled"], unknown),
+            "cpu_taken": np.where(was_taken, taken["cpu_taken"], unknown),
+            "payload_bytes": np.where(was_taken, taken["payload_bytes"], part.payload_bytes),
+            "cause_stream": np.ascontiguousarray(sent["cause_stream"]),
+            "cause_sequence": np.ascontiguousarray(sent["cause_sequence"]),
+            "caused": sent["cause_count"] > 0,
+            "phase": _named(_phases(sent, taken, was_sent, facts), form.PHASES),
+            "outcome": _named(part.outcome, form.OUTCOMES),
+            "corrupted": (taken["flags"] & rec.FLAG_CORRUPTED) != 0,
+            "reordered": part.reordered,
+            "resent": np.append(resent, False)[part.sent],
+            "message": part.sent,
+        }
+    )
+
+
+def _with_nulls(frame: pl.DataFrame) -> pl.DataFrame:
+    unknown = pl.lit(rec.CPU_UNKNOWN)
+    return frame.with_columns(
+        *(pl.when(pl.col(name) != 0).then(pl.col(name)) for name in (*_SENDING_NS, *_RECEPTION_NS)),
+        *(pl.when(pl.col(name) != unknown).then(pl.col(name)) for name in _PROCESSORS),
+        *(pl.when("caused").then(pl.col(name)) for name in ("cause_stream", "cause_sequence")),
+        pl.col("payload_bytes").cast(pl.UInt32()),
+    ).select(list(form.SAMPLES_SCHEMA))
+
+
+def _rows_of(records: Records, chosen: Index, dtype: np.dtype[np.void]) -> Records:
+    """These records; zeros for NOWHERE, which is the last of the padded array."""
+    padded = np.zeros(len(records) + 1, dtype=dtype)
+    padded[: len(records)] = records
+    return padded[chosen]
+
+
+def _phases(sent: Records, taken: Records, was_sent: Mask, facts: TrialFacts) -> Codes:
+    due = np.where(sent["intended_ns"] > 0, sent["intended_ns"], sent["publish_ns"])
+    due = np.where(was_sent, due, taken["taken_ns"])
+    phase = (due >= facts.measure_begin_ns).astype(np.int8) + (due >= facts.measure_end_ns).astype(np.int8)
+    return phase.astype(np.int8)
+
+
+def _named(codes: Codes, names: tuple[str, ...]) -> pl.Series:
+    return pl.Series(names, dtype=pl.String()).gather(codes.astype(np.uint32))

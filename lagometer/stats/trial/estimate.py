@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The figures of one trial: a row of cells.parquet for each edge and for end-to-end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from lagometer.stats.interval.confidence import SUPPORT
+from lagometer.stats.trial.deadline import deadline_figures
+from lagometer.stats.trial.punctuality import punctuality
+from lagometer.stats.verdict.causes import columns
+from lagometer.stats.verdict.noise import noise_of
+from lagometer.stats.verdict.validity import judge
+from lagometer.store import format as form
+from lagometer.store.facts import EdgeSpec, TrialFacts, WriterFacts
+
+PERMILLE = {"p25": 250, "p50": 500, "p75": 750, "p90": 900, "p99": 990, "p999": 999}
+OBSERVED = {  # figure: (from, to); the later of two names is taken where the first was not observed
+    "latency": (("publish_ns",), "taken_ns"),
+    "response": (("intended_ns",), "taken_ns"),
+    "send_lag": (("intended_ns",), "publish_ns"),
+    "blocked": (("publish_ns",), "published_ns"),
+    "signalled": (("publish_ns",), "signalled_ns"),
+    "woken": (("publish_ns",), "woken_ns"),
+    "wake": (("signalled_ns",), "woken_ns"),
+    "take": (("woken_ns", "signalled_ns"), "taken_ns"),
+    "handle": (("taken_ns",), "handled_ns"),
+}
+OF_SENDING = frozenset({"send_lag", "blocked"})  # known for messages that never arrived, too
+OF_SCHEDULE = frozenset({"response", "send_lag"})  # a closed loop has no schedule
+
+Numbers = npt.NDArray[np.int64]
+
+
+def quantile(ordered: Numbers, permille: int) -> int | None:
+    """The type-1 quantile (Hyndman and Fan 1996: inverse of the empirical distribution) of ascending numbers.
+
+    It is the k-th smallest of n, k = ceil(n * permille / 1000): a value that occurred, never interpolated.
+    None if fewer than 10 numbers lie beyond it, that is above it, or below it for one under the median.
+    """
+    count = len(ordered)
+    rank = max(1, -(-count * permille // 1000))
+    beyond = count - rank if permille >= 500 else rank - 1
+    return int(ordered[rank - 1]) if beyond >= SUPPORT else None
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Mean, standard deviation (n - 1), moment coefficients g1 and g2 (excess); None where undefined."""
+
+    mean: float | None = None
+    sd: float | None = None
+    skewness: float | None = None
+    kurtosis: float | None = None
+
+
+def moments(numbers: Numbers) -> Moments:
+    """Moments of any numbers: skewness m3 / m2^1.5, kurtosis m4 / m2^2 - 3, both the sample's (biased)."""
+    count = len(numbers)
+    if count == 0:
+        return Moments()
+    origin = int(numbers[0])
+    centred = (numbers - origin).astype(np.float64)
+    mean = float(centred.mean())
+    centred -= mean
+    m2 = float(np.mean(centred**2))
+    sd = float(np.sqrt(m2 * count / (count - 1))) if count > 1 else None
+    if m2 <= 0.0:
+        return Moments(origin + mean, sd)
+    skewness = float(np.mean(centred**3)) / m2**1.5
+    kurtosis = float(np.mean(centred**4)) / m2**2 - 3.0
+    return Moments(origin + mean, sd, skewness, kurtosis)
+
+
+def summarise(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
+    """The rows of cells.parquet for one trial, verdict included: every edge of the facts, then end-to-end."""
+    measured = samples.filter(pl.col("phase") == "measure")
+    # The source's rate is a matter of when it published, whichever window the message counts for.
+    rates = _rates(samples, facts)
+    punctual = punctuality(samples, facts)
+    deadlines = deadline_figures(samples, facts)
+    rows: list[dict[str, object]] = []
+    for name in [*dict.fromkeys(edge.name for edge in facts.edges), form.END_TO_END]:
+        rows.append(_row(name, measured.filter(pl.col("edge") == name), facts))
+        rows[-1]["rate_intended_hz"], rows[-1]["rate_achieved_hz"] = rates.get(name, (None, None))
+        rows[-1].update(columns(facts.observed, name))
+        rows[-1].update(punctual.get(name, {}))
+        rows[-1].update(deadlines[name])
+    delivered = sum(_count(row["n"]) for row in rows[:-1])
+    noise = noise_of(facts, delivered)
+    schema = form.cells_schema(facts.factors)
+    common: dict[str, object] = {
+        "noisy": None if noise is None else bool(noise),
+        "noise": None if noise is None else list(noise),
+        "cell": facts.cell,
+        "trial": facts.trial,
+        "cpu_per_message_ns": facts.cpu_ns / delivered if delivered else None,
+        "overhead_s": facts.overhead_s,
+        "started": facts.started,
+        **{name: _factor(value, schema[name]) for name, value in facts.factors.items()},
+    }
+    complete = [{**dict.fromkeys(schema), **row, **common} for row in rows]
+    summary = pl.DataFrame(complete, schema=schema, orient="row")
+    valid, reasons, warnings = judge(facts, summary)
+    return summary.with_columns(
+        valid=pl.lit(valid),
+        reasons=pl.Series([list(reasons)] * len(rows), dtype=pl.List(pl.String())),
+        warnings=pl.Series([list(warnings)] * len(rows), dtype=pl.List(pl.String())),
+    )
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _factor(value: object, dtype: pl.DataType) -> object:
+    return str(value) if value is not None and dtype == pl.String() else value
+
+
+def _row(name: str, measured: pl.DataFrame, facts: TrialFacts) -> dict[str, object]:
+    row: dict[str, object] = {"edge": name, **_counts(measured)}
+    delivered = measured.filter(pl.col("outcome") == "delivered")
+    attempted = measured.filter(~pl.col("outcome").is_in(["duplicate", "unmatched"]))
+    for figure in OBSERVED:
+        if facts.closed_loop and figure in OF_SCHEDULE:
+            continue
+        numbers = _interval(attempted if figure in OF_SENDING else delivered, figure)
+        ordered = np.sort(numbers)
+        row.update(_figure(figure, ordered))
+        if figure == "latency":
+            row.update(_with_the_lost(ordered, _count(row["lost"]) + _count(row["censored"])))
+    return row
+
+
+def _counts(measured: pl.DataFrame) -> dict[str, object]:
+    outcomes = _tally(measured, "outcome")
+    own = measured.filter(~pl.col("outcome").is_in(["duplicate", "unmatched"]))
+    return {
+        "n": outcomes.get("delivered", 0),
+        "sent": own.height - outcomes.get("rejected", 0),
+        **{name: outcomes.get(name, 0) for name in _OUTCOMES_COUNTED},
+        "duplicated": outcomes.get("duplicate", 0),
+        "reordered": int(own["reordered"].sum()),
+        "corrupted": int(measured["corrupted"].sum()),
+        "resent": int(own["resent"].sum()),
+    }
+
+
+_OUTCOMES_COUNTED = ("lost", "overwritten", "censored", "rejected", "unmatched")
+
+
+def _tally(frame: pl.DataFrame, column: str) -> dict[str, int]:
+    return dict(frame.group_by(column).len().select(pl.col(column).cast(pl.String()), "len").iter_rows())
+
+
+def _interval(frame: pl.DataFrame, figure: str) -> Numbers:
+    """How long it took, for each message for which both ends were observed."""
+    begins, end = OBSERVED[figure]
+    taken = frame.select((pl.col(end) - pl.coalesce(*begins)).alias("interval"))["interval"]
+    return taken.drop_nulls().to_numpy()
+
+
+def _figure(figure: str, ordered: Numbers) -> dict[str, object]:
+    if figure == "latency":
+        names: tuple[str, ...] = form.LATENCY_ORDER
+    elif figure in form.SENDING_FIGURES:
+        names = form.SENDING_ORDER
+    else:
+        names = form.LAYER_ORDER
+    row: dict[str, object] = {f"{figure}_{name}_ns": _order_statistic(ordered, name) for name in names}
+    if figure == "latency":
+        found = moments(ordered)
+        row["latency_mean_ns"], row["latency_sd_ns"] = found.mean, found.sd
+        row["latency_skewness"], row["latency_kurtosis"] = found.skewness, found.kurtosis
+    return row
+
+
+def _with_the_lost(delivered: Numbers, lost: int) -> dict[str, object]:
+    """Quantiles over what was delivered and what never came, the latter as infinite.
+
+    A quantile among the infinite is null: `latency_infinite_from` is the share that was delivered, and each
+    quantile above it is infinite. Null if nothing was lost.
+    """
+    count = len(delivered) + lost
+    row: dict[str, object] = {}
+    for name in form.LOST_ORDER:
+        rank = max(1, -(-count * PERMILLE[name] // 1000))
+        supported = count - rank >= SUPPORT and rank <= len(delivered)
+        row[f"latency_{name}_lost_ns"] = int(delivered[rank - 1]) if supported else None
+    row["latency_infinite_from"] = len(delivered) / count if lost else None
+    return row
+
+
+def _order_statistic(ordered: Numbers, name: str) -> int | None:
+    if name in PERMILLE:
+        return quantile(ordered, PERMILLE[name])
+    if not len(ordered):
+        return None
+    return int(ordered[0] if name == "min" else ordered[-1])
+
+
+def _rates(samples: pl.DataFrame, facts: TrialFacts) -> dict[str, tuple[float | None, float | None]]:
+    """Intended and achieved rate per edge; end-to-end has those of the source that fell behind most."""
+    window_s = (facts.measure_end_ns - facts.measure_begin_ns) / 1e9
+    if window_s <= 0:
+        return {}
+    in_window = samples.filter(
+        pl.col("publish_ns").is_between(facts.measure_begin_ns, facts.measure_end_ns, closed="left")
+        & ~pl.col("outcome").is_in(["rejected", "duplicate", "unmatched"])
+    )
+    achieved = _tally(in_window, "edge")
+    intended = {writer.stream: _intended_hz(writer, window_s) for writer in facts.writers}
+    rates: dict[str, tuple[float | None, float | None]] = {}
+    for edge in facts.edges:
+        rates[edge.name] = (intended.get(edge.stream), achieved.get(edge.name, 0) / window_s)
+    sources = [rates[edge.name] for edge in _source_edges(facts)]
+    if sources:
+        rates[form.END_TO_END] = min(sources, key=lambda rate: (rate[1] or 0.0) / (rate[0] or 1.0))
+    return rates
+
+
+def _intended_hz(writer: WriterFacts, window_s: float) -> float | None:
+    """The rate of a writer's schedule; of one that is not periodic, what it had in this measure phase."""
+    if writer.period_ns:
+        return 1e9 / writer.period_ns
+    return writer.due / window_s if writer.due is not None else None
+
+
+def _source_edges(facts: TrialFacts) -> Iterator[EdgeSpec]:
+    return (edge for edge in facts.edges if edge.stream in facts.source_streams)

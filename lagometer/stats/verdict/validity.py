@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a trial can be trusted. Judged from causes, never from the latency that it gave.
+
+Every reason and warning begins with its code word. docs/methodology/validity.md says what each means and
+what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+
+from lagometer.stats.verdict.causes import trial_causes, where_lost
+from lagometer.store import format as form
+from lagometer.store.facts import EdgeSpec, TrialFacts
+
+RATE_SHARE_MIN = 0.99  # of the messages that the schedule called for in the measure phase
+
+REASONS = {
+    "rate-missed": "a source published fewer than 99 % of the messages that its schedule called for",
+    "nothing-received": "an edge, or every chain, delivered no message in the measure phase",
+    "recorder-full": "the room for records was used up, so what followed is missing",
+    "lost-keep-all": "a message was lost although RELIABLE and KEEP_ALL promise every one",
+    "duplicated": "a message was taken twice by the same reader",
+    "reordered-reliable": "a message was taken after a later one although RELIABLE keeps a publisher's order",
+    "corrupted": "a payload was not what had been sent",
+    "transport-mismatch": "messages can't have gone the way that the adapters claim",
+    "clock-stepped": "the system's clocks moved against each other, or the clock source changed",
+    "realtime-throttled": "the kernel stopped a real-time thread that had used up its share",
+    "records-inconsistent": "a message was taken that nobody recorded sending",
+    "clock-inconsistent": "a message was taken before it was published",
+    # found by the conductor
+    "launch-failed": "the trial's processes could not be started",
+    "endpoints-missing": "a reader did not get a probe from every publisher that it expects",
+    "worker-died": "a worker ended before it had handed over its records",
+    "worker-hung": "a worker stopped answering",
+    "tuning-failed": "the machine could not be tuned as the cell asks, or was tuned already",
+    "interference-died": "the load that was asked for beside the workers did not run all the time",
+    "daemon-died": "a daemon that the workers need ended while the trial ran",
+    "daemon-not-ready": "a daemon that the workers need did not serve in time",
+    "scheduling-refused": "the scheduling asked for was not granted, or would have starved the machine",
+    "protocol-error": "a worker said something that the protocol does not know",
+    "adapter-missing": "a worker could not open the adapter",
+    "adapter-failed": "the middleware refused or broke",
+    "bad-plan": "a worker refused its plan",
+    "no-memory": "there was no room for the records",
+    "internal": "a worker found a defect of lagometer",
+}
+WORSE = {
+    "lost": "lost-keep-all",
+    "reordered": "reordered-reliable",
+}  # the reason that makes a warning needless
+WARNINGS = {
+    "lost": "messages were lost (BEST_EFFORT)",
+    "overwritten": "messages were overwritten (RELIABLE with KEEP_LAST) before they were taken",
+    "censored": "messages had not arrived when the drain ended; whether they would have is not known",
+    "rejected": "the middleware did not accept messages (full queue, back-pressure)",
+    "reordered": "messages were taken after later ones (BEST_EFFORT)",
+    "resent": "a closed loop timed out and sent again",
+    "skipped": "a source dropped messages that were late (late: skip); they are in no figure of times",
+    "shifted": "a source was late and its schedule moved (late: shift); intended times are the original ones",
+    "not-steady": "no steady state began within the bounds of the warm-up",
+}
+
+
+def judge(facts: TrialFacts, summary: pl.DataFrame) -> tuple[bool, tuple[str, ...], tuple[str, ...]]:
+    """Whether the trial is valid, the reasons why not, and warnings. `summary`: what summarise() gives.
+
+    A reason is a code word of REASONS, mostly followed by ": ", who and how many; the conductor's come first.
+    """
+    rows = {str(row["edge"]): row for row in summary.iter_rows(named=True)}
+    reasons = list(facts.reasons)
+    if not _never_measured(facts):
+        reasons += _recorder_full(facts)
+        reasons += _rate_missed(facts, rows)
+        reasons += _nothing_received(facts, rows)
+        reasons += _broken_promises(facts, rows)
+        reasons += _inconsistent(facts, rows)
+        reasons += trial_causes(facts.observed, facts.measure_end_ns - facts.measure_begin_ns)
+    warnings = [*facts.warnings, *_classes(facts, rows, reasons)]
+    return not reasons, tuple(dict.fromkeys(reasons)), tuple(dict.fromkeys(warnings))
+
+
+def _never_measured(facts: TrialFacts) -> bool:
+    """The trial ended before its measure phase, and a reason says so: nothing else can be blamed."""
+    return bool(facts.reasons) and facts.measure_end_ns <= facts.measure_begin_ns
+
+
+def _recorder_full(facts: TrialFacts) -> Iterator[str]:
+    for writer in facts.writers:
+        if writer.recorder_full:
+            yield f"recorder-full: writer of stream {writer.stream}"
+    for reader in facts.readers:
+        if reader.recorder_full:
+            yield f"recorder-full: reader {reader.reader} of node {reader.node}"
+
+
+def _rate_missed(facts: TrialFacts, rows: dict[str, dict[str, Any]]) -> Iterator[str]:
+    window_ns = facts.measure_end_ns - facts.measure_begin_ns
+    writers = {writer.stream: writer for writer in facts.writers}
+    for edge in _one_of_each_stream(facts):
+        writer = writers.get(edge.stream)
+        if writer is None or window_ns <= 0 or facts.closed_loop:
+            continue
+        if writer.due is None and not writer.period_ns:
+            continue
+        row = rows.get(edge.name, {})
+        # What the middleware rejected was offered in time: that is a class of its own.
+        offered = round((row.get("rate_achieved_hz") or 0.0) * window_ns / 1e9) + int(
+            row.get("rejected") or 0
+        )
+        due = window_ns // writer.period_ns if writer.period_ns else (writer.due or 0)
+        # So many less may be published where the window's ends fall between two ticks.
+        if offered < RATE_SHARE_MIN * due - writer.at_once:
+            reached_hz = offered / (window_ns / 1e9)
+            asked_hz = 1e9 / writer.period_ns if writer.period_ns else due / (window_ns / 1e9)
+            yield (
+                f"rate-missed: {edge.sender} published {offered} of {due} messages, "
+                f"{reached_hz:.6g} Hz instead of {asked_hz:.6g} Hz"
+            )
+
+
+def _one_of_each_stream(facts: TrialFacts) -> Iterator[EdgeSpec]:
+    return iter({edge.stream: edge for edge in reversed(facts.edges)}.values())
+
+
+def _nothing_received(facts: TrialFacts, rows: dict[str, dict[str, Any]]) -> Iterator[str]:
+    for edge in facts.edges:
+        if not rows.get(edge.name, {}).get("n"):
+            yield f"nothing-received: {edge.name}"
+    if not rows.get(form.END_TO_END, {}).get("n"):
+        yield f"nothing-received: {form.END_TO_END}"
+
+
+def _broken_promises(facts: TrialFacts, rows: dict[str, dict[str, Any]]) -> Iterator[str]:
+    for edge in facts.edges:
+        row = rows.get(edge.name, {})
+        if row.get("lost") and edge.reliability == "reliable" and edge.history == "keep_all":
+            where = where_lost(facts.observed)
+            yield f"lost-keep-all: {edge.name}, {row['lost']} of {row['sent']}{where}"
+        if row.get("reordered") and edge.reliability == "reliable":
+            yield f"reordered-reliable: {edge.name}, {row['reordered']} messages"
+        if row.get("duplicated"):
+            yield f"duplicated: {edge.name}, {row['duplicated']} messages"
+        if row.get("corrupted"):
+            yield f"corrupted: {edge.name}, {row['corrupted']} messages"
+    seen = {
+        (edge.receiver_node, edge.reader) for edge in facts.edges if rows.get(edge.name, {}).get("corrupted")
+    }
+    for reader in facts.readers:  # in warm-up or drain, so not in the rows
+        if reader.corrupted and (reader.node, reader.reader) not in seen:
+            yield f"corrupted: reader {reader.reader} of node {reader.node}, {reader.corrupted} messages"
+
+
+def _inconsistent(facts: TrialFacts, rows: dict[str, dict[str, Any]]) -> Iterator[str]:
+    cut = {writer.stream for writer in facts.writers if writer.recorder_full}
+    for edge in facts.edges:
+        row = rows.get(edge.name, {})
+        if row.get("unmatched") and edge.stream not in cut:
+            yield f"records-inconsistent: {edge.name}, {row['unmatched']} messages nobody sent"
+        first = row.get("latency_min_ns")
+        if first is not None and first < 0:
+            yield f"clock-inconsistent: {edge.name}, taken {-first} ns before it was published"
+
+
+def _shifted(rows: dict[str, dict[str, Any]]) -> Iterator[str]:
+    moved = {name: int(row["shift_ns"]) for name, row in rows.items() if row.get("shift_ns")}
+    moved.pop(form.END_TO_END, None)
+    if moved:
+        name = max(moved, key=lambda edge: moved[edge])
+        yield f"shifted: {name}, by {moved[name] / 1e6:.3g} ms in the end"
+
+
+def _classes(facts: TrialFacts, rows: dict[str, dict[str, Any]], reasons: list[str]) -> Iterator[str]:
+    """What happened to messages without making the figures wrong; counted per edge in the table."""
+    failed = {reason.partition(":")[0] for reason in reasons}
+    for word in WARNINGS:
+        if WORSE.get(word) in failed:
+            continue
+        if word == "shifted":
+            yield from _shifted(rows)
+            continue
+        names = [name for name, row in rows.items() if row.get(word) and name != form.END_TO_END]
+        if names:
+            total = sum(int(rows[name][word]) for name in names)
+            where = names[0] if len(names) == 1 else f"{len(names)} edges"
+            yield f"{word}: {where}, {total} messages{where_lost(facts.observed) if word == 'lost' else ''}"

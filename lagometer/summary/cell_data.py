@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the page is given of whole cells beside their latencies, typed as in `lagometer.summary.data`.
+
+`cpu_per_message_ns` is the median over the cell's valid trials, here as everywhere else.
+"""
+
+from __future__ import annotations
+
+from lagometer.summary.model import Model
+
+
+class Deadline(Model):
+    """How the messages of one edge of a cell kept the study's deadline, over its valid trials.
+
+    `miss_share` is the mean of the trials' shares of messages that missed it, with its 95 % interval where
+    there are trials enough; `needed_trials` would do. `missed` of `due` messages are sums over the trials.
+    The rest is the worst of any trial: `run_max`, most misses in a row; `met_of_k_min`, the fewest met of any
+    `k` in a row; `data_age_max_ns`, the oldest that data got before newer data replaced it.
+    """
+
+    cell: str
+    edge: str
+    trials: int
+    deadline_ns: int
+    missed: int
+    due: int | None
+    miss_share: float | None
+    miss_share_low: float | None
+    miss_share_high: float | None
+    needed_trials: int | None
+    run_max: int
+    k: int
+    met_of_k_min: int | None
+    data_age_max_ns: int | None
+    cpu_per_message_ns: float | None
+
+
+class LostQuantile(Model):
+    """One quantile of latency, of what was delivered and with what never came as infinite.
+
+    `of`: `messages`, the quantile of all valid trials' messages; or `trials`, the median of the trials'
+    quantiles, where those support no more. `infinite`: it is one of the lost, and `value_ns` is null. With an
+    `interval` (95 %), an end that is null is infinite.
+    """
+
+    figure: str
+    of: str
+    delivered_ns: float | None
+    value_ns: float | None
+    infinite: bool
+    interval: bool
+    low_ns: float | None
+    high_ns: float | None
+
+
+class LostTail(Model):
+    """The tail of one edge of a cell that lost messages, over its valid trials.
+
+    `lost` counts censored messages, too. `arrived_share` is the mean of the trials' shares that arrived:
+    every quantile above it is infinite.
+    """
+
+    cell: str
+    edge: str
+    trials: int
+    n: int
+    lost: int
+    arrived_share: float
+    cpu_per_message_ns: float | None
+    quantiles: list[LostQuantile]
+
+
+class Interference(Model):
+    """What the load beside a cell's workers used and did, from the common start to the last worker's end.
+
+    `load` is the factor's value. `cpu_ns` and `achieved_per_s` are medians over the valid trials, with the
+    95 % interval of a median where there are trials enough. `unit` of what was achieved: `bytes`, or
+    `operations` (stress-ng's own count, over its whole life).
+    """
+
+    cell: str
+    load: str
+    trials: int
+    cpu_ns: float | None
+    cpu_low_ns: float | None
+    cpu_high_ns: float | None
+    achieved_per_s: float | None
+    achieved_low_per_s: float | None
+    achieved_high_per_s: float | None
+    unit: str
+    cpu_per_message_ns: float | None

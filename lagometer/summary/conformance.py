@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The conformance matrix beside a campaign: what its adapters were shown to do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from lagometer.store.format import CONFORMANCE
+from lagometer.store.reader import Campaign
+from lagometer.summary.data import Conformance, Finding
+
+
+def conformance(campaign: Campaign) -> tuple[list[Conformance], list[str]]:
+    """Each adapter's findings as `conformance.json` has them, and a note if that can't be read.
+
+    An adapter that was not run has none.
+    """
+    path = campaign.directory / CONFORMANCE
+    if not path.is_file():
+        return [], []
+    try:
+        read = json.loads(path.read_text(encoding="utf-8"))
+        found = [
+            Conformance(
+                adapter=" ".join([adapter["adapter"], *_options(adapter)]),
+                version=adapter["version"],
+                findings=[
+                    Finding(ability=each["ability"], verdict=each["verdict"], reason=each["reason"])
+                    for each in adapter["abilities"]
+                ],
+            )
+            for adapter in read["adapters"]
+        ]
+    except (OSError, ValueError, KeyError, TypeError, ValidationError) as error:
+        return [], [
+            f"What the adapters were shown to do is not shown: {path.name} could not be read ({error})."
+        ]
+    return [each for each in found if any(one.verdict != "not-run" for one in each.findings)], []
+
+
+def _options(adapter: Mapping[str, Any]) -> list[str]:
+    """What it was set up with, as a command line has it."""
+    return [f"{key}={json.dumps(value)}" for key, value in adapter.get("options", {}).items()]

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A campaign at a glance: each adapter, end to end, as a multiple of the machine's floor, and its costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from lagometer.store.format import END_TO_END
+from lagometer.summary.data import Exclusion, Failure, Glance, GlanceFigure, GlanceRow, Missing, Row
+from lagometer.summary.floor_ratio import BARE_TRANSPORTS, times_floor
+from lagometer.summary.intervals import between, ends_of
+from lagometer.units import factor_text
+
+Factors = Mapping[str, Mapping[str, object]]
+
+USUAL_PAYLOADS_BYTES = (64, 64 * 1024, 1024 * 1024)
+PAYLOADS_MAX = 3
+ROWS_MAX = 60  # above that it is no glance
+_NAMED_APART = frozenset({"adapter", "payload_bytes"})
+_WITH_INTERVALS = ("latency_p50_ns", "latency_p99_ns", "cpu_per_message_ns")
+
+
+def glance(
+    rows: Iterable[Row],
+    factors: Factors,
+    journal: Iterable[Mapping[str, Any]],
+    exclusions: Iterable[Exclusion],
+    failures: Iterable[Failure],
+) -> Glance | None:
+    """The table, or None where it would say nothing: one adapter, no middleware, no floor, or too many rows.
+
+    `rows` are over trials, with their floors; `factors` those of each cell id.
+    """
+    summaries = {row.cell: row for row in rows if row.trial is None and row.edge == END_TO_END}
+    adapters = {str(values.get("adapter")) for values in factors.values()}
+    floors = {row.floor_cell for row in summaries.values() if row.floor_cell is not None}
+    if len(adapters) < 2 or adapters <= BARE_TRANSPORTS or not floors:
+        return None
+    payloads = _payloads(factors)
+    varied = _varied(factors)
+    costs = _costs(journal)
+    groups: dict[tuple[str, str], dict[int, str]] = {}
+    for cell, values in factors.items():
+        payload = values.get("payload_bytes")
+        if isinstance(payload, int) and payload in payloads:
+            key = (str(values.get("adapter")), _settings(values, varied))
+            groups.setdefault(key, {}).setdefault(payload, cell)
+    if not payloads or len(groups) > ROWS_MAX:
+        return None
+    listed = [
+        _row(*key, [cells.get(payload) for payload in payloads], summaries, costs)
+        for key, cells in groups.items()
+    ]
+    shown = [row for row in listed if any(each is not None for each in row.figures)]
+    measured = {row.adapter for row in shown}
+    missing = _missing(measured, summaries, exclusions, failures)
+    return Glance(payloads_bytes=payloads, rows=shown, missing=missing)
+
+
+def _payloads(factors: Factors) -> list[int]:
+    """64 B, 64 KB and 1 MB as far as they were asked for, else the smallest, the middle and the largest."""
+    found = sorted(
+        {size for values in factors.values() if isinstance(size := values.get("payload_bytes"), int)}
+    )
+    usual = [size for size in found if size in USUAL_PAYLOADS_BYTES]
+    if len(usual) >= min(PAYLOADS_MAX, len(found)):
+        return usual
+    if len(found) <= PAYLOADS_MAX:
+        return found
+    return [found[0], found[len(found) // 2], found[-1]]
+
+
+def _varied(factors: Factors) -> list[str]:
+    """The factors, other than the table's own, that have more than one value among all cells."""
+    names = dict.fromkeys(name for values in factors.values() for name in values)
+    return [
+        name
+        for name in names
+        if name not in _NAMED_APART and len({str(values.get(name)) for values in factors.values()}) > 1
+    ]
+
+
+def _settings(values: Mapping[str, object], varied: Sequence[str]) -> str:
+    return ", ".join(factor_text(name, values[name]) for name in varied if values.get(name) is not None)
+
+
+def _costs(journal: Iterable[Mapping[str, Any]]) -> dict[str, tuple[int | None, float | None]]:
+    """Threads of all processes and their memory (PSS, daemons included), of each cell's first valid trial."""
+    costs: dict[str, tuple[int | None, float | None]] = {}
+    for line in journal:
+        if not line.get("valid") or line["cell"] in costs:
+            continue
+        threads = line.get("threads") or {}
+        rows = line.get("rows") or [{}]
+        count = sum(len(each) for each in threads.values()) if threads else None
+        costs[line["cell"]] = (count, rows[0].get("memory_pss_bytes"))
+    return costs
+
+
+def _row(
+    adapter: str,
+    settings: str,
+    cells: Sequence[str | None],
+    summaries: Mapping[str, Row],
+    costs: Mapping[str, tuple[int | None, float | None]],
+) -> GlanceRow:
+    """One line; threads and memory are those at the smallest payload that was measured."""
+    figures = [None if cell is None else _figure(summaries.get(cell), summaries) for cell in cells]
+    first = next((each.cell for each in figures if each is not None), None)
+    threads, memory = costs.get(first, (None, None)) if first is not None else (None, None)
+    return GlanceRow(
+        adapter=adapter,
+        bare=adapter in BARE_TRANSPORTS,
+        settings=settings,
+        figures=figures,
+        threads=threads,
+        memory_pss_bytes=memory,
+    )
+
+
+def _figure(row: Row | None, summaries: Mapping[str, Row]) -> GlanceFigure | None:
+    if row is None or row.latency_p50_ns is None:
+        return None
+    floor = summaries.get(row.floor_cell) if row.floor_cell is not None else None
+    intervals = {name: ends_of(row, name) for name in _WITH_INTERVALS}
+    times: dict[str, float | None] = dict.fromkeys(("p50", "p99"))
+    if floor is not None:
+        for quantile in times:
+            times[quantile], intervals[f"times_floor_{quantile}"] = times_floor(row, floor, quantile)
+    return GlanceFigure(
+        cell=row.cell,
+        latency_p50_ns=row.latency_p50_ns,
+        latency_p99_ns=row.latency_p99_ns,
+        times_floor_p50=times["p50"],
+        times_floor_p99=times["p99"],
+        cpu_per_message_ns=row.cpu_per_message_ns,
+        intervals=[between(name, *ends) for name, ends in intervals.items() if ends is not None],
+    )
+
+
+def _missing(
+    measured: set[str],
+    summaries: Mapping[str, Row],
+    exclusions: Iterable[Exclusion],
+    failures: Iterable[Failure],
+) -> list[Missing]:
+    """Adapters that were asked for and have no figures, with each reason once; of the others the cells that
+    have none, those of one reason together."""
+    reasons = _reasons(summaries, exclusions, failures)
+    named = _apart([*reasons, *summaries])
+    found: dict[tuple[str, tuple[str, ...]], Missing] = {}
+    for cell, why in reasons.items():
+        adapter = cell.partition("/")[0]
+        in_part = adapter in measured
+        entry = found.setdefault(
+            (adapter, tuple(why) if in_part else ()), Missing(adapter=adapter, cells=[], reasons=[])
+        )
+        entry.reasons.extend(each for each in why if each not in entry.reasons)
+        if in_part:
+            entry.cells.append(named[cell])
+    return list(found.values())
+
+
+def _reasons(
+    summaries: Mapping[str, Row], exclusions: Iterable[Exclusion], failures: Iterable[Failure]
+) -> dict[str, list[str]]:
+    """Why a cell has no median, by cell: it was left out, its trials failed, or too little arrived."""
+    reasons: dict[str, list[str]] = {}
+    for exclusion in exclusions:
+        reasons.setdefault(exclusion.cell, []).append(exclusion.reason)
+    for failure in failures:
+        row = summaries.get(failure.cell)
+        if row is None or row.latency_p50_ns is None:
+            reasons.setdefault(failure.cell, []).extend(failure.reasons)
+    for cell, row in summaries.items():
+        if row.latency_p50_ns is None and row.sent and cell not in reasons:
+            reasons[cell] = [f"{row.n:,} of {row.sent:,} messages arrived, so that there is no median"]
+    return reasons
+
+
+def _apart(cells: Sequence[str]) -> dict[str, str]:
+    """What sets each cell apart from the others, its adapter aside."""
+    parts = {cell: cell.split("/")[1:] for cell in cells}
+    common = set.intersection(*(set(each) for each in parts.values())) if parts else set()
+    return {cell: "/".join(part for part in each if part not in common) for cell, each in parts.items()}

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of the report's table: those of `cells.parquet`, and one per cell and edge over its valid trials."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean, median
+
+from lagometer.store.format import END_TO_END
+from lagometer.summary.data import Row
+
+_SUMMED = (
+    "n",
+    "sent",
+    "lost",
+    "overwritten",
+    "censored",
+    "rejected",
+    "send_failed",
+    "duplicated",
+    "reordered",
+    "corrupted",
+)
+_FIGURES = (
+    *(f"latency_{name}_ns" for name in ("min", "p50", "p90", "p99", "p999", "max")),
+    *(f"response_{name}_ns" for name in ("p50", "p90", "p99", "max")),
+    *("send_lag_p50_ns", "send_lag_p99_ns", "blocked_p50_ns", "blocked_p99_ns", "wake_p50_ns"),
+    *("rate_intended_hz", "rate_achieved_hz", "cpu_per_message_ns", "overhead_s"),
+)
+_LOST_SHARE = "lost_share"
+
+
+def _number(value: object) -> float | None:
+    if not isinstance(value, (int, float)) or math.isnan(value) or math.isinf(value):
+        return None
+    return value
+
+
+def _texts(value: object) -> list[str]:
+    return [str(each) for each in value] if isinstance(value, (list, tuple)) else []
+
+
+def trial_row(record: Mapping[str, object]) -> Row:
+    """A row of `cells.parquet`; a column that is absent counts as not observed."""
+    counts = {name: None if (value := _number(record.get(name))) is None else int(value) for name in _SUMMED}
+    return Row.model_validate(
+        {name: _number(record.get(name)) for name in _FIGURES}
+        | counts
+        | {
+            "cell": record["cell"],
+            "trial": record["trial"],
+            "trials": 1,
+            "edge": record["edge"],
+            "valid": bool(record["valid"]),
+            "reasons": _texts(record.get("reasons")),
+            "warnings": _texts(record.get("warnings")),
+            "n": counts["n"] or 0,
+            _LOST_SHARE: _share(counts["lost"], counts["sent"]),
+            "floor_cell": None,
+            "floor_latency_p50_ns": None,
+            "noise": _texts(record.get("noise")),
+            "trials_noisy": int(bool(record["valid"]) and bool(_texts(record.get("noise")))),
+            "transport": record.get("transport"),
+            "intervals": [],
+            "stopped": None,
+        }
+    )
+
+
+def _share(part: int | None, whole: int | None) -> float | None:
+    return part / whole if part is not None and whole else None
+
+
+def missing_rows(rows: Sequence[Row], journal: Iterable[Mapping[str, object]]) -> list[Row]:
+    """A row without figures for each failed trial that has none: one that nothing was stored of still
+    shows.
+    """
+    known = {(row.cell, row.trial) for row in rows}
+    return [
+        trial_row({**line, "edge": END_TO_END})
+        for line in journal
+        if not line.get("valid") and (line["cell"], line["trial"]) not in known
+    ]
+
+
+def _combine(name: str, values: Sequence[float | None]) -> float | None:
+    """One figure over trials, null unless every trial has it."""
+    if len(values) == 1:
+        return values[0]
+    known = [value for value in values if value is not None]
+    if not known or len(known) < len(values):
+        return None
+    if name in _SUMMED:
+        return sum(known)
+    if name == _LOST_SHARE:
+        return fmean(known)
+    if name.endswith("_max_ns"):
+        return max(known)
+    return min(known) if name.endswith("_min_ns") else median(known)
+
+
+def over_trials(rows: Sequence[Row]) -> Row:
+    """One cell's edge over its valid trials; without a valid trial the figures are null and `n` is 0."""
+    good = [row for row in rows if row.valid]
+    if len(good) == len(rows) == 1:  # a campaign of thousands of cells with a trial each
+        sets = {name: sorted(set(getattr(good[0], name))) for name in ("reasons", "warnings", "noise")}
+        return good[0].model_copy(update={"trial": None, "transport": good[0].transport or None, **sets})
+    names = (*_SUMMED, *_FIGURES, _LOST_SHARE)
+    figures = {name: _combine(name, [getattr(row, name) for row in good]) for name in names}
+    return Row.model_validate(
+        figures
+        | {
+            "cell": rows[0].cell,
+            "trial": None,
+            "trials": len(good),
+            "edge": rows[0].edge,
+            "valid": bool(good),
+            "reasons": sorted({reason for row in rows for reason in row.reasons}),
+            "warnings": sorted({warning for row in rows for warning in row.warnings}),
+            "n": int(figures["n"] or 0),
+            "floor_cell": None,
+            "floor_latency_p50_ns": None,
+            "noise": sorted({noise for row in good for noise in row.noise}),
+            "trials_noisy": sum(row.trials_noisy for row in good),
+            "transport": " or ".join(sorted({row.transport for row in good if row.transport})) or None,
+            "intervals": [],
+            "stopped": None,
+        }
+    )
+
+
+def group_by_edge(rows: Sequence[Row]) -> dict[tuple[str, str], list[Row]]:
+    """Rows of each (cell, edge), in the order of their first appearance."""
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row.cell, row.edge), []).append(row)
+    return groups

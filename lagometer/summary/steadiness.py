@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether the machine stayed the same: the control over the campaign, its load, long trials, its floor."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+import polars as pl
+from pydantic import ValidationError
+
+from lagometer.stats.cell.long_trials import QUANTILES, Estimate, long_checks
+from lagometer.stats.interval.confidence import SUPPORT
+from lagometer.store.format import END_TO_END, FLOOR
+from lagometer.store.reader import Campaign
+from lagometer.summary import limits
+from lagometer.summary.data import (
+    Control,
+    ControlTrial,
+    CoreFloor,
+    Load,
+    LongFigure,
+    LongTrial,
+    MachineFloor,
+    Row,
+)
+from lagometer.summary.intervals import ends_of
+from lagometer.summary.rows import trial_row
+
+Json = Mapping[str, Any]
+
+
+def control(campaign: Campaign) -> Control | None:
+    """The control's trace, and the load in all trials; None where neither was measured."""
+    part = campaign.control
+    lines = [*campaign.journal, *(part.journal if part is not None else ())]
+    moments = [moment for line in lines if (moment := _moment(line.get("started"))) is not None]
+    if not moments:
+        return None
+    begin = min(moments)
+    load = _load(lines, begin)
+    trials = [] if part is None else _control_trials(part, begin)
+    if not trials and not load:
+        return None
+    cell = "" if part is None or part.cells.is_empty() else str(part.cells["cell"][0])
+    return Control(cell=cell, trials=trials, load=load)
+
+
+def _moment(started: object) -> float | None:
+    """Seconds since the epoch; None for what is no time."""
+    try:
+        return datetime.fromisoformat(str(started)).timestamp()
+    except ValueError:
+        return None
+
+
+def _control_trials(part: Campaign, begin: float) -> list[ControlTrial]:
+    found = []
+    for record in part.cells.filter(pl.col("edge") == END_TO_END).iter_rows(named=True):
+        moment = _moment(record.get("started"))
+        if moment is None:
+            continue
+        row = trial_row(record)
+        found.append(
+            ControlTrial(
+                block=int(record["trial"]),
+                time_s=moment - begin,
+                valid=row.valid,
+                n=row.n,
+                latency_p50_ns=row.latency_p50_ns,
+                latency_p90_ns=row.latency_p90_ns,
+                latency_p99_ns=row.latency_p99_ns,
+                cpu_per_message_ns=row.cpu_per_message_ns,
+                remarks=[*row.reasons, *row.noise],
+            )
+        )
+    return sorted(found, key=lambda each: each.time_s)
+
+
+def _load(lines: Iterable[Json], begin: float) -> list[Load]:
+    found = []
+    for line in lines:
+        moment = _moment(line.get("started"))
+        seen = (line.get("evidence") or {}).get("load") or {}
+        capacity = seen.get("capacity_ns")
+        if moment is None or not capacity:
+            continue
+        shares = [
+            None if seen.get(name) is None else min(1.0, seen[name] / capacity)
+            for name in ("busy_ns", "stolen_ns")
+        ]
+        found.append(Load(time_s=moment - begin, busy_share=shares[0], stolen_share=shares[1]))
+    found.sort(key=lambda each: each.time_s)
+    every = -(-len(found) // limits.LOAD_POINTS_MAX) if found else 1
+    return found[::every]
+
+
+def long_trials(campaign: Campaign, summaries: Sequence[Row]) -> list[LongTrial]:
+    """The valid long trials beside the rows over the short ones."""
+    known: dict[tuple[str, str], Estimate] = {}
+    for row in summaries:
+        for name in QUANTILES if row.trial is None and row.edge == END_TO_END else ():
+            value, ends = getattr(row, f"latency_{name}_ns"), ends_of(row, f"latency_{name}_ns")
+            if ends is not None:
+                known[(row.cell, name)] = (value, *ends)
+    return [
+        LongTrial(
+            cell=check.cell,
+            n=check.n,
+            p50=LongFigure(**asdict(check.figures["p50"])),
+            p99=LongFigure(**asdict(check.figures["p99"])),
+            cpu_per_message_ns=check.cpu_per_message_ns,
+            short_cpu_per_message_ns=check.short_cpu_per_message.value_ns,
+            short_cpu_per_message_low_ns=check.short_cpu_per_message.low_ns,
+            short_cpu_per_message_high_ns=check.short_cpu_per_message.high_ns,
+            remarks=list(check.remarks()),
+        )
+        for check in long_checks(campaign, known)
+    ]
+
+
+def machine_floor(campaign: Campaign) -> tuple[MachineFloor | None, list[str]]:
+    """The wake-up latency of each CPU, and a note if floor.json can't be read."""
+    path = campaign.directory / FLOOR
+    if not path.is_file():
+        return None, []
+    try:
+        read = json.loads(path.read_text(encoding="utf-8"))
+        cores = [_core(each) for each in read["cores"]]
+        floor = MachineFloor(
+            policy=read.get("policy"),
+            cores=cores,
+            duration_s=read["duration_s"],
+            steal_share=read.get("steal_share"),
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, ValidationError) as error:
+        return None, [f"The machine's floor is not shown: {path.name} could not be read ({error})."]
+    return (floor if cores else None), []
+
+
+def _core(read: Json) -> CoreFloor:
+    """One CPU, without the quantiles that so few wake-ups do not support."""
+    known = {name: read[name] for name in CoreFloor.model_fields}
+    for name, share in (("p50_ns", 0.5), ("p99_ns", 0.99), ("p999_ns", 0.999)):
+        if known["n"] - math.ceil(share * known["n"] - 1e-9) < SUPPORT:
+            known[name] = None
+    return CoreFloor.model_validate(known)

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a campaign to its summary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lagometer.stats.interval.confidence import TRIALS_MIN
+from lagometer.store.format import END_TO_END
+from lagometer.store.reader import Campaign
+from lagometer.summary import steadiness
+from lagometer.summary.campaign import (
+    campaign_head,
+    cell_factors,
+    cells,
+    environment_facts,
+    exclusions,
+    factor_values,
+)
+from lagometer.summary.cell_rows import in_order
+from lagometer.summary.conformance import conformance
+from lagometer.summary.data import Counts, Interval, Row, Summary
+from lagometer.summary.deadlines import deadlines
+from lagometer.summary.disturbed import without_noise
+from lagometer.summary.failures import failures, reason_counts
+from lagometer.summary.floor_ratio import with_floor
+from lagometer.summary.glance import glance
+from lagometer.summary.interference import interference
+from lagometer.summary.intervals import Known, known, with_intervals
+from lagometer.summary.lost_tails import lost_tails
+from lagometer.summary.rows import group_by_edge, missing_rows, over_trials, trial_row
+from lagometer.summary.settings import settings
+
+Factors = dict[str, dict[str, object]]
+
+
+def measured(campaign: Campaign) -> tuple[list[Row], Factors]:
+    """The rows of all trials, those that left no figures included, and the factors of each cell; both in the
+    study's order.
+    """
+    factors = cell_factors(campaign.manifest)
+    rows = [trial_row(record) for record in campaign.cells.iter_rows(named=True)]
+    rows += missing_rows(rows, campaign.journal)
+    for row in rows:
+        factors.setdefault(row.cell, {})
+    order = {cell: place for place, cell in enumerate(factors)}
+    rows.sort(key=lambda row: (order[row.cell], row.trial or 0))
+    return rows, factors
+
+
+def summarise(campaign: Campaign, confidence: Known | None = None) -> Summary:
+    """The summary of a campaign. `confidence`: the intervals, where the caller has them already."""
+    confidence = confidence or known(campaign)
+    measured_rows, factors = measured(campaign)
+    over = _over_trials(measured_rows, factors, confidence)
+    floor, unread = steadiness.machine_floor(campaign)
+    shown, unshown = conformance(campaign)
+    failed = failures(campaign.directory, campaign.journal)
+    excluded = exclusions(campaign.manifest)
+    at_a_glance = glance(over, factors, campaign.journal, excluded, failed)
+    needed = _trials_needed(over) if confidence.absent is None else None
+    if needed is not None:  # said once for all, so that a large campaign's page stays small
+        over = [
+            row.model_copy(update={"intervals": _with_ends(row)}) if row.intervals else row for row in over
+        ]
+    rows = [*over, *_single(measured_rows)]
+    by_cell = in_order(campaign.cells, {cell: place for place, cell in enumerate(factors)})
+    named = cells(factors, measured_rows, campaign.journal)
+    return Summary(
+        campaign=campaign_head(campaign.manifest, campaign.environment),
+        counts=Counts(
+            cells=len(named),
+            trials=len(campaign.journal),
+            trials_valid=len(campaign.journal) - len(failed),
+            trials_failed=len(failed),
+            trials_noisy=len({(row.cell, row.trial) for row in measured_rows if row.trials_noisy}),
+            excluded=len(campaign.excluded),
+            messages=sum(row.n for row in measured_rows if row.edge != END_TO_END),
+        ),
+        factors=factor_values(factors),
+        cells=named,
+        glance=at_a_glance,
+        rows=rows,
+        deadlines=deadlines(by_cell, confidence.table),
+        lost_tails=lost_tails(by_cell, confidence.table),
+        interference=interference(by_cell),
+        failures=failed,
+        reasons=reason_counts(campaign.journal, measured_rows),
+        without_noise=without_noise(campaign, measured_rows, confidence),
+        control=steadiness.control(campaign),
+        long_trials=steadiness.long_trials(campaign, rows),
+        machine_floor=floor,
+        trials_needed=needed,
+        intervals_absent=confidence.absent,
+        exclusions=excluded,
+        settings=settings(campaign.manifest),
+        conformance=shown,
+        environment=environment_facts(campaign.environment),
+        notes=[*confidence.notes, *unread, *unshown],
+    )
+
+
+def _with_ends(row: Row) -> list[Interval]:
+    return [each for each in row.intervals if each.low is not None]
+
+
+def _trials_needed(rows: Sequence[Row]) -> int | None:
+    """Trials that would do for an interval of p50 in each cell, where no cell has one."""
+    medians = [
+        each
+        for row in rows
+        for each in row.intervals
+        if each.figure == "latency_p50_ns" and row.trial is None
+    ]
+    if any(each.low is not None for each in medians):
+        return None
+    return max([TRIALS_MIN, *(each.needed_trials or 0 for each in medians)])
+
+
+def _over_trials(measured_rows: Sequence[Row], factors: Factors, confidence: Known) -> list[Row]:
+    """A row for each cell and edge, over its trials."""
+    groups = group_by_edge(measured_rows)
+    estimated = [with_intervals(over_trials(group), group, confidence.estimates) for group in groups.values()]
+    return with_floor(estimated, factors)
+
+
+def _single(measured_rows: Sequence[Row]) -> list[Row]:
+    """The trials' own rows where they say something more: a cell's only trial, if valid, does not."""
+    trials: dict[str, set[int | None]] = {}
+    for row in measured_rows:
+        trials.setdefault(row.cell, set()).add(row.trial)
+    return [row for row in measured_rows if len(trials[row.cell]) > 1 or not row.valid]

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/RECIPES.md: its YAML parses, its studies load, and every command and option that it names exists."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+from typer.main import get_command
+
+from lagometer.cli.conditions import parse
+from lagometer.cli.main import EXIT_CODES, app
+from lagometer.study import load_study
+
+RECIPES = Path(__file__).parents[3] / "docs" / "RECIPES.md"
+TEXT = RECIPES.read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL)
+
+
+def scripts(node: Any) -> Iterator[str]:
+    """The shell text in a pipeline: values of `run` and `script`."""
+    if isinstance(node, dict):
+        for key, value in node.items():
+            if key in ("run", "script"):
+                yield "\n".join(value) if isinstance(value, list) else value
+            yield from scripts(value)
+    elif isinstance(node, list):
+        for each in node:
+            yield from scripts(each)
+
+
+def command_lines() -> Iterator[list[str]]:
+    """Every call of lagometer: in pipelines, and in indented lines of the text."""
+    shell = [
+        line
+        for block in BLOCKS
+        for text in scripts(YAML(typ="safe").load(block))
+        for line in text.split("\n")
+    ]
+    shell += [line for line in TEXT.splitlines() if line.startswith("    lagometer ")]
+    for line in shell:
+        words = shlex.split(line)
+        if "lagometer" in words:
+            yield words[words.index("lagometer") + 1 :]
+
+
+@pytest.mark.parametrize("words", list(command_lines()), ids=" ".join)
+def test_commands_and_options_exist(words: list[str]) -> None:
+    command: Any = get_command(app)
+    while hasattr(command, "commands"):
+        assert words[0] in command.commands
+        command, words = command.commands[words[0]], words[1:]
+    options = {option: each for each in command.params for option in each.opts}
+    for place, word in enumerate(words):
+        if word.startswith("--"):
+            assert word in options
+        if word == "--fail-if":
+            parse([words[place + 1]])
+
+
+def test_pipelines_and_studies_are_there(tmp_path: Path) -> None:
+    loaded = [YAML(typ="safe").load(block) for block in BLOCKS]
+    studies = [block for block, content in zip(BLOCKS, loaded, strict=True) if "matrix" in content]
+    assert (len(loaded), len(studies)) == (4, 1)
+    for study in studies:
+        (tmp_path / "study.yaml").write_text(study)
+        assert load_study(tmp_path / "study.yaml").trials >= 6
+    assert len(list(command_lines())) >= 14
+
+
+def test_exit_codes_are_those_of_the_help() -> None:
+    for code in (8, 9):
+        assert f"| {code} |" in TEXT and f" {code} " in EXIT_CODES

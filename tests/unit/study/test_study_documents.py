@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is written beside the code is what the code does: the JSON Schema and docs/WORKLOADS.md."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import jsonschema
+import pytest
+from ruamel.yaml import YAML
+
+from lagometer.study import load_study, study_from_mapping
+from lagometer.study.factors import FACTORS
+from lagometer.study.schema import KEY_NAMES, TOP_LEVEL_KEYS
+from lagometer.study.schema_json import SCHEMA_PATH, schema_text, study_schema
+from lagometer.study.workload import built_in_workload, find_workload
+from lagometer.study.workload_file import NODE_KEYS, TRIGGERS
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+PAGE = (REPOSITORY / "docs" / "WORKLOADS.md").read_text(encoding="utf-8")
+STUDIES = sorted((REPOSITORY / "studies").glob("*.yaml"))
+
+
+def first_cells(heading: str) -> list[list[str]]:
+    """The rows of the table beneath a heading."""
+    section = PAGE.split(f"## {heading}\n")[1].split("\n## ")[0]
+    rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("| `")]
+    return [[cell.strip() for cell in row] for row in rows]
+
+
+def test_the_schema_is_up_to_date() -> None:
+    assert SCHEMA_PATH.read_text(encoding="utf-8") == schema_text(), (
+        "run python -m lagometer.study.schema_json"
+    )
+    jsonschema.Draft202012Validator.check_schema(study_schema())
+
+
+@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
+def test_studies_that_ship_are_valid_by_both(path: Path) -> None:
+    assert load_study(path).name == path.stem
+    jsonschema.validate(YAML(typ="safe", pure=True).load(path.read_text()), study_schema())
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"name": "x"},
+        {"name": "x", "matrix": {"adapter": "shm"}},
+        {"name": "x", "matrix": {"adapter": "shm", "workload": "pingpong", "reliability": "sure"}},
+        {"name": "x", "matrix": {"adapter": "shm", "workload": "pingpong", "depth": 0}},
+        {"name": "x", "surprise": 1, "matrix": {"adapter": "shm", "workload": "pingpong"}},
+    ],
+)
+def test_what_the_schema_refuses_is_bad_input(wrong: dict[str, object]) -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(wrong, study_schema())
+    with pytest.raises(Exception, match="test"):
+        study_from_mapping(wrong, source="test")
+
+
+def test_the_page_lists_every_factor_in_order_with_its_default() -> None:
+    rows = first_cells("Factors")
+    assert [row[0] for row in rows] == [f"`{factor.name}`" for factor in FACTORS]
+    defaults = ["" if factor.default is None else factor.write(factor.default) for factor in FACTORS]
+    assert [row[1] for row in rows] == defaults
+
+
+def test_the_page_names_every_word_of_a_factor() -> None:
+    for factor, row in zip(FACTORS, first_cells("Factors"), strict=True):
+        words = factor.schema.get("enum", [])
+        assert isinstance(words, list)
+        for word in words:
+            assert f"`{word}`" in row[2]
+
+
+def test_the_page_lists_every_key_with_its_default() -> None:
+    rows = first_cells("Top-level keys")
+    assert [row[0] for row in rows] == [f"`{name}`" for name in KEY_NAMES]
+    assert [row[1] for row in rows[: len(TOP_LEVEL_KEYS)]] == [key.default or "" for key in TOP_LEVEL_KEYS]
+
+
+def test_the_page_names_every_key_of_a_workload_file() -> None:
+    named = set(re.findall(r"`([a-z]+)`", PAGE.split("## Workload files")[1]))
+    assert set(NODE_KEYS) | set(TRIGGERS) <= named
+
+
+def test_the_workloads_that_the_page_lists_exist() -> None:
+    for row in first_cells("Built-in workloads"):
+        assert built_in_workload(row[0].strip("`").replace("-N", "-3"))
+
+
+def test_the_examples_of_the_page_run(tmp_path: Path) -> None:
+    study, workload = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    (tmp_path / "study.yaml").write_text(study)
+    assert load_study(tmp_path / "study.yaml").trials == 3
+    (tmp_path / "workload.yaml").write_text(workload)
+    assert find_workload("workload.yaml", tmp_path).name == "diamond"

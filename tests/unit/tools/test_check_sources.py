@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rules of `make lint` that are ours: each finds what it is for, and lets pass what is allowed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import check_sources  # noqa: E402
+
+
+def braced(body_lines: int, head: str = "int answer(int question) {") -> str:
+    """A C++ function with so many lines between its braces."""
+    return "\n".join([head, *["  work();"] * body_lines, "}"])
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "int answer(int question) {",
+        "auto Session::run(const Plan& plan) const noexcept -> int {",
+        "Session::Session(int a) : a_(a), b_{2} {",
+        "export function draw(rows: Row[]): Chart {",
+        "export const draw = (rows: Row[]): Chart => {",
+        "TEST(Recorder, KeepsAll) {",
+    ],
+)
+def test_a_long_function_is_found_in_any_braced_language(head: str) -> None:
+    (function,) = check_sources.braced_functions(braced(80, head))
+    assert function == (1, 82)
+
+
+@pytest.mark.parametrize("head", ["namespace lagometer {", "struct Plan {", "enum class Kind : int {"])
+def test_what_only_holds_functions_is_not_one(head: str) -> None:
+    inner = braced(3)
+    assert list(check_sources.braced_functions(f"{head}\n{inner}\n}};\n")) == [(2, 6)]
+
+
+def test_braces_in_text_and_comments_do_not_count() -> None:
+    text = 'void say() {\n  print("}}{{");  // }\n  /* } */ char c = \'}\';\n  auto r = R"(})";\n}\n'
+    assert list(check_sources.braced_functions(text)) == [(1, 5)]
+
+
+def test_sizes_need_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check_sources, "ROOT", tmp_path)
+    path = tmp_path / "a.cpp"
+    (finding,) = check_sources.check_sizes(path, braced(80))
+    assert finding.startswith("a.cpp:1: a function of 82 lines, at most 70")
+    assert not list(
+        check_sources.check_sizes(path, "// long function: one table, read top down\n" + braced(80))
+    )
+    long_file = "int a;\n" * 501
+    assert "501 lines, at most 500" in next(check_sources.check_sizes(path, long_file))
+    assert not list(
+        check_sources.check_sizes(path, "// long file: generated from the registry\n" + long_file)
+    )
+
+
+def test_includes_do_not_cross_the_walls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check_sources, "ROOT", tmp_path)
+    for name in (
+        "engine/include/lagometer/adapter.h",
+        "engine/src/plan.hpp",
+        "adapters/common/binding.hpp",
+        "adapters/one/own.hpp",
+        "adapters/one/adapter.json",
+        "adapters/two/other.hpp",
+        "adapters/two/adapter.json",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    path = tmp_path / "adapters/one/one.cpp"
+    allowed = (
+        '#include <lagometer/adapter.h>\n#include "binding.hpp"\n#include "own.hpp"\n#include <dds/dds.h>\n'
+    )
+    assert not list(check_sources.check_includes(path, allowed))
+    for crossing in ('"plan.hpp"', '"../../engine/src/plan.hpp"', '"../two/other.hpp"', "<lagometer/plan.h>"):
+        assert list(check_sources.check_includes(path, f"#include {crossing}\n")), crossing
+    engine = tmp_path / "engine/src/plan.cpp"
+    assert list(check_sources.check_includes(engine, '#include "../../adapters/common/binding.hpp"\n'))
+
+
+def test_a_function_pointer_without_a_contract_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check_sources, "ROOT", tmp_path)
+    tag = "/* Takes. [thread: any; in-callback: no;\n * blocks: never; allocates: no] */\n"
+    pointer = "  int (*take)(void *reader);\n"
+    path = tmp_path / "adapter.h"
+    assert not list(check_sources.check_contracts(path, tag + pointer + pointer))
+    assert list(check_sources.check_contracts(path, tag + "\n" + pointer))
+    assert list(check_sources.check_contracts(path, "/* Takes. */\n" + pointer))
+
+
+def test_a_lock_file_names_no_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check_sources, "ROOT", tmp_path)
+    path = tmp_path / "run.txt"
+    host = "https" + "://registry.example/a.whl"
+    assert not list(check_sources.check_lock(path, "a==1 \\\n    --hash=sha256:00\n"))
+    assert list(check_sources.check_lock(path, f"a @ {host}\n"))
+    assert list(check_sources.check_lock(path, "--find-links /opt/wheels\n"))
+    assert list(check_sources.check_lock(path, f'      "resolved": "{host}",\n'))
