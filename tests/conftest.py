@@ -9,6 +9,7 @@ from pathlib import Path
 
 import needs
 import pytest
+import seats
 
 # Our commands write as a user's do: buffered, so that what can't be written in the end is noticed.
 os.environ.pop("PYTHONUNBUFFERED", None)
@@ -30,6 +31,18 @@ def build() -> Path:
 def guard_build() -> Path:
     """The folder of the build that aborts when measuring allocates, locks or writes."""
     return _program_folder(needs.guard_build_folder())
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long files first, so that in the end no test is left alone."""
+    items[:] = seats.long_first(items, seats.durations())
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """What computes takes a seat, with its fixtures."""
+    with seats.seat_for(item):
+        yield
 
 
 @pytest.fixture(autouse=True)

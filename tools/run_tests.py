@@ -21,7 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "build" / "test-results"
-ANEW_MAX = 10
+ANEW_MAX = 20
 
 
 @dataclass(frozen=True)
@@ -130,10 +130,10 @@ def run_to_end(runner: Runner) -> Counts:
 def run_python(arguments: list[str]) -> tuple[Counts, list[str]]:
     """What Python's tests came to, and a line for each run of them and each test that was run again.
 
-    Most wait more than they compute, so they run side by side, three for two CPUs; those that change or judge
-    the machine are marked `alone`.
+    Most wait more than they compute, so they run side by side, three for each CPU; those that compute
+    take turns (tests/seats.py), and those that change or judge the machine are marked `alone`.
     """
-    workers = str(3 * len(os.sched_getaffinity(0)) // 2)
+    workers = str(3 * len(os.sched_getaffinity(0)))
     beside = python_runner(
         "side by side", "--cache-clear", "-m", "not alone", "-n", workers, "--dist", "worksteal", *arguments
     )

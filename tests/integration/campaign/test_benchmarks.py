@@ -47,6 +47,7 @@ def run_short(benchmark: str, result: str, folder: Path) -> None:
     assert told["pass"] is True and told["rows"]
 
 
+@pytest.mark.cpu_heavy
 @pytest.mark.parametrize("benchmark", SMOKES)
 def test_a_benchmark_works(build: Path, tmp_path: Path, benchmark: str) -> None:
     run_short(benchmark, SMOKES[benchmark], tmp_path)
