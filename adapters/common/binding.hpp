@@ -417,12 +417,14 @@ struct Binding {
     t.waitset_wait = [](lagometer_waitset* w, int64_t until_ns) noexcept {
       return guarded([&] { return object<Waitset>(w).wait(until_ns); });
     };
-    if constexpr (requires(Waitset& w, uint32_t n) { w.wait_ready(int64_t{}, std::span<uint32_t>{}, n); }) {
+#if __cplusplus >= 202002L  // roscpp's headers ask for C++17: that adapter stays on waitset_wait
+    if constexpr (requires(Waitset & w, uint32_t n) { w.wait_ready(int64_t{}, std::span<uint32_t>{}, n); }) {
       t.waitset_wait_ready = [](lagometer_waitset* w, int64_t until_ns, uint32_t* ready, uint32_t max,
                                 uint32_t* count) noexcept {
         return guarded([&] { return object<Waitset>(w).wait_ready(until_ns, std::span(ready, max), *count); });
       };
     }
+#endif
     t.waitset_trigger = [](lagometer_waitset* w) noexcept { done([&] { object<Waitset>(w).trigger(); }); };
     t.waitset_destroy = [](lagometer_waitset* w) noexcept { destroy<Waitset>(w); };
   }
