@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from needs import need
 
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tools"))
@@ -105,3 +106,32 @@ def test_a_lock_file_names_no_host(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert list(check_sources.check_lock(path, f"a @ {host}\n"))
     assert list(check_sources.check_lock(path, "--find-links /opt/wheels\n"))
     assert list(check_sources.check_lock(path, f'      "resolved": "{host}",\n'))
+
+
+def test_what_shellcheck_finds_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check_sources, "ROOT", tmp_path)
+    need("shellcheck")
+    script = tmp_path / "tools" / "go"
+    script.parent.mkdir()
+    script.write_text('#!/bin/sh\ncd "$1"\nls\n')
+    (found,) = check_sources.check_shell(script)
+    assert found.startswith("tools/go:2:1: warning: ") and "SC2164" in found
+    script.write_text('#!/bin/sh\ncd "$1" || exit 1\nls\n')
+    assert not list(check_sources.check_shell(script))
+
+
+def test_without_shellcheck_a_script_must_parse_and_ci_must_have_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check_sources, "ROOT", tmp_path)
+    monkeypatch.setattr(check_sources.shutil, "which", lambda _: None)
+    monkeypatch.delenv("LAGOMETER_REQUIRE", raising=False)
+    script = tmp_path / "go"
+    script.write_text('#!/bin/sh\ncd "$1"\n')
+    assert not list(check_sources.check_shell(script))
+    monkeypatch.setenv("LAGOMETER_REQUIRE", "rust")
+    (found,) = check_sources.check_shell(script)
+    assert "the package shellcheck is not installed" in found
+    monkeypatch.delenv("LAGOMETER_REQUIRE")
+    script.write_text("#!/bin/sh\nif true\n")
+    assert any("syntax error" in line for line in check_sources.check_shell(script))
