@@ -167,7 +167,7 @@ def _settings(study: Study, bounds: Bounds, loss: str) -> dict[str, object]:
     from dataclasses import asdict
 
     import lagometer
-    from lagometer.stats.verdict.sustained import GROWTH_MAX
+    from lagometer.stats.verdict.growth import GROWTH_MAX
 
     return {
         "study": study.as_json(),

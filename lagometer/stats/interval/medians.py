@@ -6,10 +6,12 @@ The interval is the sign test turned round (David and Nagaraja, *Order Statistic
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
+import scipy
 
 from lagometer.stats.interval.confidence import CONFIDENCE
 
@@ -43,8 +45,7 @@ def median_interval(
     count = len(present)
     if count < len(values):
         return None
-    outside, beyond = 0, 0.0  # how many may be left out at each end, and the probability of that
-    while 2.0 * (beyond + math.comb(count, outside) * 0.5**count) <= alpha:
-        beyond += math.comb(count, outside) * 0.5**count
-        outside += 1
+    # How many may be left out at each end: the probability that no more than those lie beyond the median.
+    beyond = scipy.special.bdtr(np.arange((count + 1) // 2), count, 0.5)
+    outside = int(np.count_nonzero(2.0 * beyond <= alpha))
     return (present[outside - 1], present[count - outside]) if outside else None

@@ -14,6 +14,7 @@ from lagometer.stats.interval.confidence import SUPPORT
 from lagometer.stats.trial.deadline import deadline_figures
 from lagometer.stats.trial.punctuality import punctuality
 from lagometer.stats.verdict.causes import columns
+from lagometer.stats.verdict.growth import Growth, response_growth
 from lagometer.stats.verdict.noise import noise_of
 from lagometer.stats.verdict.validity import judge
 from lagometer.store import format as form
@@ -84,6 +85,7 @@ def summarise(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
     rates = _rates(samples, facts)
     punctual = punctuality(samples, facts)
     deadlines = deadline_figures(samples, facts)
+    growths: dict[str, Growth] = {}
     rows: list[dict[str, object]] = []
     for name in [*dict.fromkeys(edge.name for edge in facts.edges), form.END_TO_END]:
         rows.append(_row(name, measured.filter(pl.col("edge") == name), facts))
@@ -91,6 +93,10 @@ def summarise(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
         rows[-1].update(columns(facts.observed, name))
         rows[-1].update(punctual.get(name, {}))
         rows[-1].update(deadlines[name])
+        growth = response_growth(samples, name) if not facts.closed_loop else None  # it has no schedule
+        if growth is not None:
+            growths[name] = growth
+            rows[-1]["response_growth_ns_per_s"] = 1e9 * growth.per_s
     delivered = sum(_count(row["n"]) for row in rows[:-1])
     noise = noise_of(facts, delivered)
     schema = form.cells_schema(facts.factors)
@@ -106,7 +112,7 @@ def summarise(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
     }
     complete = [{**dict.fromkeys(schema), **row, **common} for row in rows]
     summary = pl.DataFrame(complete, schema=schema, orient="row")
-    valid, reasons, warnings = judge(facts, summary)
+    valid, reasons, warnings = judge(facts, summary, growths)
     return summary.with_columns(
         valid=pl.lit(valid),
         reasons=pl.Series([list(reasons)] * len(rows), dtype=pl.List(pl.String())),

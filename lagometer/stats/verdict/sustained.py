@@ -2,7 +2,7 @@
 """Whether a cell keeps up with the rate at which its sources send, judged from one trial.
 
 It does if the trial is valid, no more than a given share of the messages did not arrive, and no queue builds
-up: response times do not grow by more than 1 % of the time that passes (docs/methodology/sustained-rate.md).
+up (growth.py; docs/methodology/sustained-rate.md).
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from lagometer.stats.verdict.growth import response_growth
 from lagometer.store import format as form
 
-GROWTH_MAX = 0.01  # what is taken keeps up with 99 % of what is sent, as for `rate-missed`
 # What too much load brings about; any other reason says nothing about the rate.
 OF_LOAD = frozenset({"rate-missed", "nothing-received", "lost-keep-all", "no-memory"})
 _ABSENT = ("lost", "overwritten", "censored", "rejected")
@@ -39,7 +39,8 @@ def verdict(rows: pl.DataFrame, samples: pl.DataFrame, loss_max: float) -> Verdi
     absent = sum(int(row[name] or 0) for name in _ABSENT)
     attempted = int(row["n"] or 0) + absent
     loss = absent / attempted if attempted else None
-    growth = response_growth(samples)
+    found = response_growth(samples)
+    growth = found.per_s if found is not None else None
     reasons = [str(reason) for reason in row["reasons"]]
     other = [reason for reason in reasons if reason.partition(":")[0] not in OF_LOAD]
     if other:
@@ -48,27 +49,6 @@ def verdict(rows: pl.DataFrame, samples: pl.DataFrame, loss_max: float) -> Verdi
         return Verdict(False, "; ".join(reasons), loss, growth)
     if loss is not None and loss > loss_max:
         return Verdict(False, f"{absent} of {attempted} messages did not arrive", loss, growth)
-    if growth is not None and growth > GROWTH_MAX:
-        return Verdict(False, f"response times grow by {100 * growth:.2g} % of the time", loss, growth)
+    if found is not None and found.builds_up:
+        return Verdict(False, f"response times grow by {100 * found.per_s:.2g} % of the time", loss, growth)
     return Verdict(True, "", loss, growth)
-
-
-def response_growth(samples: pl.DataFrame) -> float | None:
-    """How much the response time grows per time: between the medians of the first and the last third of the
-    measure phase's messages, end to end. None with fewer than ten messages in each."""
-    due = pl.coalesce("intended_ns", "publish_ns")
-    times = (
-        samples.filter(
-            (pl.col("edge") == form.END_TO_END)
-            & (pl.col("phase") == "measure")
-            & (pl.col("outcome") == "delivered")
-        )
-        .select(due_ns=due, response_ns=pl.col("taken_ns") - due)
-        .sort("due_ns")
-    )
-    third = times.height // 3
-    if third < 10:
-        return None
-    first, last = times.head(third).median().row(0), times.tail(third).median().row(0)
-    passed_ns = last[0] - first[0]
-    return float((last[1] - first[1]) / passed_ns) if passed_ns > 0 else None

@@ -7,12 +7,13 @@ what to do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import polars as pl
 
 from lagometer.stats.verdict.causes import trial_causes, where_lost
+from lagometer.stats.verdict.growth import Growth
 from lagometer.store import format as form
 from lagometer.store.facts import EdgeSpec, TrialFacts
 
@@ -61,12 +62,16 @@ WARNINGS = {
     "resent": "a closed loop timed out and sent again",
     "skipped": "a source dropped messages that were late (late: skip); they are in no figure of times",
     "shifted": "a source was late and its schedule moved (late: shift); intended times are the original ones",
+    "queue-builds-up": "median response time grows through the trial, so p50 depends on how long that is",
     "not-steady": "no steady state began within the bounds of the warm-up",
 }
 
 
-def judge(facts: TrialFacts, summary: pl.DataFrame) -> tuple[bool, tuple[str, ...], tuple[str, ...]]:
-    """Whether the trial is valid, the reasons why not, and warnings. `summary`: what summarise() gives.
+def judge(
+    facts: TrialFacts, summary: pl.DataFrame, growths: Mapping[str, Growth] | None = None
+) -> tuple[bool, tuple[str, ...], tuple[str, ...]]:
+    """Whether the trial is valid, the reasons why not, and warnings. `summary`: what summarise() gives;
+    `growths`: of each edge's response time.
 
     A reason is a code word of REASONS, mostly followed by ": ", who and how many; the conductor's come first.
     """
@@ -79,7 +84,7 @@ def judge(facts: TrialFacts, summary: pl.DataFrame) -> tuple[bool, tuple[str, ..
         reasons += _broken_promises(facts, rows)
         reasons += _inconsistent(facts, rows)
         reasons += trial_causes(facts.observed, facts.measure_end_ns - facts.measure_begin_ns)
-    warnings = [*facts.warnings, *_classes(facts, rows, reasons)]
+    warnings = [*facts.warnings, *_classes(facts, rows, reasons), *_queues(facts, growths or {})]
     return not reasons, tuple(dict.fromkeys(reasons)), tuple(dict.fromkeys(warnings))
 
 
@@ -187,3 +192,23 @@ def _classes(facts: TrialFacts, rows: dict[str, dict[str, Any]], reasons: list[s
             total = sum(int(rows[name][word]) for name in names)
             where = names[0] if len(names) == 1 else f"{len(names)} edges"
             yield f"{word}: {where}, {total} messages{where_lost(facts.observed) if word == 'lost' else ''}"
+
+
+def _queues(facts: TrialFacts, growths: Mapping[str, Growth]) -> Iterator[str]:
+    """Where a queue builds up, and whether more messages wait than the middleware was asked to keep."""
+    growing = {name: growth for name, growth in growths.items() if growth.builds_up}
+    if not growing:
+        return
+    name = (
+        form.END_TO_END if form.END_TO_END in growing else max(growing, key=lambda edge: growing[edge].per_s)
+    )
+    text = (
+        f"queue-builds-up: {name}, median response time grows by {1e3 * growing[name].per_s:.3g} ms a second"
+    )
+    depth = facts.factors.get("depth")
+    edges = {edge: growth for edge, growth in growing.items() if edge != form.END_TO_END}
+    for edge, growth in edges.items():
+        # The publisher and the subscriber may keep that many each.
+        if isinstance(depth, int) and growth.waiting > 2 * depth + 1:
+            text += f"; {growth.waiting:.0f} messages wait on {edge}, where depth is {depth}"
+    yield text
