@@ -10,7 +10,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from lagometer.conformance.abilities import ABILITIES
+
 Mapping = dict[str, Any]
+# What takes long is left to `lagometer conformance --all`, as is what other tests do with real workers.
+LEFT_OUT = ("large", "500-topics", "teardown", "output")
+WITHOUT_LONG = [word for each in ABILITIES if each.name not in LEFT_OUT for word in ("--only", each.name)]
+# `make nightly` sets it.
+EVERYTHING = "LAGOMETER_LONG" in os.environ
 
 
 def conformance(

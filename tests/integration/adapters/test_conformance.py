@@ -8,15 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conformance_support import abilities, broken_lines, conformance
+from conformance_support import WITHOUT_LONG, abilities, broken_lines, conformance
 from needs import FLOORS, IN_PYTHON, MIDDLEWARE, STACKED, adapter_library, guard_build_folder, need
-
-from lagometer.conformance.abilities import ABILITIES
 
 Mapping = dict[str, Any]
 HANG_S = "5"
-# What takes long is left to `lagometer conformance --all`, as is what other tests do with real workers.
-LEFT_OUT = ("large", "500-topics", "teardown", "output")
 # A service of iceoryx2 has room for as many as it is told when it is made. Fast DDS 2.9.1 crashes now and
 # then where it delivers within a process (the adapter's README, Known limits). Endpoints of eCAL meet when
 # their processes tell of themselves for the second time, by default after a second, and what a subscriber has
@@ -36,8 +32,7 @@ AT_TIMES = {"dust_dds": {"contract": "commit: keeps blocking_ns_max: one message
 def test_an_adapter_does_what_it_declares(build: Path, adapter: str) -> None:
     need("netns")
     need(adapter)
-    only = [word for each in ABILITIES if each.name not in LEFT_OUT for word in ("--only", each.name)]
-    code, results, _ = conformance(build, adapter, *only, *SET_UP.get(adapter, ()))
+    code, results, _ = conformance(build, adapter, *WITHOUT_LONG, *SET_UP.get(adapter, ()))
     found = abilities(results)
     failed = {name: broken_lines(each) for name, each in found.items() if each["verdict"] == "fail"}
     excused = {

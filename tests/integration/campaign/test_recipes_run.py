@@ -313,4 +313,6 @@ def test_the_set_up_of_the_recipes_is_what_ci_carries_out() -> None:
     assert made == {"setup"}
     makefile = (ROOT / "Makefile").read_text()
     assert re.search(r"^setup:.*\n\t@tools/setup", makefile, re.MULTILINE)
-    assert "make fresh SHORT=1" in (ROOT / ".ci" / "run").read_text()
+    assert re.search(
+        r"^other \"set-up\" .*tools/setup --test", (ROOT / ".ci" / "run").read_text(), re.MULTILINE
+    )
