@@ -26,16 +26,16 @@ from typing import ClassVar
 class Problem:
     """One thing that is wrong.
 
-    what: what was wrong; where: file, line and key, or empty; mend: what to do about it, or empty.
+    what: what was wrong; where: file, line and key, or empty; hint: what to do about it, or empty.
     """
 
     what: str
     where: str = ""
-    mend: str = ""
+    hint: str = ""
 
     def __str__(self) -> str:
         text = f"{self.where}: {self.what}" if self.where else self.what
-        return f"{text} ({self.mend})" if self.mend else text
+        return f"{text} ({self.hint})" if self.hint else text
 
 
 class LagometerError(Exception):
@@ -44,15 +44,15 @@ class LagometerError(Exception):
     exit_code: ClassVar[int] = 7
     kind: ClassVar[str] = "error"
 
-    def __init__(self, what: str, where: str = "", mend: str = "") -> None:
-        self.problems: tuple[Problem, ...] = (Problem(what, where, mend),)
+    def __init__(self, what: str, where: str = "", hint: str = "") -> None:
+        self.problems: tuple[Problem, ...] = (Problem(what, where, hint),)
         super().__init__(str(self.problems[0]))
 
     @classmethod
     def of(cls, problems: Sequence[Problem]) -> LagometerError:
         """An error of this class that names several problems at once; `problems` is not empty."""
         first = problems[0]
-        error = cls(first.what, first.where, first.mend)
+        error = cls(first.what, first.where, first.hint)
         error.problems = tuple(problems)
         error.args = ("\n".join(str(problem) for problem in problems),)
         return error

@@ -52,7 +52,7 @@ def include_path() -> Path:
     for candidate in (PACKAGE / "libexec" / "include", BUILD / "include"):
         if (candidate / "lagometer" / "adapter.h").is_file():
             return candidate
-    raise SetupMissing("lagometer/adapter.h is not there", mend="run `make setup`")
+    raise SetupMissing("lagometer/adapter.h is missing", hint="run `make setup`")
 
 
 def _program(name: str, variable: str) -> Path:
@@ -60,7 +60,7 @@ def _program(name: str, variable: str) -> Path:
     if override:
         if not os.access(override, os.X_OK):
             raise SetupMissing(
-                f"'{override}' is not a program", where=variable, mend=f"name {name} or unset it"
+                f"'{override}' is not a program", where=variable, hint=f"name {name} or unset it"
             )
         return Path(override)
     candidates = (
@@ -71,4 +71,4 @@ def _program(name: str, variable: str) -> Path:
     for candidate in candidates:
         if os.access(candidate, os.X_OK):
             return candidate
-    raise SetupMissing(f"the program {name} is not there", mend="run `make setup`")
+    raise SetupMissing(f"the program {name} is missing", hint="run `make setup`")

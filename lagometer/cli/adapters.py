@@ -27,10 +27,10 @@ Row = dict[str, Any]
 
 def command(
     include: Annotated[
-        bool, typer.Option("--include", help="Print the folder of the headers that an adapter is built with.")
+        bool, typer.Option("--include", help="Print the folder with the headers to build an adapter.")
     ] = False,
     wide: Annotated[
-        bool, typer.Option("--wide", help="Every column, and the whole reason in each adapter's own line.")
+        bool, typer.Option("--wide", help="Every column, and the full reason in each adapter's line.")
     ] = False,
     json: JsonFlag = False,
 ) -> None:
@@ -54,7 +54,7 @@ def command(
         print_json({"adapters": rows})
     elif not rows:
         output_console().print(
-            "no adapter is there; run `make setup`, or name a folder in LAGOMETER_ADAPTER_PATH"
+            "no adapter found; run `make setup`, or name a folder in LAGOMETER_ADAPTER_PATH"
         )
     elif wide:
         _print_wide(rows)

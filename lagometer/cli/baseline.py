@@ -20,9 +20,7 @@ DEFAULT_BASELINES = Path(".lagometer/baselines")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 LEFT_OUT = ("report.html", "export", ".*")  # what can be made again
 
-Folder = Annotated[
-    Path, typer.Option("--baselines", metavar="DIR", help="The folder that holds the baselines.")
-]
+Folder = Annotated[Path, typer.Option("--baselines", metavar="DIR", help="The folder of the baselines.")]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits, '.', '_', '-'.")]
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a campaign.")]
 
@@ -39,7 +37,9 @@ def save(
     name: Name,
     directory: Directory,
     baselines: Folder = DEFAULT_BASELINES,
-    replace: Annotated[bool, typer.Option("--replace", help="Over an older one of this name.")] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace an older baseline with this name.")
+    ] = False,
     json: JsonFlag = False,
 ) -> None:
     """Copy a finished campaign to the baselines.
@@ -51,9 +51,9 @@ def save(
     campaign = opened(directory)
     target = _path(baselines, name)
     if campaign.manifest.get("state") != "finished":
-        raise BadInput("this campaign is not finished", where=str(directory), mend="run --resume first")
+        raise BadInput("this campaign is not finished", where=str(directory), hint="run --resume first")
     if target.exists() and not replace:
-        raise BadInput(f"there is a baseline '{name}' already", where=str(target), mend="--replace it")
+        raise BadInput(f"the baseline '{name}' already exists", where=str(target), hint="use --replace")
     with storing(target, ROOM_OR_ELSEWHERE):
         baselines.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=baselines, prefix=f".{name}.") as beside:
@@ -108,7 +108,7 @@ def compare_(
     if not path.is_dir():
         known = ", ".join(sorted(each.parent.name for each in baselines.glob("*/manifest.json")))
         raise BadInput(
-            f"there is no baseline '{name}'", where=str(baselines), mend=f"there is {known or 'none'}"
+            f"there is no baseline '{name}'", where=str(baselines), hint=f"known baselines: {known or 'none'}"
         )
     wanted = parse(fail_if or [])
     choice = compare.choice_of(select, None, wanted, alpha, across_machines)
@@ -118,7 +118,9 @@ def compare_(
 
 def _path(baselines: Path, name: str) -> Path:
     if not NAME.fullmatch(name):
-        raise BadInput(f"'{name}' is not a name", where="NAME", mend="use letters, digits, '.', '_', '-'")
+        raise BadInput(
+            f"'{name}' is not a valid name", where="NAME", hint="use letters, digits, '.', '_', '-'"
+        )
     return baselines / name
 
 

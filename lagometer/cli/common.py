@@ -39,7 +39,7 @@ SkipGlobs = Annotated[
 ]
 
 NewFolder = Annotated[
-    Path, typer.Option("--out", metavar="DIR", help="Where the campaign goes; not there yet.")
+    Path, typer.Option("--out", metavar="DIR", help="The new campaign folder; it must not exist yet.")
 ]
 
 
@@ -54,7 +54,7 @@ def new_campaign(out: Path) -> Iterator[Path]:
     from lagometer.store.storing import ROOM_OR_ELSEWHERE, storing
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise BadInput(f"{out} is there already", where="--out", mend="name a new folder")
+        raise BadInput(f"{out} already exists", where="--out", hint="name a new folder")
     with storing(out, ROOM_OR_ELSEWHERE):
         out.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as beside:

@@ -36,7 +36,7 @@ AcrossMachines = Annotated[
 ]
 Page = Annotated[
     Path | None,
-    typer.Option("--report", metavar="FILE", help="Write the comparison as one HTML file, too."),
+    typer.Option("--report", metavar="FILE", help="Also write the comparison as one HTML file."),
 ]
 Alpha = Annotated[
     float,
@@ -45,9 +45,10 @@ Alpha = Annotated[
 
 
 def command(
-    a: Annotated[Path, typer.Argument(metavar="A", help="The folder of a campaign: what was before.")],
+    a: Annotated[Path, typer.Argument(metavar="A", help="Campaign folder A: before the change.")],
     b: Annotated[
-        Path | None, typer.Argument(metavar="B", help="Another: what is now. With --by, A if not given.")
+        Path | None,
+        typer.Argument(metavar="B", help="Campaign folder B: after the change. With --by, A if not given."),
     ] = None,
     select: SelectGlobs = None,
     by: By = None,
@@ -68,7 +69,7 @@ def command(
     Example: lagometer compare out/quick --by cyclonedds:fastdds
     """
     if b is None and by is None:
-        raise BadInput("one campaign is given", where="B", mend="give another folder, or --by X:Y")
+        raise BadInput("only one campaign is given", where="B", hint="give another folder, or --by X:Y")
     wanted = conditions.parse(fail_if or [])
     choice = choice_of(select, by, wanted, alpha, across_machines)
     judged = wanted.absolute
@@ -83,7 +84,7 @@ def choice_of(
 
     parts = by.split(":") if by is not None else None
     if parts is not None and (len(parts) != 2 or not all(parts) or parts[0] == parts[1]):
-        raise BadInput(f"'{by}' is not two values", where="--by", mend="write X:Y, e.g. cyclonedds:fastdds")
+        raise BadInput(f"'{by}' is not two values", where="--by", hint="write X:Y, e.g. cyclonedds:fastdds")
     if not 0.0 < alpha <= ALPHA_MAX:
         raise BadInput(f"{alpha} is not above 0 and at most {ALPHA_MAX}", where="--alpha")
     return Choice(

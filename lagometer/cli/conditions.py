@@ -29,7 +29,7 @@ FailIf = Annotated[
 ]
 Strict = Annotated[
     bool,
-    typer.Option("--strict", help="With --fail-if: fail also where nobody can tell, or not rule it out."),
+    typer.Option("--strict", help="With --fail-if: also fail where it is unknown or not ruled out."),
 ]
 
 _CONDITION = re.compile(
@@ -75,7 +75,7 @@ def parse_absolute(texts: Sequence[str]) -> list[AbsoluteLimit]:
         raise BadInput(
             f"'{text_of(found.relative[0])}' is a change, and there is one campaign only",
             where="--fail-if",
-            mend="write a limit such as 'p99 > 2ms', or compare two campaigns: lagometer compare A B",
+            hint="write a limit such as 'p99 > 2ms', or compare two campaigns: lagometer compare A B",
         )
     return found.absolute
 
@@ -85,7 +85,7 @@ def check_cells(limits: Sequence[AbsoluteLimit | Limit], cells: Sequence[str]) -
     for limit in limits:
         if not any(fnmatch.fnmatchcase(cell, limit.cells) for cell in cells):
             there = f"there is {', '.join(cells[:3])}" if cells else "there is no cell"
-            raise BadInput(f"no cell matches '{limit.cells}'", where="--fail-if", mend=there)
+            raise BadInput(f"no cell matches '{limit.cells}'", where="--fail-if", hint=there)
 
 
 def _relative(text: str, quantity: str, above: bool, percent: float, cells: str) -> Limit:
@@ -112,7 +112,7 @@ def _absolute(text: str, quantity: str, above: bool, limit: str, cells: str) -> 
 
 
 def _no_condition(text: str, why: str = "") -> BadInput:
-    return BadInput(f"'{text}' is not a condition{why}", where="--fail-if", mend=HINT)
+    return BadInput(f"'{text}' is not a condition{why}", where="--fail-if", hint=HINT)
 
 
 def text_of(limit: Limit) -> str:
@@ -144,7 +144,7 @@ def met(comparison: Comparison, strict: bool) -> list[str]:
 def undecided(comparison: Comparison, limits: Sequence[Limit]) -> list[str]:
     """The conditions on the change that could be judged in no cell at all, with a reason."""
     if not comparison.cells:
-        return ["no cell is in both"]
+        return ["no cell is in both campaigns"]
     lines: list[str] = []
     for limit in limits:
         of_limit = [

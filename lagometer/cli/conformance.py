@@ -36,24 +36,28 @@ STYLES = {
 
 def command(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME]...", help="Adapters, also outside the tree.")
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Names of adapters, including your own.")
     ] = None,
-    all_: Annotated[bool, typer.Option("--all", help="Every adapter that is there.")] = False,
+    all_: Annotated[bool, typer.Option("--all", help="All adapters.")] = False,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Also fail on what is absent although the manual has it.")
+        bool,
+        typer.Option("--strict", help="Also fail if an ability is declared absent but the manual has it."),
     ] = False,
     only: Annotated[
-        list[str] | None, typer.Option("--only", metavar="ABILITY", help="Only this one. May be repeated.")
+        list[str] | None,
+        typer.Option("--only", metavar="ABILITY", help="Only this ability. May be repeated."),
     ] = None,
     option: Annotated[
         list[str] | None,
-        typer.Option("--option", metavar="KEY=VALUE", help="Set the adapters up with it. May be repeated."),
+        typer.Option(
+            "--option", metavar="KEY=VALUE", help="Set this option for the adapters. May be repeated."
+        ),
     ] = None,
     network: Annotated[
-        str, typer.Option("--network", metavar="WHERE", help="private (namespaces of their own) or host.")
+        str, typer.Option("--network", metavar="WHERE", help="private (their own namespaces) or host.")
     ] = "private",
     hang_after: Annotated[
-        float, typer.Option("--hang-after", metavar="SECONDS", help="When one step counts as hung.")
+        float, typer.Option("--hang-after", metavar="SECONDS", help="Time after which a step counts as hung.")
     ] = 60.0,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Also write the JSON here.")
@@ -112,7 +116,7 @@ def _subjects(names: list[str], all_: bool, options: list[str], network: str) ->
     subjects = [Subject(there[name], given[name], network) for name in given]
     if all(subject.missing is not None for subject in subjects):
         reasons = "; ".join(f"{each.name}: {each.missing}" for each in subjects)
-        raise NothingRunnable(reasons or "no adapter is there", where, "see `lagometer adapters`")
+        raise NothingRunnable(reasons or "no adapter found", where, "see `lagometer adapters`")
     return subjects
 
 
@@ -134,7 +138,7 @@ def _options(adapter: Any, texts: list[str]) -> dict[str, Any]:
 
 
 def _value(kind: str, text: str) -> Any:
-    """The text as an option of this kind has it; unchanged, and so not accepted, if it is none."""
+    """The text as an option of this kind has it; unchanged, and so not accepted, if it does not fit."""
     if kind == "boolean":
         return {"true": True, "false": False}.get(text, text)
     try:
@@ -188,7 +192,9 @@ def _print(reports: list[AdapterReport]) -> None:
             table.add_row(ability.name, *signs)
     console = output_console()
     console.print(table)
-    console.print("✓ shown · ✗ failed · – declared absent · ! absent, and the manual has it · · not run")
+    console.print(
+        "✓ shown · ✗ failed · – declared absent · ! declared absent, but the manual has it · · not run"
+    )
     for report in reports:
         if all(result.verdict == "not-run" for result in report.results):
             console.print(f"[yellow]{report.adapter}[/]: {escape(report.results[0].reason)}")
@@ -207,4 +213,4 @@ def _store(path: Path, results: dict[str, Any]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_json_atomic(results, path)
     except OSError as error:
-        raise CannotStore(str(error.strerror), where=str(path), mend="name another file for --out") from error
+        raise CannotStore(str(error.strerror), where=str(path), hint="name another file for --out") from error

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`lagometer doctor`: what on this machine spoils a measurement, and how to mend it."""
+"""`lagometer doctor`: what on this machine spoils a measurement, and how to fix it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WORST_FIRST = ("fail", "warn", "unknown", "ok")
 
 
 def command(json: JsonFlag = False) -> None:
-    """Check what on this machine spoils a measurement, and say how to mend it.
+    """Check what on this machine spoils a measurement, and say how to fix it.
 
     Nothing is changed. Exit code 0, whatever is found: a spoilt machine can be measured, too.
     docs/methodology/machine.md explains each check.
@@ -58,7 +58,7 @@ def render(findings: Sequence[Finding], console: Console) -> None:
         console.print(head, soft_wrap=False)
         if finding.verdict in ("warn", "fail"):
             console.print(_indented(f"spoils: {escape(finding.spoils)}"))
-            console.print(_indented(f"mend:   {escape(finding.mend)}"))
+            console.print(_indented(f"fix:   {escape(finding.fix)}"))
     bad = sum(finding.verdict in ("warn", "fail") for finding in findings)
     console.print(f"\n{len(findings)} checks, {bad} of them not in order")
 

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from lagometer.stats.compare.comparable import Difference
     from lagometer.stats.compare.explain import CellOf, Explanation
 
-CELL_HELP = "DIR:CELL; a glob that matches one cell will do, and DIR alone if it has one cell only."
+CELL_HELP = "DIR:CELL. CELL may be a glob that matches one cell; DIR is enough if it has only one cell."
 
 
 def command(
     a: Annotated[str, typer.Argument(metavar="A", help=CELL_HELP)],
-    b: Annotated[str, typer.Argument(metavar="B", help="Likewise; `:CELL` is of A's folder.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="As A; `:CELL` is in A's folder.")],
     json: JsonFlag = False,
 ) -> None:
     """Say where along the way two cells differ, what contributes how much, and what else is not the same.
@@ -70,7 +70,7 @@ def _cell(text: str, other: CellOf | None) -> CellOf:
     if len(found) != 1:
         some = ", ".join((found or cells)[:5])
         what = f"'{glob}' matches {len(found)} cells" if found else f"no cell matches '{glob}'"
-        raise BadInput(what, where=str(campaign.directory), mend=f"there is {some}")
+        raise BadInput(what, where=str(campaign.directory), hint=f"known: {some}")
     return CellOf(campaign, found[0])
 
 
@@ -82,17 +82,17 @@ def _render(explanation: Explanation, console: Console) -> None:
     said = [*quantity_lines(explanation.comparison), cost_line(explanation.comparison)]
     console.print("; ".join(said), markup=False, soft_wrap=True)
     if explanation.comparison.verdict in (NO_DIFFERENCE, NOT_COMPARABLE):
-        warning = "that these cells differ at all is not shown: what follows may be chance"
+        warning = "no difference between these cells is shown: the following may be chance"
         console.print(warning, style="yellow", soft_wrap=True)
     if explanation.parts:
         _render_parts(explanation, console)
     else:
-        console.print("no common stamps: the way of the messages can't be told apart", style="yellow")
+        console.print("no common stamps: the way of the messages can't be split into parts", style="yellow")
     _render_differences("factors", explanation.factors, console)
     _render_differences("settings", explanation.settings, console)
     _render_differences("machine, build and study", explanation.environment, console)
     if explanation.facts:
-        console.print("\n[bold]differs beside[/] (whether it is the cause the data do not show)")
+        console.print("\n[bold]also differs[/] (not necessarily the cause)")
     for fact in explanation.facts:
         values = f"{_figure(fact.a, fact.unit)} → {_figure(fact.b, fact.unit)}"
         console.print(f"  {fact.what}: {values}", markup=False, soft_wrap=True)
@@ -103,7 +103,14 @@ def _render_parts(explanation: Explanation, console: Console) -> None:
     from lagometer.units import duration_text
 
     table = new_table()
-    for heading in ("where the time goes, of messages about the median", "A", "B", "B - A", "of all", "95 %"):
+    for heading in (
+        "where the time goes, for messages around the median",
+        "A",
+        "B",
+        "B - A",
+        "of all",
+        "95 %",
+    ):
         table.add_column(heading, justify="left" if heading.startswith("where") else "right")
     for part in explanation.parts:
         share = f"{part.share:.0%}" if part.share is not None else "-"

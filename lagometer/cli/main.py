@@ -130,14 +130,14 @@ def _usage_error(usage: typer.TyperException, given: list[str]) -> int:
 def _from_system(error: OSError) -> LagometerError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
         return CannotStore(
-            str(error.strerror), where=str(error.filename or "standard output"), mend="make room"
+            str(error.strerror), where=str(error.filename or "standard output"), hint="free some space"
         )
     return _internal(error)
 
 
 def _internal(error: Exception) -> Internal:
     what = f"{type(error).__name__}: {error}"
-    return Internal(what, where="defect in lagometer", mend="LAGOMETER_DEBUG=1 shows where; please report it")
+    return Internal(what, where="defect in lagometer", hint="LAGOMETER_DEBUG=1 shows where; please report it")
 
 
 def _report(error: LagometerError, given: list[str]) -> int:

@@ -50,25 +50,24 @@ def command(
         str, _option("workload", "GRAPH", "pingpong, pipeline-N, fanout-N, …")
     ] = "pipeline-2",
     payload: Annotated[str, _option("payload", "SIZE", "All bytes of a message's data.")] = "64B",
-    rate: Annotated[str | None, _option("rate", "RATE", "Of the sources; not for pingpong. [100Hz]")] = None,
+    rate: Annotated[str | None, _option("rate", "RATE", "Rate; not for pingpong. [100Hz]")] = None,
     schedule: Annotated[
         str | None,
         _option("schedule", "WHEN", "periodic, poisson, burst-N, ramp-RATE, recorded-FILE."),
     ] = None,
-    late: Annotated[str | None, _option("late", "POLICY", "Of late messages: burst, skip, shift.")] = None,
-    work: Annotated[str | None, _option("work", "WORK", "Of each relay: none, busy-1ms.")] = None,
+    late: Annotated[str | None, _option("late", "POLICY", "Late messages: burst, skip, shift.")] = None,
+    work: Annotated[str | None, _option("work", "WORK", "Busy time of each relay: none, busy-1ms.")] = None,
     work_spread: Annotated[
-        str | None, _option("work-spread", "HOW", "Of that time: none, normal-200us, lognormal-0.5.")
+        str | None,
+        _option("work-spread", "HOW", "Spread of the busy time: none, normal-200us, lognormal-0.5."),
     ] = None,
-    content: Annotated[
-        str | None, _option("content", "BYTES", "Of payloads: any, zeros, random, recorded-FILE.")
-    ] = None,
+    content: Annotated[str | None, _option("content", "BYTES", "any, zeros, random, recorded-FILE.")] = None,
     type_: Annotated[
         str | None, _option("type", "TYPE", "bytes, fixed, string, Image, Imu, PointCloud2.")
     ] = None,
     reliability: Annotated[str | None, _option("reliability", "QOS", "best_effort, reliable.")] = None,
     history: Annotated[str | None, _option("history", "QOS", "keep_last, keep_all.")] = None,
-    depth: Annotated[str | None, _option("depth", "N", "Of keep_last.")] = None,
+    depth: Annotated[str | None, _option("depth", "N", "Queue length with keep_last.")] = None,
     durability: Annotated[str | None, _option("durability", "QOS", "volatile, transient_local.")] = None,
     dispatch: Annotated[str | None, _option("dispatch", "MODE", "listener, waitset, poll.")] = None,
     touch: Annotated[str | None, _option("touch", "MODE", "header, write, read, write+read.")] = None,
@@ -77,19 +76,19 @@ def command(
         str | None, _option("placement", "WHERE", "process-per-node, single-process.")
     ] = None,
     scheduling: Annotated[str | None, _option("scheduling", "POLICY", "other, fifo.")] = None,
-    cpus: Annotated[str | None, _option("cpus", "CPUS", "any, spread, or numbers like 0,1.")] = None,
+    cpus: Annotated[str | None, _option("cpus", "CPUS", "CPUs: any, spread, or numbers like 0,1.")] = None,
     network: Annotated[str | None, _option("network", "WHERE", "private, host.")] = None,
-    domain: Annotated[str | None, _option("domain", "N", "The domain's number.")] = None,
+    domain: Annotated[str | None, _option("domain", "N", "Domain number.")] = None,
     interference: Annotated[
-        str | None, _option("interference", "LOAD", "Beside it: none, cpu-2, memory, cache, io, network.")
+        str | None, _option("interference", "LOAD", "none, cpu-2, memory, cache, io, network.")
     ] = None,
     tuning: Annotated[
-        str | None, _option("tuning", "HOW", "Of the machine meanwhile: none, latency (needs root).")
+        str | None, _option("tuning", "HOW", "Of the machine: none, latency (needs root).")
     ] = None,
-    duration: Annotated[str, _option("duration", "TIME", "Of the measure phase.")] = "2s",
-    warmup: Annotated[str, _option("warmup", "TIME", "Before it.")] = "300ms",
-    trials: Annotated[int, _option("trials", "N", "How often, each with fresh processes.")] = 1,
-    out: Annotated[Path | None, _option("out", "DIR", "Keep the campaign here; else it is not kept.")] = None,
+    duration: Annotated[str, _option("duration", "TIME", "Length of the measure phase.")] = "2s",
+    warmup: Annotated[str, _option("warmup", "TIME", "Length of the warm-up.")] = "300ms",
+    trials: Annotated[int, _option("trials", "N", "Number of trials, each with fresh processes.")] = 1,
+    out: Annotated[Path | None, _option("out", "DIR", "Keep the campaign in this folder.")] = None,
     json: JsonFlag = False,
 ) -> int:
     """Measure one cell.
@@ -125,7 +124,7 @@ def _measure(mapping: dict[str, Any], directory: Path, as_json: bool, kept: bool
     expansion = expand(study, adapters)
     if not expansion.cells:
         each = expansion.excluded[0]
-        raise NothingRunnable(each.reason, where=each.cell, mend=" ".join(each.instead))
+        raise NothingRunnable(each.reason, where=each.cell, hint=" ".join(each.instead))
     assignment = Assignment(study, expansion.cells, expansion.excluded, adapters, directory)
     if not as_json:
         return carry_out(assignment, report=False, as_json=False, kept=kept)

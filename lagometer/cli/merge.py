@@ -12,7 +12,7 @@ from lagometer.cli.common import JsonFlag, NewFolder, new_campaign, print_json
 
 
 def command(
-    directories: Annotated[list[Path], typer.Argument(metavar="DIR…", help="The folders of the campaigns.")],
+    directories: Annotated[list[Path], typer.Argument(metavar="DIR…", help="The campaign folders.")],
     out: NewFolder,
     json: JsonFlag = False,
 ) -> None:
@@ -35,4 +35,4 @@ def command(
         )
         return
     machines = ", ".join(f"{host} ({key})" for key, host in merged.machines.items())
-    typer.echo(f"{out}: {merged.trials} trials of {machines}; {merged.twice} were there twice")
+    typer.echo(f"{out}: {merged.trials} trials of {machines}; {merged.twice} were duplicates")

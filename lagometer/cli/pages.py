@@ -22,7 +22,7 @@ def writing_page(target: Path, again: str) -> Iterator[None]:
     from lagometer.store.errors import StoreError
     from lagometer.store.storing import storing
 
-    hint = f"what was measured is safe; free some space, or write the page elsewhere: {again}"
+    hint = f"the results are safe; free some space, or write the page elsewhere: {again}"
     try:
         with storing(target, hint):
             yield
@@ -50,6 +50,6 @@ def hindered_report(directory: Path) -> LagometerError | None:
         return Internal(
             f"the report can't be made: {type(error).__name__}: {error}",
             where="defect in lagometer",
-            mend=f"what was measured is safe; LAGOMETER_DEBUG=1 lagometer report {directory} shows where",
+            hint=f"the results are safe; LAGOMETER_DEBUG=1 lagometer report {directory} shows where",
         )
     return None

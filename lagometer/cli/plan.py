@@ -43,7 +43,7 @@ def command(
         typer.Option(
             "--out",
             metavar="DIR",
-            help="Where the campaign is to go; an earlier one there tells how long trials take. [out/<name>]",
+            help="The campaign folder; an earlier campaign there shows how long trials take. [out/<name>]",
         ),
     ] = None,
     detect: Annotated[
@@ -97,12 +97,12 @@ def _detection(earlier: Path, cells: tuple[Cell, ...], text: str) -> Detection:
 
     number = re.fullmatch(r"\+?(\d+(?:\.\d+)?) ?%", text.strip())
     if number is None or not float(number[1]) > 0.0:
-        raise BadInput(f"'{text}' is not a change", where="--detect", mend="write it in percent, such as 5%")
+        raise BadInput(f"'{text}' is not a change", where="--detect", hint="write it in percent, such as 5%")
     try:
         return trials_to_detect(open_campaign(earlier), [cell.id for cell in cells], float(number[1]) / 100.0)
     except StoreError as error:
         raise BadInput(
-            str(error), where="--detect", mend="run a few trials first, and name them: --out"
+            str(error), where="--detect", hint="run a few trials first, and name them: --out"
         ) from error
 
 
@@ -112,7 +112,7 @@ def _print_detection(detection: Detection) -> None:
     console = output_console()
     effect, power = f"{100 * detection.effect:g} %", f"{100 * detection.power:g} %"
     if detection.trials is None:
-        console.print(f"to find a change by {effect}: no cell has two valid trials to tell from")
+        console.print(f"to find a change by {effect}: no cell has two valid trials to estimate from")
         return
     for what, count in (("a median", detection.trials), ("a p99", detection.trials_p99)):
         console.print(
@@ -221,7 +221,7 @@ def _print_worker(
         from lagometer.errors import BadInput
 
         raise BadInput(
-            f"there is no worker {worker[1]}", where=cell.id, mend=f"its workers are 0 to {len(plans) - 1}"
+            f"there is no worker {worker[1]}", where=cell.id, hint=f"its workers are 0 to {len(plans) - 1}"
         )
     sys.stdout.write(plans[worker[1]].model_dump_json() + "\n")
 
@@ -237,7 +237,7 @@ def _find_cell(expansion: Expansion, name: str) -> Cell:
         if item.cell == name:
             raise BadInput(f"this cell is excluded: {item.reason}", where=name)
     hint = nearest(name, [cell.id for cell in expansion.cells][:1000])
-    raise BadInput(f"there is no cell '{name}'", where="--worker", mend=hint)
+    raise BadInput(f"there is no cell '{name}'", where="--worker", hint=hint)
 
 
 def _minutes(seconds: float) -> str:

@@ -60,11 +60,11 @@ def _write(directory: Path, against: Path | None, out: Path | None) -> Path:
 
     if out is not None and out.is_dir():
         raise BadInput(
-            f"{out} is a folder", where="--out", mend=f"give a file, such as {out / 'report.html'}"
+            f"{out} is a folder", where="--out", hint=f"give a file, such as {out / 'report.html'}"
         )
     target = out if out is not None else directory / (COMPARISON_NAME if against else REPORT_NAME)
     if not target.parent.is_dir() and out is not None:
-        raise BadInput(f"{target.parent} is no folder", where="--out", mend="make it, or name another")
+        raise BadInput(f"{target.parent} is not a folder", where="--out", hint="create it, or name another")
     again = report_again(directory) + (f" --against {shlex.quote(str(against))}" if against else "")
     with writing_page(target, again):
         if against is not None:

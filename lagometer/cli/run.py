@@ -37,17 +37,19 @@ def command(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", metavar="DIR", help="Where it goes; an existing DIR moves to DIR.1. [out/<name>]"
+            "--out", metavar="DIR", help="The campaign folder; an existing DIR moves to DIR.1. [out/<name>]"
         ),
     ] = None,
     select: SelectGlobs = None,
     skip: SkipGlobs = None,
     max_time: Annotated[
         str | None,
-        typer.Option("--max-time", metavar="TIME", help="Begin no trial that would end later, e.g. 10m."),
+        typer.Option(
+            "--max-time", metavar="TIME", help="Start no trial that would end after this time, e.g. 10m."
+        ),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with DIR: run only what is missing.")
+        bool, typer.Option("--resume", help="Continue DIR: run only the missing trials.")
     ] = False,
     report: Annotated[
         bool, typer.Option("--report/--no-report", help="Write report.html at the end.")

@@ -31,20 +31,25 @@ MESSAGES_MIN = 20  # of a trial, at the lowest rate that is tried
 
 
 def command(
-    study: Annotated[Path, typer.Argument(metavar="STUDY", help="The study's file; its rates are left out.")],
+    study: Annotated[Path, typer.Argument(metavar="STUDY", help="The study's file; its rates are ignored.")],
     select: SelectGlobs = None,
     skip: SkipGlobs = None,
-    low: Annotated[str, typer.Option("--low", metavar="RATE", help="The rate to begin with.")] = "100Hz",
-    high: Annotated[str, typer.Option("--high", metavar="RATE", help="No rate above it is tried.")] = "1MHz",
+    low: Annotated[str, typer.Option("--low", metavar="RATE", help="The first rate to try.")] = "100Hz",
+    high: Annotated[str, typer.Option("--high", metavar="RATE", help="The highest rate to try.")] = "1MHz",
     loss: Annotated[
         str, typer.Option("--loss", metavar="PERCENT", help="Share of messages that may not arrive.")
     ] = "0.1%",
     precision: Annotated[
-        str, typer.Option("--precision", metavar="PERCENT", help="Width of the bracket over its lower end.")
+        str,
+        typer.Option(
+            "--precision", metavar="PERCENT", help="Width of the bracket, relative to its lower end."
+        ),
     ] = "5%",
     repeats: Annotated[
         int,
-        typer.Option("--repeats", metavar="N", min=1, max=99, help="Trials of a rate at the border; odd."),
+        typer.Option(
+            "--repeats", metavar="N", min=1, max=99, help="Trials per rate at the border; an odd number."
+        ),
     ] = 3,
     out: Annotated[
         Path | None,
@@ -69,7 +74,7 @@ def command(
     adapters = discover_adapters(loaded.options)
     cells = selected(expand(loaded, adapters).cells, select or [], skip or [])
     if not cells:
-        raise NothingRunnable("no cell to search in", where=str(study), mend="`lagometer plan` says why")
+        raise NothingRunnable("no cell to search in", where=str(study), hint="`lagometer plan` says why")
     bounds = _bounds(loaded, low, high, precision, repeats)
     search = RateSearch(loaded, adapters, bounds, _option("--loss", loss, _share))
     directory = out if out is not None else DEFAULT_FOLDER / f"{loaded.name}-search"
@@ -136,9 +141,9 @@ def _bounds(study: Study, low: str, high: str, precision: str, repeats: int) -> 
     floor_hz = MESSAGES_MIN * 1e9 / study.duration_ns
     if not floor_hz <= low_hz <= high_hz <= RATE_HZ_MAX:
         raise BadInput(
-            f"{low} and {high} are not in this order between {units.format_rate(floor_hz)} and 1 MHz",
+            f"{low} and {high} must be in rising order between {units.format_rate(floor_hz)} and 1 MHz",
             where="--low, --high",
-            mend=f"a trial needs {MESSAGES_MIN} messages: a longer duration allows lower rates",
+            hint=f"a trial needs {MESSAGES_MIN} messages: a longer duration allows lower rates",
         )
     if repeats % 2 == 0:
         raise BadInput(f"{repeats} is even: there may be no majority", where="--repeats")

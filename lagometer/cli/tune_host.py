@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
-    help="Set this machine up for low latency, and put it back.",
+    help="Set this machine up for low latency, and restore it.",
     epilog="Example: sudo lagometer tune-host apply",
 )
 
@@ -57,7 +57,7 @@ def revert(json: JsonFlag = False) -> None:
         print_json({"changes": [asdict(each) for each in changes]})
         return
     _list(changes)
-    output_console().print(f"{len(changes)} settings put back" if changes else "there is nothing to put back")
+    output_console().print(f"{len(changes)} settings restored" if changes else "there is nothing to restore")
 
 
 @app.command("status")
@@ -92,7 +92,7 @@ def _tell(tuning: Tuning, as_json: bool) -> None:
         console.print(f"idle states: {idle}", markup=False)
     if not tuning.in_force:
         console.print(
-            "its holder is dead: the next `lagometer run`, `search` or `tune-host revert` puts it back"
+            "its holder has died: the next `lagometer run`, `search` or `tune-host revert` restores it"
         )
 
 

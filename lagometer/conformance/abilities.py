@@ -81,7 +81,7 @@ ABILITIES: tuple[Ability, ...] = (
     *(
         Ability(
             dispatch,
-            f"messages are told of by {dispatch}",
+            f"messages arrive with dispatch {dispatch}",
             partial(check_dispatch, dispatch=dispatch),
             _unlisted("dispatch", dispatch),
         )
@@ -101,11 +101,14 @@ ABILITIES: tuple[Ability, ...] = (
     ),
     Ability("keep-last", "the newest messages are kept", check_keep_last, _keep_last),
     Ability(
-        "keep-all", "all are kept, or back-pressure is told", check_keep_all, _unlisted("history", "keep_all")
+        "keep-all",
+        "all are kept, or back-pressure is reported",
+        check_keep_all,
+        _unlisted("history", "keep_all"),
     ),
     Ability(
         "transient-local",
-        "a late subscriber gets what was sent before",
+        "a late subscriber gets earlier messages",
         check_transient_local,
         _unlisted("durability", "transient_local"),
     ),
@@ -116,17 +119,17 @@ ABILITIES: tuple[Ability, ...] = (
     Ability("reopening", "100 openings leave nothing behind", check_reopening),
     Ability(
         "teardown",
-        "endpoints come and go amid traffic",
+        "endpoints come and go while messages flow",
         check_teardown,
-        not_from_python="an adapter in Python gives its endpoints back with their context alone",
+        not_from_python="an adapter in Python releases its endpoints only with their context",
     ),
     Ability("options", "unknown options are refused, known ones taken", check_options),
-    Ability("settings", "effective settings tell what is in force", check_settings),
+    Ability("settings", "effective settings show the values in force", check_settings),
     Ability(
         "contract",
         "every line of the contract in adapter.h",
         check_contract,
-        not_from_python="an adapter in Python is no shared library and is not driven through the C ABI",
+        not_from_python="an adapter in Python is not a shared library and does not use the C ABI",
     ),
     Ability("output", "real workers, whatever is printed on standard output", check_output),
 )

@@ -183,7 +183,7 @@ class Bench:
         self._stack.close()
 
     def network(self) -> dict[str, object]:
-        """What a context is told of the network, as the conductor tells it to workers."""
+        """The network settings of a context, as the conductor sends them to workers."""
         return {"loopback": True, "peers": self._count} if self.subject.network == "private" else {}
 
     def write(self, peer: Peer, line: bytes, what: str) -> None:

@@ -47,7 +47,7 @@ def _met(stage: Stage, findings: Findings, name: str, readers: list[tuple[int, s
 
 
 def check_dispatch(subject: Subject, findings: Findings, dispatch: str) -> None:
-    """Messages, one each millisecond, to a subscriber that is told of them in this way."""
+    """Messages, one each millisecond, to a subscriber with this dispatch."""
     with Stage(subject) as stage:
         qos = stage.qos(depth=256)  # more than are sent: a busy machine overwrites none
         writer = stage.writer(0, "dispatch", qos=qos)

@@ -15,7 +15,7 @@ NEVER = 1 << 62  # more messages than will ever come: waits until nothing new do
 
 
 def check_reopening(subject: Subject, findings: Findings) -> None:
-    """Everything opened and closed amid traffic: descriptors, threads, files as before, no late callback."""
+    """Everything opened and closed in use: descriptors, threads, files as before, no late callback."""
     for place, dispatch in enumerate(subject.adapter.sidecar.abilities.dispatch):
         rounds = MORE_ROUNDS if place else ROUNDS
         with Bench(subject, 1, SMALL_BYTES) as bench:

@@ -60,7 +60,7 @@ def manual_of(adapter: Adapter, known: frozenset[str]) -> Manual | None:
         raise BadInput(
             f"'{unknown[0]}' is no ability",
             where=f"{path}: abilities",
-            mend=f"one of {', '.join(sorted(known))}",
+            hint=f"one of {', '.join(sorted(known))}",
         )
     return manual
 
@@ -68,4 +68,4 @@ def manual_of(adapter: Adapter, known: frozenset[str]) -> Manual | None:
 def _bad(path: Path, error: ValidationError) -> BadInput:
     first = error.errors()[0]
     key = ".".join(str(part) for part in first["loc"])
-    return BadInput(first["msg"], where=f"{path}: {key}" if key else str(path), mend="see docs/ADAPTERS.md")
+    return BadInput(first["msg"], where=f"{path}: {key}" if key else str(path), hint="see docs/ADAPTERS.md")

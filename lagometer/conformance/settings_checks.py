@@ -78,7 +78,7 @@ def differing(one: Told, other: Told) -> set[tuple[str, str]]:
 
 
 def default_options(subject: Subject) -> dict[str, OptionValue]:
-    """Every option that has a default, with it; the one that names an adapter beneath is the caller's."""
+    """Every option that has a default, with it; the one that names a wrapped adapter is the caller's."""
     sidecar = subject.adapter.sidecar
     return {
         key: option.default

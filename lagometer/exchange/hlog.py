@@ -27,7 +27,7 @@ COLUMNS = ("edge", "publish_ns", "taken_ns", "phase", "outcome")
 def write_hlog(campaign: Campaign, path: Path) -> list[Path]:
     """Writes the log; returns it. Raises CampaignError, OSError."""
     if path.exists():
-        raise ExchangeError(f"{path}: is there already; name another file with --out")
+        raise ExchangeError(f"{path}: already exists; name another file with --out")
     path.parent.mkdir(parents=True, exist_ok=True)
     write_bytes_atomic("".join(f"{line}\n" for line in _lines(campaign)).encode(), path)
     return [path]

@@ -65,7 +65,7 @@ def _summaries(figure: str, help_text: str, rows: Sequence[Row]) -> Iterator[str
 
 def _messages(rows: Sequence[Row]) -> Iterator[str]:
     name = "lagometer_messages"
-    yield from _head(name, "counter", "", "Messages of the measure phase by what became of them")
+    yield from _head(name, "counter", "", "Messages of the measure phase by outcome")
     for row in rows:
         labels = _labels(row)
         for column, outcome in OUTCOMES.items():

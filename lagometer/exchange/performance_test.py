@@ -66,7 +66,7 @@ def write_logs(campaign: Campaign, directory: Path) -> list[Path]:
             name = re.sub(r"[^\w→:.-]", "_", edge)
             path = directory / cell / f"{trial}.{name}.csv"
             if path.exists():
-                raise ExchangeError(f"{path}: is there already; name another folder with --out")
+                raise ExchangeError(f"{path}: already exists; name another folder with --out")
             path.parent.mkdir(parents=True, exist_ok=True)
             text = _log(valid[cell, trial], edge, path.name, measured.filter(pl.col("edge") == edge))
             write_bytes_atomic(text.encode(), path)

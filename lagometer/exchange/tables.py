@@ -43,7 +43,7 @@ def _write(
     paths = [directory / f"{name}.{suffix}" for name in ("cells", "samples")]
     for path in paths:
         if path.exists():
-            raise ExchangeError(f"{path}: is there already; name another folder with --out")
+            raise ExchangeError(f"{path}: already exists; name another folder with --out")
     for path, frames in zip(paths, (iter([campaign.cells]), _samples(campaign)), strict=True):
         with path.open("wb") as stream:
             for number, frame in enumerate(frames):

@@ -90,7 +90,9 @@ class Tuner:
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise TuningError(f"{path} can't be read ({error}); set back by hand, then remove it") from error
+            raise TuningError(
+                f"{path} can't be read ({error}); restore it by hand, then remove it"
+            ) from error
 
     def apply(self, *, lasting: bool) -> Tuning:
         """Tunes the machine; what is left of an earlier tuning is put back first.
@@ -100,7 +102,7 @@ class Tuner:
         with self._locked():
             self._recover()
             if self.status() is not None:
-                raise TuningError("the machine is tuned already (`lagometer tune-host revert` puts it back)")
+                raise TuningError("the machine is tuned already (`lagometer tune-host revert` restores it)")
             planned = [self._planned(each) for each in wanted(self._root)]
             tuning = Tuning(tuple(planned), None, _boot(), complete=False, lasting=lasting)
             self._write(tuning)
@@ -158,7 +160,7 @@ class Tuner:
             return replace(planned, after=after, verdict="refused", why=refusal)
         if after == planned.before:
             return replace(
-                planned, after=after, verdict="refused", why="the kernel took it and kept the old value"
+                planned, after=after, verdict="refused", why="the kernel accepted it and kept the old value"
             )
         return replace(planned, after=after)
 
@@ -187,7 +189,7 @@ class Tuner:
         if failed:
             self._write(replace(tuning, changes=tuple(replace(each, verdict="changed") for each in failed)))
             raise TuningError(
-                "could not be put back: "
+                "could not be restored: "
                 + "; ".join(f"{each.name} to {each.before}: {each.why}" for each in failed)
             )
         with contextlib.suppress(FileNotFoundError):

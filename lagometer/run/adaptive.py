@@ -14,7 +14,7 @@ from lagometer.study import Study
 
 
 class Stopping:
-    """Follows the cells of one campaign; told of every finished trial, from this call or an earlier one."""
+    """Follows the cells of one campaign; it gets every finished trial, from this call or an earlier one."""
 
     def __init__(self, study: Study, cells: Sequence[str]) -> None:
         self._trials = study.trials

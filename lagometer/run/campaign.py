@@ -113,7 +113,7 @@ class CampaignRun:
         if not self._assignment.cells:
             raise NothingRunnable(
                 f"no cell can be run: {len(self._assignment.excluded)} are excluded, and none is selected",
-                mend="`lagometer plan` says why",
+                hint="`lagometer plan` says why",
             )
         self._began_s = time.monotonic()
         remove_stale_directories()

@@ -52,9 +52,7 @@ class Interruption:
             os.read(self._reader, 64)
         if self.signal_number is not None:
             name = signal.Signals(self.signal_number).name
-            raise Interrupted(
-                f"interrupted by {name}", mend="what was finished is kept; --resume goes on from there"
-            )
+            raise Interrupted(f"interrupted by {name}", hint="finished trials are kept; --resume continues")
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         self.signal_number = number

@@ -23,8 +23,8 @@ def put_machine_back() -> tuple[str, ...]:
     try:
         restored = Tuner().recover()
     except TuningError as error:
-        raise SetupMissing(str(error), mend="lagometer tune-host revert, as root") from error
-    return (f"{len(restored)} settings of a tuning that was killed were put back",) if restored else ()
+        raise SetupMissing(str(error), hint="lagometer tune-host revert, as root") from error
+    return (f"{len(restored)} settings of a killed tuning were restored",) if restored else ()
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def _revert(tuner: Tuner) -> None:
     try:
         tuner.revert()
     except TuningError as error:
-        raise SetupMissing(str(error), where="tuning", mend="lagometer tune-host revert") from error
+        raise SetupMissing(str(error), where="tuning", hint="lagometer tune-host revert") from error
 
 
 def _in_force(tuner: Tuner) -> bool:

@@ -76,7 +76,7 @@ COUNTS = (
     "resent",
     "unmatched",
 )
-LOST_ORDER = ("p50", "p90", "p99", "p999")  # of latency with the lost as infinite
+LOST_ORDER = ("p50", "p90", "p99", "p999")  # of latency with lost messages as infinite
 LATENCY_ORDER = ("min", "p25", "p50", "p75", "p90", "p99", "p999", "max")
 SENDING_FIGURES = ("response", "send_lag", "blocked")
 SENDING_ORDER = ("p50", "p90", "p99", "max")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What was seen of a trial from outside: the kernel's counters, its clocks, and what carried the messages.
 
-It spans the common start to the last worker's `done`, warm-up, measure and drain, but for memory (amid the
+It spans the common start to the last worker's `done`, warm-up, measure and drain, except memory (during the
 drain) and what daemons used (in the measure phase). Watching costs the measure phase nothing.
 """
 
@@ -106,6 +106,8 @@ class Observed:
     matches: tuple[Match, ...] = ()
     interference_cpu_ns: int | None = None  # of the load beside the workers, None if there was none
     interference_achieved_per_s: float | None = None  # docs/methodology/noise.md
-    memory_pss_bytes: int | None = None  # of workers and daemons amid the drain, without the workers' records
+    memory_pss_bytes: int | None = (
+        None  # of workers and daemons during the drain, without the workers' records
+    )
     daemon_cpu_ns: int | None = None  # of the daemons in the measure phase, None if there was none
     daemon_pss_bytes: int | None = None  # their share of `memory_pss_bytes`

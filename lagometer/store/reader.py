@@ -92,7 +92,7 @@ class Campaign:
             return f"its figures were imported from {self.imported_from}, whose logs have none"
         if self.cells.filter((pl.col("cell") == cell) & (pl.col("trial") == trial) & pl.col("valid")).height:
             return "it is valid, so the file was removed, or left behind when the folder was copied"
-        return "it failed before its records were handed over"
+        return "it failed before its records were delivered"
 
 
 def open_campaign(directory: Path | str) -> Campaign:
@@ -156,7 +156,7 @@ def read_journal(path: Path) -> tuple[dict[str, Any], ...]:
 
 
 def _cells(path: Path, journal: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
-    """cells.parquet, and beneath it the rows of trials that were finished after it was written."""
+    """cells.parquet, followed by the rows of trials that were finished after it was written."""
     empty = form.empty_cells()
     cells = empty
     if path.exists():

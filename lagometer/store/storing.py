@@ -18,8 +18,8 @@ from lagometer.store.reader import read_journal
 MOVED_MAX = 10_000
 
 
-ROOM_AND_RESUME = "free some space or choose another folder with --out, then go on with --resume"
-ROOM_OR_ELSEWHERE = "free some space, or write it somewhere else"
+ROOM_AND_RESUME = "free some space or choose another folder with --out, then continue with --resume"
+ROOM_OR_ELSEWHERE = "free some space, or write it elsewhere"
 
 
 @contextlib.contextmanager
@@ -32,7 +32,7 @@ def storing(path: Path, hint: str = ROOM_AND_RESUME) -> Iterator[None]:
         raise CannotStore(
             f"can't be written: {error.strerror or error}",
             where=where,
-            mend=hint,
+            hint=hint,
         ) from error
 
 
@@ -73,9 +73,9 @@ def _move_away(directory: Path) -> Path:
     here = Path.cwd()
     if directory.resolve() == here or directory.resolve() in here.parents:
         raise BadInput(
-            "is this very folder or lies above it, and an existing folder would be moved away",
+            "is the current folder or contains it, and an existing folder would be moved away",
             where=f"--out {directory}",
-            mend="name a folder of its own",
+            hint="name another folder",
         )
     for number in range(1, MOVED_MAX):
         target = absolute.with_name(f"{absolute.name}.{number}")
@@ -83,7 +83,7 @@ def _move_away(directory: Path) -> Path:
             absolute.rename(target)
             return target
     raise BadInput(
-        f"has {MOVED_MAX - 1} older copies beside it", where=f"--out {directory}", mend="clear them up"
+        f"has {MOVED_MAX - 1} older copies beside it", where=f"--out {directory}", hint="remove some of them"
     )
 
 
@@ -101,7 +101,7 @@ class Journal:
         try:
             entries = read_journal(self._path)
         except CampaignError as error:
-            raise BadInput(str(error), mend="run without --resume") from error
+            raise BadInput(str(error), hint="run without --resume") from error
         if self._path.exists():
             with storing(self._path), self._path.open("rb") as stream:
                 whole_bytes = sum(len(line) for line, _ in zip(stream, entries, strict=False))

@@ -15,14 +15,14 @@ class Adapter:
     """One adapter. missing: why its library is not there, None if it is.
 
     fixed_options: what its plan's options say beside the study's, of an adapter that stands on another;
-    beneath: that other one.
+    base: that other one.
     """
 
     sidecar: Sidecar
     directory: Path
     missing: str | None
     fixed_options: Mapping[str, object] = field(default_factory=dict)
-    beneath: Adapter | None = None
+    base: Adapter | None = None
 
     @property
     def name(self) -> str:

@@ -99,7 +99,7 @@ def _adapter_directories() -> Iterator[Path]:
             continue
         if not Path(entry).is_dir():
             raise BadInput(
-                f"'{entry}' is not a folder", where="LAGOMETER_ADAPTER_PATH", mend="name folders of adapters"
+                f"'{entry}' is not a folder", where="LAGOMETER_ADAPTER_PATH", hint="name folders of adapters"
             )
         yield from _with_sidecar(Path(entry))
     for root in _own_roots():

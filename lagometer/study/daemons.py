@@ -29,8 +29,8 @@ def daemons_in_use(adapter: Adapter, options: Options, profile: str) -> tuple[Da
 
 
 def option_values(adapter: Adapter, options: Options, profile: str) -> dict[str, OptionValue]:
-    """Every option's value, given or default, and the profile; of the adapter beneath, if there is one."""
-    owner = adapter.beneath or adapter
+    """Every option's value, given or default, and the profile; of the wrapped adapter, if there is one."""
+    owner = adapter.base or adapter
     defaults = {name: option.default for name, option in owner.sidecar.options.items()}
     return {**defaults, **options.get(owner.name, {}), PROFILE: profile}
 

@@ -72,14 +72,14 @@ def parse_document(text: str, source: str) -> Entries:
         )
         raise BadInput(reason, where=source) from error
     if node is None:
-        raise BadInput("the file is empty", where=source, mend="start with `name:` and `matrix:`")
+        raise BadInput("the file is empty", where=source, hint="start with `name:` and `matrix:`")
     tree = _Converter(source).convert(node, ())
     if not isinstance(tree, Entries):
         kind = "a list" if isinstance(tree, Items) else "a single value"
         raise BadInput(
             f"{kind} at top level, where keys are expected",
             where=f"{source}:{tree.line}",
-            mend="write `key: value` lines",
+            hint="write `key: value` lines",
         )
     return tree
 
@@ -103,13 +103,13 @@ def _read_text(path: Path) -> str:
             content = file.read(FILE_BYTES_MAX + 1)
     except OSError as error:
         raise BadInput(
-            f"cannot be read: {error.strerror}", where=str(path), mend="name a YAML file"
+            f"cannot be read: {error.strerror}", where=str(path), hint="name a YAML file"
         ) from error
     except ValueError as error:
         raise BadInput("is not a file name", where=repr(str(path))) from error
     if len(content) > FILE_BYTES_MAX:
         raise BadInput(
-            f"is larger than {FILE_BYTES_MAX} bytes", where=str(path), mend="name a study, not data"
+            f"is larger than {FILE_BYTES_MAX} bytes", where=str(path), hint="name a study, not data"
         )
     try:
         return content.decode("utf-8-sig")
@@ -118,7 +118,7 @@ def _read_text(path: Path) -> str:
         raise BadInput(
             f"byte 0x{content[error.start]:02x} is not UTF-8",
             where=f"{path}:{line}",
-            mend="save the file as UTF-8",
+            hint="save the file as UTF-8",
         ) from error
 
 
@@ -127,12 +127,12 @@ def _syntax_error(error: MarkedYAMLError, source: str) -> BadInput:
     where = f"{source}:{mark.line + 1}" if mark is not None else source
     problem = str(error.problem or error.context or "is not YAML")
     if "'\\t'" in problem:
-        return BadInput("a tab, which YAML does not allow here", where=where, mend="indent with spaces")
+        return BadInput("a tab, which YAML does not allow here", where=where, hint="indent with spaces")
     if "duplicate anchor" in problem or "undefined alias" in problem:
         return BadInput(problem, where=where)
     if "another document" in problem or "single document" in str(error.context):
         return BadInput(
-            "a second document (`---`) in one file", where=where, mend="keep one study in one file"
+            "a second document (`---`) in one file", where=where, hint="keep one study in one file"
         )
     return BadInput(f"is not YAML: {problem}", where=where)
 
@@ -154,7 +154,7 @@ class _Converter:
             raise BadInput("is nested too deeply", where=where)
         tag = str(node.tag or _STANDARD_TAG)
         if not tag.startswith(_STANDARD_TAG):
-            raise BadInput(f"the tag '{tag}' is not known here", where=where, mend="leave the tag out")
+            raise BadInput(f"the tag '{tag}' is not known here", where=where, hint="leave the tag out")
         tree = self._done[id(node)] = self._tree(node, (*above, id(node)))
         return tree
 
@@ -177,7 +177,7 @@ class _Converter:
                 raise BadInput(
                     f"the key '{key.text}' is written twice",
                     where=self._where(key_node),
-                    mend=f"it stands on line {first_lines[key.text]} already; keep one",
+                    hint=f"it is already on line {first_lines[key.text]}; keep one",
                 )
             first_lines[key.text] = key.line or 0
             value = self.convert(value_node, inside)

@@ -170,7 +170,7 @@ def _worker(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
 def _workload(cell: Cell, template: Graph, measure_ns: int) -> Iterator[str]:
     name = template.name
     if "rate_hz" in cell.named and not template.follows_rate:
-        why = "a closed loop" if template.closed_loop else "its timers have rates of their own"
+        why = "a closed loop" if template.closed_loop else "its timers have their own rates"
         yield f"{name} has no rate: {why}"
     if cell.factors.work_ns and not template.follows_work:
         yield f"{name} has no relay to do the work"
@@ -184,7 +184,7 @@ def _workload(cell: Cell, template: Graph, measure_ns: int) -> Iterator[str]:
 
 def _schedule(cell: Cell, template: Graph) -> Iterator[str]:
     factors = cell.factors
-    why = "a closed loop" if template.closed_loop else "its timers have rates of their own"
+    why = "a closed loop" if template.closed_loop else "its timers have their own rates"
     if factors.schedule != "periodic" and not template.follows_rate:
         yield f"{template.name} has no schedule: {why}"
     if factors.late != "burst" and template.closed_loop:

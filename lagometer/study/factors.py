@@ -159,7 +159,7 @@ FACTORS: tuple[Factor, ...] = (
         "work_spread",
         canonical_spread,
         str,
-        "what that busy time is drawn from: none (constant), normal-DEVIATION, lognormal-SIGMA",
+        "the distribution of that busy time: none (constant), normal-DEVIATION, lognormal-SIGMA",
         {"type": "string", "pattern": "^(none|normal-.+|lognormal-.+)$"},
         prefix="work-",
     ),
@@ -225,12 +225,10 @@ FACTORS: tuple[Factor, ...] = (
         {"type": "integer", "minimum": 1, "maximum": DEPTH_MAX},
         prefix="depth-",
     ),
-    _words(
-        "durability", "QoS: does a late subscriber get what was sent before?", "volatile", "transient_local"
-    ),
+    _words("durability", "QoS: does a late subscriber get earlier messages?", "volatile", "transient_local"),
     _words(
         "dispatch",
-        "how a node learns of a message: listener (the middleware's thread), waitset (blocks), poll (spins)",
+        "how a node learns about messages: listener (middleware's thread), waitset (blocks), poll (spins)",
         "listener",
         "waitset",
         "poll",
@@ -261,7 +259,7 @@ FACTORS: tuple[Factor, ...] = (
         prefix="cpus-",
     ),
     _words(
-        "network", "namespaces of the trial's own, or the host's network and shared memory", "private", "host"
+        "network", "the trial's own namespaces, or the host's network and shared memory", "private", "host"
     ),
     Factor(
         "domain",
@@ -286,7 +284,7 @@ FACTORS: tuple[Factor, ...] = (
         "tuning",
         word_parser(("none", "latency")),
         str,
-        "the machine as it is, or set up for low latency meanwhile (as tune-host apply does; needs root)",
+        "the machine as it is, or set up for low latency during the trial (by tune-host apply; needs root)",
         {"enum": ["none", "latency"]},
         prefix="tuning-",
     ),

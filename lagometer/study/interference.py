@@ -25,7 +25,9 @@ def parse_interference(text: str) -> str:
         return text
     kind, dash, number = text.partition("-")
     if kind not in PROGRAMS:
-        raise UnitError(f"'{text}' is no interference; write one of none, {', '.join(PROGRAMS)}, or cpu-2")
+        raise UnitError(
+            f"'{text}' is not a kind of interference; write one of none, {', '.join(PROGRAMS)}, or cpu-2"
+        )
     if not dash:
         return kind
     if not (number.isascii() and number.isdigit() and 1 <= int(number) <= LEVEL_MAX):

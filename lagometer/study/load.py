@@ -107,15 +107,15 @@ class _Loader:
                 continue
             hint = nearest(key.text, KEY_NAMES)
             if key.text in FACTORS_BY_NAME:
-                hint = f"'{key.text}' is a factor; write it beneath `matrix:`"
-            self._problems.add(f"unknown key '{key.text}'", key.line, mend=hint)
+                hint = f"'{key.text}' is a factor; write it under `matrix:`"
+            self._problems.add(f"unknown key '{key.text}'", key.line, hint=hint)
         return given
 
     def _top_level(self, value: Tree | None, name: str) -> object:
         key = next(key for key in TOP_LEVEL_KEYS if key.name == name)
         if value is None and key.default is None:
             self._problems.add(
-                f"the key '{name}' is missing", None, mend=f"write `{name}:`, {key.description}"
+                f"the key '{name}' is missing", None, hint=f"write `{name}:`, {key.description}"
             )
             return None
         if value is None:
@@ -174,7 +174,7 @@ class _Loader:
                 f"'{least}' is fewer than {ADAPTIVE_TRIALS_MIN}",
                 self._lines.get("trials_min"),
                 "trials_min",
-                "fewer trials don't tell how much trials differ",
+                "fewer trials don't show how much trials differ",
             )
         needed = max(least or 0, values["trials"] or 0)
         if most is not None and most < needed:
@@ -225,7 +225,7 @@ class _Loader:
                 "has no factors" if value is not None else "the key 'matrix' is missing",
                 line,
                 "matrix" if value is not None else "",
-                "write `matrix:` and beneath it `adapter: […]` and `workload: […]`",
+                "write `matrix:` and under it `adapter: […]` and `workload: […]`",
             )
             return {}
         given = {}
@@ -236,7 +236,7 @@ class _Loader:
                 continue
             hint = nearest(key.text, FACTORS_BY_NAME)
             if key.text in KEY_NAMES:
-                hint = f"'{key.text}' is no factor; write it at the top level"
+                hint = f"'{key.text}' is not a factor; write it at the top level"
             self._problems.add(f"unknown factor '{key.text}'", key.line, "matrix", hint)
         for name in ("adapter", "workload"):
             if name not in given:
@@ -292,7 +292,10 @@ class _Loader:
             return None
         if known.setdefault(file.name, file) != file:
             self._problems.add(
-                f"two recordings have the name '{file.name}'", value.line, key, "rename one: cells bear it"
+                f"two recordings have the name '{file.name}'",
+                value.line,
+                key,
+                "rename one: cell ids contain it",
             )
         return RECORDED + file.name
 
@@ -311,7 +314,7 @@ class _Loader:
     def _options(self, value: Tree) -> dict[str, dict[str, OptionValue]]:
         if not isinstance(value, Entries):
             self._problems.add(
-                "has no adapters beneath it", value.line, "options", "write `adapter: {option: value}`"
+                "has no adapters under it", value.line, "options", "write `adapter: {option: value}`"
             )
             return {}
         options: dict[str, dict[str, OptionValue]] = {}
@@ -320,7 +323,7 @@ class _Loader:
             key = f"options.{name}"
             self._lines[key] = adapter.line
             if not isinstance(item, Entries):
-                self._problems.add("has no options beneath it", item.line, key, "write `option: value`")
+                self._problems.add("has no options under it", item.line, key, "write `option: value`")
                 continue
             given = options[name] = {}
             for option, setting in item.entries:

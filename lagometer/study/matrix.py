@@ -131,7 +131,7 @@ def _workers(graph: Graph, placement: str) -> tuple[tuple[str, ...], ...]:
 def _check_adapters(study: Study, adapters: Mapping[str, Adapter]) -> None:
     if not adapters:
         raise SetupMissing(
-            "no adapter is there", mend="run `make setup`, or name a folder in LAGOMETER_ADAPTER_PATH"
+            "no adapter found", hint="run `make setup`, or name a folder in LAGOMETER_ADAPTER_PATH"
         )
     problems = []
     for value in study.matrix["adapter"]:

@@ -210,7 +210,7 @@ def parse_warmup_ns(text: str) -> int:
 
 TOP_LEVEL_KEYS: tuple[TopLevelKey, ...] = (
     TopLevelKey("name", "name", name_parser("a study"), None, "the study's name", _TEXT),
-    TopLevelKey("description", "description", text_parser, "", "what the study is to find out", _TEXT),
+    TopLevelKey("description", "description", text_parser, "", "what the study should find out", _TEXT),
     TopLevelKey(
         "duration", "duration_ns", _duration(1_000_000, DAY_NS), "2s", "measure phase of one trial", _TIME
     ),
@@ -235,7 +235,7 @@ TOP_LEVEL_KEYS: tuple[TopLevelKey, ...] = (
         "drain_ns",
         _duration(0, HOUR_NS),
         "200ms",
-        "after measuring: waits for what is under way",
+        "wait after measuring for messages under way",
         _TIME,
     ),
     TopLevelKey(
@@ -255,7 +255,7 @@ TOP_LEVEL_KEYS: tuple[TopLevelKey, ...] = (
         "trials_min",
         _count(1, TRIALS_MAX),
         str(ADAPTIVE_TRIALS_MIN),
-        "with `precision`: the fewest executions of a cell",
+        "with `precision`: the minimum number of executions of a cell",
         _whole(ADAPTIVE_TRIALS_MIN, TRIALS_MAX),
     ),
     TopLevelKey(
@@ -263,7 +263,7 @@ TOP_LEVEL_KEYS: tuple[TopLevelKey, ...] = (
         "trials_max",
         _count(1, TRIALS_MAX),
         "60",
-        "with `precision`: the most executions of a cell",
+        "with `precision`: the maximum number of executions of a cell",
         _whole(ADAPTIVE_TRIALS_MIN, TRIALS_MAX),
     ),
     TopLevelKey(
@@ -271,7 +271,7 @@ TOP_LEVEL_KEYS: tuple[TopLevelKey, ...] = (
         "cell_time_ns",
         _duration(1_000_000, 7 * DAY_NS),
         "",
-        "with `precision`: no trial of a cell begins that would take it beyond this time in all",
+        "with `precision`: no trial of a cell begins that would bring its total time above this",
         _TIME,
         absent=None,
     ),
@@ -307,18 +307,18 @@ TOP_LEVEL_KEYS: tuple[TopLevelKey, ...] = (
         "deadline_k",
         _count(1, DEADLINE_K_MAX),
         str(DEADLINE_K),
-        "with `deadline`: of any so many messages in a row the fewest that met it are told, as (m, k)",
+        "with `deadline`: the k of (m, k), the minimum of deadlines met in any k consecutive messages",
         _whole(1, DEADLINE_K_MAX),
     ),
     TopLevelKey(
-        "seed", "seed", _count(0, 2**63 - 1), "1", "of the random order of trials", _whole(0, 2**63 - 1)
+        "seed", "seed", _count(0, 2**63 - 1), "1", "seed of the random order of trials", _whole(0, 2**63 - 1)
     ),
     TopLevelKey(
         "discovery_timeout",
         "discovery_timeout_ns",
         _duration(1_000_000, HOUR_NS),
         "10s",
-        "the longest wait until all endpoints are matched",
+        "maximum wait until all endpoints are matched",
         _TIME,
     ),
     TopLevelKey(
@@ -336,8 +336,8 @@ FLOOR: Mapping[str, object] = {"adapter": "shm", "workload": "pingpong"}
 # The keys that take more than one value.
 NESTED_KEYS: Mapping[str, str] = {
     "options": "settings per adapter: `options: {cyclonedds: {max_message_size: 65500}}`",
-    "control": "a cell that is carried out between blocks: `none`, `floor` (shm, pingpong), or factors",
-    "exclude": "globs over cell ids that are left out",
+    "control": "a cell that runs between blocks: `none`, `floor` (shm, pingpong), or factors",
+    "exclude": "globs over cell ids to leave out",
     "matrix": "the factors; the cells are every combination of their values",
 }
 

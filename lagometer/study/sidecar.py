@@ -209,7 +209,7 @@ class Sidecar(_Part):
     message_queues: the same of POSIX message queues, as /dev/mqueue names them;
     interoperates_with: adapters whose subscribers understand this one's publishers; own_types: payload types
     that none of them does, since they look different on the wire;
-    stacks_on: the option that names the adapter beneath this one, whose abilities it has;
+    stacks_on: the option that names the adapter that this one wraps, whose abilities it has;
     compiled_in: what of the middleware its library holds, such as templates: whose code allocates there can't
     be told.
     """

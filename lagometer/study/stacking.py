@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adapters that stand on another one: what they can do is what the adapter beneath can."""
+"""Adapters that wrap another one: they can do what the wrapped adapter can."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ def stand(adapters: Mapping[str, Adapter], options: Options) -> dict[str, Adapte
     """The adapters, each that stands on another with what it inherits from it (of the payload types, those
     that it knows itself). Raises BadInput.
 
-    Its messages are those of the adapter beneath: the two understand each other, and whomever that one does.
+    Its messages are those of the wrapped adapter: the two understand each other, and the same others.
     """
     result = dict(adapters)
     for name, adapter in adapters.items():
         key = adapter.sidecar.stacks_on
         if key is None:
             continue
-        beneath = _beneath(name, key, adapters, options)
-        if beneath is None:
+        base = _base(name, key, adapters, options)
+        if base is None:
             continue
-        result[name] = _standing(adapter, beneath, options)
+        result[name] = _standing(adapter, base, options)
         for other, each in adapters.items():
-            if other == beneath.name or beneath.name in each.sidecar.interoperates_with:
+            if other == base.name or base.name in each.sidecar.interoperates_with:
                 result[other] = _understanding(result[other], name)
     return result
 
 
-def _beneath(name: str, key: str, adapters: Mapping[str, Adapter], options: Options) -> Adapter | None:
+def _base(name: str, key: str, adapters: Mapping[str, Adapter], options: Options) -> Adapter | None:
     """None: the study does not say, and the usual one is not there."""
     given = options.get(name, {}).get(key)
     wanted = str(given or adapters[name].sidecar.options[key].default)
@@ -56,29 +56,29 @@ def _beneath(name: str, key: str, adapters: Mapping[str, Adapter], options: Opti
     if found is None or found.sidecar.stacks_on is not None:
         known = [other for other, each in adapters.items() if each.sidecar.stacks_on is None]
         raise BadInput(
-            f"'{wanted}' is no adapter to stand on",
+            f"'{wanted}' is not an adapter to wrap",
             where=f"options.{name}.{key}",
-            mend=nearest(wanted, known),
+            hint=nearest(wanted, known),
         )
     return found
 
 
-def _standing(adapter: Adapter, beneath: Adapter, options: Options) -> Adapter:
-    inherited = {key: getattr(beneath.sidecar, key) for key in INHERITED}
+def _standing(adapter: Adapter, base: Adapter, options: Options) -> Adapter:
+    inherited = {key: getattr(base.sidecar, key) for key in INHERITED}
     # It looks into messages, so it passes on no type that it does not know.
-    beneath_types, known = beneath.sidecar.abilities.types, adapter.sidecar.abilities.types
-    types = tuple(kind for kind in beneath_types if kind in known)
-    inherited["abilities"] = beneath.sidecar.abilities.model_copy(update={"types": types})
-    inherited["interoperates_with"] = (*beneath.sidecar.interoperates_with, beneath.name)
+    base_types, known = base.sidecar.abilities.types, adapter.sidecar.abilities.types
+    types = tuple(kind for kind in base_types if kind in known)
+    inherited["abilities"] = base.sidecar.abilities.model_copy(update={"types": types})
+    inherited["interoperates_with"] = (*base.sidecar.interoperates_with, base.name)
     other_worker = None
-    if beneath.sidecar.worker != adapter.sidecar.worker:
-        other_worker = f"it can't stand on {beneath.name}, which runs in the worker {beneath.sidecar.worker}"
+    if base.sidecar.worker != adapter.sidecar.worker:
+        other_worker = f"it can't wrap {base.name}, which runs in the worker {base.sidecar.worker}"
     return replace(
         adapter,
         sidecar=adapter.sidecar.model_copy(update=inherited),
-        missing=other_worker or adapter.missing or beneath.missing,
-        fixed_options={"library": str(beneath.library), "inner": dict(options.get(beneath.name, {}))},
-        beneath=beneath,
+        missing=other_worker or adapter.missing or base.missing,
+        fixed_options={"library": str(base.library), "inner": dict(options.get(base.name, {}))},
+        base=base,
     )
 
 

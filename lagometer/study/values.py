@@ -28,10 +28,10 @@ class Problems:
         self.source = source
         self._problems: list[Problem] = []
 
-    def add(self, what: str, line: int | None, key: str = "", mend: str = "") -> None:
+    def add(self, what: str, line: int | None, key: str = "", hint: str = "") -> None:
         """Notes a problem of the value under `key` (dotted) on `line`."""
         place = f"{self.source}:{line}" if line is not None else self.source
-        self._problems.append(Problem(what, f"{place}: {key}" if key else place, mend))
+        self._problems.append(Problem(what, f"{place}: {key}" if key else place, hint))
 
     def raise_if_any(self) -> None:
         """Raises BadInput that names every problem so far."""
@@ -62,7 +62,7 @@ def scalars(value: Tree, key: str, problems: Problems) -> tuple[Scalar, ...]:
     if isinstance(value, Scalar):
         return (value,)
     if isinstance(value, Entries):
-        problems.add("has keys beneath it, where a value or a list is expected", value.line, key)
+        problems.add("has keys under it, where a value or a list is expected", value.line, key)
         return ()
     if not value.items:
         problems.add("is an empty list", value.line, key, "list at least one value, or leave the key out")
@@ -83,7 +83,7 @@ def single(value: Tree, key: str, problems: Problems) -> Scalar | None:
     if isinstance(value, Scalar):
         problems.add("has no value", value.line, key, "write one, or leave the key out")
     else:
-        kind = "a list" if isinstance(value, Items) else "keys beneath it"
+        kind = "a list" if isinstance(value, Items) else "keys under it"
         problems.add(f"has {kind}, where one value is expected", value.line, key)
     return None
 

@@ -52,7 +52,7 @@ def load_workload(path: Path) -> Graph:
     keys = {key.text: value for key, value in document.entries}
     for key, _value in document.entries:
         if key.text not in TOP_LEVEL_KEYS:
-            problems.add(f"unknown key '{key.text}'", key.line, mend=nearest(key.text, TOP_LEVEL_KEYS))
+            problems.add(f"unknown key '{key.text}'", key.line, hint=nearest(key.text, TOP_LEVEL_KEYS))
     name = _name(keys.get("name"), path, problems)
     if "description" in keys:
         single(keys["description"], "description", problems)
@@ -63,7 +63,7 @@ def load_workload(path: Path) -> Graph:
             "no node is described",
             line,
             "nodes",
-            "write `nodes:` and beneath it `source: {trigger: timer, …}`",
+            "write `nodes:` and under it `source: {trigger: timer, …}`",
         )
         nodes = Entries((), None)
     placed = [rule for key, value in nodes.entries for rule in _rules(key.text, key.line, value, problems)]
@@ -80,7 +80,7 @@ def _name(value: Tree | None, path: Path, problems: Problems) -> str:
             return parse(path.stem)
         except UnitError as error:
             raise BadInput(
-                str(error), where=str(path), mend="rename the file, or give it a `name:`"
+                str(error), where=str(path), hint="rename the file, or give it a `name:`"
             ) from error
     scalar = single(value, "name", problems)
     return (parsed(scalar, "name", parse, problems) if scalar else None) or path.stem
@@ -95,7 +95,7 @@ def _rules(node: str, line: int | None, value: Tree, problems: Problems) -> list
         problems.add(str(error), line, key)
     if not isinstance(value, Entries):
         problems.add(
-            "is not a node", value.line, key, "write its keys beneath it: trigger, subscribes, publishes, …"
+            "is not a node", value.line, key, "write its keys under it: trigger, subscribes, publishes, …"
         )
         return []
     listed = {entry.text: item for entry, item in value.entries}.get("rules")
@@ -180,10 +180,10 @@ def _graph(name: str, nodes: tuple[str, ...], placed: list[_Placed], problems: P
     cycle = _cycle(rules)
     if cycle:
         problems.add(
-            f"the graph has a circle: {' → '.join(cycle)}",
+            f"the graph has a cycle: {' → '.join(cycle)}",
             None,
             "nodes",
-            "a workload must not lead back to a node that it came from",
+            "no message may lead back to a node that it came from",
         )
     return Graph(name, tuple(Node(node) for node in nodes), streams, rules)
 

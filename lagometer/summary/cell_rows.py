@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of `cells.parquet` by cell and edge, valid trials alone, for what is told of whole cells."""
+"""Rows of `cells.parquet` by cell and edge, only valid trials, for the tables of whole cells."""
 
 from __future__ import annotations
 

@@ -36,9 +36,7 @@ def conformance(campaign: Campaign) -> tuple[list[Conformance], list[str]]:
             for adapter in read["adapters"]
         ]
     except (OSError, ValueError, KeyError, TypeError, ValidationError) as error:
-        return [], [
-            f"What the adapters were shown to do is not shown: {path.name} could not be read ({error})."
-        ]
+        return [], [f"The adapters' conformance is not shown: {path.name} could not be read ({error})."]
     return [each for each in found if any(one.verdict != "not-run" for one in each.findings)], []
 
 

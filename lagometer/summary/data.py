@@ -216,7 +216,7 @@ class LongFigure(Model):
     without one the median of their figures.
 
     `place`: `inside` the interval, `outside` of it, or `beyond` the figures of all short trials, too; null
-    where there is no interval to hold it against.
+    where there is no interval to compare it with.
     """
 
     long_ns: float | None

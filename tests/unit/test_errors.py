@@ -35,7 +35,7 @@ def test_every_exit_code_is_documented() -> None:
 
 
 def test_a_message_says_what_where_and_what_to_do() -> None:
-    assert str(BadInput("is wrong", "file:3: key", "mend it")) == "file:3: key: is wrong (mend it)"
+    assert str(BadInput("is wrong", "file:3: key", "fix it")) == "file:3: key: is wrong (fix it)"
     assert str(BadInput("is wrong")) == "is wrong"
 
 
@@ -48,6 +48,6 @@ def test_several_problems_are_one_error() -> None:
             "kind": "bad-input",
             "exit_code": 2,
             "message": "x: a\ny: b (do)",
-            "problems": [{"what": "a", "where": "x", "mend": ""}, {"what": "b", "where": "y", "mend": "do"}],
+            "problems": [{"what": "a", "where": "x", "hint": ""}, {"what": "b", "where": "y", "hint": "do"}],
         }
     }

@@ -43,10 +43,12 @@ def render_cells(campaign: Campaign, console: Console, edge: str | None, cell: s
     deadlines, tails, loads = _found(campaign, edge, cell)
     if deadlines:
         times = " or ".join(dict.fromkeys(duration_text(each.deadline_ns) for each in deadlines))
-        console.print(f"\n[bold]deadline[/] of {times}, from due to taken; worst of any trial but the share")
+        console.print(
+            f"\n[bold]deadline[/] of {times}, from due to taken; the worst of all trials, except the share"
+        )
         print_wide(_deadline_table(deadlines), console)
     if any(each.trials > 1 for each in tails):
-        console.print("\n[bold]tails over trials[/], delivered and with the lost as infinite")
+        console.print("\n[bold]tails over trials[/], delivered, and with lost messages as infinite")
         print_wide(_lost_table(tails), console)
     if loads:
         console.print("\n[bold]load beside the workers[/] (medians over trials)")
@@ -114,7 +116,7 @@ def _several_edges(found: Sequence[Deadline] | Sequence[LostTail]) -> bool:
 def _deadline_table(found: Sequence[Deadline]) -> Table:
     edges = _several_edges(found)
     k = "/".join(dict.fromkeys(str(each.k) for each in found))
-    headings = ("trials", "missed", "share", "lies in", "in a row", f"met of {k}", "oldest data", "CPU/msg")
+    headings = ("trials", "missed", "share", "interval", "in a row", f"met of {k}", "oldest data", "CPU/msg")
     table = _table(edges, headings)
     for each in found:
         table.add_row(
@@ -162,7 +164,7 @@ def _lost_table(found: Sequence[LostTail]) -> Table:
 
 
 def with_lost(one: LostQuantile) -> str:
-    """A quantile with the lost as infinite and its interval, if it has one."""
+    """A quantile with lost messages as infinite and its interval, if it has one."""
     text = INFINITE if one.infinite else duration_text(one.value_ns)
     if not one.interval or one.low_ns is None:  # from infinite to infinite says nothing more
         return text

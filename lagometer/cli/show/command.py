@@ -67,7 +67,7 @@ def command(
 
 
 def render(directory: Path, console: Console, edge: str | None = None, cell: str | None = None) -> None:
-    """Prints the table of a campaign. Raises BadInput if the folder is none."""
+    """Prints the table of a campaign. Raises BadInput if the folder is not a campaign."""
     _render(opened(directory), console, edge, cell)
 
 
@@ -121,7 +121,7 @@ def _chosen(campaign: Campaign, edge: str | None, cell: str | None) -> list[Row]
         rows = [row for row in rows if fnmatch.fnmatchcase(row[column], glob or "*")]
         if known and not rows:
             raise BadInput(
-                f"no {column} matches '{glob}'", where=f"--{column}", mend=f"there is {', '.join(known[:5])}"
+                f"no {column} matches '{glob}'", where=f"--{column}", hint=f"known: {', '.join(known[:5])}"
             )
     return rows
 

@@ -35,7 +35,7 @@ def render_daemons(campaign: Campaign, console: Console, cells: Collection[str])
         pl.first("cpu_per_message_ns", "daemon_cpu_ns", "memory_pss_bytes", "daemon_pss_bytes"),
     )
     table = new_table()
-    for heading in ("cell", "CPU/msg", "of it daemons", "memory", "of it daemons"):
+    for heading in ("cell", "CPU/msg", "daemons' part", "memory", "daemons' part"):
         table.add_column(heading, justify="left" if heading == "cell" else "right")
     of_cells = trials.group_by("cell", maintain_order=True).agg(
         pl.median("cpu_per_message_ns", "memory_pss_bytes", "daemon_pss_bytes"),

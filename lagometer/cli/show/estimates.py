@@ -84,7 +84,9 @@ def render_estimates(campaign: Campaign, console: Console, edge: str | None, cel
         return
     if all(row["status"] != "ok" for row in chosen):
         needed = max(row["needed_trials"] or 0 for row in chosen if row["quantity"] == QUANTITIES[0])
-        console.print(f"\nintervals: not enough samples ({needed} trials of each cell would do for p50)")
+        console.print(
+            f"\nintervals: not enough samples ({needed} trials of each cell would be enough for p50)"
+        )
         return
     said = "with 95 % intervals; CPU/msg: median over trials, with the median's"
     console.print(f"\n[bold]of all valid trials[/], {said}", soft_wrap=True)
@@ -110,7 +112,7 @@ def _table(rows: list[Row], cpu_per_message: dict[str, TrialMedian]) -> Any:
     table.add_column("cell", overflow="fold")
     if edges:
         table.add_column("edge")
-    for heading in ("trials", "n", "p50", "±", "p50 lies in", "CPU/msg", "p99", "p99 lies in"):
+    for heading in ("trials", "n", "p50", "±", "p50 interval", "CPU/msg", "p99", "p99 interval"):
         table.add_column(heading, justify="right", no_wrap=True)
     if adaptive:
         table.add_column("ended by")
@@ -137,7 +139,7 @@ def _figures(row: Row, plus: bool = True) -> list[str]:
 
 def _wanting(row: Row) -> str:
     trials = row["needed_trials"]
-    return f"not enough samples ({trials} trials would do)" if trials else "not enough samples"
+    return f"not enough samples ({trials} trials would be enough)" if trials else "not enough samples"
 
 
 def render_beside(campaign: Campaign, console: Console) -> None:

@@ -25,7 +25,7 @@ def floor_of(campaign: Campaign) -> MachineFloor | None:
 
 
 def render_floor(campaign: Campaign, console: Console) -> None:
-    """Prints the line that lies beneath every tail; nothing without a floor."""
+    """Prints the line below every tail; nothing without a floor."""
     from lagometer.summary.steadiness import control
 
     floor = floor_of(campaign)
@@ -50,7 +50,7 @@ def floor_text(floor: MachineFloor, stolen_most: float | None) -> str:
     if stolen_most is not None:
         stolen += f", at most {_share(stolen_most)} during a trial"
     woken = ", ".join(parts)
-    return f"a thread is woken late by {woken} ({how}); stolen by a hypervisor: {stolen}"
+    return f"a thread wakes late by {woken} ({how}); stolen by a hypervisor: {stolen}"
 
 
 def _spread(low_ns: float, high_ns: float) -> str:

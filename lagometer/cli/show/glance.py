@@ -27,9 +27,9 @@ def render_glance(found: Glance | None, console: Console) -> None:
 
     if found is None:
         return
-    said = "end to end, beside the fastest bare transport that did the same work"
+    said = "end to end, compared with the fastest bare transport that did the same work"
     if any(figure is not None and figure.intervals for row in found.rows for figure in row.figures):
-        said += "; beneath a figure its 95 % interval (threads and memory are of one trial)"
+        said += "; below each figure its 95 % interval (threads and memory are of one trial)"
     console.print(f"\n[bold]at a glance[/] {said}")
     every = range(len(found.payloads_bytes))
     if not print_wide(_table(found, every), console, or_not=True):
@@ -65,7 +65,7 @@ def _table(found: Glance, places: Sequence[int]) -> Table:
 
 
 def _texts(figure: GlanceFigure | None) -> tuple[str, ...]:
-    """Each figure, and beneath it its interval where there is one."""
+    """Each figure, and below it its interval where there is one."""
     if figure is None:
         return ("-",) * len(PER_PAYLOAD)
     ends = {each.figure: (each.low, each.high) for each in figure.intervals}
@@ -75,8 +75,8 @@ def _texts(figure: GlanceFigure | None) -> tuple[str, ...]:
         factor = name.startswith("times")
         text = times(value) if factor else duration_text(value)
         if low is not None and high is not None:
-            beneath = f"{times(low)} – {times(high)}" if factor else span_text(low, high)
-            text += f"\n[dim]{beneath}[/]"
+            below = f"{times(low)} – {times(high)}" if factor else span_text(low, high)
+            text += f"\n[dim]{below}[/]"
         texts.append(text)
     return tuple(texts)
 

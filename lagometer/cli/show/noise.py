@@ -48,13 +48,13 @@ def render_noise(rows: list[Row], console: Console) -> None:
 
 
 def render_lost(rows: list[Row], console: Console) -> None:
-    """Prints the quantiles of edges that lost messages, with the lost as infinite."""
+    """Prints the quantiles of edges that lost messages, with lost messages as infinite."""
     from rich.markup import escape
 
     losing = [row for row in rows if row.get("latency_infinite_from") is not None]
     if not losing:
         return
-    console.print("\n[bold]with the lost as infinite[/]")
+    console.print("\n[bold]with lost messages as infinite[/]")
     for row in losing:
         shown = ", ".join(f"{name} {lost_quantile(row, name)}" for name in QUANTILES)
         where = row["cell"] + (f" #{row['trial']}" if row["trial"] else "")
@@ -64,7 +64,7 @@ def render_lost(rows: list[Row], console: Console) -> None:
 
 
 def lost_quantile(row: Row, name: str) -> str:
-    """One quantile with the lost as infinite: a time, `∞` where it is one of the lost, `-` where too few."""
+    """One quantile with losses as infinite: a time, `∞` where it is a loss, `-` where too few."""
     value, share = row[f"latency_{name}_lost_ns"], row["latency_infinite_from"]
     if value is None and share is not None and QUANTILES[name] > share:
         return "∞"

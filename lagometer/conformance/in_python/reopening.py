@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Contexts opened and closed again and again amid traffic, and what the process holds before and after."""
+"""Contexts opened and closed repeatedly while messages flow, and what the process holds before and after."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def _check_columns(names: Sequence[str], where: str) -> None:
         )
     twice = [name for name in names if names.count(name) > 1]
     if twice:
-        raise ExchangeError(f"{where}: column {twice[0]!r} is there twice")
+        raise ExchangeError(f"{where}: column {twice[0]!r} appears twice")
     for group in (RESERVES, RESOURCES):  # Windows has no resources
         lacking = [name for name in group if name not in names]
         if 0 < len(lacking) < len(group):

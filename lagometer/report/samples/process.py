@@ -13,7 +13,7 @@ _KEPT_BYTES = 2**31 - 1
 
 
 def prepare() -> None:
-    """What was freed is used again, instead of given to the kernel after each file, to be cleared anew.
+    """What was freed is used again, instead of given to the kernel after each file, to be cleared again.
 
     A report's hundred thousand records stay until the process ends: looking through them for rings that could
     be freed takes a tenth of the time and frees nothing. Threads for linear algebra, of which there is none,

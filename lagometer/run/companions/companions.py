@@ -75,7 +75,7 @@ class Companions:
         if place is None:
             return None
         daemon = self.daemons.wanted[place]
-        late = f"{daemon.name} did not serve within {daemon.ready.timeout_s:g} s"
+        late = f"{daemon.name} was not ready within {daemon.ready.timeout_s:g} s"
         return Awaited(
             timeout_ns=round(daemon.ready.timeout_s * NS_PER_S),
             late=f"daemon-not-ready: {late}: {last_words(launcher, place)}",

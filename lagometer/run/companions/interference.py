@@ -106,9 +106,9 @@ class Load:
         )
         gone = [pid for pid in self._before if pid not in now]
         if gone:
-            return f"{len(gone)} of {len(self._before)} processes of '{self.name}' ended while the trial ran"
+            return f"{len(gone)} of {len(self._before)} processes of '{self.name}' ended during the trial"
         if self._cpu_ns <= 0:
-            return f"'{self.name}' used no CPU time while the trial ran"
+            return f"'{self.name}' used no CPU time during the trial"
         if self.kind in ("network", "io"):
             self._bytes_per_s = self._moved_bytes(now) * NS_PER_S / elapsed_ns
         return None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Watches a trial from outside: reads what the kernel knows just before the common start and after the end.
 
-Between the two only memory is read, amid the drain, so watching costs the measure phase nothing.
+Between the two only memory is read, during the drain, so watching costs the measure phase nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Evidence:
     """What was seen, before anything is concluded from it.
 
     traces: by worker, None where not to be seen; daemons: likewise of the daemons' processes; workers_bytes:
-    the workers' memory amid the drain, without that of their records, None where not to be seen.
+    the workers' memory during the drain, without that of their records, None where not to be seen.
     """
 
     private: bool

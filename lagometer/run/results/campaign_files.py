@@ -51,9 +51,9 @@ class Results:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise BadInput(
-                "another lagometer is at work in this folder",
+                "another lagometer is using this folder",
                 where=f"--out {self.directory}",
-                mend="wait for its end, or name another folder",
+                hint="wait for its end, or name another folder",
             ) from error
 
     def close(self) -> None:
@@ -87,13 +87,13 @@ class Results:
             raise BadInput(
                 "is merged from several campaigns",
                 where=f"--out {self.directory}",
-                mend="go on with one of those, then merge again",
+                hint="continue one of those, then merge again",
             )
         if not same_study(before.get("study"), manifest["study"]):
             raise BadInput(
-                "holds another study, or this one before it was changed",
+                "contains another study, or an older version of this one",
                 where=f"--out {self.directory}",
-                mend="run without --resume: the old folder is kept and moved aside",
+                hint="run without --resume: the old folder is kept and moved aside",
             )
         known = {cell["id"] for cell in before["cells"]}
         added = [cell for cell in manifest["cells"] if cell["id"] not in known]

@@ -68,7 +68,7 @@ def _is_number(value: object) -> bool:
 
 
 def _flat(said: Mapping[str, Any]) -> Entry:
-    """Returns what one object said; an observation that is null is none."""
+    """Returns what one object said; a null observation is left out."""
     effective = said.get("effective")
     effective = effective if isinstance(effective, dict) else {}
     observed = effective.get("observed")

@@ -24,7 +24,7 @@ from lagometer.store import format as form
 from lagometer.store.storing import Journal, make_folders, storing
 
 Key = tuple[str, int]
-# cells.parquet is written anew after a trial unless that would take more than about this share of the time.
+# cells.parquet is rewritten after a trial unless that would take more than about this share of the time.
 CELLS_SHARE_MAX = 0.05
 _TRIAL_FILE = re.compile(r"(0|[1-9][0-9]*)\.(parquet|log)")
 
@@ -65,7 +65,7 @@ class TrialStore:
             return pl.read_parquet(self.samples_path(key), glob=False, hive_partitioning=False)
         except (OSError, pl.exceptions.PolarsError) as error:
             raise BadInput(
-                f"can't be read: {error}", where=str(self.samples_path(key)), mend="run without --resume"
+                f"can't be read: {error}", where=str(self.samples_path(key)), hint="run without --resume"
             ) from error
 
     def reopen(self) -> None:
@@ -81,7 +81,7 @@ class TrialStore:
                 raise BadInput(
                     f"is damaged: {key[0]} #{key[1]} is in it twice",
                     where=str(self.directory / form.JOURNAL),
-                    mend="run without --resume",
+                    hint="run without --resume",
                 )
             rows += entry["rows"]
             seconds = float(entry["seconds"])

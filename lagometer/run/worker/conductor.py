@@ -164,7 +164,7 @@ class _Trial:
         while not load.is_running():
             if time.monotonic_ns() > deadline_ns:
                 said = self._companions.load_words(self._launcher)
-                late = f"'{load.name}' was not at work after {START_S_MAX:.0f} s"
+                late = f"load generator '{load.name}' did not start within {START_S_MAX:.0f} s"
                 self._fail(f"interference-died: {late}: {said}")
             self._wait(lambda: False, time.monotonic_ns() + LOOK_NS)
         load.begin()
@@ -182,7 +182,7 @@ class _Trial:
         self._enter("warm-up", self._begin_ns)
 
     def measure(self) -> None:
-        """Waits until all workers are done. Memory is looked at amid the drain, the daemons' CPU time at the
+        """Waits until all workers are done. Memory is read during the drain, the daemons' CPU time at the
         borders of the measure phase; nothing else is done meanwhile, unless the event log is on."""
         measure_ns = self._begin_ns + self._phases.warmup_ns
         drain_ns = measure_ns + self._phases.measure_ns
@@ -376,8 +376,8 @@ class _Trial:
         """A stopped worker can't keep its schedule any more, even if it is let go on: the trial is over."""
         each = self._conversations[index]
         what = f"{each.name} was stopped by {_signal_name(notice['signal'])} in phase {self._phase_of(each)}"
-        mend = "find what stops it (kill -STOP, a debugger, a paused container) and run the trial again"
-        self._fail(f"worker-hung: {what}: {mend}")
+        hint = "find what stops it (kill -STOP, a debugger, a paused container) and run the trial again"
+        self._fail(f"worker-hung: {what}: {hint}")
 
     def _on_exit(self, index: int, notice: Any) -> None:
         """Hears a worker's last words before its end is judged."""

@@ -54,7 +54,7 @@ def safe_alpha(campaign: Campaign) -> float:
 
 
 def make_estimates(campaign: Campaign, progress: Mapping[str, CellProgress] | None = None) -> pl.DataFrame:
-    """Makes the table anew from samples. Raises CampaignError if a valid trial has none.
+    """Makes the table again from samples. Raises CampaignError if a valid trial has none.
 
     progress: of the cells of an adaptive campaign, where it is known already.
     """

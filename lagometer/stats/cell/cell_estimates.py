@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is known of every cell of a campaign: the rows of estimates.parquet (docs/FORMAT.md).
 
-Quantiles of latency and response time; where messages were lost, those of latency with the lost as infinite;
+Quantiles of latency and response time; where messages were lost, those of latency with losses as infinite;
 with a deadline, the share of messages that missed it.
 """
 
@@ -36,7 +36,7 @@ _BEGIN = {"latency": "publish_ns", "response": "intended_ns"}
 
 
 def lost_quantity(quantile: str) -> str:
-    """The quantity's name of a quantile of latency with the lost as infinite."""
+    """The quantity's name of a quantile of latency with lost messages as infinite."""
     return f"latency_{quantile}_lost"
 
 

@@ -28,7 +28,7 @@ class LongFigure:
     """One quantile of a long trial beside the short ones, ns.
 
     short_ns: the estimate from the short trials; without an interval the median of their figures. place:
-    INSIDE, OUTSIDE or BEYOND; None where there is no interval to hold it against, or no figure.
+    INSIDE, OUTSIDE or BEYOND; None where there is no interval to compare it with, or no figure.
     """
 
     long_ns: float | None
@@ -55,7 +55,11 @@ class LongCheck:
                 continue
             assert figure.high_ns is not None, "there is a place, so there is an interval"
             side = "above" if figure.long_ns > figure.high_ns else "below"
-            them = f"and {side} each one's" if figure.place == BEYOND else "yet within what single ones had"
+            them = (
+                f"and {side} every single trial"
+                if figure.place == BEYOND
+                else "but within the range of the single trials"
+            )
             change = 100.0 * (figure.long_ns / figure.short_ns - 1.0)
             yield f"{name} lies {side} the short trials' interval ({change:+.1f} % of their estimate), {them}"
 

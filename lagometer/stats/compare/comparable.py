@@ -260,7 +260,7 @@ def _notes(a: Campaign, cell_a: str, b: Campaign, cell_b: str) -> Iterator[str]:
             f"{name} {count} of {all_}" for name, (count, all_) in zip("AB", failed, strict=True)
         )
     if abs(lost[0] - lost[1]) > LOST_SHARE:
-        yield f"not delivered: A {lost[0]:.2%}, B {lost[1]:.2%}; latencies are of what was delivered"
+        yield f"not delivered: A {lost[0]:.2%}, B {lost[1]:.2%}; latencies are of delivered messages"
 
 
 def _control(a: Campaign, b: Campaign, choice: Choice, refused: str | None) -> CellComparison | None:

@@ -233,7 +233,7 @@ class _Compared:
                 return f"{name}: the latency is not above 0"
             estimate = pool.estimate(permille) if quantity != "p50" else None
             if estimate is not None and estimate.status == NOT_ENOUGH:
-                return f"{name}: not enough samples ({estimate.needed_trials} trials would do)"
+                return f"{name}: not enough samples ({estimate.needed_trials} trials would be enough)"
         return None
 
 

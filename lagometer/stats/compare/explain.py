@@ -44,7 +44,7 @@ WORDS = {
     ("signalled_ns", "taken_ns"): "taking (signalled → taken)",
     ("woken_ns", "taken_ns"): "taking (woken → taken)",
 }
-REMAINDER = "nodes between the edges, and what medians do not add up to"
+REMAINDER = "nodes between the edges, and the rest, since medians do not add up"
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ def _counted(
     for column, name in FIGURES.items():
         yield name, _median(whole[column].to_list()), UNITS.get(column, "ns")
     transports = rows["transport"].drop_nulls().unique().sort().to_list()
-    yield "transport, as seen from outside", ", ".join(transports) or None, ""
+    yield "transport, as observed from outside", ", ".join(transports) or None, ""
     noisy = whole["noisy"].drop_nulls()
     yield "noisy trials, share", float(noisy.cast(pl.Float64).mean() or 0.0) if noisy.len() else None, ""  # type: ignore[arg-type]
     entries = [each for each in campaign.journal if each.get("cell") == cell and each.get("valid")]

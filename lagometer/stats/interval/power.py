@@ -33,7 +33,7 @@ def trials_needed(
     variance: of the logarithm of a cell's quantile, as one trial alone fixes it (`measured_variance`); of
     trials that are compared block by block, half of that of the difference within a block
     (`measured_pair_variance`). alpha: the level of the two-sided test, divided by the number of tests where
-    there are several. At most 100,000. Raises ValueError for an effect that is none, or a level or power that
+    there are several. At most 100,000. Raises ValueError for an effect of zero, or a level or power that
     is no probability.
     """
     if not effect > 0.0 or not 0.0 < alpha < 1.0 or not alpha < power < 1.0 or not variance >= 0.0:

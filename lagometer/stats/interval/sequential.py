@@ -107,7 +107,7 @@ def decide(trials: Sequence[Numbers], rule: Rule, limit: str | None = None) -> D
 def alpha_at(trials: int, rule: Rule, limit: str | None = None) -> float:
     """The alpha of the interval after so many trials: that of a look, or more where a limit ends the cell.
 
-    Also for a cell that has stopped earlier; `limit` is then why ("precision" is none).
+    Also for a cell that has stopped earlier; `limit` is then why (not "precision").
     """
     last = _next_look(trials, rule) is None
     return ALPHA_LAST if limit in ("time", "trials") or last else ALPHA_LOOK

@@ -232,7 +232,7 @@ def _student_of_pairs(differences: Floats, signs: Floats) -> Floats:
 
 def _ratio(difference: Floats, variance: Floats) -> Floats:
     """A difference over its standard error; where no trial differs from its like, beyond all others."""
-    # Rounding leaves 1e-17 or so of a variance that is none; a share's smallest step is far above.
+    # Rounding leaves 1e-17 or so of a variance of zero; a share's smallest step is far above.
     standard = np.sqrt(np.maximum(variance, 1e-14))
     found: Floats = np.where(np.abs(difference) < TIE, 0.0, difference) / standard
     return found

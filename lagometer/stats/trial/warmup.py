@@ -68,7 +68,7 @@ def without_warm_up(
 
 def noted(rows: pl.DataFrame, steadiness: Steadiness) -> pl.DataFrame:
     """The rows of cells.parquet with what was found; the CPU time is of all the phase, so is its share."""
-    warnings = ["not-steady: what counts begins where warm-up must have ended"]
+    warnings = ["not-steady: the counted part begins at the latest end of the warm-up"]
     if steadiness.steady is not False:
         warnings = []
     return rows.with_columns(

@@ -43,7 +43,7 @@ def transport_mismatch(observed: Observed) -> Iterator[str]:
     """An edge's messages can't have gone the way that its adapters claim."""
     for match in observed.matches:
         if not match.agrees:
-            seen = f"seen is {match.seen or 'nothing known'} ({match.evidence})"
+            seen = f"observed: {match.seen or 'nothing known'} ({match.evidence})"
             yield f"transport-mismatch: {match.edge} claims {match.claimed}, {seen}"
 
 

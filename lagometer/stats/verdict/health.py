@@ -31,16 +31,16 @@ MEMLOCK_BYTES_WANTED = 64 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Finding:
-    """One check: its code word, the verdict, what was found, what it spoils, and how to mend it."""
+    """One check: its code word, the verdict, what was found, what it spoils, and how to fix it."""
 
     check: str
     verdict: Verdict
     found: str
     spoils: str = ""
-    mend: str = ""
+    fix: str = ""
 
 
-Outcome = tuple[Verdict, str, str]  # verdict, what was found, how to mend it
+Outcome = tuple[Verdict, str, str]  # verdict, what was found, how to fix it
 
 
 def examine(environment: Environment) -> tuple[Finding, ...]:
@@ -48,10 +48,10 @@ def examine(environment: Environment) -> tuple[Finding, ...]:
     findings = []
     for check, (spoils, judge) in CHECKS.items():
         try:
-            verdict, found, mend = judge(environment)
+            verdict, found, fix = judge(environment)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, ZeroDivisionError):
-            verdict, found, mend = "unknown", "cannot be read here", ""
-        findings.append(Finding(check, verdict, found, spoils, mend))
+            verdict, found, fix = "unknown", "cannot be read here", ""
+        findings.append(Finding(check, verdict, found, spoils, fix))
     return tuple(findings)
 
 
@@ -87,7 +87,7 @@ def _clock_cost(environment: Environment) -> Outcome:
 def _governor(environment: Environment) -> Outcome:
     governor = environment["governor"]
     if governor is None:
-        return "unknown", "no frequency scaling to be seen; a host may scale all the same", ""
+        return "unknown", "no frequency scaling visible; a host may still scale", ""
     good = governor == "performance"
     return (
         ("ok" if good else "warn"),
@@ -98,8 +98,8 @@ def _governor(environment: Environment) -> Outcome:
 
 def _boost(environment: Environment) -> Outcome:
     on = bool(_known(environment["boost"]))
-    mend = "echo 0 > /sys/devices/system/cpu/cpufreq/boost (intel_pstate: echo 1 > …/intel_pstate/no_turbo)"
-    return ("warn", "on", mend) if on else ("ok", "off", "")
+    fix = "echo 0 > /sys/devices/system/cpu/cpufreq/boost (intel_pstate: echo 1 > …/intel_pstate/no_turbo)"
+    return ("warn", "on", fix) if on else ("ok", "off", "")
 
 
 def _smt(environment: Environment) -> Outcome:
@@ -114,7 +114,7 @@ def _smt(environment: Environment) -> Outcome:
 def _idle_states(environment: Environment) -> Outcome:
     states = environment["idle_states"]["states"]
     if not states:
-        return "unknown", "no idle states to be seen; a host may use them all the same", ""
+        return "unknown", "no idle states visible; a host may still use them", ""
     deep = [s for s in states if not s["disabled"] and (s["exit_latency_us"] or 0) > EXIT_LATENCY_US_MAX]
     if not deep:
         return "ok", "none that takes more than 10 µs to leave", ""
@@ -174,7 +174,7 @@ def _realtime(environment: Environment) -> Outcome:
     if capable:
         return (
             "warn",
-            "SCHED_FIFO is refused in spite of CAP_SYS_NICE",
+            "SCHED_FIFO is refused although CAP_SYS_NICE is granted",
             "give the control group a cpu.rt_runtime_us",
         )
     return "warn", "SCHED_FIFO is refused", "run as root, give CAP_SYS_NICE, or set rtprio in limits.conf"
@@ -278,16 +278,19 @@ CHECKS: dict[str, tuple[str, Callable[[Environment], Outcome]]] = {
     "cpus": ("processes take turns instead of running side by side", _cpus),
     "load": ("other work delays threads and empties caches", _load),
     "steal": ("a host takes the CPU away without notice: tails belong to the host", _steal),
-    "virtualisation": ("wake-ups and timers go through a hypervisor: tails are its, too", _virtualisation),
+    "virtualisation": (
+        "wake-ups and timers go through a hypervisor, which adds to the tails",
+        _virtualisation,
+    ),
     "governor": ("frequency follows the load, so latency falls as the rate rises", _governor),
     "boost": ("frequency depends on temperature and on the other cores", _boost),
     "smt": ("a neighbour on the same core takes part of it", _smt),
     "idle-states": ("the first message after a pause pays for waking the core", _idle_states),
     "preemption": ("the kernel finishes its own work first: longer tails", _preemption),
-    "rt-throttling": ("real-time threads are stopped when they used up their share", _rt_throttling),
+    "rt-throttling": ("real-time threads are stopped when they have used up their share", _rt_throttling),
     "realtime": ("cells with scheduling: fifo can't run", _realtime),
-    "memlock": ("memory may be paged out in mid-measurement", _memlock),
-    "swappiness": ("memory may be paged out in mid-measurement", _swappiness),
+    "memlock": ("memory may be paged out during a measurement", _memlock),
+    "swappiness": ("memory may be paged out during a measurement", _swappiness),
     "huge-pages": ("the kernel stops a process to merge its pages", _huge_pages),
     "timer-slack": ("timers fire late by the slack", _timer_slack),
     "socket-buffers": (
@@ -296,6 +299,6 @@ CHECKS: dict[str, tuple[str, Callable[[Environment], Outcome]]] = {
     ),
     "fragments": ("large datagrams are dropped while the room for incomplete ones is full", _fragments),
     "shared-memory": ("shared-memory transports fail or fall back to sockets", _shared_memory),
-    "isolation": ("trials share the network and /dev/shm with all that runs here", _isolation),
+    "isolation": ("trials share the network and /dev/shm with everything that runs here", _isolation),
     "build": ("a debug, guard or sanitized worker measures itself", _build),
 }

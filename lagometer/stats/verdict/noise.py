@@ -17,9 +17,9 @@ PREEMPTED_MIN = 10
 NOISES = {
     "others": "processes that are not the trial's took more than 5 % of all CPUs' time",
     "stolen": "a hypervisor gave more than 1 % of the CPUs' time to other machines",
-    "preempted": "the workers' threads were switched away from more than once in 10 messages",
+    "preempted": "the workers' threads were switched out involuntarily more than once in 10 messages",
     "quota": "the control group's CPU quota stopped the workers",
-    "thermal": "a core was slowed down for its temperature",
+    "thermal": "a core was slowed down because of its temperature",
 }
 
 

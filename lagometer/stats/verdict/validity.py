@@ -22,12 +22,12 @@ RATE_SHARE_MIN = 0.99  # of the messages that the schedule called for in the mea
 REASONS = {
     "rate-missed": "a source published fewer than 99 % of the messages that its schedule called for",
     "nothing-received": "an edge, or every chain, delivered no message in the measure phase",
-    "recorder-full": "the room for records was used up, so what followed is missing",
+    "recorder-full": "the space for records was used up, so later records are missing",
     "lost-keep-all": "a message was lost although RELIABLE and KEEP_ALL promise every one",
     "duplicated": "a message was taken twice by the same reader",
     "reordered-reliable": "a message was taken after a later one although RELIABLE keeps a publisher's order",
     "corrupted": "a payload was not what had been sent",
-    "transport-mismatch": "messages can't have gone the way that the adapters claim",
+    "transport-mismatch": "messages can't have used the transport that the adapters claim",
     "clock-stepped": "the system's clocks moved against each other, or the clock source changed",
     "realtime-throttled": "the kernel stopped a real-time thread that had used up its share",
     "records-inconsistent": "a message was taken that nobody recorded sending",
@@ -35,18 +35,18 @@ REASONS = {
     # found by the conductor
     "launch-failed": "the trial's processes could not be started",
     "endpoints-missing": "a reader did not get a probe from every publisher that it expects",
-    "worker-died": "a worker ended before it had handed over its records",
+    "worker-died": "a worker ended before it delivered its records",
     "worker-hung": "a worker stopped answering",
-    "tuning-failed": "the machine could not be tuned as the cell asks, or was tuned already",
-    "interference-died": "the load that was asked for beside the workers did not run all the time",
-    "daemon-died": "a daemon that the workers need ended while the trial ran",
-    "daemon-not-ready": "a daemon that the workers need did not serve in time",
-    "scheduling-refused": "the scheduling asked for was not granted, or would have starved the machine",
-    "protocol-error": "a worker said something that the protocol does not know",
+    "tuning-failed": "the machine could not be tuned as the cell asks, or was already tuned",
+    "interference-died": "the requested load beside the workers did not run all the time",
+    "daemon-died": "a daemon that the workers need ended during the trial",
+    "daemon-not-ready": "a daemon that the workers need was not ready in time",
+    "scheduling-refused": "the requested scheduling was not granted, or would have starved the machine",
+    "protocol-error": "a worker sent something that the protocol does not know",
     "adapter-missing": "a worker could not open the adapter",
-    "adapter-failed": "the middleware refused or broke",
+    "adapter-failed": "the middleware refused or failed",
     "bad-plan": "a worker refused its plan",
-    "no-memory": "there was no room for the records",
+    "no-memory": "there was no memory for the records",
     "internal": "a worker found a defect of lagometer",
 }
 WORSE = {
@@ -56,7 +56,7 @@ WORSE = {
 WARNINGS = {
     "lost": "messages were lost (BEST_EFFORT)",
     "overwritten": "messages were overwritten (RELIABLE with KEEP_LAST) before they were taken",
-    "censored": "messages had not arrived when the drain ended; whether they would have is not known",
+    "censored": "messages had not arrived when the drain ended; they may have been lost or late",
     "rejected": "the middleware did not accept messages (full queue, back-pressure)",
     "reordered": "messages were taken after later ones (BEST_EFFORT)",
     "resent": "a closed loop timed out and sent again",
@@ -175,7 +175,7 @@ def _shifted(rows: dict[str, dict[str, Any]]) -> Iterator[str]:
     moved.pop(form.END_TO_END, None)
     if moved:
         name = max(moved, key=lambda edge: moved[edge])
-        yield f"shifted: {name}, by {moved[name] / 1e6:.3g} ms in the end"
+        yield f"shifted: {name}, by {moved[name] / 1e6:.3g} ms at the end"
 
 
 def _classes(facts: TrialFacts, rows: dict[str, dict[str, Any]], reasons: list[str]) -> Iterator[str]:

@@ -160,7 +160,7 @@ def test_the_loopback_contradicts_shared_memory_that_is_only_mapped(build: Path,
     options = {"faulty": {"over": "fastdds", "pretend_transport": "shared-memory"}}
     matrix = {"reliability": "best_effort", "payload": "32KB"}
     found = reasons(run(build, tmp_path, options, matrix=matrix, discovery_timeout="20s"))
-    assert "seen is udp" in found["transport-mismatch"], found
+    assert "observed: udp" in found["transport-mismatch"], found
     assert "B over the loopback for" in found["transport-mismatch"]
 
 

@@ -150,7 +150,7 @@ def test_shifting_says_by_how_much(build: Path, tmp_path: Path, adapter: str) ->
     shift_ns = told.row["shift_ns"]
     assert told.lag_ns[-2] - PERIOD_NS <= shift_ns <= told.lag_ns[-1] - WORK_NS
     assert shift_ns >= (WORK_NS - PERIOD_NS) * told.sequences[-1]
-    assert told.words("warnings")["shifted"] == f"shifted: {EDGE}, by {shift_ns / 1e6:.3g} ms in the end"
+    assert told.words("warnings")["shifted"] == f"shifted: {EDGE}, by {shift_ns / 1e6:.3g} ms at the end"
     assert "skipped" not in told.words("warnings")
     # What found no room any more is nowhere.
     assert told.row["sent"] == len(told.sequences) - FIRST <= MOST

@@ -19,7 +19,7 @@ from lagometer.installation import worker_path
 
 pytestmark = pytest.mark.alone
 
-PUT_BACK = f"{CHANGED} settings of a tuning that was killed were put back"
+PUT_BACK = f"{CHANGED} settings of a killed tuning were restored"
 SETTINGS = [
     "absent    governor: the kernel scales no frequencies (a virtual machine?)",
     "changed   net.core.rmem_max: 212992 → 67108864",
@@ -71,11 +71,11 @@ def test_the_machine_is_tuned_from_apply_to_revert(machine: MachineOfFiles) -> N
     assert (code, output) == (6, "") and "the machine is tuned already" in errors
     assert machine.content() == TUNED and machine.holder() == holder
 
-    assert told(machine, "revert") == [*RESTORED, f"{CHANGED} settings put back"]
+    assert told(machine, "revert") == [*RESTORED, f"{CHANGED} settings restored"]
     assert machine.content() == BEFORE
     assert not machine.state.exists() and not holder.is_alive()
     assert told(machine, "status") == ["not tuned"]
-    assert told(machine, "revert") == ["there is nothing to put back"]
+    assert told(machine, "revert") == ["there is nothing to restore"]
 
 
 def test_the_commands_say_the_same_to_programs(machine: MachineOfFiles) -> None:
@@ -100,7 +100,7 @@ def test_a_tuning_whose_holder_was_killed_is_said_to_be_no_more(machine: Machine
     assert holder is not None
     os.kill(holder.pid, signal.SIGKILL)
     assert wait_until(lambda: not holder.is_alive())
-    assert told(machine, "status")[-1].startswith("its holder is dead: the next `lagometer run`")
+    assert told(machine, "status")[-1].startswith("its holder has died: the next `lagometer run`")
     assert json.loads(told(machine, "status", "--json")[0])["in_force"] is False
     assert machine.content() == TUNED  # to look changes nothing
     told(machine, "revert")
@@ -142,7 +142,7 @@ def test_on_a_machine_tuned_for_good_cells_that_name_the_tuning_fail(
     folder = tmp_path / "named"
     tally = campaign(folder, tuned_study(folder, "none", "latency"), machine.enter)
     assert tally["valid"] == 0
-    already = "tuning-failed: the machine is tuned already (`lagometer tune-host revert` puts it back)"
+    already = "tuning-failed: the machine is tuned already (`lagometer tune-host revert` restores it)"
     assert tuning_failures(tally) == {
         "tuning-none": "tuning-failed: the machine is tuned: `lagometer tune-host revert`",
         "tuning-latency": already,

@@ -72,7 +72,7 @@ def test_a_report_without_room_is_not_stored_and_says_what_helps(
     assert str(directory / page.REPORT_NAME) in str(error)
     assert "No space left on device; 2 bytes were to be written" in str(error)
     again = f"lagometer report '{directory}' --out FILE"
-    assert f"what was measured is safe; free some space, or write the page elsewhere: {again}" in str(error)
+    assert f"the results are safe; free some space, or write the page elsewhere: {again}" in str(error)
     with pytest.raises(CannotStore, match=r"lagometer report '.*' --out FILE"):
         report.command(directory)
 
@@ -99,7 +99,7 @@ def test_a_run_whose_report_is_not_stored_ends_so(
     told = json.loads(output)
     assert told["report"] is None
     assert ("No space left" in (told["report_problem"] or "")) == bool(tally)
-    assert ("what was measured is safe" in errors) == bool(tally)
+    assert ("the results are safe" in errors) == bool(tally)
 
 
 def test_the_table_is_printed_before_the_report_is_said_to_be_missing(
@@ -139,7 +139,7 @@ def test_a_defect_in_the_report_is_not_hidden(directory: Path, monkeypatch: pyte
 
 
 def test_what_can_not_be_written_or_read_has_its_own_code(directory: Path, tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="is no folder"):
+    with pytest.raises(BadInput, match="is not a folder"):
         report.command(directory, tmp_path / "absent" / "report.html")
     with pytest.raises(BadInput, match="not a campaign"):
         report.command(tmp_path)

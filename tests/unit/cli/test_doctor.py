@@ -100,7 +100,7 @@ def test_each_fault_shows_in_its_check_alone(
     wrong = {name: found for name, found in verdicts(environment).items() if found != "ok"}
     assert wrong == {check: verdict}
     finding = next(each for each in examine(environment) if each.check == check)
-    assert finding.found and finding.spoils and (finding.mend or verdict == "unknown")
+    assert finding.found and finding.spoils and (finding.fix or verdict == "unknown")
 
 
 @settings(max_examples=200, deadline=None)

@@ -35,7 +35,7 @@ def test_it_is_told_from_the_best_to_the_worst_cpu(tmp_path: Path) -> None:
     directory = write_campaign(tmp_path, SHAPE)
     stored = json.loads((directory / "floor.json").read_text())
     assert printed(directory) == (
-        "machine floor a thread is woken late by p50 2.10 – 2.50 µs, p99 5.20 – 6.10 µs, "
+        "machine floor a thread wakes late by p50 2.10 – 2.50 µs, p99 5.20 – 6.10 µs, "
         "p99.9 21.0 – 30.0 µs, at most 220 µs (10 s on 2 CPUs, fifo); "
         "stolen by a hypervisor: 0.4 % meanwhile, at most 2 % during a trial"
     )
@@ -48,7 +48,7 @@ def test_a_quantile_that_one_cpu_lacks_is_not_told() -> None:
     )
     text = floor_text(floor, None)
     assert text == (
-        "a thread is woken late by p50 2.00 µs, p99 5.00 µs, at most 90.0 µs (0.5 s on 2 CPUs); stolen by a "
+        "a thread wakes late by p50 2.00 µs, p99 5.00 µs, at most 90.0 µs (0.5 s on 2 CPUs); stolen by a "
         "hypervisor: not known meanwhile"
     )
 

@@ -205,8 +205,8 @@ def test_the_page_keeps_the_reasons_of_what_is_red() -> None:
     other = document([replace(reports("pass")[0], results=(Result(COLUMNS[0], "pass"),))], False)
     assert merged_reasons(read_reasons(page), other) == read_reasons(page)
     assert merged(read_table(page), rows_of(other), ["one"])["one"][:4] == ["1.2", "✓", "✗", "·"]
-    mended = document([replace(reports("pass")[0], results=(Result(COLUMNS[1], "pass"),))], False)
-    assert merged_reasons(read_reasons(page), mended) == {"one": []}
+    fixed = document([replace(reports("pass")[0], results=(Result(COLUMNS[1], "pass"),))], False)
+    assert merged_reasons(read_reasons(page), fixed) == {"one": []}
 
 
 def test_an_adapter_set_up_with_options_has_a_row_of_its_own() -> None:

@@ -89,10 +89,10 @@ def test_json_lines_are_read_by_duckdb_and_are_the_same(campaign: Campaign, tmp_
 def test_an_export_overwrites_nothing(campaign: Campaign, tmp_path: Path) -> None:
     for write in (write_csv, write_json_lines, write_logs):
         write(campaign, tmp_path)
-        with pytest.raises(ExchangeError, match="is there already"):
+        with pytest.raises(ExchangeError, match="already exists"):
             write(campaign, tmp_path)
     write_hlog(campaign, tmp_path / "a.hlog")
-    with pytest.raises(ExchangeError, match="is there already"):
+    with pytest.raises(ExchangeError, match="already exists"):
         write_hlog(campaign, tmp_path / "a.hlog")
 
 

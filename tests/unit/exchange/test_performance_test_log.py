@@ -278,7 +278,7 @@ def test_logs_of_windows_and_of_before_the_versions_are_read(tmp_path: Path) -> 
         ("Communicator: ", "Transport: ", "neither 'Communicator' nor 'Communication mean'"),
         ("latency_mean (ms)", "latency_mean (us)", r"column 'latency_mean \(ms\)' is missing"),
         ("latency_min (ms)", "latency_p99 (ms),\tlatency_min (ms)", r"has no column 'latency_p99 \(ms\)'"),
-        ("ru_stime", "ru_utime", "column 'ru_utime' is there twice"),
+        ("ru_stime", "ru_utime", "column 'ru_utime' appears twice"),
         (",\tru_stime", "", "column 'ru_stime' is missing"),
         (",\t\t99,", ",\t\t-99,", "-99 in column 'received' can't be"),
         (",\t\t99,", ",\t\tinf,", "inf in column 'received' can't be"),

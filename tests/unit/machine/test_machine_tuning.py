@@ -116,7 +116,7 @@ def test_what_is_refused_is_named(root: Path, tuner: Tuner) -> None:
         tuner.revert()
 
 
-def test_kill_9_of_whoever_tunes_is_mended_by_the_next(root: Path, tmp_path: Path, tuner: Tuner) -> None:
+def test_kill_9_of_whoever_tunes_is_restored_by_the_next(root: Path, tmp_path: Path, tuner: Tuner) -> None:
     before = content(root)
     program = (
         "import sys, time; from pathlib import Path; from lagometer.machine.tuning import Tuner\n"
@@ -231,7 +231,7 @@ def test_who_comes_next_puts_back_what_was_killed_and_says_so(
     assert tuning.holder is not None
     os.kill(tuning.holder.pid, signal.SIGKILL)
     wait_for(lambda: not tuning.in_force)
-    assert tuned.put_machine_back() == ("4 settings of a tuning that was killed were put back",)
+    assert tuned.put_machine_back() == ("4 settings of a killed tuning were restored",)
     assert content(root) == before
 
 

@@ -112,7 +112,7 @@ EACH = [
     (changed("whole", "handle_p50_ns", to=30_000), Fact("handling, p50", 3_000.0, 30_000.0, "ns")),
     (changed("whole", "rate_achieved_hz", to=180.0), Fact("rate achieved", 200.0, 180.0, "Hz")),
     (changed("whole", "cpu_per_message_ns", to=8e4), Fact("CPU per message", 40_000.0, 80_000.0, "ns")),
-    (changed("edge", "transport", to="tcp"), Fact("transport, as seen from outside", "udp", "tcp")),
+    (changed("edge", "transport", to="tcp"), Fact("transport, as observed from outside", "udp", "tcp")),
     (changed("whole", "noisy", to=True), Fact("noisy trials, share", 0.0, 1.0)),
     (
         changed("workers", "sink", "context_switches", "voluntary", to=350),
@@ -237,7 +237,7 @@ def test_texts_come_first_then_the_largest_ratio() -> None:
     other.whole["send_lag_p50_ns"] = 1  # a thousand times less
     found = [fact.what for fact in differing(other)]
     assert sorted(found) == sorted(fact.what for _, fact in EACH)
-    assert set(found[:2]) == {"transport, as seen from outside", "origin of the sender's buffer"}
+    assert set(found[:2]) == {"transport, as observed from outside", "origin of the sender's buffer"}
     assert found[2:5] == ["noisy trials, share", "send lag, p50", "handling, p50"]
     assert found[-1] == "rate achieved"
 
@@ -256,7 +256,7 @@ def test_two_cells_of_a_real_campaign() -> None:
     assert found["handling, p50"] == (210.0, 451.0)
     assert found["wake-ups (voluntary context switches) per message"] == (4_201 / 1_040, 2_081 / 1_040)
     assert found["involuntary context switches per message"] == (443 / 1_040, 376 / 1_040)
-    assert "rate achieved" not in found and "transport, as seen from outside" not in found
+    assert "rate achieved" not in found and "transport, as observed from outside" not in found
 
 
 def test_the_terminal_lists_them_without_calling_them_causes(capsys: pytest.CaptureFixture[str]) -> None:

@@ -71,9 +71,9 @@ def ends(campaign: Path) -> dict[str, float]:
     [
         (lambda of: (of["low"] + of["high"]) / 2, INSIDE, None),
         (lambda of: of["low"], INSIDE, None),
-        (lambda of: (of["high"] + of["most"]) / 2, OUTSIDE, "above .* yet within what single ones"),
-        (lambda of: 1.5 * of["most"], BEYOND, "above .* and above each one's"),
-        (lambda of: 0.5 * of["least"], BEYOND, "below .* and below each one's"),
+        (lambda of: (of["high"] + of["most"]) / 2, OUTSIDE, "above .* but within the range of the single"),
+        (lambda of: 1.5 * of["most"], BEYOND, "above .* and above every single trial"),
+        (lambda of: 0.5 * of["least"], BEYOND, "below .* and below every single trial"),
     ],
 )
 def test_a_long_trial_is_held_against_the_interval(

@@ -72,8 +72,11 @@ def test_a_clock_that_was_moved(clocks: Clocks, said: str) -> None:
         (Match("a→b", "udp", ("shared-memory", "udp"), "1 socket"), None),
         (Match("a→b", None, ("tcp", "udp"), "1 socket"), None),
         (Match("a→b", "udp", (), ""), None),
-        (Match("a→b", "shared-memory", ("udp",), "1 socket"), "claims shared-memory, seen is udp (1 socket)"),
-        (Match("a→b", "udp", (), "nothing"), "seen is nothing known"),
+        (
+            Match("a→b", "shared-memory", ("udp",), "1 socket"),
+            "claims shared-memory, observed: udp (1 socket)",
+        ),
+        (Match("a→b", "udp", (), "nothing"), "observed: nothing known"),
     ],
 )
 def test_a_claim_that_cannot_be_true(match: Match, seen: str | None) -> None:

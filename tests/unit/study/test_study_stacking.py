@@ -62,7 +62,7 @@ def test_it_is_missing_where_the_one_beneath_is(adapters: dict[str, Adapter]) ->
 
 @pytest.mark.parametrize("over", ["cyclone", "faulty", "nothing-like-it"])
 def test_it_stands_on_adapters_alone(adapters: dict[str, Adapter], over: str) -> None:
-    with pytest.raises(BadInput, match=r"options\.faulty\.over.*no adapter to stand on"):
+    with pytest.raises(BadInput, match=r"options\.faulty\.over.*not an adapter to wrap"):
         stand(adapters, {"faulty": {"over": over}})
 
 

@@ -153,7 +153,7 @@ SOURCE = "nodes:\n  s: {trigger: timer, publishes: [a]}\n"
         ),
         (
             CIRCLE,
-            "the graph has a circle: t → u → t",
+            "the graph has a cycle: t → u → t",
         ),
         ("nodes:\n  t: {trigger: any, subscribes: [a], publishes: [a]}\n", "nothing starts a message"),
         (
