@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/METHODOLOGY.md, "Thresholds": every number by which something is judged, as the code has it."""
+"""docs/methodology/thresholds.md: every number by which something is judged, as the code has it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from typer.main import get_command
 from lagometer.cli.main import app
 
 ROOT = Path(__file__).parents[3]
-SECTION = (ROOT / "docs" / "METHODOLOGY.md").read_text(encoding="utf-8").partition("\n## Thresholds\n")[2]
+PAGE = (ROOT / "docs" / "methodology" / "thresholds.md").read_text(encoding="utf-8")
 ROWS = [
     [cell.strip() for cell in line.strip("|").split(" | ")]
-    for line in SECTION.splitlines()
+    for line in PAGE.splitlines()
     if line.startswith("| ") and "constant" not in line
 ]
 CONSTANT = re.compile(r"`([a-z_.]+)\.([A-Z_]+)` = (\([^)]*\)|[0-9][0-9_.e-]*)")
@@ -87,7 +87,7 @@ def test_every_number_of_the_code_is_in_the_table(path: Path) -> None:
     module = dotted(path).removeprefix("lagometer.")
     listed = {name for place, name in told() if place == module}
     unlisted = set(numbers(path)) - listed
-    assert unlisted == NO_THRESHOLDS.get(module, set()), "docs/METHODOLOGY.md, Thresholds, lacks some"
+    assert unlisted == NO_THRESHOLDS.get(module, set()), "docs/methodology/thresholds.md lacks some"
 
 
 def test_defaults_of_the_search_are_as_told() -> None:
