@@ -7,8 +7,8 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "loading.hpp"
 #include "lagometer/timers.h"
+#include "loading.hpp"
 
 namespace lagometer::engine {
 namespace {

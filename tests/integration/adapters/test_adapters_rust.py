@@ -115,6 +115,7 @@ def own_programs(build: Path) -> dict[str, list[str]]:
     return programs
 
 
+@pytest.mark.cpu_heavy  # whoever is first builds them
 @pytest.mark.parametrize("crate", CRATES_WITH_TESTS)
 def test_a_crates_own_tests(own_programs: dict[str, list[str]], crate: str) -> None:
     """Among those of the shared crate: a panic becomes a status, and nothing is called after it."""
