@@ -33,7 +33,10 @@ void judge(Bed& bed, const Line& line) {
 }  // namespace
 
 Bed::Bed(const Adapter& given, const json& order, const std::string& runtime_directory)
-    : adapter(given), sidecar(order.at("sidecar")), middleware_inside(order.value("middleware_inside", std::string())) {
+    : adapter(given),
+      sidecar(order.at("sidecar")),
+      depth(order.at("depth").get<uint32_t>()),
+      middleware_inside(order.value("middleware_inside", std::string())) {
   context.options = order.value("options", json::object()).dump();
   context.network = order.value("network", json::object()).dump();
   context.runtime_directory = runtime_directory;
@@ -42,6 +45,11 @@ Bed::Bed(const Adapter& given, const json& order, const std::string& runtime_dir
 bool Bed::declares(const char* ability, const char* value) const {
   const json& declared = sidecar.at("abilities").at(ability);
   return std::find(declared.begin(), declared.end(), value) != declared.end();
+}
+
+std::optional<uint64_t> Bed::limit(const char* name) const {
+  const json found = sidecar.value("limits", json::object()).value(name, json());
+  return found.is_number() ? std::optional(found.get<uint64_t>()) : std::nullopt;
 }
 
 uint32_t Bed::usual_dispatch() const {
@@ -58,7 +66,7 @@ EndpointSpec Bed::endpoint(const std::string& topic) const {
   spec.dispatch = usual_dispatch();
   spec.qos.reliable = declares("reliability", "reliable");
   spec.qos.keep_all = !declares("history", "keep_last");
-  spec.qos.depth = 16;
+  spec.qos.depth = depth;
   return spec;
 }
 
@@ -83,7 +91,7 @@ Pair::~Pair() {
 
 void Pair::on_data(void* user) noexcept {
   auto& pair = *static_cast<Pair*>(user);
-  const InCall in_call;
+  const InCall in_call(nullptr);
   if (pair.in_callback_) pair.in_callback_();
   pair.callbacks.fetch_add(1);
 }
@@ -113,7 +121,7 @@ std::vector<Opened> Pair::receive(size_t count) {
   const int64_t give_up_at_ns = now_ns() + kPatience_ns;
   while (opened.size() < count) {
     if (waitset) waitset->wait(now_ns() + 50 * kMillisecond_ns);
-    if (take_into(opened, false) == 0) std::this_thread::yield();
+    if (take_into(opened, false) == 0) rest();
     if (now_ns() > give_up_at_ns)
       throw Broken(std::to_string(opened.size()) + " of " + std::to_string(count) + " messages came");
   }
@@ -133,6 +141,7 @@ void wait_until(const std::string& what, const std::function<bool()>& condition)
   while (!condition()) {
     if (now_ns() > give_up_at_ns) throw Broken(what + " within 20 s");
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    step();
   }
 }
 
@@ -160,6 +169,7 @@ void judge_contract(const Adapter& adapter, const json& order, const std::string
   }
   for (size_t number = order.value("from", size_t{0}); number < lines.size(); ++number) {
     say({{"begin", lines[number].name}, {"number", number}});
+    step(number, lines.size());
     judge(bed, lines[number]);
   }
 }

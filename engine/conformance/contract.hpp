@@ -39,14 +39,17 @@ class Bed {
   Bed(const Adapter& given, const nlohmann::json& order, const std::string& runtime_directory);
   [[nodiscard]] const lagometer_adapter_table& table() const noexcept { return adapter.table(); }
   [[nodiscard]] bool declares(const char* ability, const char* value) const;
+  /// A number of the sidecar's `limits`, such as depth_max; none if it declares none.
+  [[nodiscard]] std::optional<uint64_t> limit(const char* name) const;
   /// The first that it declares of: poll, waitset, listener.
   [[nodiscard]] uint32_t usual_dispatch() const;
-  /// An endpoint of 64 bytes with the strongest reliability that is declared, and 16 messages of history.
+  /// An endpoint of 64 bytes with the strongest reliability that is declared, and the history that the order gives.
   [[nodiscard]] EndpointSpec endpoint(const std::string& topic = "topic") const;
 
   const Adapter& adapter;
   nlohmann::json sidecar;
   ContextSpec context;
+  uint32_t depth;                 // of keep_last
   std::string middleware_inside;  // what of it the library holds, too: whose code allocates can't be told; or empty
 };
 
@@ -115,7 +118,7 @@ std::vector<Line> taking_lines();
 std::vector<Line> waiting_lines();
 std::vector<Line> thread_lines();
 
-/// order: {"sidecar", "options", "network", "from": first line's number, "middleware_inside"}
+/// order: {"sidecar", "options", "depth", "network", "from": first line's number, "middleware_inside"}
 void judge_contract(const Adapter& adapter, const nlohmann::json& order, const std::string& runtime_directory);
 
 }  // namespace lagometer::conformance

@@ -138,7 +138,7 @@ void descriptions(Bed& bed) {
 }
 
 void destroy_null(Bed& bed) {
-  const InCall in_call;
+  const InCall in_call("a destroy of null");
   bed.table().reader_destroy(nullptr);
   bed.table().writer_destroy(nullptr);
   bed.table().type_destroy(nullptr);

@@ -97,12 +97,11 @@ void lacking_abilities(Bed& bed) {
 }
 
 void beyond_the_limit(Bed& bed) {
-  const nlohmann::json limit =
-      bed.sidecar.value("limits", nlohmann::json::object()).value("payload_bytes_max", nlohmann::json());
-  if (!limit.is_number()) throw Absent("the sidecar declares no limit");
+  const std::optional<uint64_t> limit = bed.limit("payload_bytes_max");
+  if (!limit) throw Absent("the sidecar declares no limit");
   Context context(bed.adapter, bed.context);
   EndpointSpec spec = bed.endpoint();
-  spec.bytes = limit.get<uint64_t>() + 1;
+  spec.bytes = *limit + 1;
   must_refuse("a payload above the declared limit", std::nullopt, [&] {
     Writer writer(context, spec, 0);
     writer.enable();

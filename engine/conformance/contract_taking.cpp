@@ -52,15 +52,16 @@ void at_most_max(Bed& bed) {
   const EndpointSpec spec = bed.endpoint();
   Pair pair(bed, spec);
   pair.meet();
-  for (uint64_t sequence = 0; sequence < 8; ++sequence) pair.writer.send(sequence, spec.bytes);
-  uint32_t data = 0;
-  wait_until("8 messages did not come, three at most at a time", [&] {
+  const uint64_t count = std::min<uint64_t>(8, bed.limit("depth_max").value_or(8));
+  for (uint64_t sequence = 0; sequence < count; ++sequence) pair.writer.send(sequence, spec.bytes);
+  uint64_t data = 0;
+  wait_until("8 messages (or depth_max) did not come, three at most at a time", [&] {
     std::array<Spaced, 3> samples{spaced(), spaced(), spaced()};
     if (pair.waitset) pair.waitset->wait(now_ns() + kMillisecond_ns);
     const uint32_t taken = take_raw(bed, pair.reader, samples.data(), 3);
     for (uint32_t index = 0; index < taken; ++index) data += is_data(samples[index].sample) ? 1 : 0;
     if (taken > 0) pair.reader.release(&samples[0].sample, sizeof(Spaced), taken);
-    return data == 8;
+    return data == count;
   });
 }
 
@@ -68,9 +69,10 @@ void within_the_stride(Bed& bed) {
   const EndpointSpec spec = bed.endpoint();
   Pair pair(bed, spec);
   pair.meet();
-  for (uint64_t sequence = 0; sequence < 4; ++sequence) pair.writer.send(sequence, spec.bytes);
-  uint32_t data = 0;
-  wait_until("4 messages did not come", [&] {
+  const uint64_t count = std::min<uint64_t>(4, bed.limit("depth_max").value_or(4));
+  for (uint64_t sequence = 0; sequence < count; ++sequence) pair.writer.send(sequence, spec.bytes);
+  uint64_t data = 0;
+  wait_until("4 messages (or depth_max) did not come", [&] {
     std::array<Spaced, 4> samples{spaced(), spaced(), spaced(), spaced()};
     if (pair.waitset) pair.waitset->wait(now_ns() + kMillisecond_ns);
     const uint32_t taken = take_raw(bed, pair.reader, samples.data(), 4);
@@ -80,7 +82,7 @@ void within_the_stride(Bed& bed) {
       if (std::any_of(one.canary.begin(), one.canary.end(), [](uint8_t byte) { return byte != 0xC3; }))
         throw Broken("what lies between the elements of the array was written to");
     }
-    return data == 4;
+    return data == count;
   });
 }
 
@@ -147,6 +149,7 @@ void samples_tell_the_truth(Bed& bed) {
 }
 
 void kept_until_release(Bed& bed) {
+  if (bed.limit("endpoints_max").value_or(3) < 3) throw Absent("the sidecar declares two endpoints on a topic at most");
   const EndpointSpec spec = bed.endpoint();
   Pair pair(bed, spec);
   Reader second(pair.context, spec, {.user = nullptr, .on_data = [](void*) {}});
@@ -172,8 +175,10 @@ void kept_until_release(Bed& bed) {
     return take_raw(bed, pair.reader, &held, 1) == 1;
   });
   const Opened before = open(held.sample);
+  // Nobody takes from the first reader meanwhile: where its queue holds the writer up, there are as many as it has room
+  // for.
   for (uint64_t sequence = 1'000; sequence < 1'064; ++sequence) {
-    pair.writer.send(sequence, spec.bytes);
+    if (pair.writer.send(sequence, spec.bytes) != LAGOMETER_OK) break;
     const uint64_t wanted = seen + 1;
     wait_until("a second reader did not get what came meanwhile", [&] {
       look_at_second();
@@ -183,7 +188,7 @@ void kept_until_release(Bed& bed) {
   const Opened after = open(held.sample);
   pair.reader.release(&held.sample, sizeof(Spaced), 1);
   if (!after.damage.empty() || after.envelope.sequence != before.envelope.sequence)
-    throw Broken("what take showed changed before its release, while 64 more messages came");
+    throw Broken("what take showed changed before its release, while up to 64 more messages came");
   waitset.reset();
 }
 

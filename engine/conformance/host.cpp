@@ -65,7 +65,7 @@ const lagometer_host& host() noexcept {
   return instance;
 }
 
-InCall::InCall() noexcept { ++call_depth; }
+InCall::InCall(const char* name) noexcept : mark_(name) { ++call_depth; }
 InCall::~InCall() { --call_depth; }
 
 void forget_reason() noexcept { reason.clear(); }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "lagometer/adapter.h"
+#include "progress.hpp"
 
 namespace lagometer::conformance {
 
@@ -22,13 +23,17 @@ HostTally& host_tally() noexcept;
 /// The host, as this program was compiled. Valid for the life of the process.
 const lagometer_host& host() noexcept;
 
-/// Marks the thread as being inside a call of an adapter, so that host->fail belongs to that call.
+/// Marks the thread as being inside a call of an adapter, so that host->fail belongs to that call; `name` is told to
+/// whoever waits for us, null (in a callback) is not.
 class InCall {
  public:
-  InCall() noexcept;
+  explicit InCall(const char* name) noexcept;
   ~InCall();
   InCall(const InCall&) = delete;
   InCall& operator=(const InCall&) = delete;
+
+ private:
+  CallMark mark_;
 };
 
 /// Forgets, or tells, the reason that the last call on this thread gave to host->fail; "" if it gave none.

@@ -58,7 +58,7 @@ void Inbox::resume() {
 
 void Inbox::on_data(void* user) noexcept {
   auto& inbox = *static_cast<Inbox*>(user);
-  const InCall in_call;
+  const InCall in_call(nullptr);
   inbox.callbacks_.fetch_add(1);
   if (inbox.dispatch_ != LAGOMETER_DISPATCH_LISTENER) return;
   inbox.stay_stalled();

@@ -49,6 +49,7 @@ int run(int count, char** arguments) {
   }
   if (!take_output_aside()) return 1;
   allow_descriptors();
+  tell_progress();
   Peer peer;
   for (std::string line; std::getline(std::cin, line);) {
     const nlohmann::json order = nlohmann::json::parse(line, nullptr, false);

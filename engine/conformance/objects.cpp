@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "objects.hpp"
 
+#include <time.h>
+
 #include <algorithm>
 #include <mutex>
 
@@ -47,6 +49,11 @@ lagometer_endpoint_config& to_c_endpoint(const EndpointSpec& spec, const Type& t
 
 }  // namespace
 
+void rest() noexcept {
+  constexpr timespec kPause{.tv_sec = 0, .tv_nsec = 50'000};
+  nanosleep(&kPause, nullptr);
+}
+
 Lent::~Lent() {
   if (!manner_.spoils) return;
   for (auto& memory : memory_) std::fill(memory.begin(), memory.end(), uint8_t{0xA5});
@@ -59,7 +66,7 @@ lagometer_string Lent::text(std::string_view value) {
 }
 
 Adapter::Adapter(std::string library) : library_(std::move(library)) {
-  const InCall in_call;
+  const InCall in_call("lagometer_adapter");
   loaded_ = abi_host::load(library_, host());
 }
 
@@ -122,8 +129,11 @@ Context::Context(const Adapter& adapter, const ContextSpec& spec, Manner manner)
 }
 
 Context::~Context() {
-  const InCall in_call;
-  adapter_.table().node_destroy(node_);
+  {
+    const InCall in_call("node_destroy");
+    adapter_.table().node_destroy(node_);
+  }
+  const InCall in_call("context_destroy");
   adapter_.table().context_destroy(handle_);
 }
 
@@ -137,7 +147,7 @@ Type::Type(Context& context, const EndpointSpec& spec, Manner manner) : table_(c
 }
 
 Type::~Type() {
-  const InCall in_call;
+  const InCall in_call("type_destroy");
   table_.type_destroy(handle_);
 }
 
@@ -153,7 +163,7 @@ Writer::Writer(Context& context, const EndpointSpec& spec, uint32_t stream, Mann
 }
 
 Writer::~Writer() {
-  const InCall in_call;
+  const InCall in_call("writer_destroy");
   table_.writer_destroy(handle_);
 }
 
@@ -202,13 +212,13 @@ void Reader::enable() {
 
 void Reader::destroy() noexcept {
   if (handle_ == nullptr) return;
-  const InCall in_call;
+  const InCall in_call("reader_destroy");
   table_.reader_destroy(handle_);
   handle_ = nullptr;  // only now: a listener that still runs may take
 }
 
 void Reader::release(lagometer_sample* samples, uint32_t stride, uint32_t count) noexcept {
-  const InCall in_call;
+  const InCall in_call("release");
   table_.release(handle_, samples, stride, count);
 }
 
@@ -229,7 +239,7 @@ Waitset::Waitset(Context& context) : table_(context.adapter().table()) {
 }
 
 Waitset::~Waitset() {
-  const InCall in_call;
+  const InCall in_call("waitset_destroy");
   table_.waitset_destroy(handle_);
 }
 
@@ -242,7 +252,7 @@ lagometer_status Waitset::wait(int64_t until_ns) {
 }
 
 void Waitset::trigger() noexcept {
-  const InCall in_call;
+  const InCall in_call("waitset_trigger");
   table_.waitset_trigger(handle_);
 }
 

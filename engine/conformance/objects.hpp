@@ -43,8 +43,8 @@ class Refusal : public std::runtime_error {
 
 /// Makes a call that returns a status; what it gave to host->fail is there in last_reason().
 template <typename Function>
-lagometer_status attempt(Function&& function) {
-  const InCall in_call;
+lagometer_status attempt(const char* call, Function&& function) {
+  const InCall in_call(call);
   forget_reason();
   return function();
 }
@@ -52,7 +52,7 @@ lagometer_status attempt(Function&& function) {
 /// Makes a call and returns its status if that is not negative. Throws Refusal.
 template <typename Function>
 lagometer_status demand(const char* call, Function&& function) {
-  const lagometer_status status = attempt(std::forward<Function>(function));
+  const lagometer_status status = attempt(call, std::forward<Function>(function));
   if (status < 0) throw Refusal(call, status, last_reason());
   return status;
 }
@@ -75,6 +75,9 @@ struct Manner {
   uint32_t growth = 0;
   bool first = false;
 };
+
+/// What a thread does that waits for something without an event to wait for: it leaves the CPU to others.
+void rest() noexcept;
 
 /// Strings and structs lent to an adapter for one call.
 class Lent {

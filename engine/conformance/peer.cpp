@@ -88,6 +88,7 @@ json Peer::answer(const json& order) {
     const std::string what = order.at("do").get<std::string>();
     const auto handler = handlers.find(what);
     if (handler == handlers.end()) throw std::runtime_error("no order '" + what + "'");
+    begin_order();
     json answer = (this->*handler->second)(order);
     answer["ok"] = true;
     return answer;
@@ -167,6 +168,7 @@ json Peer::send(const json& order) {
     const int64_t before_ns = now_ns();
     const lagometer_status status = writer.send(sequence, bytes);
     longest_ns = std::max(longest_ns, now_ns() - before_ns);
+    step(number + 1, count);
     if (status == LAGOMETER_OK)
       accepted.push_back(sequence);
     else
@@ -255,7 +257,7 @@ json Peer::origin(const json& order) {
   const auto bytes = order.at("bytes").get<uint64_t>();
   const lagometer_status status = demand("borrow", [&] { return table.borrow(writer.handle(), bytes, &message); });
   if (status != LAGOMETER_OK) return {{"origin", 0}};
-  const InCall in_call;
+  const InCall in_call("discard");
   table.discard(writer.handle(), &message);
   return {{"origin", message.origin}};
 }
@@ -278,7 +280,9 @@ json Peer::reopen(const json& order) {
                                             .options = order.value("options", json::object()).dump(),
                                             .network = order.value("network", json::object()).dump(),
                                             .rounds = order.at("rounds").get<uint32_t>(),
-                                            .dispatch = dispatch_of(order.at("dispatch"))});
+                                            .dispatch = dispatch_of(order.at("dispatch")),
+                                            .depth = order.at("depth").get<uint32_t>(),
+                                            .blocking_ns = order.at("blocking_ns").get<int64_t>()});
 }
 
 json Peer::contract(const json& order) {

@@ -15,9 +15,9 @@
 //   matched, counters, describe   id
 //   origin   writer, bytes        whose memory borrow() shows -> origin
 //   destroy  id
-//   reopen   rounds, dispatch     -> before, after, late_callbacks
-//   contract from, sidecar, options   judges each line of the header's contract: lines of its own, then the answer
-//   held                          -> descriptors, threads, files, printed_bytes
+//   reopen   rounds, dispatch, depth, blocking_ns -> before, after, late_callbacks
+//   contract from, sidecar, options, depth   judges each line of the header's contract: lines of its own, then the
+//   answer held                          -> descriptors, threads, files, printed_bytes
 #pragma once
 
 #include <atomic>

@@ -18,6 +18,7 @@ constexpr uint32_t kSettled = 10;  // rounds after which there is whatever a lib
 constexpr int64_t kLongest_ns = 20'000'000'000;
 constexpr int64_t kEnding_ns = 15'000'000'000;  // a pool keeps a thread that has nothing to do: Tokio's, 10 s
 constexpr auto kPause = std::chrono::milliseconds(1);
+constexpr uint64_t kBefore = 20;  // messages before a reader goes, and as many behind it
 
 struct Incoming {
   std::atomic<bool> destroyed{false};
@@ -31,11 +32,12 @@ void on_data(void* user) {
   if (incoming.destroyed.load()) incoming.late_calls.fetch_add(1);
 }
 
-EndpointSpec endpoint(uint32_t dispatch) {
+EndpointSpec endpoint(uint32_t dispatch, const Reopening& wanted) {
   EndpointSpec spec;
   spec.topic = "again";
   spec.bytes = kPayloadBytes;
-  spec.qos.depth = 8;
+  spec.qos.depth = wanted.depth;
+  spec.qos.blocking_ns = wanted.blocking_ns;
   spec.dispatch = dispatch;
   return spec;
 }
@@ -43,11 +45,11 @@ EndpointSpec endpoint(uint32_t dispatch) {
 /// Everything of one round, made and enabled.
 class Round {
  public:
-  Round(const Adapter& adapter, const ContextSpec& spec, uint32_t dispatch)
+  Round(const Adapter& adapter, const ContextSpec& spec, const Reopening& wanted)
       : context_(adapter, spec),
-        writer_(context_, endpoint(LAGOMETER_DISPATCH_POLL), 0),
-        reader_(context_, endpoint(dispatch), {.user = &incoming_, .on_data = &on_data}) {
-    if (dispatch == LAGOMETER_DISPATCH_WAITSET) {
+        writer_(context_, endpoint(LAGOMETER_DISPATCH_POLL, wanted), 0),
+        reader_(context_, endpoint(wanted.dispatch, wanted), {.user = &incoming_, .on_data = &on_data}) {
+    if (wanted.dispatch == LAGOMETER_DISPATCH_WAITSET) {
       waitset_ = std::make_unique<Waitset>(context_);
       waitset_->attach(reader_);
     }
@@ -61,7 +63,7 @@ class Round {
     for (bool taken = false; !taken || (listens && incoming_.calls.load() == 0);) {
       static_cast<void>(writer_.matched());
       writer_.send(0, kPayloadBytes);
-      std::this_thread::yield();
+      rest();
       taken = reader_.take(Reader::kBatch, [](const lagometer_sample&) {}) > 0 || taken;
       if (now_ns() > give_up_at_ns) throw std::runtime_error("nothing came within 20 s");
     }
@@ -73,7 +75,7 @@ class Round {
     std::atomic<uint64_t> published{0};
     std::thread traffic([&] {
       try {
-        for (uint64_t sequence = 1; !stop.load(); ++sequence, published.fetch_add(1))
+        for (uint64_t sequence = 1; !stop.load(); ++sequence, published.fetch_add(1), step())
           writer_.send(sequence, kPayloadBytes);
       } catch (const Refusal& refusal) {
         failure_ = refusal.what();
@@ -81,13 +83,13 @@ class Round {
       }
     });
     const auto wait_for = [&](uint64_t count) {
-      while (published.load() < count && !stop.load()) std::this_thread::yield();
+      while (published.load() < count && !stop.load()) rest();
     };
-    wait_for(20);
+    wait_for(kBefore);
     waitset_.reset();
     reader_.destroy();
     incoming_.destroyed.store(true);
-    wait_for(published.load() + 20);
+    wait_for(published.load() + kBefore);
     stop.store(true);
     traffic.join();
     if (!failure_.empty()) throw std::runtime_error("sending while the reader goes: " + failure_);
@@ -111,6 +113,7 @@ nlohmann::json held_in_the_end(uint64_t threads) {
   nlohmann::json held = held_now();
   while (threads_of(held) > threads && now_ns() < give_up_at_ns) {
     std::this_thread::sleep_for(kPause);
+    step();
     held = held_now();
   }
   return held;
@@ -131,7 +134,8 @@ nlohmann::json reopen_again_and_again(const Adapter& adapter, const Reopening& w
     } else if (number > kSettled && number <= 2 * kSettled) {  // a pool breathes; a leak grows with every opening
       before["threads"] = std::max(threads_of(before), threads_of(held_now()));
     }
-    Round round(adapter, spec, wanted.dispatch);
+    step(number, kSettled + wanted.rounds);
+    Round round(adapter, spec, wanted);
     round.exchange(wanted.dispatch == LAGOMETER_DISPATCH_LISTENER);
     late_callbacks += round.close();
   }

@@ -17,6 +17,8 @@ struct Reopening {
   std::string network;
   uint32_t rounds;
   uint32_t dispatch;
+  uint32_t depth;       // of keep_last
+  int64_t blocking_ns;  // of a writer whose queue nobody empties: it goes on soon
 };
 
 /// {"before": what was held when the first rounds were over, "after", "late_callbacks"}. Throws Refusal, or

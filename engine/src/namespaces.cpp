@@ -13,6 +13,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -22,11 +23,16 @@ namespace lagometer::supervisor {
 
 namespace {
 
-// A new network namespace starts with the kernel's defaults; what the user tuned on the host must hold inside as well.
-constexpr std::array kCarriedOver = {"net/core/rmem_max",     "net/core/wmem_max",           "net/core/rmem_default",
-                                     "net/core/wmem_default", "net/ipv4/ipfrag_high_thresh", "net/ipv4/ipfrag_time",
-                                     "net/ipv4/tcp_rmem",     "net/ipv4/tcp_wmem",           "net/ipv4/udp_rmem_min",
-                                     "net/ipv4/udp_wmem_min", "net/core/busy_poll",          "net/core/busy_read"};
+// A new namespace starts with the kernel's defaults; what the user tuned on the host must hold inside as well.
+constexpr std::array kCarriedOver = {
+    // of the network
+    "net/core/rmem_max", "net/core/wmem_max", "net/core/rmem_default", "net/core/wmem_default",
+    "net/ipv4/ipfrag_high_thresh", "net/ipv4/ipfrag_time", "net/ipv4/tcp_rmem", "net/ipv4/tcp_wmem",
+    "net/ipv4/udp_rmem_min", "net/ipv4/udp_wmem_min", "net/core/busy_poll", "net/core/busy_read",
+    // of IPC objects
+    "fs/mqueue/msg_max", "fs/mqueue/msgsize_max", "fs/mqueue/msg_default", "fs/mqueue/msgsize_default",
+    "fs/mqueue/queues_max", "kernel/sem", "kernel/shmmax", "kernel/shmall", "kernel/shmmni", "kernel/shm_rmid_forced",
+    "kernel/msgmax", "kernel/msgmnb", "kernel/msgmni"};
 
 std::map<std::string, std::string> host_settings;
 
@@ -90,11 +96,15 @@ void raise_loopback() {
   add_route(control.value, "0.0.0.0", "0.0.0.0");
 }
 
-void carry_over_settings() {
+/// Those that a namespace doesn't have its own of can't differ. What can't be carried over is a warning.
+void carry_over_settings(std::vector<std::string>& warnings) {
   for (const auto& [name, value] : host_settings) {
     const std::string path = "/proc/sys/" + name;
     if (value.empty() || read_line(path) == value) continue;
-    std::ofstream(path) << value;  // those that a namespace doesn't have its own of can't differ
+    std::ofstream(path) << value;
+    if (const std::string inside = read_line(path); !inside.empty() && inside != value)
+      warnings.push_back(name + " is " + inside + " in the private machine and " + value +
+                         " outside: it can't be carried over without root; run as root or with network: host");
   }
 }
 
@@ -128,7 +138,10 @@ void furnish(Isolation& isolation) {
   if (mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") != 0)
     throw std::runtime_error("can't mount a private /dev/shm: " + reason());
   raise_loopback();
-  carry_over_settings();
+  if (std::filesystem::is_directory("/dev/mqueue") &&
+      mount("mqueue", "/dev/mqueue", "mqueue", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0)
+    isolation.warnings.push_back("/dev/mqueue shows the host's message queues: " + reason());
+  carry_over_settings(isolation.warnings);
 }
 
 }  // namespace lagometer::supervisor

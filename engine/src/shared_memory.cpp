@@ -61,6 +61,21 @@ std::set<File> mapped_in(const std::string& folder) {
   return found;
 }
 
+/// The files that any process has open, by device and inode.
+std::set<File> open_anywhere() {
+  std::set<File> found;
+  std::error_code ignored;
+  for (const fs::directory_entry& process : fs::directory_iterator("/proc", ignored)) {
+    std::error_code gone;
+    for (fs::directory_iterator entry(process.path() / "fd", gone), end; entry != end; entry.increment(gone)) {
+      struct stat status {};
+      if (stat(entry->path().c_str(), &status) == 0) found.emplace(status.st_dev, status.st_ino);
+      if (gone) break;
+    }
+  }
+  return found;
+}
+
 bool is_among(const std::string& path, const std::set<File>& files) {
   struct stat status {};
   return lstat(path.c_str(), &status) == 0 && files.contains({status.st_dev, status.st_ino});
@@ -83,10 +98,11 @@ bool is_kin(std::string_view name, std::string_view lock_file) {
 
 }  // namespace
 
-SharedMemory::SharedMemory(std::string folder, std::vector<std::string> patterns, std::string directory)
+SharedMemory::SharedMemory(std::string folder, std::vector<std::string> patterns, std::string directory, Use use)
     : folder_(std::move(folder)),
       patterns_(std::move(patterns)),
       directory_(std::move(directory)),
+      use_(use),
       before_(files_of(folder_)) {}
 
 SharedMemory::~SharedMemory() { remove(); }
@@ -111,15 +127,15 @@ std::vector<std::string> SharedMemory::remove() {
   if (refused) warnings.push_back("can't remove " + directory_ + ": " + refused.message());
   const std::vector<std::string> left = left_behind();
   if (left.empty()) return warnings;
-  const std::set<File> mapped = mapped_in(folder_);
+  const std::set<File> used = use_ == Use::kOpen ? open_anywhere() : mapped_in(folder_);
   std::vector<std::string> locked;
   for (const std::string& name : left) {
-    if (is_locked(folder_ + "/" + name)) locked.push_back(name);
+    if (use_ == Use::kMapped && is_locked(folder_ + "/" + name)) locked.push_back(name);
   }
   for (const std::string& name : left) {
     const auto speaks = [&name](const std::string& lock_file) { return is_kin(name, lock_file); };
     const std::string path = folder_ + "/" + name;
-    if (is_among(path, mapped) || std::any_of(locked.begin(), locked.end(), speaks)) {
+    if (is_among(path, used) || std::any_of(locked.begin(), locked.end(), speaks)) {
       warnings.push_back(path + " was made during the trial and is left alone: another program uses it");
     } else if (unlink(path.c_str()) != 0 && errno != ENOENT) {
       warnings.push_back("can't remove " + path + ": " + std::strerror(errno));

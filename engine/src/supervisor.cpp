@@ -5,13 +5,13 @@
 // Standard input: one JSON line
 // {"network":"private|host","workers":[{"argv":[…],"environment":{…},"stdin":n,"stdout":n, "stderr":n,"records":n}],
 //  "companions":[{"argv":[…],"environment":{…},"daemon":bool,"output":n}],"prepared":{"directory":text,
-//  "files":{name:text}},"leaves":{"directory":text,"shared_memory":[patterns]}}
+//  "files":{name:text}},"leaves":{"directory":text,"shared_memory":[patterns],"message_queues":[patterns]}}
 // with inherited descriptors; end of file means: kill all and end. Standard output, JSON lines: isolated, started,
 // stopped (signal), exited (code | signal), finished (warnings); or failed. `leaves`, on the host's network: what of
-// /dev/shm is the trial's to remove. `companions`: what runs beside the workers, started before them in sessions of
-// their own, ended after them and after the line "end"; companion-started (pid), companion-exited (code | signal).
-// Where some are daemons, these alone are started at once, and all else after the line "start". `prepared`: what lies
-// in the trial's folder before anything is started.
+// /dev/shm and of the message queues is the trial's to remove. `companions`: what runs beside the workers, started
+// before them in sessions of their own, ended after them and after the line "end"; companion-started (pid),
+// companion-exited (code | signal). Where some are daemons, these alone are started at once, and all else after the
+// line "start". `prepared`: what lies in the trial's folder before anything is started.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
@@ -29,10 +29,12 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <vector>
 
+#include "message_queues.hpp"
 #include "namespaces.hpp"
 #include "shared_memory.hpp"
 
@@ -375,13 +377,40 @@ class Supervisor {
   bool released_ = false;
 };
 
-SharedMemory watched_memory(const json& specification, bool isolated) {
-  if (isolated) return SharedMemory("/dev/shm", {}, "");
+/// What is watched for what the trial leaves behind on the host.
+class Leaves {
+ public:
+  using Names = std::vector<std::string>;
+  explicit Leaves(const json& named)
+      : memory_("/dev/shm", named.value("shared_memory", Names()), named.value("directory", std::string())) {
+    const Names queues = named.value("message_queues", Names());
+    if (queues.empty()) return;
+    queue_folder_.emplace();
+    if (!queue_folder_->path().empty()) queues_.emplace(queue_folder_->path(), queues, "", Use::kOpen);
+  }
+  /// Returns warnings: what could not be removed.
+  Names remove() {
+    Names warnings = memory_.remove();
+    if (queues_) {
+      const Names more = queues_->remove();
+      warnings.insert(warnings.end(), more.begin(), more.end());
+    } else if (queue_folder_) {
+      warnings.push_back(queue_folder_->obstacle());
+    }
+    return warnings;
+  }
+
+ private:
+  SharedMemory memory_;
+  std::optional<MessageQueueFolder> queue_folder_;
+  std::optional<SharedMemory> queues_;
+};
+
+json what_leaves(const json& specification, bool isolated) {
+  if (isolated) return json::object();
   // The conductor's end is heard on the standard input; killed together with it, nobody would remove anything.
   prctl(PR_SET_PDEATHSIG, 0);
-  const json leaves = specification.value("leaves", json::object());
-  return SharedMemory("/dev/shm", leaves.value("shared_memory", std::vector<std::string>()),
-                      leaves.value("directory", std::string()));
+  return specification.value("leaves", json::object());
 }
 
 int supervise(const json& specification, const Isolation& isolation, bool isolated) {
@@ -393,10 +422,10 @@ int supervise(const json& specification, const Isolation& isolation, bool isolat
        {"user_namespace", isolation.user_namespace},
        {"warnings", isolation.warnings}});
   prctl(PR_SET_CHILD_SUBREAPER, 1);
-  SharedMemory shared_memory = watched_memory(specification, isolated);
+  Leaves leaves(what_leaves(specification, isolated));
   prepare(specification);
   Supervisor(parse_workers(specification), parse_companions(specification)).run();
-  say({{"event", "finished"}, {"warnings", shared_memory.remove()}});
+  say({{"event", "finished"}, {"warnings", leaves.remove()}});
   return 0;
 }
 

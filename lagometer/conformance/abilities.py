@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from lagometer.conformance import asks
+from lagometer.conformance.asks import Asks
 from lagometer.conformance.bench import Subject
 from lagometer.conformance.contract_checks import check_contract, check_loans
 from lagometer.conformance.exchange_checks import (
@@ -21,7 +23,13 @@ from lagometer.conformance.exchange_checks import (
 from lagometer.conformance.findings import Findings
 from lagometer.conformance.history_checks import check_keep_all, check_keep_last, check_transient_local
 from lagometer.conformance.life_checks import check_reopening, check_teardown
-from lagometer.conformance.scale_checks import check_domains, check_endpoints, check_fan_out, check_topics
+from lagometer.conformance.scale_checks import (
+    FAN_LEAST,
+    check_domains,
+    check_endpoints,
+    check_fan_out,
+    check_topics,
+)
 from lagometer.conformance.settings_checks import check_options, check_settings
 from lagometer.conformance.worker_checks import check_output
 from lagometer.study.sidecar import Sidecar
@@ -31,13 +39,14 @@ from lagometer.study.sidecar import Sidecar
 class Ability:
     """One column of the matrix.
 
-    lacks: why the sidecar declares it absent, None if it doesn't; check: shows it, notes lines, and returns
-    False if it turned out to be absent without a line being broken; not_from_python: why it can't be shown of
-    an adapter in Python, empty if it can.
+    asks: the most that the check asks for; lacks: why the sidecar declares it absent, None if it doesn't;
+    check: shows it, notes lines, and returns False if it turned out to be absent without a line being broken;
+    not_from_python: why it can't be shown of an adapter in Python, empty if it can.
     """
 
     name: str
     title: str
+    asks: Asks
     check: Callable[[Subject, Findings], bool | None]
     lacks: Callable[[Sidecar], str | None] = lambda _: None
     not_from_python: str = ""
@@ -55,6 +64,12 @@ def _keep_last(sidecar: Sidecar) -> str | None:
     if sidecar.abilities.drops == "newest":
         return "drops says that a full queue loses what comes"
     return _unlisted("history", "keep_last")(sidecar)
+
+
+def _beyond_limits(
+    wanted: Asks, topics_least: int | None = None, endpoints_least: int | None = None
+) -> Callable[[Sidecar], str | None]:
+    return lambda sidecar: wanted.lacks(sidecar.limits, topics_least, endpoints_least)
 
 
 def _domains(sidecar: Sidecar) -> str | None:
@@ -77,60 +92,83 @@ def _loans(subject: Subject, findings: Findings) -> bool:
 
 
 ABILITIES: tuple[Ability, ...] = (
-    Ability("discovery", "endpoints find each other, whichever comes first", check_discovery),
+    Ability("discovery", "endpoints find each other, whichever comes first", asks.DISCOVERY, check_discovery),
     *(
         Ability(
             dispatch,
             f"messages arrive with dispatch {dispatch}",
+            asks.DISPATCH,
             partial(check_dispatch, dispatch=dispatch),
             _unlisted("dispatch", dispatch),
         )
         for dispatch in ("listener", "waitset", "poll")
     ),
-    Ability("sizes", "16 B to 65,507 B, byte for byte", check_sizes),
-    Ability("large", "above 65,507 B, up to 16 MiB, byte for byte", check_large, _large),
-    Ability("loans", "the middleware's own memory is written to", _loans),
+    Ability("sizes", "16 B to 65,507 B, byte for byte", asks.SIZES, check_sizes),
+    Ability("large", "above 65,507 B, up to 16 MiB, byte for byte", asks.SIZES, check_large, _large),
+    Ability("loans", "the middleware's own memory is written to", asks.LOANS, _loans),
     Ability(
-        "best-effort", "best-effort delivery", check_best_effort, _unlisted("reliability", "best_effort")
+        "best-effort",
+        "best-effort delivery",
+        asks.BEST_EFFORT,
+        check_best_effort,
+        _unlisted("reliability", "best_effort"),
     ),
     Ability(
         "reliable",
         "reliable delivery to a slow subscriber",
+        asks.RELIABLE,
         check_reliable,
         _unlisted("reliability", "reliable"),
     ),
-    Ability("keep-last", "the newest messages are kept", check_keep_last, _keep_last),
+    Ability("keep-last", "the newest messages are kept", asks.KEEP_LAST, check_keep_last, _keep_last),
     Ability(
         "keep-all",
         "all are kept, or back-pressure is reported",
+        asks.KEEP_ALL,
         check_keep_all,
         _unlisted("history", "keep_all"),
     ),
     Ability(
         "transient-local",
         "a late subscriber gets earlier messages",
+        asks.TRANSIENT_LOCAL,
         check_transient_local,
         _unlisted("durability", "transient_local"),
     ),
-    Ability("domains", "two domains don't hear each other", check_domains, _domains),
-    Ability("500-topics", "500 topics at once", check_topics),
-    Ability("50-endpoints", "50 endpoints on a topic", check_endpoints),
-    Ability("fan-out", "eight subscribers get their share", check_fan_out),
-    Ability("reopening", "100 openings leave nothing behind", check_reopening),
+    Ability("domains", "two domains don't hear each other", asks.DOMAINS, check_domains, _domains),
+    Ability("500-topics", "500 topics at once", asks.TOPICS, check_topics, _beyond_limits(asks.TOPICS)),
+    Ability(
+        "50-endpoints",
+        "50 endpoints on a topic",
+        asks.ENDPOINTS,
+        check_endpoints,
+        _beyond_limits(asks.ENDPOINTS),
+    ),
+    Ability(
+        "fan-out",
+        "eight subscribers get their share",
+        asks.FAN_OUT,
+        check_fan_out,
+        _beyond_limits(asks.FAN_OUT, endpoints_least=1 + FAN_LEAST),
+    ),
+    Ability("reopening", "100 openings leave nothing behind", asks.REOPENING, check_reopening),
     Ability(
         "teardown",
         "endpoints come and go while messages flow",
+        asks.TEARDOWN,
         check_teardown,
+        _beyond_limits(asks.TEARDOWN),
         not_from_python="an adapter in Python releases its endpoints only with their context",
     ),
-    Ability("options", "unknown options are refused, known ones taken", check_options),
-    Ability("settings", "effective settings show the values in force", check_settings),
+    Ability("options", "unknown options are refused, known ones taken", asks.SETTINGS, check_options),
+    Ability("settings", "effective settings show the values in force", asks.SETTINGS, check_settings),
     Ability(
         "contract",
         "every line of the contract in adapter.h",
+        asks.CONTRACT,
         check_contract,
         not_from_python="an adapter in Python is not a shared library and does not use the C ABI",
     ),
-    Ability("output", "real workers, whatever is printed on standard output", check_output),
+    Ability("output", "real workers, whatever is printed on standard output", asks.OUTPUT, check_output),
 )
 NAMES = frozenset(ability.name for ability in ABILITIES)

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
+from lagometer.conformance.progress import Progress, read_progress
 from lagometer.installation import conformance_command, supervisor_path
 from lagometer.run.companions.companions import Companions
 from lagometer.run.companions.daemons import filled_daemons, prepared, started_with
@@ -30,7 +31,9 @@ from lagometer.study.daemons import missing_daemons
 from lagometer.study.room import room_of
 from lagometer.study.sidecar import OptionValue
 
-HANG_S = 60.0  # after which an order counts as hung: none that works takes a tenth of it
+HANG_S = 60.0  # without progress an order counts as hung: none that works takes a tenth of it
+ORDER_TIMES = 5.0  # as long as may pass without progress, an order may take in all
+GLANCE_S = 0.25  # between two looks at how far a process has come
 OUTPUT_BYTES = 65536
 DAEMON_GLANCE_S = 0.01  # between two looks at whether a daemon serves
 PROFILE = "default"
@@ -55,13 +58,15 @@ class Refused(Exception):
 class Subject:
     """The adapter under test and how it is set up.
 
-    network: `private` or `host`; hang_s: after which one order to a process counts as hung.
+    network: `private` or `host`; hang_s: without progress for so long, an order to a process counts as hung;
+    noticed: what the private machine could not be given, in words, filled in by the checks.
     """
 
     adapter: Adapter
     options: Mapping[str, OptionValue] = field(default_factory=dict)
     network: str = "private"
     hang_s: float = HANG_S
+    noticed: dict[str, None] = field(default_factory=dict, compare=False)
 
     @property
     def name(self) -> str:
@@ -93,15 +98,16 @@ class Peer:
         self.errors = b""
         self.ended = False
 
-    def do(self, what: str, *, times: float = 1.0, **order: Any) -> dict[str, Any]:
-        """Carries out an order and returns the answer; it may take so many times as long as others.
+    def do(self, what: str, *, times: float = ORDER_TIMES, **order: Any) -> dict[str, Any]:
+        """Carries out an order and returns the answer; it may take so many times as long as may pass without
+        progress.
 
         Raises `Refused`, `PeerFailure`.
         """
         return self.converse({"do": what, **order}, lambda _: None, times)
 
     def converse(
-        self, order: Mapping[str, Any], hear: Callable[[Mapping[str, Any]], None], times: float = 1.0
+        self, order: Mapping[str, Any], hear: Callable[[Mapping[str, Any]], None], times: float = ORDER_TIMES
     ) -> dict[str, Any]:
         """Carries out an order that says lines of its own before the answer; each may take as long."""
         seconds = times * self._bench.subject.hang_s
@@ -144,7 +150,9 @@ class Bench:
             daemons = stack.enter_context(started_with(wanted))
             self._companions = Companions(daemons=daemons)
             private = subject.network == "private"
-            leaves = Leaves() if private else Leaves(self.directory, sidecar.shared_memory)
+            leaves = (
+                Leaves() if private else Leaves(self.directory, sidecar.shared_memory, sidecar.message_queues)
+            )
             self._launcher = LocalLauncher(
                 supervisor_path(), leaves, self._companions.commands, prepared(daemons, self.directory)
             )
@@ -194,22 +202,31 @@ class Bench:
                 try:
                     line = line[os.write(peer.pipes.stdin, line) :]
                 except BrokenPipeError:
-                    raise self._failure(peer, what, hung=False) from None
+                    raise self._failure(peer, what) from None
                 continue
             self._listen(0.05)
             if time.monotonic() > deadline:
-                raise self._failure(peer, what, hung=True)
+                seconds = f"made no progress for {self.subject.hang_s:.0f} s"
+                raise self._hang(peer, what, seconds, self.progress(peer))
 
     def read(self, peer: Peer, seconds: float, what: str) -> dict[str, Any]:
-        """Waits for the next line of one process, and hears the others meanwhile."""
-        deadline = time.monotonic() + seconds
+        """Waits for the next line of one process, and hears the others meanwhile.
+
+        Raises `PeerFailure` if it ends, makes no progress for `hang_s`, or takes longer than `seconds`.
+        """
+        began_s = moved_s = time.monotonic()
+        steps = self.progress(peer).steps
         while b"\n" not in peer.unread:
             if peer.ended:
-                raise self._failure(peer, what, hung=False)
-            left_s = deadline - time.monotonic()
-            if left_s <= 0:
-                raise self._failure(peer, what, hung=True)
-            self._listen(left_s)
+                raise self._failure(peer, what)
+            now_s, latest = time.monotonic(), self.progress(peer)
+            if latest.steps != steps:
+                steps, moved_s = latest.steps, now_s
+            if now_s - moved_s > self.subject.hang_s:
+                raise self._hang(peer, what, f"made no progress for {now_s - moved_s:.0f} s", latest)
+            if now_s - began_s > max(seconds, self.subject.hang_s):
+                raise self._hang(peer, what, f"was not done after {now_s - began_s:.0f} s", latest)
+            self._listen(GLANCE_S)
         line, peer.unread = peer.unread.split(b"\n", 1)
         try:
             answer = json.loads(line)
@@ -250,23 +267,36 @@ class Bench:
             elif notice["event"] == "companion-exited":
                 place, how = int(notice["companion"]), _end_of(notice)
                 self._daemon_died = self._companions.note_end(place, how, self._launcher) or ""
+            elif notice["event"] in ("isolated", "finished"):
+                self.subject.noticed.update(dict.fromkeys(notice.get("warnings", ())))
             elif notice["event"] == "failed":
                 for peer in self.peers:
                     peer.ended = True
                     self._ends.setdefault(peer.index, f"could not be started: {notice.get('message')}")
 
-    def _failure(self, peer: Peer, what: str, *, hung: bool) -> PeerFailure:
-        if not hung:  # its end is told a moment after its pipes are closed
-            deadline = time.monotonic() + 2.0
-            while peer.index not in self._ends and time.monotonic() < deadline:
-                self._listen(0.05)
+    def progress(self, peer: Peer) -> Progress:
+        """How far a process has come, and what it called last; it may hang or be dead."""
+        return read_progress(self._launcher.records_descriptor(peer.index))
+
+    def _failure(self, peer: Peer, what: str) -> PeerFailure:
+        """What to say of a process that has ended."""
+        deadline = time.monotonic() + 2.0  # its end is told a moment after its pipes are closed
+        while peer.index not in self._ends and time.monotonic() < deadline:
+            self._listen(0.05)
+        how = self._ends.get(peer.index, "closed its output")
+        call = self.progress(peer).last_call()
+        where = f", in {call.name}" if call is not None and call.under_way else ""
+        return self._told(peer, what, f"its process {how} at '{what}'{where}")
+
+    def _hang(self, peer: Peer, what: str, how: str, progress: Progress) -> PeerFailure:
+        """What to say of a process that goes no further."""
+        return self._told(peer, what, f"its process {how} at '{what}': {progress.told()}")
+
+    def _told(self, peer: Peer, what: str, words: str) -> PeerFailure:
         if self._daemon_died:
             return PeerFailure(f"at '{what}': {self._daemon_died}")
-        how = "hung" if hung else self._ends.get(peer.index, "closed its output")
         said = peer.errors.decode(errors="replace").strip().splitlines()[-3:]
-        return PeerFailure(
-            f"its process {how} at '{what}'" + (f"; it said: {' / '.join(said)}" if said else "")
-        )
+        return PeerFailure(words + (f"; it said: {' / '.join(said)}" if said else ""))
 
 
 def _end_of(notice: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from lagometer.conformance import asks
 from lagometer.conformance.bench import UNSUPPORTED, Bench, PeerFailure, Refused, Subject
 from lagometer.conformance.elf import comment_of, exported_symbols
 from lagometer.conformance.findings import Findings
@@ -52,6 +53,7 @@ class _Judged:
             "from": self._next,
             "sidecar": json.loads(subject.adapter.sidecar.model_dump_json()),
             "options": subject.all_options(),
+            "depth": asks.CONTRACT.depth_within(subject.adapter.sidecar.limits),
             "middleware_inside": _middleware_inside(subject),
         }
         try:

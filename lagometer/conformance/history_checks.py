@@ -5,63 +5,59 @@ from __future__ import annotations
 
 import time
 
+from lagometer.conformance import asks
 from lagometer.conformance.bench import Subject
 from lagometer.conformance.exchange_checks import judge_delivery
 from lagometer.conformance.findings import Findings
 from lagometer.conformance.stage import Sent, Stage
 
-DEPTH = 8
-EARLY = 20  # messages that are sent before the late subscriber is there
 UNDER_WAY_S = 0.5  # for what was sent last: nobody tells when it has reached a subscriber that takes nothing
-BLOCKING_NS = 100_000_000
 BLOCKING_SLACK_NS = 2_000_000_000  # a busy machine wakes nobody on time
 
 
 def check_keep_last(subject: Subject, findings: Findings) -> None:
     """64 messages while nothing is taken, with a depth of 8: the newest are there, and 8 at most."""
     with Stage(subject) as stage:
-        qos = stage.qos(history="keep_last", depth=DEPTH)
+        qos = stage.qos_of(asks.KEEP_LAST)
+        depth = qos["depth"]
         writer, reader = stage.writer(0, "last", qos=qos), stage.reader(1, "last", qos=qos)
         stage.meet()
         stage.peer(1).do("stall", reader=reader.id)
-        sent = stage.send(writer, 64, pace_ns=1_000_000)
+        sent = stage.send(writer, asks.KEEP_LAST.messages, pace_ns=1_000_000)
         time.sleep(UNDER_WAY_S)
         stage.peer(1).do("resume", reader=reader.id)
-        (account,) = stage.settled([(reader, writer)], 64)
+        (account,) = stage.settled([(reader, writer)], asks.KEEP_LAST.messages)
         came = account.sequences
         findings.judge("all that came is whole", not account.trouble, account.trouble)
         findings.judge("something came", bool(came), "nothing came after the subscriber took nothing")
         findings.judge("once and in order", came == sorted(set(came)), f"came: {came[:20]}")
         has_depth = subject.adapter.sidecar.abilities.depth
-        count = DEPTH if has_depth and qos["reliability"] == "reliable" else 1  # else one of them may be lost
+        count = depth if has_depth and qos["reliability"] == "reliable" else 1  # else one of them may be lost
         newest = sent.accepted[-count:]
         findings.judge(
             "the newest came", came[-count:] == newest, f"{came[-count:]} came last, {newest} were sent last"
         )
         if not has_depth:
-            findings.skip(f"{DEPTH} at most", "declared: the depth has no effect")
+            findings.skip(f"{depth} at most", "declared: the depth has no effect")
             return
-        findings.judge(f"{DEPTH} at most", len(came) <= DEPTH, f"{len(came)} came")
+        findings.judge(f"{depth} at most", len(came) <= depth, f"{len(came)} came")
 
 
 def check_keep_all(subject: Subject, findings: Findings) -> None:
     """Messages of 4 KB until one is rejected, or 16 MB, while nothing is taken; then all of them come."""
     size = 4096
     with Stage(subject, message_bytes=size) as stage:
-        qos = {
-            "reliability": stage.qos()["reliability"],
-            "history": "keep_all",
-            "blocking_ns": BLOCKING_NS,
-        }
+        qos = stage.qos_of(asks.KEEP_ALL)
+        blocking_ns = asks.KEEP_ALL.blocking_ns
         writer = stage.writer(0, "all", size=size, qos=qos)
         reader = stage.reader(1, "all", size=size, qos=qos)
         stage.meet()
         stage.peer(1).do("stall", reader=reader.id)
-        sent = stage.send(writer, 4_000, until_rejected=True)
+        sent = stage.send(writer, asks.KEEP_ALL.messages, until_rejected=True)
         findings.judge(
             "publishing keeps blocking_ns_max",
-            sent.longest_ns <= BLOCKING_NS + BLOCKING_SLACK_NS,
-            f"{sent.longest_ns / 1e6:.0f} ms for one message where {BLOCKING_NS / 1e6:.0f} ms were allowed",
+            sent.longest_ns <= blocking_ns + BLOCKING_SLACK_NS,
+            f"{sent.longest_ns / 1e6:.0f} ms for one message where {blocking_ns / 1e6:.0f} ms were allowed",
         )
         if sent.rejected:
             findings.note("back-pressure", f"after {len(sent.accepted)} messages that nobody took")
@@ -89,8 +85,8 @@ def check_keep_all(subject: Subject, findings: Findings) -> None:
 
 def check_transient_local(subject: Subject, findings: Findings) -> None:
     """A late subscriber gets what was sent before; one that asks for volatile alone does not."""
-    kept_max = subject.adapter.sidecar.limits.transient_local_depth_max
-    early_count = EARLY if kept_max is None else max(1, min(EARLY, kept_max // 4))  # probes are kept, too
+    kept = asks.TRANSIENT_LOCAL.depth_within(subject.adapter.sidecar.limits)
+    early_count = max(1, min(asks.TRANSIENT_LOCAL.messages, kept // 4))  # probes are kept, too
     for durability in ("transient_local", "volatile"):
         if durability not in subject.adapter.sidecar.abilities.durability:
             continue

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+from lagometer.conformance import asks
 from lagometer.conformance.bench import Bench, Subject
 from lagometer.conformance.findings import Findings
 from lagometer.conformance.stage import SMALL_BYTES, Endpoint, Stage
 
 ROUNDS = 100
 MORE_ROUNDS = 20  # of each further dispatch, where all but the waking is the same
-REOPENING_TIMES = 5.0  # as long as any other order
+REOPENING_TIMES = 10.0  # twice as long as any other order
 RETURNS = 10
 NEVER = 1 << 62  # more messages than will ever come: waits until nothing new does
 
@@ -24,6 +25,8 @@ def check_reopening(subject: Subject, findings: Findings) -> None:
                 times=REOPENING_TIMES,
                 rounds=rounds,
                 dispatch=dispatch,
+                depth=asks.REOPENING.depth_within(subject.adapter.sidecar.limits),
+                blocking_ns=asks.REOPENING.blocking_ns,
                 options=subject.all_options(),
                 network=bench.network(),
             )

@@ -3,40 +3,43 @@
 
 from __future__ import annotations
 
-from lagometer.conformance.bench import Refused, Subject
+from lagometer.conformance import asks
+from lagometer.conformance.bench import PeerFailure, Refused, Subject
 from lagometer.conformance.findings import Findings
 from lagometer.conformance.stage import DISPATCHES, Stage
 
-TOPICS = 500
-ENDPOINTS = 50
-FAN = 8
+FAN_LEAST = 2  # subscribers, between whom a share can be fair
 MEET_S = 120.0  # of very many endpoints, on a machine with other work
 
 
 def check_topics(subject: Subject, findings: Findings) -> None:
     """500 topics, a publisher here and a subscriber there on each; in the first dispatch that has room for so
-    many."""
+    many. Each that is declared is tried, and what came of each is told."""
     declared = [name for name in DISPATCHES if name in subject.adapter.sidecar.abilities.dispatch]
-    for dispatch in declared[:-1]:
+    obstacles: dict[str, str] = {}
+    for dispatch in declared:
         try:
             _exchange_topics(subject, findings, dispatch)
-        except Refused as refused:
-            findings.skip(f"{TOPICS} topics by {dispatch}", str(refused))
+        except (Refused, PeerFailure) as failure:
+            obstacles[dispatch] = str(failure)
         else:
+            for name, obstacle in obstacles.items():
+                findings.skip(f"{asks.TOPICS.topics} topics by {name}", obstacle)
             return
-    _exchange_topics(subject, findings, declared[-1])
+    for name, obstacle in obstacles.items():
+        findings.judge(f"{asks.TOPICS.topics} topics by {name}", False, obstacle)
 
 
 def _exchange_topics(subject: Subject, findings: Findings, dispatch: str) -> None:
     with Stage(subject) as stage:
-        qos = stage.qos(depth=4)
+        qos = stage.qos_of(asks.TOPICS)
         pairs = []
-        for number in range(TOPICS):
+        for number in range(asks.TOPICS.topics):
             topic = f"topic_{number:03d}"
             writer = stage.writer(0, topic, qos=qos)
             pairs.append((stage.reader(1, topic, qos=qos, dispatch=dispatch), writer))
         stage.meet(MEET_S)
-        findings.judge(f"{TOPICS} topics by {dispatch}: all met", True)
+        findings.judge(f"{asks.TOPICS.topics} topics by {dispatch}: all met", True)
         reliable = qos["reliability"] == "reliable"
         for _ in range(1 if reliable else 3):
             for _, writer in pairs:
@@ -52,14 +55,16 @@ def _exchange_topics(subject: Subject, findings: Findings, dispatch: str) -> Non
 def check_endpoints(subject: Subject, findings: Findings) -> None:
     """25 publishers and 25 subscribers on one topic."""
     with Stage(subject) as stage:
-        half, count = ENDPOINTS // 2, 5
-        qos = stage.qos(depth=256)
+        half, count = asks.ENDPOINTS.endpoints // 2, asks.ENDPOINTS.messages
+        qos = stage.qos_of(asks.ENDPOINTS)
         writers = [stage.writer(0, "crowd", qos=qos) for _ in range(half)]
         readers = [stage.reader(1, "crowd", qos=qos) for _ in range(half)]
         stage.meet(MEET_S)
         findings.judge(f"{half} publishers and {half} subscribers on a topic: all met", True)
         for writer in writers:
-            stage.send(writer, count, pace_ns=1_000_000)
+            stage.deliver(writer, readers, count, qos, pace_ns=1_000_000)
+            if qos.get("depth", asks.ENDPOINTS.depth) < count * half:  # no room for what all of them send
+                stage.settled([(reader, writer) for reader in readers], count)
         pairs = [(reader, writer) for reader in readers for writer in writers]
         accounts = stage.settled(pairs, count)
         trouble = next((each.trouble for each in accounts if each.trouble), "")
@@ -76,13 +81,14 @@ def check_endpoints(subject: Subject, findings: Findings) -> None:
 
 def check_fan_out(subject: Subject, findings: Findings) -> None:
     """One publisher, eight subscribers in two processes: none is left out; one that stalls stops nobody."""
+    fan = min(asks.FAN_OUT.endpoints, subject.adapter.sidecar.limits.endpoints_max or 1 << 30) - 1
     with Stage(subject, roles=3) as stage:
-        qos = stage.qos(depth=512)
+        qos = stage.qos_of(asks.FAN_OUT)
         writer = stage.writer(0, "fan", qos=qos)
-        readers = [stage.reader(1 + number % 2, "fan", qos=qos) for number in range(FAN)]
+        readers = [stage.reader(1 + number % 2, "fan", qos=qos) for number in range(fan)]
         pairs = [(reader, writer) for reader in readers]
         stage.meet()
-        sent = stage.send(writer, 400, pace_ns=500_000)
+        sent = stage.deliver(writer, readers, asks.FAN_OUT.messages, qos, pace_ns=500_000)
         counts = [each.count for each in stage.settled(pairs, len(sent.accepted))]
         index = fairness(counts)
         findings.judge(
@@ -101,15 +107,16 @@ def check_fan_out(subject: Subject, findings: Findings) -> None:
 
 
 def _check_stalled_among_others(subject: Subject, findings: Findings) -> None:
+    most = subject.adapter.sidecar.limits.endpoints_max or asks.FAN_OUT.endpoints
     with Stage(subject, roles=3) as stage:
-        qos = stage.qos(reliability="best_effort", depth=512)  # so that a busy machine overwrites none
+        qos = stage.qos_of(asks.FAN_OUT, reliability="best_effort")  # so that a busy machine overwrites none
         writer = stage.writer(0, "fan", qos=qos)
         stalled = stage.reader(1, "fan", qos=qos)
-        others = [stage.reader(2, "fan", qos=qos) for _ in range(3)]
+        others = [stage.reader(2, "fan", qos=qos) for _ in range(min(3, most - 2))]
         pairs = [(reader, writer) for reader in others]
         stage.meet()
         stage.peer(1).do("stall", reader=stalled.id)
-        count = 400
+        count = asks.FAN_OUT.messages
         stage.send(writer, count, pace_ns=500_000)
         counts = [each.count for each in stage.settled(pairs, count)]
         stage.peer(1).do("resume", reader=stalled.id)
@@ -129,10 +136,11 @@ def fairness(counts: list[int]) -> float:
 def check_domains(subject: Subject, findings: Findings) -> None:
     """Two domains with the same topic, in the same two processes."""
     with Stage(subject) as stage:
-        writers = [stage.writer(0, "apart", domain=domain) for domain in (0, 1)]
-        readers = [stage.reader(1, "apart", domain=domain) for domain in (0, 1)]
+        qos = stage.qos_of(asks.DOMAINS)
+        writers = [stage.writer(0, "apart", domain=domain, qos=qos) for domain in (0, 1)]
+        readers = [stage.reader(1, "apart", domain=domain, qos=qos) for domain in (0, 1)]
         stage.meet()
-        sent = [stage.send(writer, 100, pace_ns=1_000_000) for writer in writers]
+        sent = [stage.send(writer, asks.DOMAINS.messages, pace_ns=1_000_000) for writer in writers]
         own = [(readers[number], writers[number]) for number in (0, 1)]
         other = [(readers[number], writers[1 - number]) for number in (0, 1)]
         heard = stage.settled(own, min(len(each.accepted) for each in sent))

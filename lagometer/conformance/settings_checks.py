@@ -7,6 +7,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
+from lagometer.conformance import asks
 from lagometer.conformance.bench import Refused, Subject
 from lagometer.conformance.findings import Findings
 from lagometer.conformance.stage import Stage
@@ -120,10 +121,7 @@ def settings_with(subject: Subject, options: dict[str, Any]) -> Told:
     known = subject.adapter.sidecar.options
     apart = any(key in known and value in known[key].within_process for key, value in options.items())
     with Stage(replace(subject, options={**subject.options, **options})) as stage:
-        history = subject.adapter.sidecar.abilities.history
-        qos = stage.qos(history="keep_all") if "keep_all" in history else stage.qos()
-        if qos["history"] == "keep_all":
-            qos.pop("depth", None)
+        qos = stage.qos_of(asks.SETTINGS)
         writer, reader = stage.writer(0, "settings", qos=qos), stage.reader(1, "settings", qos=qos)
         if not apart:
             stage.meet()

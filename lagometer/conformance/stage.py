@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
+from lagometer.conformance.asks import USUAL_DEPTH, Asks
 from lagometer.conformance.bench import Bench, Peer, PeerFailure, Subject
 
 MEET_S = 30.0  # by when endpoints must have met; nothing waits that long if they have
@@ -87,6 +88,18 @@ class Stage:
         """The process of a role."""
         return self._bench.peers[0 if self.subject.within_process else role]
 
+    def qos_of(self, asks: Asks, **more: Any) -> dict[str, Any]:
+        """The quality of service that a check asks for, within what the sidecar declares and its limits."""
+        found = dict(more)
+        if asks.reliability not in ("strongest", "unset"):
+            found["reliability"] = asks.reliability
+        declared = self.subject.adapter.sidecar.abilities.history
+        if asks.history == "keep_all" or (asks.history != "keep_last" and "keep_all" in declared):
+            return self.qos(history="keep_all", blocking_ns=asks.blocking_ns, **found)
+        if asks.durability != "volatile":
+            found["durability"] = asks.durability
+        return self.qos(depth=asks.depth, blocking_ns=asks.blocking_ns, **found)
+
     def qos(self, **more: Any) -> dict[str, Any]:
         """The strongest reliability that the sidecar declares; a history of 16 unless told, within limits."""
         abilities = self.subject.adapter.sidecar.abilities
@@ -98,7 +111,7 @@ class Stage:
             limits = self.subject.adapter.sidecar.limits
             kept = limits.transient_local_depth_max if found.get("durability") == "transient_local" else None
             known = [limit for limit in (limits.depth_max, kept) if limit is not None]
-            found["depth"] = min([found.get("depth", 16), *known])
+            found["depth"] = min([found.get("depth", USUAL_DEPTH), *known])
         return found
 
     def usual_dispatch(self) -> str:
@@ -195,6 +208,24 @@ class Stage:
             "send", writer=writer.id, count=count, bytes=writer.bytes if size is None else size, **more
         )
         return Sent(answer["accepted"], answer["rejected"], answer["longest_ns"])
+
+    def deliver(
+        self, writer: Endpoint, readers: Sequence[Endpoint], count: int, qos: Mapping[str, Any], **more: Any
+    ) -> Sent:
+        """Sends messages, no more at once than the subscribers' queues hold if they lose none otherwise.
+
+        `qos`: of all of them; `more`: as for `send`.
+        """
+        depth = qos.get("depth", count) if qos["reliability"] == "reliable" else count
+        accepted: list[int] = []
+        rejected = longest_ns = 0
+        for begin in range(0, count, depth):
+            sent = self.send(writer, min(depth, count - begin), **more)
+            accepted += sent.accepted
+            rejected, longest_ns = rejected + sent.rejected, max(longest_ns, sent.longest_ns)
+            if begin + depth < count:
+                self.settled([(reader, writer) for reader in readers], len(accepted))
+        return Sent(accepted, rejected, longest_ns)
 
     def account(self, reader: Endpoint, writer: Endpoint) -> Account:
         """What the subscriber heard of the publisher so far."""

@@ -53,11 +53,14 @@ def _result(subject: Subject, ability: Ability, manual: Manual | None) -> Result
         if error.exit_code == 130:
             raise
         findings.judge("carried out", False, str(error))
+    for each in subject.noticed:
+        findings.note("the machine that the check ran in", each)
     seconds, lines = time.monotonic() - began_s, tuple(findings.lines)
     if findings.broken:
         first = findings.broken[0]
         more = f" (and {len(findings.broken) - 1} more)" if len(findings.broken) > 1 else ""
-        return Result(ability.name, "fail", f"{first.name}: {first.detail}{more}", lines, seconds)
+        noticed = "".join(f"; {each}" for each in subject.noticed)
+        return Result(ability.name, "fail", f"{first.name}: {first.detail}{more}{noticed}", lines, seconds)
     if there is False:
         absent = _absent(ability, "declared absent: the sidecar's origin is not loaned", manual)
         return Result(absent.ability, absent.verdict, absent.reason, lines, seconds)

@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from lagometer.conformance.asks import USUAL_DEPTH
 from lagometer.conformance.bench import Subject
 from lagometer.conformance.findings import Findings
 from lagometer.conformance.stage import Stage
@@ -40,6 +41,8 @@ def _trial(subject: Subject, dispatch: str) -> tuple[list[dict[str, Any]], list[
     placement = "single-process" if subject.within_process else "process-per-node"
     # A polled pipeline on few CPUs keeps no rate; a closed loop has none to keep.
     load = {"workload": "pingpong"} if dispatch == "poll" else {"workload": "pipeline-2", "rate": "50Hz"}
+    depth_max = subject.adapter.sidecar.limits.depth_max
+    within = {"depth": str(min(depth_max, USUAL_DEPTH))} if depth_max is not None else {}
     reliability = "reliable" if "reliable" in abilities.reliability else abilities.reliability[0]
     study = study_from_mapping(
         {
@@ -58,6 +61,7 @@ def _trial(subject: Subject, dispatch: str) -> tuple[list[dict[str, Any]], list[
                 "history": abilities.history[0],
                 "type": "bytes" if "bytes" in abilities.types else abilities.types[0],
                 "placement": placement,
+                **within,
                 "network": subject.network,
             },
             **({"options": {subject.name: dict(subject.options)}} if subject.options else {}),

@@ -100,12 +100,14 @@ class TrialRunner:
         return Command(self._workers[plan.adapters[0].name], environment)
 
     def _leaves(self, plans: Sequence[Plan], network: str, directory: str) -> Leaves:
-        """Returns what of the host's /dev/shm is the trial's; a private one goes with its namespaces."""
+        """Returns what on the host is the trial's to remove; a private machine goes with its namespaces."""
         if network == "private":
             return Leaves()
         names = dict.fromkeys(adapter.name for plan in plans for adapter in plan.adapters)
-        patterns = [pattern for name in names for pattern in self._adapters[name].sidecar.shared_memory]
-        return Leaves(directory, tuple(dict.fromkeys(patterns)))
+        sidecars = [self._adapters[name].sidecar for name in names]
+        memory = dict.fromkeys(pattern for each in sidecars for pattern in each.shared_memory)
+        queues = dict.fromkeys(pattern for each in sidecars for pattern in each.message_queues)
+        return Leaves(directory, tuple(memory), tuple(queues))
 
 
 def _estimates(

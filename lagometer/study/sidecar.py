@@ -64,7 +64,7 @@ class Limits(_Part):
     depth_max_reason: str = ""
     transient_local_depth_max: int | None = Field(default=None, ge=1)
     transient_local_depth_max_reason: str = ""
-    topics_max: int | None = Field(default=None, ge=1)
+    topics_max: int | None = Field(default=None, ge=2)
     topics_max_reason: str = ""
     endpoints_max: int | None = Field(default=None, ge=2)
     endpoints_max_reason: str = ""

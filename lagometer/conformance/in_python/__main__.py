@@ -10,6 +10,7 @@ import resource
 import sys
 
 from lagometer.conformance.in_python.peer import Peer
+from lagometer.conformance.progress import told
 
 STDOUT = 1
 FIRST_DESCRIPTOR = 100  # out of the way of what a client library opens and expects
@@ -24,6 +25,8 @@ def main() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     limit = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, DESCRIPTORS)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, limit), hard))
+    if (shared := os.environ.get("LAGOMETER_RECORDS_FD")) is not None:
+        told.share(int(shared))
     peer = Peer()
     for line in sys.stdin:
         rest = memoryview(json.dumps(peer.answer(line)).encode() + b"\n")

@@ -14,6 +14,7 @@ from typing import Any
 from lagometer.conformance.in_python.content import ENVELOPE, KIND_DATA, KIND_PROBE, written
 from lagometer.conformance.in_python.inbox import Inbox, Poller
 from lagometer.conformance.in_python.reopening import held_now, reopen_again_and_again
+from lagometer.conformance.progress import told
 from lagometer.worker_python import adapter as interface
 from lagometer.worker_python.adapter import Context, ContextConfiguration, EndpointConfiguration, Qos, Writer
 from lagometer.worker_python.interpreter import own_options, set_up_interpreter
@@ -82,6 +83,7 @@ class Peer:
         """Carries out one order; whatever goes wrong is an answer, too."""
         try:
             order = json.loads(line)
+            told.step()
             return {**self._orders[order["do"]](order), "ok": True}
         except Refusal as refusal:
             return {"ok": False, "call": refusal.call, "status": None, "reason": str(refusal)}
@@ -169,6 +171,7 @@ class Peer:
             else:
                 rejected += 1
             longest_ns = max(longest_ns, time.monotonic_ns() - before_ns)
+            told.step(number + 1, order["count"])
         return {"accepted": accepted, "rejected": rejected, "longest_ns": longest_ns}
 
     def _heard(self, order: Order) -> Answer:
@@ -188,13 +191,13 @@ class Peer:
         name = order["id"]
         with _demanded("describe"):
             if name in self._contexts:
-                told = dict(self._contexts[name].describe())
-                told["settings"] = {**told.get("settings", {}), **self._interpreter}
+                said = dict(self._contexts[name].describe())
+                said["settings"] = {**said.get("settings", {}), **self._interpreter}
             elif name in self._publishers:
-                told = self._publishers[name].writer.describe()
+                said = self._publishers[name].writer.describe()
             else:
-                told = self._inboxes[name].describe()
-        return {"text": json.dumps(told)}
+                said = self._inboxes[name].describe()
+        return {"text": json.dumps(said)}
 
     def _origin(self, order: Order) -> Answer:
         writer = self._publishers[order["writer"]].writer
@@ -204,8 +207,9 @@ class Peer:
 
     def _reopen(self, order: Order) -> Answer:
         with _demanded("reopening"):
+            qos = Qos(depth=order["depth"], blocking_ns_max=order["blocking_ns"])
             return reopen_again_and_again(
-                lambda name: self._opened(name, order), order["dispatch"], order["rounds"]
+                lambda name: self._opened(name, order), order["dispatch"], order["rounds"], qos
             )
 
 
@@ -213,7 +217,8 @@ class Peer:
 def _demanded(call: str) -> Iterator[None]:
     """What goes wrong in the adapter is a refusal, told with the call that it was."""
     try:
-        yield
+        with told.calling(call):
+            yield
     except Refusal:
         raise
     except Exception as error:

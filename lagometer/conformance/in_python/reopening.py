@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from lagometer.conformance.in_python.content import KIND_DATA, written
+from lagometer.conformance.progress import told
 from lagometer.worker_python.adapter import Context, EndpointConfiguration, Qos, Waitset, Writer
 
 SETTLED = 10  # rounds after which there is whatever a library keeps until the process ends
 LONGEST_S = 20.0
 ENDING_S = 15.0  # a pool keeps a thread that has nothing to do for a while: Tokio's, 10 s
 PAYLOAD_BYTES = 64
-DEPTH = 8
 MESSAGES = 20  # that are sent before and after the subscriber goes
 PAUSE_S = 0.001
 
@@ -34,7 +34,9 @@ def held_now() -> dict[str, int]:
     }
 
 
-def reopen_again_and_again(opened: Callable[[str], Context], dispatch: str, rounds: int) -> dict[str, Any]:
+def reopen_again_and_again(
+    opened: Callable[[str], Context], dispatch: str, rounds: int, qos: Qos
+) -> dict[str, Any]:
     """`opened` makes a context of this name. Raises RuntimeError if nothing comes through."""
     late, before = 0, held_now()
     for number in range(SETTLED + rounds):
@@ -42,7 +44,8 @@ def reopen_again_and_again(opened: Callable[[str], Context], dispatch: str, roun
             before = held_now()
         elif SETTLED < number <= 2 * SETTLED:  # a pool of threads breathes; a leak grows with every opening
             before["threads"] = max(before["threads"], held_now()["threads"])
-        late += _Round(opened, dispatch).carry_out()
+        told.step(number, SETTLED + rounds)
+        late += _Round(opened, dispatch, qos).carry_out()
     return {"before": before, "after": _held_in_the_end(before["threads"]), "late_callbacks": late}
 
 
@@ -50,6 +53,7 @@ def _held_in_the_end(threads: int) -> dict[str, int]:
     """A thread may end a while after it was given back; one that is leaked never ends."""
     deadline_s = time.monotonic() + ENDING_S
     while (held := held_now())["threads"] > threads and time.monotonic() < deadline_s:
+        told.step()
         time.sleep(PAUSE_S)
     return held
 
@@ -57,11 +61,10 @@ def _held_in_the_end(threads: int) -> dict[str, int]:
 class _Round:
     """A publisher in one context, a subscriber in another, which goes while the publisher goes on."""
 
-    def __init__(self, opened: Callable[[str], Context], dispatch: str) -> None:
+    def __init__(self, opened: Callable[[str], Context], dispatch: str, qos: Qos) -> None:
         self._calls = self._late = self._published = 0
         self._gone = self._stop = False
         self._failure = ""
-        qos = Qos(depth=DEPTH)
         self._sends, self._hears = opened("sends"), opened("hears")
         self._writer: Writer = self._sends.create_writer(
             EndpointConfiguration("again", "bytes", PAYLOAD_BYTES, qos)
@@ -83,7 +86,8 @@ class _Round:
             self._writer.look_for_readers()
             self._send(0)
             time.sleep(PAUSE_S)
-            taken += len(self._reader.take())
+            with told.calling("take"):
+                taken += len(self._reader.take())
             if time.monotonic() > deadline_s:
                 raise RuntimeError(f"nothing came within {LONGEST_S:.0f} s")
         self._close_amid_traffic()
@@ -109,8 +113,9 @@ class _Round:
         self._late += self._gone
 
     def _send(self, sequence: int) -> None:
-        self._writer.borrow(PAYLOAD_BYTES)[:] = written(KIND_DATA, 0, sequence, PAYLOAD_BYTES)
-        self._writer.commit()
+        with told.calling("commit"):
+            self._writer.borrow(PAYLOAD_BYTES)[:] = written(KIND_DATA, 0, sequence, PAYLOAD_BYTES)
+            self._writer.commit()
 
     def _flood(self) -> None:
         try:

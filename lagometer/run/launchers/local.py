@@ -34,13 +34,15 @@ COMPANION_TEXT_BYTES = 65536
 
 @dataclass(frozen=True)
 class Leaves:
-    """What of the host's /dev/shm is the trial's to remove, however it ends.
+    """What of the host's /dev/shm and of its message queues is the trial's to remove, however it ends.
 
-    directory: made for the trial, or empty; shared_memory: patterns of names that its adapters make there.
+    directory: made for the trial, or empty; shared_memory, message_queues: patterns of the names that its
+    adapters make.
     """
 
     directory: str = ""
     shared_memory: tuple[str, ...] = ()
+    message_queues: tuple[str, ...] = ()
 
 
 class LocalLauncher:
@@ -134,6 +136,10 @@ class LocalLauncher:
         if os.fstat(descriptor).st_size == 0:
             return None
         return memoryview(mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ))
+
+    def records_descriptor(self, worker: int) -> int:
+        """Returns the worker's memfd, which can be read while it runs."""
+        return self._records[worker]
 
     def start_workers(self) -> None:
         """Sends the line on which the supervisor starts the workers, if it waits for one."""

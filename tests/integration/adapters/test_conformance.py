@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,22 @@ def test_a_broken_adapter_fails_the_line_that_it_breaks(
     assert found["verdict"] == "fail", (found, messages)
     assert any(each.startswith(line) or line in each for each in broken_lines(found)), broken_lines(found)
     assert code == 3
+
+
+def test_a_process_that_hangs_names_its_last_call(build: Path, tmp_path: Path) -> None:
+    broken_adapter(build, tmp_path, "hang")
+    _, results, _ = conformance(build, "broken", "--only", "reliable", "--hang-after", HANG_S, path=tmp_path)
+    reason = abilities(results)["reliable"]["reason"]
+    assert re.search(
+        rf"no progress for {HANG_S} s at 'send': at \d+ of 500; last call: commit, under way for \d",
+        reason,
+    ), reason
+
+
+def test_a_process_that_dies_names_the_call_it_died_in(build: Path, tmp_path: Path) -> None:
+    broken_adapter(build, tmp_path, "crash")
+    _, results, _ = conformance(build, "broken", "--only", "reliable", path=tmp_path)
+    assert "died of SIGABRT at 'send', in commit" in abilities(results)["reliable"]["reason"]
 
 
 def test_what_is_not_broken_is_found_whole(build: Path, tmp_path: Path) -> None:

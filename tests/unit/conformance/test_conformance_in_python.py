@@ -17,6 +17,7 @@ from lagometer.conformance.in_python.peer import Peer
 
 TOY = Path(__file__).parents[2] / "toy_adapter.py"
 QOS = {"reliability": "reliable", "history": "keep_last", "depth": 64}
+REOPENING = {"depth": 8, "blocking_ns": 1_000_000}
 
 
 @pytest.mark.parametrize("size", [16, 17, 23, 24, 25, 64, 65_537])
@@ -126,17 +127,17 @@ def test_a_subscriber_that_stalls_takes_nothing_until_it_goes_on(driven: Driven)
 
 @pytest.mark.parametrize("dispatch", ["poll", "waitset", "listener"])
 def test_openings_without_a_leak_leave_nothing(driven: Driven, dispatch: str) -> None:
-    answer = driven.do("reopen", dispatch=dispatch, rounds=5)
+    answer = driven.do("reopen", dispatch=dispatch, rounds=5, **REOPENING)
     assert answer["after"] == answer["before"]
     assert answer["late_callbacks"] == 0
 
 
 def test_a_leak_and_a_late_callback_are_counted(driven: Driven, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOY_BREAK", "leak")
-    answer = driven.do("reopen", dispatch="poll", rounds=5)
+    answer = driven.do("reopen", dispatch="poll", rounds=5, **REOPENING)
     assert answer["after"]["descriptors"] == answer["before"]["descriptors"] + 10
     monkeypatch.setenv("TOY_BREAK", "late")
-    assert driven.do("reopen", dispatch="listener", rounds=2)["late_callbacks"] > 0
+    assert driven.do("reopen", dispatch="listener", rounds=2, **REOPENING)["late_callbacks"] > 0
 
 
 def test_the_program_answers_line_by_line_whatever_is_printed(tmp_path: Path) -> None:

@@ -156,7 +156,7 @@ def test_a_library_that_is_missing_says_what_helps_there(
     (folder / "shm.so").unlink()
     missing = load_adapter(folder).missing
     assert missing is not None and "build it there" in missing and "docs/ADAPTERS.md" in missing
-    monkeypatch.setattr("lagometer.study.adapters._BUILD", tmp_path.parent)
+    monkeypatch.setattr("lagometer.study.adapters.BUILD", tmp_path.parent)
     (tmp_path.parent / "adapters").unlink(missing_ok=True)
     (tmp_path.parent / "adapters").symlink_to(tmp_path)
     missing = load_adapter(tmp_path.parent / "adapters" / "shm").missing

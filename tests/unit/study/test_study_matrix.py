@@ -301,9 +301,9 @@ def limited(adapters: dict[str, Adapter], **limits: Any) -> dict[str, Adapter]:
     ("limits", "workload", "said"),
     [
         (
-            {"topics_max": 1, "topics_max_reason": "one name"},
-            "pipeline-3",
-            "shm has at most 1 topics at once, and pipeline-3 has 2: one name",
+            {"topics_max": 2, "topics_max_reason": "two names"},
+            "pipeline-4",
+            "shm has at most 2 topics at once, and pipeline-4 has 3: two names",
         ),
         ({"topics_max": 2}, "pipeline-3", ""),
         (

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the POSIX message queues of this process's IPC namespace can be seen as files.
+#pragma once
+
+#include <string>
+
+namespace lagometer::supervisor {
+
+/// /dev/mqueue where it is mounted, else a view of its own that nobody else sees and that needs root.
+class MessageQueueFolder {
+ public:
+  MessageQueueFolder();
+  ~MessageQueueFolder();
+  MessageQueueFolder(const MessageQueueFolder&) = delete;
+  MessageQueueFolder& operator=(const MessageQueueFolder&) = delete;
+  /// The folder, empty if the queues can't be seen: then obstacle() says why.
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  [[nodiscard]] const std::string& obstacle() const noexcept { return obstacle_; }
+
+ private:
+  int view_ = -1;
+  std::string path_;
+  std::string obstacle_;
+};
+
+}  // namespace lagometer::supervisor
