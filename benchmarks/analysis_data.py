@@ -85,7 +85,7 @@ def write_campaign(directory: Path, layout: Layout, seed: int = 1) -> Path:
 
 
 def _write_estimates(directory: Path) -> None:
-    """What `lagometer run` writes last; without it each report would make it anew."""
+    """What `lagometer run` writes last; without it each report would make it again."""
     form.write_estimates(make_estimates(open_campaign(directory)), directory / form.ESTIMATES)
 
 

@@ -6,7 +6,7 @@ comparison takes the next 12 valid trials of each cell (in the order of time), d
 which is A and which B, and compares the three cells as one family. No trial is in two comparisons and none is
 resampled: all are fresh. It passes with at most 10 false alarms in 200 comparisons (alpha is 2 %).
 
-*Power.* Short pilots measure cells of four adapters beneath the adapter `faulty`, twice in each block, and
+*Power.* Short pilots measure cells of four adapters wrapped by the adapter `faulty`, twice in each block, and
 pick the cell whose two trials of a block differ least. A long one (fresh: the first was picked for being low)
 measures that cell's median, and how the two differ. From it follows, as `plan --detect 5%` says it for two
 cells of one campaign, how many trials a comparison needs. Then two cells are run in randomised blocks: the

@@ -99,15 +99,15 @@ def adapter_with_daemon(folder: Path) -> tuple[str, str, dict[str, str]]:
         daemons = daemons_in_use(adapter, {}, "default")
         if adapter.built and daemons and not list(missing_daemons(adapter, {}, "default")):
             return adapter.name, daemons[0].command[0], {}
-    beneath = discover_adapters()["uds"]
-    sidecar = json.loads((beneath.directory / "adapter.json").read_text(encoding="utf-8"))
+    wrapped = discover_adapters()["uds"]
+    sidecar = json.loads((wrapped.directory / "adapter.json").read_text(encoding="utf-8"))
     command = [sys.executable, "-c", OWN_DAEMON, "{runtime}/serves"]
     ready = {"file": "{runtime}/serves"}
     sidecar["daemons"] = [{"name": "own", "command": command, "package": "none", "ready": ready}]
     place = folder / "adapters" / "uds"
     place.mkdir(parents=True)
     (place / "adapter.json").write_text(json.dumps(sidecar), encoding="utf-8")
-    (place / beneath.library.name).symlink_to(beneath.library)
+    (place / wrapped.library.name).symlink_to(wrapped.library)
     return "uds", OWN_DAEMON.partition(";")[0], {"LAGOMETER_ADAPTER_PATH": str(place.parent)}
 
 

@@ -9,6 +9,7 @@
 - Every function pointer of adapter.h has a contract tag; adapter.h has at most 500 lines, the template
   adapter 150, README 200.
 - Lock files name no host. shellcheck warns of nothing in a shell script. Every source file names its licence.
+- Words that stop a reader are not used (tools/words.py names better ones); prose in Markdown is wrapped.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+import words
 
 ROOT = Path(__file__).resolve().parent.parent
 FILE_LINES_MAX = 500
@@ -254,9 +257,15 @@ def check(path: Path) -> Iterator[str]:
         yield from check_shell(path)
 
 
+def check_words(path: Path) -> Iterator[str]:
+    """Words and lines that are hard to read, in any text of ours."""
+    for line, wrong in words.findings(name_of(path), path.read_bytes()):
+        yield f"{name_of(path)}:{line}: {wrong}"
+
+
 def main() -> int:
     """Prints every finding; 0 if there is none."""
-    findings = [finding for path in tracked() for finding in check(path)]
+    findings = [finding for path in tracked() for finding in (*check(path), *check_words(path))]
     findings += check_limits()
     print("\n".join(findings), end="\n" if findings else "")
     return 1 if findings else 0

@@ -44,7 +44,7 @@ pub fn serves(host: *const Host) -> bool {
     fits
 }
 
-/// A struct of the host's as this file knows it: zeros, that is none, where the host's is shorter. What is longer than
+/// A struct of the host's as this file knows it: zeros, which mean absent, where the host's is shorter. What is longer than
 /// this file's is cut. No host gives less than the first version had (`..._SIZE_1_0`).
 pub fn whole<Struct>(given: *const Struct) -> Struct {
     let mut whole = MaybeUninit::<Struct>::zeroed();

@@ -163,7 +163,7 @@ function cellTableOf(page, table) {
         edge: row.dataset.edge,
         values: of((cell) => cell.dataset.value ?? null),
         texts: of((cell) => cell.firstChild.textContent),
-        beneath: of((cell) => cell.querySelector(".interval")?.textContent ?? null),
+        below: of((cell) => cell.querySelector(".interval")?.textContent ?? null),
         low: of((cell) => cell.dataset.low ?? null),
         high: of((cell) => cell.dataset.high ?? null),
       };

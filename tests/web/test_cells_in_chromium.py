@@ -38,10 +38,10 @@ def test_deadlines_are_those_of_cells_parquet(
         if limits[key]["status"] == "ok":
             ends = [float(shown[key][end]["miss_share"]) for end in ("low", "high")]
             assert ends == [limits[key]["low_share"], limits[key]["high_share"]]
-            assert "–" in shown[key]["beneath"]["miss_share"]
+            assert "–" in shown[key]["below"]["miss_share"]
             intervals += 1
         else:
-            assert shown[key]["beneath"]["miss_share"] == "needs 6 trials"
+            assert shown[key]["below"]["miss_share"] == "needs 6 trials"
     assert intervals >= 20
 
 
@@ -69,7 +69,7 @@ def test_tails_stand_with_the_lost_as_infinite(
                 infinite += 1
             else:
                 assert float(row["values"][f"{column} lost"]) == estimate["estimate_ns"]
-                assert ("∞" in row["beneath"][f"{column} lost"]) == (estimate["high_ns"] is None)
+                assert ("∞" in row["below"][f"{column} lost"]) == (estimate["high_ns"] is None)
         gone = [each for each in row["texts"].values() if each == "∞"]
         infinite += len(gone)
     assert compared >= 4 and infinite >= 1

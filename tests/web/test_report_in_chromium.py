@@ -37,7 +37,7 @@ def in_ns(text: str) -> float:
 
 
 def leading(text: str) -> str:
-    """The figure of a table's cell, without the interval that stands beneath it."""
+    """The figure of a table's cell, without the interval below it."""
     match = re.match(r"-?[\d.]+\s*(ns|µs|ms|s)", text)
     assert match is not None, text
     return match[0]

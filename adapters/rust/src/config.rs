@@ -343,6 +343,6 @@ pub(crate) unsafe fn read<Struct>(what: &str, given: *const Struct, size_1_0: us
     if size < size_1_0 {
         return Err(Error::invalid(format!("a {what} of {size} bytes, its first version had {size_1_0}")));
     }
-    // SAFETY: the caller's promise; zeros are none in every struct of the ABI.
+    // SAFETY: the caller's promise; zeros mean absent in every struct of the ABI.
     Ok(unsafe { host::whole(given) })
 }

@@ -41,7 +41,7 @@ pub(crate) unsafe fn keep(host: *const abi::Host) -> bool {
     fits
 }
 
-/// A struct of the host's as this crate knows it: zeros, that is none, where the host's is shorter.
+/// A struct of the host's as this crate knows it: zeros, which mean absent, where the host's is shorter.
 ///
 /// # Safety
 /// `given` points at a struct whose first field is its `size`, not less than its first version's; zeros are valid for

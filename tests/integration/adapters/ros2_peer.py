@@ -4,7 +4,7 @@
     python ros2_peer.py TYPE RESULT TOPIC BACK COMMAND...
 
 starts COMMAND (a worker) with its own standard input and output, reads TYPE on the topic rt/TOPIC, looks at
-every field of what comes as a subscriber of ROS 2 would find it, and publishes it again, made anew from the
+every field of what comes as a subscriber of ROS 2 would find it, and publishes it again, recreated from the
 fields, on rt/BACK. When the worker has ended, what was seen is in the file RESULT; the worker's exit code is
 its own.
 """

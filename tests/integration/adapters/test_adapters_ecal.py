@@ -59,7 +59,7 @@ def test_it_goes_the_way_that_it_is_told(
     """Seen from outside, between processes; the largest message is several datagrams long."""
     need("ecal-py")
     matrix = {"adapter": "ecal-py", "workload": "pipeline-2", "rate": "20Hz", "payload": "60KB"}
-    # A memory file with room for it from the start: none is made anew amid so few messages.
+    # A memory file with room for it from the start: none is recreated during so few messages.
     options = {"transport": transport, "registration": registration, "memfile_min_size_bytes": 131_072}
     out = run_campaign(build, tmp_path, matrix, options={"ecal-py": options})
     rows = pl.read_parquet(out / "cells.parquet")

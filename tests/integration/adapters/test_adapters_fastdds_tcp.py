@@ -14,14 +14,14 @@ from plan_parts import MILLISECOND_NS, any_message, node, pipeline, plan, reader
 from worker_support import run_private
 
 DIRECTORY = "/dev/shm/lagometer"
-# Listens as one would that came before and never answers, until the participant has been made anew.
+# Listens as one would that came before and never answers, until the participant has been recreated.
 MUTE = """
 import json, pathlib, socket, sys, time
 
 def numbers_drawn():
     try:
         return json.loads(file.read_text())["next"]
-    except (KeyError, ValueError):  # amid writing
+    except (KeyError, ValueError):  # while it is written
         return 0
 
 file = pathlib.Path(sys.argv[1])

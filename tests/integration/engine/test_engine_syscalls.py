@@ -37,7 +37,7 @@ def calls(build: Path, folder: Path, messages: int) -> dict[str, int]:
 
 
 def test_the_count_does_not_grow_with_the_messages(build: Path, tmp_path: Path) -> None:
-    """Until the workers have found each other they ask anew, so a busy machine adds calls to either run; a
+    """Until the workers have found each other they ask again, so a busy machine adds calls to either run; a
     call for each message would add 90,000 every time."""
     need("netns")
     need("strace")

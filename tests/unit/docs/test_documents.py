@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-LINK = re.compile(r"\]\(([^()\s]*(?:\([^()\s]*\)[^()\s]*)*)\)")
+LINK = re.compile(r"\]\(([^()\s]*(?:\([^()\s]*\)[^()\s]*)*)\)|^\[[^\]]+\]: (\S+)$", re.MULTILINE)
 PAGE = re.compile(r"\b(?:docs|adapters)/[\w/-]+\.md\b")
 CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 
@@ -36,7 +36,8 @@ def anchors(text: str) -> set[str]:
 
 def broken(page: Path, text: str) -> Iterator[str]:
     """The relative links of a page that lead nowhere."""
-    for target in LINK.findall(CODE.sub("", text)):
+    for inline, reference in LINK.findall(CODE.sub("", text)):
+        target = inline or reference
         if re.match(r"[a-z]+:", target):
             continue
         name, _, anchor = target.partition("#")
@@ -81,5 +82,10 @@ def test_the_page_of_every_adapter_answers_the_same_questions_in_the_same_order(
 def test_a_broken_link_is_found(tmp_path: Path) -> None:
     (tmp_path / "there.md").write_text("# A `heading`, twice\n\n## Of 5 %?\n", encoding="utf-8")
     page = tmp_path / "page.md"
-    text = "[a](there.md#a-heading-twice) [b](there.md#of-5-) [c](gone.md) [d](there.md#gone) [e](https://x.org/y)"
-    assert list(broken(page, text)) == ["gone.md: no such file", "there.md#gone: no such heading"]
+    text = "[a](there.md#a-heading-twice) [b](there.md#of-5-) [c](gone.md) [d](there.md#gone)"
+    text += " [e](https://x.org/y)\n[f]: lost.md"
+    assert list(broken(page, text)) == [
+        "gone.md: no such file",
+        "there.md#gone: no such heading",
+        "lost.md: no such file",
+    ]

@@ -58,7 +58,7 @@ def content(root: Path) -> dict[str, str]:
 
 
 def is_in_force(tuning: Tuning) -> bool:
-    """A question asked anew each time, which a property is not to a type checker."""
+    """A question asked again each time, which a property is not to a type checker."""
     return tuning.in_force
 
 

@@ -162,7 +162,7 @@ def limit_memory() -> None:
 
 
 def schema_refuses(schema: jsonschema.Draft202012Validator, text: bytes) -> bool:
-    """Whether the published schema refuses a text that is JSON. (NaN is none, though Python reads it.)"""
+    """Whether the published schema refuses a text that is JSON. (NaN is not, although Python reads it.)"""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

@@ -128,7 +128,7 @@ def finished(operations: Sequence[Operation]) -> frozenset[object]:
 
 @pytest.fixture(scope="module")
 def recorded(scratch: Path) -> Recording:
-    """A campaign that finds no room for a table amid, when a trial is journalled already, and is resumed."""
+    """A campaign that finds no room for a table when a trial is already in the journal, and is resumed."""
     out = scratch / "recorded" / "out"
     with recording(out.parent) as recorder:
         recorder.refuse = lambda path: (

@@ -23,7 +23,7 @@ STUDIES = sorted((REPOSITORY / "studies").glob("*.yaml"))
 
 
 def first_cells(heading: str) -> list[list[str]]:
-    """The rows of the table beneath a heading."""
+    """The rows of the table below a heading."""
     section = PAGE.split(f"## {heading}\n")[1].split("\n## ")[0]
     rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("| `")]
     return [[cell.strip() for cell in row] for row in rows]

@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tools"))
 
 import check_sources  # noqa: E402
+import words  # noqa: E402
 
 
 def braced(body_lines: int, head: str = "int answer(int question) {") -> str:
@@ -135,3 +136,37 @@ def test_without_shellcheck_a_script_must_parse_and_ci_must_have_it(
     monkeypatch.delenv("LAGOMETER_REQUIRE")
     script.write_text("#!/bin/sh\nif true\n")
     assert any("syntax error" in line for line in check_sources.check_shell(script))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "found"),
+    [
+        ("docs/BIAS.md", "It is made anew\n", "again"),
+        ("docs/BIAS.md", "Beneath the table\n", "below"),
+        ("lagometer/a.py", 'print("mend: reboot")\n', "fix"),
+        ("engine/a.cpp", "// whoever is told of it\n", "reported"),
+        ("web/src/a.ts", "// amid the drain\n", "during"),
+        ("tools/setup", "# without a word\n", "silently"),
+        ("docs/BIAS.md", "a folder that is none\n", "is not a"),
+        ("docs/BIAS.md", f"{'word ' * 30}\n", "wrap it"),
+    ],
+)
+def test_what_stops_a_reader_is_refused_with_a_better_word(name: str, text: str, found: str) -> None:
+    ((line, wrong),) = words.findings(name, f"first\n{text}".encode())
+    assert line == 2 and found in wrong
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("docs/BIAS.md", "Recommend it, amend it. If there is none, `mend` stays.\n"),
+        ("docs/BIAS.md", f"| {'word ' * 30} |\n"),
+        ("docs/BIAS.md", f"```\n{'word ' * 30}\n```\n"),
+        ("docs/BIAS.md", f"- <https://example.org/{'x' * 120}>\n"),
+        ("CHANGELOG.md", f"{'word ' * 30}\n"),
+        ("LICENSE", "derivative works thereof\n"),
+        ("lagometer/a.py", "if value is None and names_none:\n"),
+    ],
+)
+def test_ordinary_words_and_what_can_not_be_wrapped_pass(name: str, text: str) -> None:
+    assert not list(words.findings(name, text.encode()))

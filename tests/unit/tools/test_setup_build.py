@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When the set-up configures the build anew: tools/setup in a tree of its own, with a CMake that records."""
+"""When the set-up configures the build again: tools/setup in a tree of its own, with a CMake that records."""
 
 from __future__ import annotations
 
