@@ -3,12 +3,18 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from needs import ROOT
+
+sys.path.insert(0, str(ROOT / "tools"))
+
+import run_tests
 
 TESTS = """
 import pathlib, pytest
@@ -45,3 +51,55 @@ def test_what_fails_beside_others_is_run_again(tmp_path: Path) -> None:
     assert lines[-1] == "4 passed, 1 failed, 0 skipped"
     again = {line.split("::", 1)[1] for line in lines if "run again" in line}
     assert again == {"test_disturbed_once[a b]", "test_disturbed_once[c::d]", "test_broken"}
+
+
+def test_cpp_tests_run_two_at_a_time_and_none_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_tests, "ROOT", tmp_path)
+    assert run_tests.runners() == []
+    for preset in ("release", "guard"):
+        (tmp_path / "build" / preset).mkdir(parents=True)
+        (tmp_path / "build" / preset / "CTestTestfile.cmake").touch()
+    commands = [runner.command for runner in run_tests.runners()]
+    assert len(commands) == 2
+    for command in commands:
+        assert "--no-tests=error" in command
+        assert command[command.index("--parallel") + 1] == "2"
+
+
+def test_three_tests_run_for_each_cpu_and_some_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = []
+
+    def run(runner: run_tests.Runner) -> tuple[run_tests.Counts, list[str]]:
+        begun.append(runner.command)
+        return run_tests.Counts(passed=1), [runner.name]
+
+    monkeypatch.setattr(run_tests, "run", run)
+    assert run_tests.run_python(["-x"]) == (
+        run_tests.Counts(passed=2),
+        ["Python, side by side", "Python, alone"],
+    )
+    beside, alone = begun
+    assert beside[beside.index("-n") + 1] == str(3 * len(os.sched_getaffinity(0)))
+    assert beside[beside.index("-m", 3) + 1] == "not alone" and "-n" not in alone
+    assert beside[-1] == alone[-1] == "-x"
+
+
+@pytest.mark.parametrize(("failed", "again"), [(20, True), (21, False)])
+def test_where_many_fail_none_is_judged_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failed: int, again: bool
+) -> None:
+    begun = []
+
+    def run(runner: run_tests.Runner) -> tuple[run_tests.Counts, list[str]]:
+        begun.append(runner.name)
+        if "beside" in runner.name or "side by side" in runner.name:
+            return run_tests.Counts(failed=failed), []
+        return run_tests.Counts(passed=failed), []
+
+    monkeypatch.setattr(run_tests, "run", run)
+    monkeypatch.setattr(run_tests, "failed_in", lambda _: [f"a::test_{number}" for number in range(failed)])
+    counts, _ = run_tests.run_python([])
+    assert len(begun) == (3 if again else 2)
+    assert counts.failed == (0 if again else failed)
