@@ -300,7 +300,7 @@ int wake_up(const char* duration_ms, const char* priority) {
 }
 
 constexpr const char* kHelp =
-    "usage: lagometer-worker < plan.json      carry out a plan (one JSON object on one line; docs/PROTOCOL.md)\n"
+    "usage: lagometer-worker < plan.json      run a plan (one JSON object on one line; docs/PROTOCOL.md)\n"
     "       lagometer-worker --probe LIBRARY  ask an adapter what it is\n"
     "       lagometer-worker --wake-up MS PRIORITY  measure how late each CPU wakes a thread\n"
     "       lagometer-worker --version\n"

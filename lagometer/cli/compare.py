@@ -61,8 +61,8 @@ def command(
 ) -> int:
     """Compare two campaigns cell by cell: ratios of p50 and p99 with intervals, and a verdict.
 
-    A difference is called shown if a permutation test over trials says so, corrected for the number of cells.
-    Exit code 0: whatever the verdict; 8: a --fail-if condition is met; 9: nothing could be compared.
+    A difference is shown if a permutation test over trials finds it, corrected for the number of cells.
+    Exit code 0: compared, whatever the verdict; 8: a --fail-if condition is met; 9: nothing comparable.
 
     Example: lagometer compare out/before out/after --fail-if 'p99 > +5%'
 

@@ -64,7 +64,7 @@ def command(
     ] = None,
     json: JsonFlag = False,
 ) -> int:
-    """Put adapters through the conformance suite (docs/ADAPTERS.md says what each ability means).
+    """Run the conformance suite on adapters (docs/ADAPTERS.md explains each ability).
 
     Example: lagometer conformance cyclonedds
 

@@ -29,7 +29,7 @@ WORST_FIRST = ("fail", "warn", "unknown", "ok")
 def command(json: JsonFlag = False) -> None:
     """Check what on this machine spoils a measurement, and say how to fix it.
 
-    Nothing is changed. Exit code 0, whatever is found: a spoilt machine can be measured, too.
+    It changes nothing. Exit code 0 whatever it finds: a poor machine can be measured, too.
     docs/methodology/machine.md explains each check.
 
     Example: lagometer doctor

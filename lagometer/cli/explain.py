@@ -29,10 +29,10 @@ def command(
     b: Annotated[str, typer.Argument(metavar="B", help="As A; `:CELL` is in A's folder.")],
     json: JsonFlag = False,
 ) -> None:
-    """Say where along the way two cells differ, what contributes how much, and what else is not the same.
+    """Say where along the way two cells differ, by how much each part differs, and what else differs.
 
-    The parts are measured, and add up. What is listed beside them (settings, CPUs, wake-ups, bytes) differs
-    as well; the data do not show that it is the cause.
+    The parts are measured and add up. The other listed differences (settings, CPUs, wake-ups, bytes) are not
+    necessarily the cause.
 
     Example: lagometer explain 'out/quick:shm/*/64B/*' ':udp/*/64B/*'
     """

@@ -40,10 +40,10 @@ def command(
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Make a campaign folder of another tool's results, to show and report beside measured ones.
+    """Make a campaign folder from another tool's results, to show and report beside measured ones.
 
-    Its figures are those of the other tool: cells begin with `imported/`, every row carries the warning
-    `imported`, and what the files don't tell stays empty; docs/FORMAT.md says what that is, format by format.
+    Its figures are those of the other tool: cells begin with `imported/`, every row has the warning
+    `imported`, and what the files don't contain stays empty. docs/FORMAT.md lists it for each format.
 
     Example: lagometer import log_Array1k_10-03-2024.csv --out out/imported
 

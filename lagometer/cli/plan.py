@@ -58,9 +58,9 @@ def command(
 ) -> None:
     """Print the cells of a study, what is excluded and why, and the predicted time.
 
-    The time rests on an earlier campaign in the folder, if there is one: what its trials took beyond their
-    phases, and for a study with `precision` how far they spread. So does the number of trials that `compare`
-    needs of each campaign to find a change (--detect) with 95 % probability.
+    The time is based on an earlier campaign in the folder, if there is one: what its trials took beyond their
+    phases, and for a study with `precision` how far they spread. --detect uses it, too, to say how many
+    trials of each campaign `compare` needs to find a change with 95 % probability.
 
     Example: lagometer plan studies/tiny.yaml --select '*/64B/*'
 

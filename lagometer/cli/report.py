@@ -31,9 +31,9 @@ def command(
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Write a campaign's report: one HTML file with charts, table, settings and machine, that opens offline.
+    """Write a campaign's report: one HTML file with charts, table, settings and machine. It opens offline.
 
-    With --against A, a page that compares DIR with A instead: ratios with intervals, verdicts, what differs.
+    With --against A, write a page that compares DIR with A: ratios with intervals, verdicts, what differs.
 
     Example: lagometer report out/tiny
 

@@ -58,10 +58,10 @@ def command(
     strict: Strict = False,
     json: JsonFlag = False,
 ) -> int:
-    """Run a study: every trial of every cell, stored as it goes, then the table and the report.
+    """Run a study: every trial of every cell. Store each result, then show the table and write the report.
 
     Exit code 0: all trials are valid; 3: some failed; 5: the results, or only the report, can't be written;
-    8: a --fail-if condition is met; 130: interrupted, what was finished is kept.
+    8: a --fail-if condition is met; 130: interrupted, finished trials are kept.
 
     Example: lagometer run studies/tiny.yaml --out out/tiny --select '*/64B/*' --max-time 10m
 

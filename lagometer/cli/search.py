@@ -59,10 +59,10 @@ def command(
 ) -> int:
     """Find the highest rate that each cell of a study sustains.
 
-    A cell sustains a rate if a trial at it is valid, no more than --loss of its messages did not arrive, and
-    response times do not grow by more than 1 % of the time that passes. The bracket is the highest rate that
-    most trials sustained, and a rate by --precision higher that most did not; the interval reaches as
-    far as all repeated trials of two neighbouring rates agree.
+    A cell sustains a rate if a trial at that rate is valid, at most --loss of its messages did not arrive,
+    and response times grow by at most 1 % of the time that passes. The bracket is the highest rate that most
+    trials sustained, and a rate higher by --precision that most did not. The interval extends until all
+    repeated trials of two neighbouring rates agree.
 
     Example: lagometer search studies/tiny.yaml --select 'udp/*/64B/*' --high 100kHz
     """

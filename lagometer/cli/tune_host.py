@@ -28,7 +28,7 @@ app = typer.Typer(
 def apply(json: JsonFlag = False) -> None:
     """Set governor, idle states, buffers and interrupts for low latency, until `revert` or a restart.
 
-    What was is written to /run/lagometer first. What this machine doesn't allow is named. Needs root.
+    It first writes the old values to /run/lagometer, and names what this machine doesn't allow. Needs root.
 
     Example: sudo lagometer tune-host apply
     """
@@ -43,7 +43,7 @@ def apply(json: JsonFlag = False) -> None:
 
 @app.command("revert")
 def revert(json: JsonFlag = False) -> None:
-    """Put back what `apply` changed; what something else has set since is left.
+    """Restore what `apply` changed, except what something else has set since.
 
     Example: sudo lagometer tune-host revert
     """
@@ -62,7 +62,7 @@ def revert(json: JsonFlag = False) -> None:
 
 @app.command("status")
 def status(json: JsonFlag = False) -> None:
-    """Say whether this machine is tuned, and how; nothing is changed.
+    """Say whether this machine is tuned, and how. It changes nothing.
 
     Example: lagometer tune-host status
     """

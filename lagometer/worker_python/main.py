@@ -38,7 +38,7 @@ HEAD_START_NS = 5_000_000
 # Nobody tells a standalone worker that its peers are matched as well, so it goes on being heard for a while.
 STANDALONE_GRACE_NS = 500_000_000
 NAME = "lagometer-worker"
-HELP = """usage: python -m lagometer.worker_python < plan.json   carry out a plan (docs/PROTOCOL.md)
+HELP = """usage: python -m lagometer.worker_python < plan.json   run a plan (docs/PROTOCOL.md)
        python -m lagometer.worker_python --probe MODULE   ask an adapter what it is
        python -m lagometer.worker_python --version
 A plan to try: lagometer plan STUDY --worker CELL 0 | python -m lagometer.worker_python

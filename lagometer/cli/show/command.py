@@ -40,13 +40,12 @@ def command(
     strict: Strict = False,
     json: JsonFlag = False,
 ) -> int:
-    """Print what a campaign measured: a row per cell, trial and edge; what failed and was excluded, and why.
+    """Print what a campaign measured: a row per cell, trial and edge; what failed or was excluded, and why.
 
-    A campaign of several middlewares is shown at a glance, too: as multiples of the machine's own floor. Of
+    A campaign with several adapters also shows them at a glance, as multiples of the machine's own floor. For
     cells with several trials p50 and p99 follow with their 95 % intervals, then the machine's floor, the
-    control and the long trials if there are any. Latency is publish to taken. `-` stands for a quantile with
-    fewer than 10 samples beyond it. With a deadline, losses, or load beside the workers a table says what
-    came of each cell.
+    control and the long trials if there are any. Latency is publish to taken. `-` is a quantile with fewer
+    than 10 samples beyond it. Deadlines, losses, and load beside the workers have tables of their own.
 
     Example: lagometer show out/tiny
 
