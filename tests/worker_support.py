@@ -92,13 +92,19 @@ def worker_command(build: Path, library: Path | str) -> list[str]:
 
 
 def run_worker(
-    build: Path, plan: Mapping | bytes, *, environment: Mapping | None = None, seconds: float = TIMEOUT_S
+    build: Path,
+    plan: Mapping | bytes,
+    *,
+    library: Path | str = "",
+    environment: Mapping | None = None,
+    seconds: float = TIMEOUT_S,
 ) -> Said:
-    """Carries out one standalone plan in the host's network, for adapters that stay within the process."""
+    """Carries out one standalone plan in the host's network, for adapters that stay within the process or in
+    their runtime directory. library: of the adapter that the worker is for, if that is not in C++."""
     said = Said()
     text = plan if isinstance(plan, bytes) else line_of(plan)
     result = subprocess.run(
-        [str(build / "engine" / "lagometer-worker")],
+        worker_command(build, library),
         input=text,
         capture_output=True,
         env={**os.environ, **(environment or {})},
@@ -214,11 +220,13 @@ class Machine:
         for worker in self.workers:
             worker.wait_for("matched")
 
-    def go(self, *numbers: int) -> int:
-        """Lets these workers (all if none is named) start together; says when, on CLOCK_MONOTONIC."""
+    def go(self, *numbers: int, offsets_ns: Sequence[int] = ()) -> int:
+        """Lets these workers (all if none is named) start together; says when, on CLOCK_MONOTONIC.
+        offsets_ns: by how much the clock of each worker is ahead of ours."""
         at_ns = time.monotonic_ns() + AHEAD_NS
         for number in numbers or range(len(self.workers)):
-            self.workers[number].send({"command": "go", "at_ns": at_ns})
+            own_ns = at_ns + (offsets_ns[number] if offsets_ns else 0)
+            self.workers[number].send({"command": "go", "at_ns": own_ns})
         return at_ns
 
     def finish(self) -> list[Said]:
@@ -294,6 +302,19 @@ def machine(build: Path, count: int, *, beside: Sequence[Wanted] = (), **more: A
         yield private
 
 
+def _companions(beside: Sequence[Wanted], outputs: Sequence[int]) -> list[Mapping]:
+    """Daemons as the supervisor starts them, each with where it writes to."""
+    return [
+        {
+            "argv": list(each.companion.arguments),
+            "environment": dict(each.companion.environment),
+            "daemon": True,
+            "output": output,
+        }
+        for each, output in zip(beside, outputs, strict=True)
+    ]
+
+
 @contextlib.contextmanager
 def _machine(
     build: Path,
@@ -301,11 +322,13 @@ def _machine(
     *,
     environment: Mapping | None = None,
     wrap: tuple[str, ...] = (),
+    wraps: Sequence[tuple[str, ...]] = (),
     beside: Sequence[Wanted] = (),
     libraries: Sequence[Path | str] = (),
 ) -> Iterator[Machine]:
-    """Workers in a private machine; each waits for its plan. `wrap`: a command before each worker; `beside`:
-    daemons, which serve before the workers start; `libraries`: of the adapter that each worker is for."""
+    """Workers in a private machine; each waits for its plan. `wrap`: a command before each worker, `wraps`:
+    one for each of them; `beside`: daemons, which serve before the workers start; `libraries`: of the adapter
+    that each worker is for."""
     workers = [Worker() for _ in range(count)]
     outputs = [os.memfd_create("test-daemon") for _ in beside]
     inherited = [fd for w in workers for fd in (w.input_read, w.output_write, w.error_write, w.records)]
@@ -322,24 +345,16 @@ def _machine(
         "network": "private",
         "workers": [
             {
-                "argv": [*wrap, *worker_command(build, library)],
+                "argv": [*wrap, *(before or ()), *worker_command(build, library)],
                 "environment": {**found, **(environment or {})},
                 "stdin": worker.input_read,
                 "stdout": worker.output_write,
                 "stderr": worker.error_write,
                 "records": worker.records,
             }
-            for worker, library in itertools.zip_longest(workers, libraries, fillvalue="")
+            for worker, library, before in itertools.zip_longest(workers, libraries, wraps, fillvalue="")
         ],
-        "companions": [
-            {
-                "argv": list(each.companion.arguments),
-                "environment": dict(each.companion.environment),
-                "daemon": True,
-                "output": output,
-            }
-            for each, output in zip(beside, outputs, strict=True)
-        ],
+        "companions": _companions(beside, outputs),
         "prepared": {
             "directory": RUNTIME_DIRECTORY,
             "files": {name: text for each in beside for name, text in each.files.items()},

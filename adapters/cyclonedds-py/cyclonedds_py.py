@@ -179,8 +179,9 @@ class CycloneWriter:
             raise AdapterError(f"{NAME}: writing on {self._topic_name}: {error}") from error
         return True
 
-    def look_for_readers(self) -> None:
-        """Not needed: discovery has threads of its own."""
+    def matched_readers(self) -> int:
+        """As Cyclone counts them."""
+        return len(self._writer.get_matched_subscriptions())
 
     def counters(self) -> dict[str, int]:
         """Nothing is counted."""

@@ -217,8 +217,9 @@ class EcalWriter:
         sent = self._publisher.send(bytes(self._buffer))
         return bool(sent) or self._publisher.get_subscriber_count() == 0
 
-    def look_for_readers(self) -> None:
-        """Not needed: processes tell each other."""
+    def matched_readers(self) -> int:
+        """As eCAL counts them."""
+        return int(self._publisher.get_subscriber_count())
 
     def counters(self) -> dict[str, int]:
         """Nothing is counted."""

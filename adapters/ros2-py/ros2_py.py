@@ -214,8 +214,9 @@ class Ros2Writer:
             raise AdapterError(f"{NAME}: publishing on {self._topic}: {error}") from error
         return True
 
-    def look_for_readers(self) -> None:
-        """Not needed: discovery has threads of its own."""
+    def matched_readers(self) -> int:
+        """As the rmw counts them."""
+        return int(self._publisher.get_subscription_count())
 
     def counters(self) -> dict[str, int]:
         """Nothing is counted."""

@@ -211,8 +211,9 @@ class ZenohWriter:
             raise AdapterError(f"{NAME}: publishing on '{self._key}': {error}") from error
         return True
 
-    def look_for_readers(self) -> None:
-        """Not needed: sessions tell each other."""
+    def matched_readers(self) -> int:
+        """Zenoh tells whether there are any, not how many."""
+        return int(self._publisher.matching_status.matching)
 
     def counters(self) -> dict[str, int]:
         """Nothing is counted."""

@@ -4,11 +4,13 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <stdexcept>
 
 #include "envelope.hpp"
+#include "plan_bounds.hpp"
 #include "random.hpp"
 
 namespace lagometer::engine {
@@ -29,9 +31,10 @@ std::vector<uint8_t> random_bytes(uint64_t seed) {
 
 std::vector<uint8_t> file_bytes(const ContentPlan& plan) {
   std::ifstream file(plan.path, std::ios::binary | std::ios::ate);
-  const std::streamoff size = file ? static_cast<std::streamoff>(file.tellg()) : 0;
-  if (size <= 0 || size > static_cast<std::streamoff>(Content::kFileBytesMax))
-    throw std::runtime_error("content: " + plan.path + " can't be read, is empty or larger than 64 MiB");
+  if (!file) throw std::runtime_error("content: " + plan.path + " can't be read: " + std::strerror(errno));
+  const auto size = static_cast<std::streamoff>(file.tellg());
+  if (size <= 0 || size > static_cast<std::streamoff>(kContentFileBytesMax))
+    throw std::runtime_error("content: " + plan.path + " is empty or larger than 64 MiB");
   std::vector<uint8_t> bytes(static_cast<size_t>(size));
   file.seekg(0);
   file.read(reinterpret_cast<char*>(bytes.data()), size);

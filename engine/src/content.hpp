@@ -22,8 +22,6 @@ struct ContentPlan {
 /// Bytes to fill payloads from, made once before anything is sent.
 class Content {
  public:
-  static constexpr uint64_t kFileBytesMax = uint64_t{64} << 20;
-
   /// `text`: every byte becomes a printable character (as_character), so that payloads stay text. Throws
   /// std::runtime_error if the file can't be read, is not the one that the plan means, or would have to be text.
   explicit Content(const ContentPlan& plan, bool text = false);

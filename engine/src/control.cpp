@@ -14,12 +14,12 @@
 #include <stdexcept>
 
 #include "clock.hpp"
+#include "plan_bounds.hpp"
 
 namespace lagometer::engine {
 
 namespace {
 
-constexpr size_t kLineBytesMax = size_t{64} << 20;
 constexpr int64_t kForever_ns = std::numeric_limits<int64_t>::max();
 
 void write_all(int descriptor, const void* bytes, size_t count) {
@@ -31,6 +31,21 @@ void write_all(int descriptor, const void* bytes, size_t count) {
     at += written;
     count -= static_cast<size_t>(written);
   }
+}
+
+/// Throws std::runtime_error.
+Command command_in(const std::string& line) {
+  const auto message = nlohmann::json::parse(line, nullptr, false);
+  const auto has = [&message](const char* name) {
+    return message.is_object() && message.contains("command") && message["command"] == name;
+  };
+  if (has("stop")) return Command{.kind = Command::Kind::stop};
+  if (has("go") && message.contains("at_ns") && message["at_ns"].is_number_unsigned()) {
+    const auto at_ns = message["at_ns"].get<uint64_t>();
+    if (at_ns >= 1 && at_ns <= uint64_t{kAtMax_ns})
+      return Command{.kind = Command::Kind::go, .at_ns = static_cast<int64_t>(at_ns)};
+  }
+  throw std::runtime_error("standard input: not a command: " + line.substr(0, 200));
 }
 
 }  // namespace
@@ -89,15 +104,7 @@ std::string Control::read_plan() {
 
 std::optional<Command> Control::wait(int64_t until_ns) {
   for (;;) {
-    if (const auto line = next_line()) {
-      const auto message = nlohmann::json::parse(*line, nullptr, false);
-      const std::string name = message.is_object() ? message.value("command", std::string()) : std::string();
-      if (name == "stop") return Command{.kind = Command::Kind::stop};
-      if (name == "go" && message.contains("at_ns") && message["at_ns"].is_number_integer()) {
-        return Command{.kind = Command::Kind::go, .at_ns = message["at_ns"].get<int64_t>()};
-      }
-      throw std::runtime_error("standard input: not a command: " + line->substr(0, 200));
-    }
+    if (const auto line = next_line()) return command_in(*line);
     if (ended_ && !end_ignored_ && !end_reported_) {
       end_reported_ = true;
       return Command{.kind = Command::Kind::end_of_input};

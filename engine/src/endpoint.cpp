@@ -8,6 +8,7 @@
 #include "adapter_host.hpp"
 #include "clock.hpp"
 #include "guard.hpp"
+#include "plan_bounds.hpp"
 
 namespace lagometer::engine {
 
@@ -156,7 +157,7 @@ Input::Input(const ReaderPlan& plan, uint32_t index, const lagometer_adapter_tab
       table_(table),
       touch_(touch),
       failure_(failure),
-      heard_ns_(plan.streams.size()),
+      heard_(plan.streams.size()),
       matched_(plan.streams.size()) {
   for (lagometer_sample& sample : batch_) {
     sample.size = sizeof sample;
@@ -197,12 +198,13 @@ std::optional<Envelope> Input::open(const lagometer_sample& sample) noexcept {
   return std::nullopt;
 }
 
-void Input::note_probe(uint32_t stream, int64_t sent_ns, int64_t taken_ns) noexcept {
+void Input::note_probe(uint32_t stream, uint64_t sent_ns, int64_t taken_ns) noexcept {
   for (size_t index = 0; index < plan_.streams.size(); ++index) {
     if (plan_.streams[index] != stream) continue;
-    if (heard_ns_[index] == 0)
-      heard_ns_[index] = taken_ns;
-    else if (sent_ns > heard_ns_[index])
+    Heard& first = heard_[index];
+    if (first.taken_ns == 0) first = {.sent_ns = sent_ns, .taken_ns = taken_ns};
+    const auto sent_later_ns = static_cast<int64_t>(sent_ns - first.sent_ns);
+    if (sent_later_ns >= kInFlightMax_ns && taken_ns - first.taken_ns >= kInFlightMax_ns)
       matched_[index].store(true, std::memory_order_release);
   }
 }

@@ -122,10 +122,12 @@ class Input {
 
   /// What a sample holds: an envelope, or nothing if it is not ours (then counted as corrupted).
   std::optional<Envelope> open(const lagometer_sample& sample) noexcept;
-  /// Notes a probe: when it was sent, and when it was taken. A stream is matched by one that was sent after another was
-  /// heard: of those that came while both sides still got to know each other a reliable reader may have lost some, and
-  /// it holds up all that follows until they are sent again (Cyclone DDS: up to 200 ms).
-  void note_probe(uint32_t stream, int64_t sent_ns, int64_t taken_ns) noexcept;
+  /// Notes a probe: when it was sent by its sender's clock, and when it was taken by ours; the two are never compared.
+  /// A stream is matched by one that was sent after another was heard: of those that came while both sides still got to
+  /// know each other a reliable reader may have lost some, and it holds up all that follows until they are sent again
+  /// (Cyclone DDS: up to 200 ms). It was, if it follows the first heard by the largest plausible time in flight both in
+  /// its sending and in its coming (docs/PROTOCOL.md, "When a stream is matched").
+  void note_probe(uint32_t stream, uint64_t sent_ns, int64_t taken_ns) noexcept;
   /// Reads the payload as the plan's touch says; false if it is not what the sender wrote. `bytes` gets its size.
   bool read_payload(const lagometer_sample& sample, const Envelope& envelope, uint64_t& bytes) noexcept;
   /// Where the next message is to be recorded; null if the lane is full. Counted by keep_record().
@@ -157,7 +159,12 @@ class Input {
   ReceivedLane received_;
   std::array<lagometer_sample, kBatch> batch_{};
   uint32_t taken_ = 0;
-  std::vector<int64_t> heard_ns_;           // when first, 0 before; parallel to plan_.streams
+  /// The first probe of a stream that was heard.
+  struct Heard {
+    uint64_t sent_ns = 0;
+    int64_t taken_ns = 0;  // 0: none yet
+  };
+  std::vector<Heard> heard_;                // parallel to plan_.streams
   std::vector<std::atomic<bool>> matched_;  // likewise
   uint64_t corrupted_count_ = 0;
 };

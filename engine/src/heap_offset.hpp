@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where in a page the buffers begin that a worker and its middleware allocate. The kernel moves the heap by whole pages
 // only, so without this it is the same in every trial, and it decides how fast large messages are copied: where source
-// and destination begin within a few bytes of the same place of a page, copies are slower 
+// and destination begin within a few bytes of the same place of a page, copies are slower
 // (docs/methodology/campaigns.md).
 #pragma once
 
@@ -10,9 +10,6 @@
 #include <memory>
 
 namespace lagometer::engine {
-
-constexpr uint32_t kHeapStepBytes = 16;                          ///< what allocators align to
-constexpr uint32_t kHeapOffsetBytesMax = 4096 - kHeapStepBytes;  ///< within a page: whole ones the kernel moves
 
 /// Moves what is allocated from now on by so many bytes, as long as it lives. Made before an adapter is loaded, on the
 /// main thread. Arenas that the allocator keeps for other threads stay where they are.

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -17,6 +18,7 @@
 
 #include "control.hpp"
 #include "heap_offset.hpp"
+#include "plan_bounds.hpp"
 #include "realtime.hpp"
 #include "session.hpp"
 #include "wake_up.hpp"
@@ -72,6 +74,15 @@ json threads_json(const std::map<int, RunTime>& begin = {}, const std::map<int, 
   return result;
 }
 
+/// The memory that this worker was given for its records; -1: none.
+int inherited_records() {
+  const char* const given = std::getenv("LAGOMETER_RECORDS_FD");
+  const std::string_view digits = given == nullptr ? "" : given;
+  int descriptor = -1;
+  const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), descriptor);
+  return problem == std::errc() && end == digits.data() + digits.size() ? descriptor : -1;
+}
+
 class Worker {
  public:
   Worker(Control& control, const Plan& plan) : control_(control), plan_(plan) {}
@@ -121,8 +132,7 @@ class Worker {
     phase_ = "create";
     heap_offset_.emplace(plan_.heap_offset_bytes);
     warnings_ = apply_scheduling(plan_);
-    const char* records = std::getenv("LAGOMETER_RECORDS_FD");
-    session_ = std::make_unique<Session>(plan_, records == nullptr ? -1 : std::atoi(records));
+    session_ = std::make_unique<Session>(plan_, inherited_records());
     control_.send({{"event", "ready"},
                    {"adapters", session_->describe_adapters()},
                    {"settings", session_->describe_settings()},
@@ -133,11 +143,6 @@ class Worker {
   /// Sends probes until all readers heard all they expect and the conductor says go; returns the common start.
   int64_t discover() {
     phase_ = "discover";
-    constexpr int64_t kProbeFirst_ns = 1'000'000;
-    constexpr int64_t kProbeSlowest_ns = 50'000'000;
-    constexpr int64_t kHeadStart_ns = 5'000'000;
-    // Nobody tells a standalone worker that its peers are matched as well, so it goes on being heard for a while.
-    constexpr int64_t kStandaloneGrace_ns = 500'000'000;
     const int64_t begin_ns = now_ns();
     int64_t interval_ns = kProbeFirst_ns;
     bool matched = false;
@@ -153,9 +158,11 @@ class Worker {
           control_.send({{"event", "matched"}, {"elapsed_ns", now_ns() - begin_ns}});
           matched_ns = now_ns();
         }
-        if (plan_.standalone && matched && now_ns() > matched_ns + kStandaloneGrace_ns) return now_ns() + kHeadStart_ns;
+        // Nobody tells a standalone worker that its peers are matched as well, so it goes on being heard for a while.
+        if (plan_.standalone && matched && now_ns() > matched_ns + kStandaloneGrace_ns)
+          return now_ns() + kStandaloneHeadStart_ns;
         // While it waits for its peers' probes it looks often; once matched, only the conductor's word matters.
-        const int64_t until_ns = matched ? next_ns : std::min(next_ns, now_ns() + kProbeFirst_ns / 2);
+        const int64_t until_ns = matched ? next_ns : std::min(next_ns, now_ns() + kMatchLook_ns);
         if (const auto command = control_.wait(until_ns)) {
           if (command->kind != Command::Kind::go) dismissed(*command);
           if (!matched) throw Failure{"internal", "told to go before it was matched"};
@@ -170,8 +177,8 @@ class Worker {
     const json missing = session_->missing();
     std::string text = "not matched within " + std::to_string(plan_.discovery_timeout_ns / 1'000'000) + " ms:";
     for (const json& reader : missing) {
-      text += " node " + reader["node"].get<std::string>() + " on topic " + reader["topic"].get<std::string>() +
-              " misses streams " + reader["streams"].dump() + ";";
+      text += std::string(&reader == &missing.front() ? "" : ";") + " node " + reader["node"].get<std::string>() +
+              " on topic " + reader["topic"].get<std::string>() + " misses streams " + reader["streams"].dump();
     }
     throw Failure{"endpoints-missing", text, missing};
   }

@@ -29,10 +29,12 @@ void Node::prepare(lagometer_waitset* waitset, const lagometer_adapter_table* wa
     Rule rule{.plan = plan,
               .causes = {},
               .fresh = {},
+              .known = {},
               .schedule = Schedule(plan.schedule, plan.period_ns),
               .work = Work(plan.work, plan.work_ns)};
     rule.causes.resize(plan.readers.size());
     rule.fresh.resize(plan.readers.size(), false);
+    rule.known.reserve(plan.readers.size());
     scheduled_ = scheduled_ || plan.trigger == Trigger::timer || plan.trigger == Trigger::closed_loop;
     rules_.push_back(std::move(rule));
   }
@@ -80,7 +82,7 @@ void Node::drain(Input& input, Arrival arrival) noexcept {
       const std::optional<Envelope> envelope = input.open(sample);
       if (!envelope) continue;
       if (envelope->kind == static_cast<uint8_t>(MessageKind::probe)) {
-        input.note_probe(envelope->stream, static_cast<int64_t>(envelope->sequence), arrival.taken.time_ns);
+        input.note_probe(envelope->stream, envelope->sequence, arrival.taken.time_ns);
         continue;
       }
       handle(input, sample, *envelope, arrival);
@@ -192,13 +194,12 @@ void Node::fire_timer(Rule& rule, int64_t time_ns) noexcept {
 void Node::send_scheduled(Rule& rule) noexcept {
   busy_for(rule.work.next_ns());
   // A timer's message is caused by the newest message of each reader it lists; without one it is a root.
-  Cause causes[64];
-  size_t count = 0;
-  for (size_t position = 0; position < rule.causes.size() && count < std::size(causes); ++position) {
-    if (rule.fresh[position]) causes[count++] = rule.causes[position];
+  rule.known.clear();
+  for (size_t position = 0; position < rule.causes.size(); ++position) {
+    if (rule.fresh[position]) rule.known.push_back(rule.causes[position]);
   }
   // The intended time stays the original schedule's, even where that has moved: a sender can't hide its lateness.
-  for (const uint32_t writer : rule.plan.writers) outputs[writer].publish(rule.intended_ns, {causes, count});
+  for (const uint32_t writer : rule.plan.writers) outputs[writer].publish(rule.intended_ns, rule.known);
   ++rule.cycles;
   advance(rule);
 }

@@ -69,6 +69,7 @@ class Node {
     RulePlan plan;
     std::vector<Cause> causes;  // parallel to plan.readers: the newest message of each
     std::vector<bool> fresh;    // parallel to plan.readers
+    std::vector<Cause> known;   // timer: those causes that there are; as many as readers fit without allocating
     Schedule schedule;
     Work work;
     int64_t intended_ns = 0;  // timer: of the next message, by the original schedule

@@ -11,6 +11,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "plan_bounds.hpp"
+
 namespace lagometer::engine {
 
 namespace {
@@ -77,7 +79,7 @@ Recorder::Recorder(uint32_t worker, std::span<const LaneSpecification> lanes, in
     bytes_ += std::max(pages_of(header), uint64_t{1}) * kPageBytes;  // without records it still has a state
     headers.push_back(header);
   }
-  if (bytes_ > kBytesMax) no_room(bytes_, "a worker may have " + std::to_string(kBytesMax));
+  if (bytes_ > kRecordsBytesMax) no_room(bytes_, "a worker may have " + std::to_string(kRecordsBytesMax));
   descriptor_ = descriptor >= 0 ? descriptor : memfd_create("lagometer-records", MFD_CLOEXEC);
   if (descriptor_ < 0) no_room(bytes_, because("memfd_create"));
   if (ftruncate(descriptor_, static_cast<off_t>(bytes_)) != 0) no_room(bytes_, because("ftruncate"));

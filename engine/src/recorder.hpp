@@ -112,8 +112,6 @@ class Recorder {
   /// The records block with its lanes packed, as it goes out on standard output.
   [[nodiscard]] std::vector<std::byte> packed() const;
 
-  static constexpr uint64_t kBytesMax = uint64_t{8} << 30;
-
  private:
   [[nodiscard]] LaneHeader* table() const noexcept;
   template <typename Lane>

@@ -68,7 +68,7 @@ Session::Session(const Plan& plan, int records_descriptor) : plan_(plan), conten
     std::error_code problem;
     std::filesystem::create_directories(plan_.runtime_directory, problem);
     if (problem)
-      throw std::runtime_error("can't make runtime_directory " + plan_.runtime_directory + ": " + problem.message());
+      throw AdapterError("can't make runtime_directory " + plan_.runtime_directory + ": " + problem.message());
     load_adapters();
     create_contexts();
     for (const NodePlan& node : plan_.nodes) create_node(node);
@@ -218,7 +218,7 @@ void Session::create_waitset(Node& node, lagometer_waitset*& waitset, const lago
   const uint32_t context = node.inputs.front().plan().context;
   for (const Input& input : node.inputs) {
     if (input.plan().context != context)
-      throw std::runtime_error("node " + node.plan().name + ": one waitset can't span contexts");
+      throw AdapterError("node " + node.plan().name + ": one waitset can't span contexts");
   }
   table = &adapter_of(context).table();
   if (table->waitset_create == nullptr)
@@ -341,20 +341,14 @@ json Session::describe_settings() const {
                       {"object", "context"},
                       {"effective", parsed(adapter_of(index).describe(LAGOMETER_OBJECT_CONTEXT, contexts_[index]))}});
   }
+  const auto add = [&](const EndpointPlan& endpoint, const char* what, uint32_t kind, const void* handle) {
+    result.push_back({{"adapter", plan_.adapters[plan_.contexts[endpoint.context].adapter].name},
+                      {"object", what + endpoint.topic},
+                      {"effective", parsed(adapter_of(endpoint.context).describe(kind, handle))}});
+  };
   for (const Node& node : nodes_) {
-    for (const Output& output : node.outputs) {
-      result.push_back(
-          {{"adapter", adapter_of(output.plan().context).name()},
-           {"object", "writer " + output.plan().topic},
-           {"effective",
-            parsed(adapter_of(output.plan().context).describe(LAGOMETER_OBJECT_WRITER, output.handle()))}});
-    }
-    for (const Input& input : node.inputs) {
-      result.push_back(
-          {{"adapter", adapter_of(input.plan().context).name()},
-           {"object", "reader " + input.plan().topic},
-           {"effective", parsed(adapter_of(input.plan().context).describe(LAGOMETER_OBJECT_READER, input.handle()))}});
-    }
+    for (const Output& output : node.outputs) add(output.plan(), "writer ", LAGOMETER_OBJECT_WRITER, output.handle());
+    for (const Input& input : node.inputs) add(input.plan(), "reader ", LAGOMETER_OBJECT_READER, input.handle());
   }
   return result;
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "plan_bounds.hpp"
 #include "random.hpp"
 
 namespace lagometer::engine {
@@ -22,7 +23,7 @@ struct WorkPlan {
 /// Draws times of work. Neither allocates nor locks.
 class Work {
  public:
-  static constexpr double kMost_ns = 3.6e12;
+  static constexpr auto kMost_ns = static_cast<double>(plan_bounds::Rule::work_ns.high);
 
   /// `work_ns`: the constant, the normal distribution's mean, the lognormal one's median.
   Work(const WorkPlan& plan, int64_t work_ns) noexcept : plan_(plan), work_ns_(work_ns), random_(plan.seed) {}

@@ -86,8 +86,9 @@ class Writer(Protocol):
     def commit(self) -> bool:
         """Publishes what was borrowed last; False: not accepted now, and gone."""
 
-    def look_for_readers(self) -> None:
-        """Called now and then before the start, for client libraries that find readers only if asked."""
+    def matched_readers(self) -> int:
+        """How many readers the client library knows, 0 if it can't tell. Asked before each probe, so that a
+        library which finds readers only if asked looks for them here."""
 
     def counters(self) -> dict[str, int]:
         """What the middleware can tell of lost, rejected, overwritten, deadline_missed, resent."""

@@ -14,8 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-LINE_BYTES_MAX = 64 << 20
-NS_PER_MS = 1_000_000
+from lagometer.worker_python.plan_bounds import AT_MAX_NS, LINE_BYTES_MAX
+
+NS_PER_S = 1_000_000_000
 STDIN, STDOUT, STDERR = 0, 1, 2
 FIRST_DESCRIPTOR = 16  # out of the way of what a client library opens and expects
 
@@ -48,8 +49,6 @@ class Control:
         self._searched = 0  # so far of what is pending there is no end of a line
         self._ended = self._end_reported = False
         self.end_ignored = False
-        self._poll = select.poll()
-        self._poll.register(STDIN, select.POLLIN)
 
     def read_plan(self) -> bytes:
         """Returns the first line. Raises ControlError."""
@@ -76,11 +75,10 @@ class Control:
             left_ns = until_ns - time.monotonic_ns()
             if left_ns <= 0:
                 return None
-            # Whole milliseconds is all that poll knows; the rest is slept, not polled.
-            if left_ns >= NS_PER_MS and not self._ended:
-                self._fill(left_ns // NS_PER_MS)
+            if self._ended:
+                time.sleep(left_ns / NS_PER_S)
             else:
-                time.sleep(left_ns / 1e9)
+                self._fill(left_ns)
 
     def send(self, message: Mapping[str, Any]) -> None:
         """Writes one JSON line."""
@@ -105,10 +103,11 @@ class Control:
         self._searched = 0
         return line
 
-    def _fill(self, timeout_ms: int | None) -> None:
-        if not self._poll.poll(timeout_ms):
-            return
+    def _fill(self, timeout_ns: int | None) -> None:
         try:
+            # Not poll, which knows whole milliseconds alone.
+            if not select.select([STDIN], [], [], None if timeout_ns is None else timeout_ns / NS_PER_S)[0]:
+                return
             octets = os.read(STDIN, 65536)
         except BlockingIOError:
             return
@@ -142,6 +141,6 @@ def _command(line: bytes) -> Command:
         if message.get("command") == "stop":
             return Command("stop")
         at_ns = message.get("at_ns")
-        if message.get("command") == "go" and type(at_ns) is int:
+        if message.get("command") == "go" and type(at_ns) is int and 1 <= at_ns <= AT_MAX_NS:
             return Command("go", at_ns)
     raise ControlError(f"standard input: not a command: {line[:200].decode(errors='replace')}")

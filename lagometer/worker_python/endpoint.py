@@ -12,6 +12,7 @@ from typing import Any
 
 from lagometer.worker_python.adapter import Reader, Writer
 from lagometer.worker_python.plan import ContentPlan, EndpointPlan, Plan
+from lagometer.worker_python.plan_bounds import CONTENT_FILE_BYTES_MAX, IN_FLIGHT_MAX_NS
 from lagometer.worker_python.records import CAUSE, RECEIVED, SENT, Lane
 from lagometer.worker_python.schedule import Random
 from lagometer.worker_python.stage import Stage, current_cpu, now_ns
@@ -23,7 +24,6 @@ CACHE_LINE = 64
 STATUS_SENT, STATUS_REJECTED, STATUS_FAILED = 0, 1, 2
 FLAG_CORRUPTED = 1
 MADE_BYTES = 1 << 20  # more than a compressor's window
-FILE_BYTES_MAX = 64 << 20
 
 Cause = tuple[int, int]  # stream, sequence
 MARKS = tuple(bytes([value]) for value in range(256))
@@ -53,10 +53,10 @@ def load_content(plan: ContentPlan) -> bytes:
         return b""
     try:
         with Path(plan.path).open("rb") as file:
-            content = file.read(FILE_BYTES_MAX + 1)
+            content = file.read(CONTENT_FILE_BYTES_MAX + 1)
     except OSError as error:
         raise ContentError(f"content: {plan.path} can't be read: {error.strerror}") from error
-    if not 0 < len(content) <= FILE_BYTES_MAX:
+    if not 0 < len(content) <= CONTENT_FILE_BYTES_MAX:
         raise ContentError(f"content: {plan.path} is empty or larger than 64 MiB")
     if zlib.crc32(content) != plan.crc32:
         raise ContentError(f"content: {plan.path} is not the file that the study was made with")
@@ -79,10 +79,15 @@ class Output:
         self.sent = self.rejected = 0
         size = endpoint.payload_bytes
         self._marks = len(range(CACHE_LINE, size, CACHE_LINE))
+        self._readers = 0
 
-    def attach(self, writer: Writer, sent: Lane, causes: Lane) -> None:
+    def attach(self, writer: Writer) -> None:
+        """Once, before record_into."""
+        self.writer = writer
+
+    def record_into(self, sent: Lane, causes: Lane) -> None:
         """Once, before the first message."""
-        self.writer, self.sent_lane, self.causes_lane = writer, sent, causes
+        self.sent_lane, self.causes_lane = sent, causes
 
     def publish(self, intended_ns: int, causes: Sequence[Cause], echo: int | None = None) -> None:
         """Fills, stamps, sends and records one message. intended_ns 0: there was no schedule; echo: the
@@ -97,10 +102,11 @@ class Output:
             self._fill(sequence)
             cpu_publish = current_cpu()
             publish_ns = now_ns()
-            accepted = self.writer.commit()
-            published_ns = now_ns()
-            cpu_published = current_cpu()
-            status = STATUS_SENT if accepted else STATUS_REJECTED
+            try:
+                status = STATUS_SENT if self.writer.commit() else STATUS_REJECTED
+            finally:
+                published_ns = now_ns()
+                cpu_published = current_cpu()
         except Exception as error:
             self._stage.fail("sending", error)
         if status == STATUS_SENT:
@@ -131,12 +137,21 @@ class Output:
         """Numbers of messages that were due and are not sent: the gap in the sequence tells how many."""
         self._next_sequence += count
 
+    def meets_another(self) -> bool:
+        """Whether the client library counts more readers than when it was asked last."""
+        before, self._readers = self._readers, self.writer.matched_readers()
+        return before < self._readers
+
     def send_probe(self) -> None:
-        """A message that says "I am here"; outside the measured phases."""
+        """A message that says "I am here"; outside the measured phases. Its sequence is when it was sent."""
+        sent_ns = now_ns()
         size = self.plan.payload_bytes if self.plan.type == "fixed" else ENVELOPE.size
-        buffer = self.writer.borrow(size)
-        self._write_envelope(buffer, KIND_PROBE, now_ns())
-        self.writer.commit()
+        try:
+            buffer = self.writer.borrow(size)
+            self._write_envelope(buffer, KIND_PROBE, sent_ns)
+            self.writer.commit()
+        except Exception as error:
+            self._stage.fail("sending a probe", error)
 
     def _fill(self, sequence: int) -> None:
         size = self.plan.payload_bytes
@@ -175,11 +190,16 @@ class Input:
         # Marks are what the sender wrote: they can only be checked where it writes them.
         self._check = plan.touch_read and plan.touch_write and endpoint.payload_bytes >= 2 * CACHE_LINE
         self._last_line = (endpoint.payload_bytes - 1) // CACHE_LINE * CACHE_LINE
-        self._awaited = dict.fromkeys(endpoint.streams, 0)  # when a probe was first heard, 0 before
+        # Streams that are not matched yet; when the first probe was sent and taken, None before it is heard.
+        self._awaited: dict[int, tuple[int, int] | None] = dict.fromkeys(endpoint.streams)
 
-    def attach(self, reader: Reader, lane: Lane) -> None:
+    def attach(self, reader: Reader) -> None:
+        """Once, before record_into."""
+        self.reader = reader
+
+    def record_into(self, lane: Lane) -> None:
         """Once, before the first message."""
-        self.reader, self.lane = reader, lane
+        self.lane = lane
 
     def open(self, payload: Any) -> tuple[int, int, int] | None:
         """Kind, stream and sequence of a message; None if it is not ours (then counted as corrupted)."""
@@ -192,12 +212,17 @@ class Input:
         return None
 
     def note_probe(self, stream: int, sent_ns: int, taken_ns: int) -> None:
-        """A stream is matched by a probe that was sent after another was heard: a reliable reader that lost
-        early ones holds up all that follows until they are sent again.
+        """sent_ns: by the sender's clock, taken_ns: by ours; the two are never compared.
+
+        A stream is matched by a probe that was sent after another was heard: a reliable reader that lost
+        early ones holds up all that follows until they are sent again. It was, if it follows the first heard
+        by the largest plausible time in flight both in its sending and in its coming.
         """
-        if self._awaited.get(stream) == 0:
-            self._awaited[stream] = taken_ns
-        elif sent_ns > self._awaited.get(stream, sent_ns):
+        if stream not in self._awaited:
+            return
+        first_sent_ns, first_taken_ns = self._awaited[stream] or (sent_ns, taken_ns)
+        self._awaited[stream] = first_sent_ns, first_taken_ns
+        if min(sent_ns - first_sent_ns, taken_ns - first_taken_ns) >= IN_FLIGHT_MAX_NS:
             del self._awaited[stream]
 
     def read_payload(self, payload: Any, sequence: int) -> bool:

@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-TEXT_CHARACTERS_MAX = 4096
-ITEMS_MAX = 4096
+from lagometer.worker_python.plan_bounds import TEXT_CHARACTERS_MAX, Bounds
+
+ANY_TEXT = Bounds(0, TEXT_CHARACTERS_MAX)
 
 
 class PlanError(Exception):
@@ -44,29 +45,24 @@ class Fields:
             refuse(self.path_of(key), "is missing")
         return self._value[key]
 
-    def text(self, key: str) -> str:
+    def text(self, key: str, characters: Bounds) -> str:
         """Text that other programs can be given."""
         value = self.at(key)
         if not isinstance(value, str):
             refuse(self.path_of(key), f"must be text, not {_kind(value)}")
-        if len(value) > TEXT_CHARACTERS_MAX:
-            refuse(self.path_of(key), f"is longer than {TEXT_CHARACTERS_MAX} characters")
+        if len(value) > characters.high:
+            refuse(self.path_of(key), f"is longer than {characters.high} characters")
+        if len(value) < characters.low:
+            refuse(self.path_of(key), "is empty")
         if "\0" in value:
             refuse(self.path_of(key), "holds a zero byte")
         if any("\ud800" <= character <= "\udfff" for character in value):
             refuse(self.path_of(key), "holds half of a surrogate pair")
         return value
 
-    def filled_text(self, key: str) -> str:
-        """Text that is not empty."""
-        value = self.text(key)
-        if not value:
-            refuse(self.path_of(key), "is empty")
-        return value
-
     def word(self, key: str, *words: str) -> str:
         """One of these words."""
-        value = self.text(key)
+        value = self.text(key, ANY_TEXT)
         if value not in words:
             refuse(self.path_of(key), f"is '{value}', must be {' | '.join(words)}")
         return value
@@ -78,32 +74,36 @@ class Fields:
             refuse(self.path_of(key), f"must be true or false, not {_kind(value)}")
         return value
 
-    def integer(self, key: str, low: int, high: int) -> int:
+    def integer(self, key: str, bounds: Bounds) -> int:
         """A whole number within bounds."""
-        return _integer(self.at(key), self.path_of(key), low, high)
+        return _integer(self.at(key), self.path_of(key), bounds)
 
-    def number(self, key: str, low: float, high: float) -> float:
+    def place(self, key: str, size: int) -> int:
+        """A place in a list of this size."""
+        return self.integer(key, Bounds(0, size - 1))
+
+    def number(self, key: str, bounds: Bounds) -> float:
         """A number within bounds."""
         value = self.at(key)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             refuse(self.path_of(key), f"must be a number, not {_kind(value)}")
-        if not low <= value <= high:
-            refuse(self.path_of(key), f"is {_shown(value)}, outside {low:g} … {high:g}")
+        if not bounds.low <= value <= bounds.high:
+            refuse(self.path_of(key), f"is {_shown(value)}, outside {bounds.low} … {bounds.high}")
         return float(value)
 
-    def integers(self, key: str, low: int, high: int, most: int = ITEMS_MAX) -> tuple[int, ...]:
+    def integers(self, key: str, items: Bounds, bounds: Bounds) -> tuple[int, ...]:
         """A list of whole numbers within bounds."""
-        items = self._list(key, most)
-        return tuple(_integer(each, f"{self.path_of(key)}[{at}]", low, high) for at, each in enumerate(items))
+        found = self._list(key, items)
+        return tuple(_integer(each, f"{self.path_of(key)}[{at}]", bounds) for at, each in enumerate(found))
 
-    def places(self, key: str, size: int) -> tuple[int, ...]:
+    def places(self, key: str, items: Bounds, size: int) -> tuple[int, ...]:
         """A list of places in another list of this size, each once."""
         found: list[int] = []
-        for at, each in enumerate(self._list(key, ITEMS_MAX)):
+        for at, each in enumerate(self._list(key, items)):
             path = f"{self.path_of(key)}[{at}]"
             if size == 0:
                 refuse(path, "points at an empty list")
-            found.append(_integer(each, path, 0, size - 1))
+            found.append(_integer(each, path, Bounds(0, size - 1)))
             if found.count(found[-1]) > 1:
                 refuse(path, "is listed twice")
         return tuple(found)
@@ -112,12 +112,10 @@ class Fields:
         """An object."""
         return Fields(self.at(key), self.path_of(key))
 
-    def parts(self, key: str, least: int = 0) -> list[Fields]:
+    def parts(self, key: str, items: Bounds) -> list[Fields]:
         """A list of objects."""
-        items = self._list(key, ITEMS_MAX)
-        if len(items) < least:
-            refuse(self.path_of(key), "is empty: a worker needs one at least")
-        return [Fields(each, f"{self.path_of(key)}[{at}]") for at, each in enumerate(items)]
+        found = self._list(key, items)
+        return [Fields(each, f"{self.path_of(key)}[{at}]") for at, each in enumerate(found)]
 
     def mapping(self, key: str) -> Mapping[str, Any]:
         """An object whose keys are somebody else's."""
@@ -132,20 +130,24 @@ class Fields:
             if key not in self._known:
                 refuse(self.path_of(key), "is not a key of a plan")
 
-    def _list(self, key: str, most: int) -> list[Any]:
+    def _list(self, key: str, items: Bounds) -> list[Any]:
         value = self.at(key)
         if not isinstance(value, list):
             refuse(self.path_of(key), f"must be a list, not {_kind(value)}")
-        if len(value) > most:
-            refuse(self.path_of(key), f"has more than {most} items")
+        if len(value) > items.high:
+            refuse(self.path_of(key), f"has more than {items.high} items")
+        if len(value) < items.low:
+            refuse(self.path_of(key), "is empty")
         return value
 
 
-def _integer(value: object, path: str, low: int, high: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        refuse(path, f"must be a whole number, not {_kind(value)}")
-    if not low <= value <= high:
-        refuse(path, f"is {_shown(value)}, outside {low} … {high}")
+def _integer(value: object, path: str, bounds: Bounds) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not -(1 << 63) <= value < 1 << 64:
+        refuse(path, f"must be a whole number of 64 bits, not {_kind(value)}")
+    if not bounds.low <= value <= bounds.high:
+        refuse(path, f"is {_shown(value)}, outside {bounds.low} … {bounds.high}")
+    if value % bounds.step:
+        refuse(path, f"is {value}, no multiple of {bounds.step}")
     return value
 
 
@@ -155,4 +157,4 @@ def _kind(value: object) -> str:
 
 
 def _shown(value: float) -> str:
-    return f"{value:.20g}" if isinstance(value, float) else str(value)[:40]
+    return repr(value) if isinstance(value, float) else str(value)[:40]

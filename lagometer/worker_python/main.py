@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import platform
@@ -16,7 +17,8 @@ from typing import Any, NoReturn
 from lagometer import __version__
 from lagometer.worker_python import adapter as interface
 from lagometer.worker_python.adapter import AdapterError, AdapterMissing
-from lagometer.worker_python.control import Command, Control
+from lagometer.worker_python.control import Command, Control, ControlError
+from lagometer.worker_python.endpoint import ContentError
 from lagometer.worker_python.fields import PlanError
 from lagometer.worker_python.machine import (
     RunTimes,
@@ -28,15 +30,17 @@ from lagometer.worker_python.machine import (
     threads,
 )
 from lagometer.worker_python.plan import Plan, parse_plan
+from lagometer.worker_python.plan_bounds import (
+    MATCH_LOOK_NS,
+    PROBE_FIRST_NS,
+    PROBE_SLOWEST_NS,
+    STANDALONE_GRACE_NS,
+    STANDALONE_HEAD_START_NS,
+)
 from lagometer.worker_python.records import NoRoom
 from lagometer.worker_python.session import Session
 from lagometer.worker_python.stage import now_ns
 
-PROBE_FIRST_NS = 1_000_000
-PROBE_SLOWEST_NS = 50_000_000
-HEAD_START_NS = 5_000_000
-# Nobody tells a standalone worker that its peers are matched as well, so it goes on being heard for a while.
-STANDALONE_GRACE_NS = 500_000_000
 NAME = "lagometer-worker"
 HELP = """usage: python -m lagometer.worker_python < plan.json   run a plan (docs/PROTOCOL.md)
        python -m lagometer.worker_python --probe MODULE   ask an adapter what it is
@@ -82,6 +86,8 @@ class Worker:
             self._fail("adapter-missing", str(error))
         except AdapterError as error:
             self._fail("adapter-failed", str(error))
+        except (ControlError, ContentError) as error:
+            self._fail("internal", str(error))
         except Exception as error:
             self._fail("internal", f"{type(error).__name__}: {error}")
         return 0
@@ -123,7 +129,8 @@ class Worker:
         begin_ns = now_ns()
         interval_ns, matched_ns = PROBE_FIRST_NS, 0
         while True:
-            session.send_probes()
+            if session.send_probes():
+                interval_ns = PROBE_FIRST_NS  # who is new is waiting for the next one
             self._check_failure(session)
             next_ns = now_ns() + interval_ns
             interval_ns = min(interval_ns * 5 // 4, PROBE_SLOWEST_NS)
@@ -131,11 +138,13 @@ class Worker:
                 if not matched_ns and not session.missing():
                     matched_ns = now_ns()
                     self._control.send({"event": "matched", "elapsed_ns": matched_ns - begin_ns})
+                # Nobody tells a standalone worker that its peers are matched as well, so it goes on being
+                # heard for a while.
                 if self._plan.standalone and matched_ns and now_ns() > matched_ns + STANDALONE_GRACE_NS:
-                    return now_ns() + HEAD_START_NS
+                    return now_ns() + STANDALONE_HEAD_START_NS
                 # While it waits for its peers' probes it looks often; once matched, only the conductor's word
                 # matters.
-                until_ns = next_ns if matched_ns else min(next_ns, now_ns() + PROBE_FIRST_NS)
+                until_ns = next_ns if matched_ns else min(next_ns, now_ns() + MATCH_LOOK_NS)
                 if (command := self._control.wait(until_ns)) is not None:
                     if command.name != "go":
                         self._dismissed(command)
@@ -150,7 +159,8 @@ class Worker:
     def _report_missing(self, session: Session) -> NoReturn:
         missing = session.missing()
         parts = [
-            f"node {each['node']} on topic {each['topic']} misses streams {json.dumps(each['streams'])}"
+            f"node {each['node']} on topic {each['topic']} misses streams "
+            + json.dumps(each["streams"], separators=(",", ":"))
             for each in missing
         ]
         waited_ms = self._plan.discovery_timeout_ns // 1_000_000
@@ -221,7 +231,7 @@ class Worker:
         event = {"event": "failed", "phase": self._phase, "reason": reason, "message": message}
         self._control.send({**event, "missing": list(missing)} if missing else event)
         # A broken client library may hang as it is torn down; the process's end frees all the same.
-        sys.stderr.flush()
+        _flush_errors()
         os._exit(1)
 
 
@@ -253,11 +263,18 @@ def _conducted() -> int:
         message = str(error) or type(error).__name__
     else:
         code = Worker(control, plan).run()
-        sys.stderr.flush()
+        _flush_errors()
         # The interpreter's own end would wait for threads of the client library.
         os._exit(code)
     control.send({"event": "failed", "phase": "plan", "reason": "bad-plan", "message": message})
     return 2
+
+
+def _flush_errors() -> None:
+    """Whoever started this may have closed standard error: then there is nothing to flush."""
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.flush()
 
 
 def _probe(library: str) -> int:

@@ -1,32 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """A worker's plan, typed. Its JSON form is described in docs/PROTOCOL.md and schema/plan.schema.json.
 
-Written by hand like the reader of the worker in C++, and with its bounds: the models of `lagometer.run` need
-packages that a worker must not load.
+Written by hand like the reader of the worker in C++: the models of `lagometer.run` need packages that a
+worker must not load. The bounds are generated from them, for both.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
+from lagometer.worker_python import plan_bounds
 from lagometer.worker_python.adapter import Qos
 from lagometer.worker_python.fields import Fields, PlanError, refuse
+from lagometer.worker_python.plan_bounds import INTERVAL_MEAN_MIN_NS, NESTING_LEVELS_MAX
 from lagometer.worker_python.schedule import SchedulePlan, WorkPlan
-
-HOUR_NS = 3_600_000_000_000
-PERIOD_MIN_NS = 1_000
-PAYLOAD_BYTES_MAX = 1 << 30
-CAPACITY_MAX = 1 << 26
-INTERVALS_MAX = 1 << 20
-INDEX_MAX = 1 << 20
-UNSIGNED_32_MAX = (1 << 32) - 1
-UNSIGNED_64_MAX = (1 << 64) - 1
-DEPTH_MAX = 32
-HEAP_STEP_BYTES = 16
-HEAP_OFFSET_BYTES_MAX = 4096 - HEAP_STEP_BYTES
 
 
 @dataclass(frozen=True)
@@ -138,28 +128,31 @@ class Plan:
 def parse_plan(line: bytes) -> Plan:
     """Returns the plan in one line of JSON. Raises PlanError, which names the place."""
     plan = Fields(_document(line), "")
-    plan.integer("protocol", 1, 1)
-    plan.text("cell")
-    plan.integer("trial", 0, UNSIGNED_32_MAX)
+    plan.integer("protocol", plan_bounds.Plan.PROTOCOL)
+    plan.text("cell", plan_bounds.Plan.CELL_CHARACTERS)
+    plan.integer("trial", plan_bounds.Plan.TRIAL)
     standalone = plan.boolean("standalone")
     worker = plan.part("worker")
-    index = worker.integer("index", 0, INDEX_MAX)
-    worker.filled_text("name")
+    index = worker.integer("index", plan_bounds.Worker.INDEX)
+    worker.text("name", plan_bounds.Worker.NAME_CHARACTERS)
     worker.finish()
     phases = plan.part("phases")
-    discovery_timeout_ns = phases.integer("discovery_timeout_ns", 1, HOUR_NS)
-    warmup_ns = phases.integer("warmup_ns", 0, HOUR_NS)
-    measure_ns = phases.integer("measure_ns", 1, 24 * HOUR_NS)
-    drain_ns = phases.integer("drain_ns", 0, HOUR_NS)
+    discovery_timeout_ns = phases.integer("discovery_timeout_ns", plan_bounds.Phases.DISCOVERY_TIMEOUT_NS)
+    warmup_ns = phases.integer("warmup_ns", plan_bounds.Phases.WARMUP_NS)
+    measure_ns = phases.integer("measure_ns", plan_bounds.Phases.MEASURE_NS)
+    drain_ns = phases.integer("drain_ns", plan_bounds.Phases.DRAIN_NS)
     phases.finish()
     scheduling = _scheduling(plan.part("scheduling"))
-    runtime_directory = plan.filled_text("runtime_directory")
+    runtime_directory = plan.text("runtime_directory", plan_bounds.Plan.RUNTIME_DIRECTORY_CHARACTERS)
     touch = plan.word("touch", "header", "write", "read", "write+read")
     content = _content(plan.part("content")) if plan.has("content") else ContentPlan()
-    heap_offset_bytes = _heap_offset_bytes(plan) if plan.has("heap_offset_bytes") else 0
-    adapters = tuple(_adapter(each) for each in plan.parts("adapters", least=1))
-    contexts = tuple(_context(each, len(adapters)) for each in plan.parts("contexts", least=1))
-    nodes = tuple(_node(each, len(contexts)) for each in plan.parts("nodes", least=1))
+    heap_offset_bytes = 0
+    if plan.has("heap_offset_bytes"):
+        heap_offset_bytes = plan.integer("heap_offset_bytes", plan_bounds.Plan.HEAP_OFFSET_BYTES)
+    adapters = tuple(_adapter(each) for each in plan.parts("adapters", plan_bounds.Plan.ADAPTERS_ITEMS))
+    parts = plan.parts("contexts", plan_bounds.Plan.CONTEXTS_ITEMS)
+    contexts = tuple(_context(each, len(adapters)) for each in parts)
+    nodes = tuple(_node(each, len(contexts)) for each in plan.parts("nodes", plan_bounds.Plan.NODES_ITEMS))
     plan.finish()
     _refuse_twins(nodes)
     return Plan(
@@ -185,11 +178,11 @@ def _document(line: bytes) -> object:
     try:
         document: object = json.loads(line.decode(), parse_constant=_no_number)
     except RecursionError:
-        refuse("", f"is nested more than {DEPTH_MAX} levels deep")
+        refuse("", f"is nested more than {NESTING_LEVELS_MAX} levels deep")
     except ValueError as error:
         raise PlanError(f"plan: is not JSON: {error}") from None
     level = [document]
-    for _ in range(DEPTH_MAX + 1):
+    for _ in range(NESTING_LEVELS_MAX + 1):
         level = [
             value
             for each in level
@@ -198,26 +191,20 @@ def _document(line: bytes) -> object:
         ]
         if not level:
             return document
-    refuse("", f"is nested more than {DEPTH_MAX} levels deep")
+    refuse("", f"is nested more than {NESTING_LEVELS_MAX} levels deep")
 
 
 def _no_number(text: str) -> NoReturn:
     raise ValueError(f"{text} is no number")
 
 
-def _heap_offset_bytes(plan: Fields) -> int:
-    bytes_ = plan.integer("heap_offset_bytes", 0, HEAP_OFFSET_BYTES_MAX)
-    if bytes_ % HEAP_STEP_BYTES:
-        refuse(plan.path_of("heap_offset_bytes"), f"is no multiple of {HEAP_STEP_BYTES}")
-    return bytes_
-
-
 def _scheduling(part: Fields) -> SchedulingPlan:
     fifo = part.word("policy", "other", "fifo") == "fifo"
-    priority = part.integer("priority", 0, 99)
+    priority = part.integer("priority", plan_bounds.Scheduling.PRIORITY)
     if fifo and priority == 0:
         refuse(part.path_of("priority"), "is 0; FIFO needs 1 … 99")
-    cpus, lock_memory = part.integers("cpus", 0, 1023), part.boolean("lock_memory")
+    cpus = part.integers("cpus", plan_bounds.Scheduling.CPUS_ITEMS, plan_bounds.Scheduling.CPUS)
+    lock_memory = part.boolean("lock_memory")
     part.finish()
     return SchedulingPlan(fifo, priority, cpus, lock_memory)
 
@@ -226,16 +213,18 @@ def _content(part: Fields) -> ContentPlan:
     kind = part.word("kind", "any", "zeros", "random", "recorded")
     content = ContentPlan(kind)
     if kind == "random":
-        content = ContentPlan(kind, seed=part.integer("seed", 0, UNSIGNED_64_MAX))
+        content = ContentPlan(kind, seed=part.integer("seed", plan_bounds.RandomContent.SEED))
     if kind == "recorded":
-        path = part.filled_text("path")
-        content = ContentPlan(kind, path=path, crc32=part.integer("crc32", 0, UNSIGNED_32_MAX))
+        path = part.text("path", plan_bounds.RecordedContent.PATH_CHARACTERS)
+        crc32 = part.integer("crc32", plan_bounds.RecordedContent.CRC32)
+        content = ContentPlan(kind, path=path, crc32=crc32)
     part.finish()
     return content
 
 
 def _adapter(part: Fields) -> AdapterPlan:
-    name, library = part.filled_text("name"), part.filled_text("library")
+    name = part.text("name", plan_bounds.Adapter.NAME_CHARACTERS)
+    library = part.text("library", plan_bounds.Adapter.LIBRARY_CHARACTERS)
     profile = part.word("profile", "default", "matched")
     options, network = part.mapping("options"), part.mapping("network")
     variables = part.part("environment")
@@ -243,47 +232,52 @@ def _adapter(part: Fields) -> AdapterPlan:
     for key in part.mapping("environment"):
         if not key or "=" in key or "\0" in key:
             refuse(variables.path_of(key), "is no name of a variable")
-        environment[key] = variables.text(key)
+        environment[key] = variables.text(key, plan_bounds.Adapter.ENVIRONMENT_CHARACTERS)
     part.finish()
     return AdapterPlan(name, library, profile, options, network, environment)
 
 
 def _context(part: Fields, adapters: int) -> ContextPlan:
     context = ContextPlan(
-        adapter=part.integer("adapter", 0, adapters - 1),
-        domain=part.integer("domain", 0, UNSIGNED_32_MAX),
-        name=part.filled_text("name"),
+        adapter=part.place("adapter", adapters),
+        domain=part.integer("domain", plan_bounds.Context.DOMAIN),
+        name=part.text("name", plan_bounds.Context.NAME_CHARACTERS),
     )
     part.finish()
     return context
 
 
 def _node(part: Fields, contexts: int) -> NodePlan:
-    name = part.filled_text("name")
-    index = part.integer("index", 0, INDEX_MAX)
+    bounds = plan_bounds.Node
+    name = part.text("name", bounds.NAME_CHARACTERS)
+    index = part.integer("index", bounds.INDEX)
     dispatch = part.word("dispatch", "poll", "waitset", "listener")
-    cpus = part.integers("cpus", 0, 1023)
-    readers = tuple(_endpoint(each, contexts, reads=True) for each in part.parts("readers"))
-    writers = tuple(_endpoint(each, contexts, reads=False) for each in part.parts("writers"))
-    rules = tuple(_rule(each, len(readers), len(writers)) for each in part.parts("rules"))
+    cpus = part.integers("cpus", bounds.CPUS_ITEMS, bounds.CPUS)
+    readers = tuple(
+        _endpoint(each, contexts, reads=True) for each in part.parts("readers", bounds.READERS_ITEMS)
+    )
+    writers = tuple(
+        _endpoint(each, contexts, reads=False) for each in part.parts("writers", bounds.WRITERS_ITEMS)
+    )
+    rules = tuple(_rule(each, len(readers), len(writers)) for each in part.parts("rules", bounds.RULES_ITEMS))
     part.finish()
     return NodePlan(name, index, dispatch, cpus, readers, writers, rules)
 
 
 def _endpoint(part: Fields, contexts: int, *, reads: bool) -> EndpointPlan:
-    context = part.integer("context", 0, contexts - 1)
-    topic = part.filled_text("topic")
+    context = part.place("context", contexts)
+    topic = part.text("topic", plan_bounds.Endpoint.TOPIC_CHARACTERS)
     kind = part.word("type", "bytes", "fixed")
-    payload_bytes = part.integer("payload_bytes", 16, PAYLOAD_BYTES_MAX)
-    capacity = part.integer("capacity", 1, CAPACITY_MAX)
+    payload_bytes = part.integer("payload_bytes", plan_bounds.Endpoint.PAYLOAD_BYTES)
+    capacity = part.integer("capacity", plan_bounds.Endpoint.CAPACITY)
     qos = _qos(part.part("qos"))
     streams: tuple[int, ...] = ()
     stream = 0
     if reads:
-        streams = part.integers("streams", 0, INDEX_MAX)
+        streams = part.integers("streams", plan_bounds.Reader.STREAMS_ITEMS, plan_bounds.Reader.STREAMS)
     else:
-        stream = part.integer("stream", 0, INDEX_MAX)
-        part.integer("subscribers", 0, 1 << 16)
+        stream = part.integer("stream", plan_bounds.Writer.STREAM)
+        part.integer("subscribers", plan_bounds.Writer.SUBSCRIBERS)
     part.finish()
     return EndpointPlan(context, topic, kind, payload_bytes, capacity, qos, streams, stream)
 
@@ -291,7 +285,7 @@ def _endpoint(part: Fields, contexts: int, *, reads: bool) -> EndpointPlan:
 def _qos(part: Fields) -> Qos:
     reliability = part.word("reliability", "best_effort", "reliable") if part.has("reliability") else None
     history = part.word("history", "keep_last", "keep_all") if part.has("history") else None
-    depth = part.integer("depth", 1, 1 << 20) if part.has("depth") else None
+    depth = part.integer("depth", plan_bounds.Qos.DEPTH) if part.has("depth") else None
     durability = part.word("durability", "volatile", "transient_local") if part.has("durability") else None
     part.finish()
     return Qos(reliability, history, depth, durability)
@@ -299,21 +293,22 @@ def _qos(part: Fields) -> Qos:
 
 def _rule(part: Fields, readers: int, writers: int) -> RulePlan:
     trigger = part.word("trigger", "timer", "any", "all", "closed_loop")
-    read, written = part.places("readers", readers), part.places("writers", writers)
-    work_ns = part.integer("work_ns", 0, HOUR_NS)
+    read = part.places("readers", plan_bounds.Rule.READERS_ITEMS, readers)
+    written = part.places("writers", plan_bounds.Rule.WRITERS_ITEMS, writers)
+    work_ns = part.integer("work_ns", plan_bounds.Rule.WORK_NS)
     work = _work(part.part("work")) if part.has("work") else WorkPlan()
     schedule = SchedulePlan()
     period_ns = offset_ns = timeout_ns = messages_max = 0
     if trigger == "timer":
-        period_ns = part.integer("period_ns", PERIOD_MIN_NS, HOUR_NS)
-        offset_ns = part.integer("offset_ns", 0, HOUR_NS)
+        period_ns = part.integer("period_ns", plan_bounds.TimerRule.PERIOD_NS)
+        offset_ns = part.integer("offset_ns", plan_bounds.TimerRule.OFFSET_NS)
         if part.has("schedule"):
             schedule = _schedule(part.part("schedule"))
     elif not read:
         refuse(part.path_of("readers"), "is empty: only a timer fires without a message")
     if trigger == "closed_loop":
-        timeout_ns = part.integer("timeout_ns", PERIOD_MIN_NS, HOUR_NS)
-        messages_max = part.integer("messages_max", 0, (1 << 63) - 1)
+        timeout_ns = part.integer("timeout_ns", plan_bounds.ClosedLoopRule.TIMEOUT_NS)
+        messages_max = part.integer("messages_max", plan_bounds.ClosedLoopRule.MESSAGES_MAX)
         if not written:
             refuse(part.path_of("writers"), "is empty: a closed loop sends")
     echo = part.boolean("echo") if part.has("echo") else False
@@ -326,12 +321,15 @@ def _rule(part: Fields, readers: int, writers: int) -> RulePlan:
 
 
 def _work(part: Fields) -> WorkPlan:
-    kind = part.word("kind", "normal", "lognormal")
-    spread_ns = part.integer("spread_ns", 0, HOUR_NS) if kind == "normal" else 0
-    sigma = part.number("sigma", 0.0, 10.0) if kind == "lognormal" else 0.0
-    seed = part.integer("seed", 0, UNSIGNED_64_MAX)
+    work = WorkPlan(part.word("kind", "normal", "lognormal"))
+    if work.kind == "normal":
+        work = replace(work, spread_ns=part.integer("spread_ns", plan_bounds.NormalWork.SPREAD_NS))
+        work = replace(work, seed=part.integer("seed", plan_bounds.NormalWork.SEED))
+    else:
+        work = replace(work, sigma=part.number("sigma", plan_bounds.LognormalWork.SIGMA))
+        work = replace(work, seed=part.integer("seed", plan_bounds.LognormalWork.SEED))
     part.finish()
-    return WorkPlan(kind, spread_ns, sigma, seed)
+    return work
 
 
 def _schedule(part: Fields) -> SchedulePlan:
@@ -339,21 +337,24 @@ def _schedule(part: Fields) -> SchedulePlan:
     late = part.word("late", "burst", "skip", "shift") if part.has("late") else "burst"
     schedule = SchedulePlan(kind, late)
     if kind == "poisson":
-        schedule = SchedulePlan(kind, late, seed=part.integer("seed", 0, UNSIGNED_64_MAX))
+        schedule = SchedulePlan(kind, late, seed=part.integer("seed", plan_bounds.PoissonSchedule.SEED))
     elif kind == "burst":
-        schedule = SchedulePlan(kind, late, messages=part.integer("messages", 1, 1 << 20))
+        schedule = SchedulePlan(
+            kind, late, messages=part.integer("messages", plan_bounds.BurstSchedule.MESSAGES)
+        )
     elif kind == "ramp":
         schedule = SchedulePlan(
             kind,
             late,
-            end_period_ns=part.integer("end_period_ns", PERIOD_MIN_NS, HOUR_NS),
-            begin_ns=part.integer("begin_ns", 0, HOUR_NS),
-            duration_ns=part.integer("duration_ns", 1, 24 * HOUR_NS),
+            end_period_ns=part.integer("end_period_ns", plan_bounds.RampSchedule.END_PERIOD_NS),
+            begin_ns=part.integer("begin_ns", plan_bounds.RampSchedule.BEGIN_NS),
+            duration_ns=part.integer("duration_ns", plan_bounds.RampSchedule.DURATION_NS),
         )
     elif kind == "recorded":
-        intervals_ns = part.integers("intervals_ns", 0, HOUR_NS, most=INTERVALS_MAX)
-        if not intervals_ns or sum(intervals_ns) // len(intervals_ns) < PERIOD_MIN_NS:
-            refuse(part.path_of("intervals_ns"), f"must have a mean of {PERIOD_MIN_NS} ns or more")
+        bounds = plan_bounds.RecordedSchedule
+        intervals_ns = part.integers("intervals_ns", bounds.INTERVALS_NS_ITEMS, bounds.INTERVALS_NS)
+        if sum(intervals_ns) // len(intervals_ns) < INTERVAL_MEAN_MIN_NS:
+            refuse(part.path_of("intervals_ns"), f"must have a mean of {INTERVAL_MEAN_MIN_NS} ns or more")
         schedule = SchedulePlan(kind, late, intervals_ns=intervals_ns)
     part.finish()
     return schedule

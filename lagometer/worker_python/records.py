@@ -12,12 +12,13 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lagometer.worker_python.plan_bounds import RECORDS_BYTES_MAX
+
 MAGIC = 0x3143_4552_4F47_414C  # "LAGOREC1"
 VERSION = 2
 KIND_SENT, KIND_RECEIVED, KIND_CAUSES = 1, 2, 3
 FLAG_FULL = 1
 CPU_UNKNOWN = 0xFFFF
-BYTES_MAX = 8 << 30
 HEADER = struct.Struct("<QIIQII32x")
 LANE = struct.Struct("<IIIIQQQII16x")
 SENT = struct.Struct("<QqqqQIIIHHQ")
@@ -88,8 +89,8 @@ class Recorder:
         for lane in lanes:
             offsets.append(size)
             size += _aligned(lane.capacity * RECORDS[lane.kind].size)
-        if size > BYTES_MAX:
-            raise _no_room(size, f"a worker may have {BYTES_MAX}")
+        if size > RECORDS_BYTES_MAX:
+            raise _no_room(size, f"a worker may have {RECORDS_BYTES_MAX}")
         self._memory = _mapped(size, descriptor)
         words = memoryview(self._memory)[: size // WORD * WORD].cast("Q")
         self.lanes = []

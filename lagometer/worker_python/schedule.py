@@ -6,8 +6,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from lagometer.worker_python import plan_bounds
+
 MASK_64 = (1 << 64) - 1
-WORK_NS_MAX = 3.6e12
+WORK_NS_MAX = float(plan_bounds.Rule.WORK_NS.high)
 
 
 @dataclass(frozen=True)
@@ -153,4 +155,5 @@ def _spacing_ns(plan: SchedulePlan, period_ns: int) -> int:
 
 def _rounded(value: float) -> int:
     """To the nearest whole number, halves away from zero, as C's llround."""
-    return math.floor(value + 0.5) if value >= 0 else math.ceil(value - 0.5)
+    whole = math.trunc(value)
+    return whole + int(math.copysign(abs(value - whole) >= 0.5, value))

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,8 @@ class Session:
         try:
             Path(plan.runtime_directory).mkdir(parents=True, exist_ok=True)
         except (OSError, ValueError) as error:
-            raise AdapterError(f"can't make runtime_directory {plan.runtime_directory}: {error}") from error
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise AdapterError(f"can't make runtime_directory {plan.runtime_directory}: {reason}") from error
         self._content = load_content(plan.content)
         for each in plan.adapters:
             os.environ.update(each.environment)
@@ -50,8 +52,6 @@ class Session:
         for node in plan.nodes:
             self._create_node(node)
         self.recorder = self._create_recorder(records_descriptor)
-        for created in self._nodes:
-            self._create_endpoints(created)
         self._enable()
         if gc.isenabled():
             gc.collect()  # what setting up has left is not the messages' to pay for
@@ -67,7 +67,8 @@ class Session:
                 network=adapter.network,
                 runtime_directory=self._plan.runtime_directory,
             )
-            self._contexts.append(self._adapters[context.adapter].open_context(configuration))
+            with _in_adapter("opening a context"):
+                self._contexts.append(self._adapters[context.adapter].open_context(configuration))
 
     def _create_node(self, plan: NodePlan) -> None:
         node = Node(plan, self._stage)
@@ -75,6 +76,15 @@ class Session:
         node.inputs = [Input(each, index, self._plan) for index, each in enumerate(plan.readers)]
         node.prepare()
         self._nodes.append(node)
+        for output in node.outputs:
+            with _in_adapter("creating a writer"):
+                context = self._contexts[output.plan.context]
+                output.attach(context.create_writer(_configuration(output.plan, "")))
+        for entry in node.inputs:
+            with _in_adapter("creating a reader"):
+                configuration = _configuration(entry.plan, plan.dispatch)
+                context = self._contexts[entry.plan.context]
+                entry.attach(context.create_reader(configuration, partial(node.on_data, entry)))
 
     def _create_recorder(self, descriptor: int | None) -> Recorder:
         lanes = []
@@ -87,26 +97,20 @@ class Session:
                 lanes.append(LaneSpecification(KIND_CAUSES, number, writer.stream, causes))
             for index, reader in enumerate(node.plan.readers):
                 lanes.append(LaneSpecification(KIND_RECEIVED, number, index, reader.capacity))
-        return Recorder(self._plan.worker, lanes, descriptor)
-
-    def _create_endpoints(self, node: Node) -> None:
-        lanes = iter(self.recorder.lanes[self._lanes_before(node) :])
-        for output in node.outputs:
-            writer = self._contexts[output.plan.context].create_writer(_configuration(output.plan, ""))
-            output.attach(writer, next(lanes), next(lanes))
-        for entry in node.inputs:
-            context = self._contexts[entry.plan.context]
-            configuration = _configuration(entry.plan, node.plan.dispatch)
-            entry.attach(context.create_reader(configuration, partial(node.on_data, entry)), next(lanes))
-
-    def _lanes_before(self, node: Node) -> int:
-        earlier = self._nodes[: self._nodes.index(node)]
-        return sum(2 * len(each.outputs) + len(each.inputs) for each in earlier)
+        recorder = Recorder(self._plan.worker, lanes, descriptor)
+        made = iter(recorder.lanes)
+        for node in self._nodes:
+            for output in node.outputs:
+                output.record_into(next(made), next(made))
+            for entry in node.inputs:
+                entry.record_into(next(made))
+        return recorder
 
     def _enable(self) -> None:
         for node in self._nodes:
             for entry in node.inputs:
-                entry.reader.enable()
+                with _in_adapter("enabling a reader"):
+                    entry.reader.enable()
                 entry.enabled = True
                 if node.plan.dispatch == "listener":
                     node.on_data(entry)  # what came before callbacks were let in
@@ -120,17 +124,21 @@ class Session:
         context = node.inputs[0].plan.context
         if any(entry.plan.context != context for entry in node.inputs):
             raise AdapterError(f"node {node.plan.name}: one waitset can't span contexts")
-        return self._contexts[context].create_waitset([entry.reader for entry in node.inputs])
+        with _in_adapter("creating a waitset"):
+            return self._contexts[context].create_waitset([entry.reader for entry in node.inputs])
 
     # --- phases ---
 
-    def send_probes(self) -> None:
-        """One message on each writer that says "I am here"."""
+    def send_probes(self) -> bool:
+        """One on each writer. Returns whether one of them met another reader since the last time."""
+        anyone_new = False
         for node in self._nodes:
             for output in node.outputs:
-                output.writer.look_for_readers()
+                with _in_adapter("counting matched readers"):
+                    anyone_new = output.meets_another() or anyone_new
                 with self._stage.probing:
                     output.send_probe()
+        return anyone_new
 
     def missing(self) -> list[dict[str, Any]]:
         """Readers that still miss probes, for the event `failed`."""
@@ -180,7 +188,8 @@ class Session:
         """For the event `ready`. The interpreter belongs to what is measured: its version is said as well."""
         found = []
         for adapter, plan in zip(self._adapters, self._plan.adapters, strict=True):
-            probe = adapter.probe(own_options(plan.options))
+            with _in_adapter("probing"):
+                probe = adapter.probe(own_options(plan.options))
             found.append(
                 {
                     "name": adapter.name,
@@ -195,16 +204,21 @@ class Session:
         """Effective settings, for the event `ready`."""
         found = []
         for context, plan in zip(self._contexts, self._plan.contexts, strict=True):
-            effective = dict(context.describe())
+            with _in_adapter("describing a context"):
+                effective = dict(context.describe())
             effective["settings"] = {**effective.get("settings", {}), **self._interpreter}
             found.append(self._setting(plan.adapter, "context", effective))
         for node in self._nodes:
             for output in node.outputs:
                 adapter = self._plan.contexts[output.plan.context].adapter
-                found.append(self._setting(adapter, f"writer {output.plan.topic}", output.writer.describe()))
+                with _in_adapter("describing a writer"):
+                    effective = output.writer.describe()
+                found.append(self._setting(adapter, f"writer {output.plan.topic}", effective))
             for entry in node.inputs:
                 adapter = self._plan.contexts[entry.plan.context].adapter
-                found.append(self._setting(adapter, f"reader {entry.plan.topic}", entry.reader.describe()))
+                with _in_adapter("describing a reader"):
+                    effective = entry.reader.describe()
+                found.append(self._setting(adapter, f"reader {entry.plan.topic}", effective))
         return found
 
     def _setting(self, adapter: int, name: str, effective: Mapping[str, Any]) -> dict[str, Any]:
@@ -217,6 +231,8 @@ class Session:
         end_ns = begin_ns + self._plan.measure_ns
         for node in self._nodes:
             for index, output in enumerate(node.outputs):
+                with _in_adapter("a writer's counters"):
+                    counters = output.writer.counters()
                 said: dict[str, Any] = {
                     "node": node.plan.index,
                     "stream": output.plan.stream,
@@ -225,7 +241,7 @@ class Session:
                     "resent_after_timeout": node.resent[index],
                     "recorder_full": output.sent_lane.full,
                     "origin": output.writer.origin,
-                    "counters": output.writer.counters(),
+                    "counters": counters,
                 }
                 if (kept := node.punctuality(index, begin_ns, end_ns)) is not None:
                     said |= {"due": kept.due, "skipped": kept.skipped, "shift_ns": kept.shift_ns}
@@ -234,18 +250,19 @@ class Session:
 
     def describe_readers(self) -> list[dict[str, Any]]:
         """For the event `done`."""
-        return [
-            {
-                "node": node.plan.index,
-                "reader": entry.index,
-                "received": entry.received,
-                "corrupted": entry.corrupted,
-                "recorder_full": entry.lane.full,
-                "counters": entry.reader.counters(),
-            }
-            for node in self._nodes
-            for entry in node.inputs
-        ]
+        with _in_adapter("a reader's counters"):
+            return [
+                {
+                    "node": node.plan.index,
+                    "reader": entry.index,
+                    "received": entry.received,
+                    "corrupted": entry.corrupted,
+                    "recorder_full": entry.lane.full,
+                    "counters": entry.reader.counters(),
+                }
+                for node in self._nodes
+                for entry in node.inputs
+            ]
 
     def warnings(self) -> list[str]:
         """What a reader of the results must know, found while measuring."""
@@ -255,6 +272,17 @@ class Session:
             for node in self._nodes
             if node.ended_early
         ]
+
+
+@contextlib.contextmanager
+def _in_adapter(what: str) -> Iterator[None]:
+    """Whatever an adapter's call raises is the adapter's failure."""
+    try:
+        yield
+    except (AdapterError, MemoryError):
+        raise
+    except Exception as error:
+        raise AdapterError(f"{what} failed: {type(error).__name__}: {error}") from error
 
 
 def _configuration(plan: EndpointPlan, dispatch: str) -> EndpointConfiguration:

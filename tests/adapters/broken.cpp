@@ -217,6 +217,47 @@ void break_taking(std::string_view what) {
     table.waitset_wait = [](lagometer_waitset*, int64_t) noexcept -> lagometer_status { return LAGOMETER_TIMEOUT; };
 }
 
+constexpr uint32_t kAskedAlone = 20;  // that the count of matched readers is asked before there is one
+std::atomic<uint32_t> asked{0};
+
+template <typename... Arguments>
+lagometer_status cut(Arguments...) noexcept {
+  own_host.fail(own_host.self, to_c("the cable is cut"));
+  return LAGOMETER_FAILED;
+}
+
+/// One call fails, as it would without the network.
+void fail_one(std::string_view what) {
+  if (what == "fail-context") table.context_create = cut;
+  if (what == "fail-writer") table.writer_create = cut;
+  if (what == "fail-reader") table.reader_create = cut;
+  if (what == "fail-enable") table.reader_enable = cut;
+  if (what == "fail-matched") table.writer_matched = cut;
+  if (what == "fail-counters") table.writer_counters = cut;
+  if (what == "fail-probe" || what == "fail-data")
+    table.commit = [](lagometer_writer* writer, lagometer_message* message) noexcept {
+      if (is_data(message) != (std::string_view(std::getenv("LAGOMETER_BREAK")) == "fail-data"))
+        return commit_as_ever(writer, message);
+      inner->discard(writer, message);
+      return cut();
+    };
+}
+
+/// Writes down when each probe was sent, and counts no reader for a while, then one.
+void find_late(std::string_view what) {
+  if (what != "find-late") return;
+  table.writer_matched = [](lagometer_writer*, lagometer_matched* out) noexcept -> lagometer_status {
+    out->count = asked.fetch_add(1) >= kAskedAlone ? 1 : 0;
+    return LAGOMETER_OK;
+  };
+  table.commit = [](lagometer_writer* writer, lagometer_message* message) noexcept {
+    static const int file =
+        open(std::getenv("LAGOMETER_TEST_WITNESS"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    [[maybe_unused]] const auto written = write(file, message->regions[0].data, LAGOMETER_ENVELOPE_BYTES);
+    return commit_as_ever(writer, message);
+  };
+}
+
 const lagometer_adapter_table* load(std::string_view what) {
   void* const library = dlopen(std::getenv("LAGOMETER_BROKEN_OVER"), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return nullptr;
@@ -230,6 +271,8 @@ const lagometer_adapter_table* load(std::string_view what) {
   break_endpoints(what);
   break_sending(what);
   break_taking(what);
+  fail_one(what);
+  find_late(what);
   return &table;
 }
 

@@ -149,7 +149,7 @@ class Peer:
 
     def _probe(self, _: Order) -> Answer:
         for publisher in self._publishers.values():
-            publisher.writer.look_for_readers()
+            publisher.writer.matched_readers()
             publisher.send(KIND_PROBE, publisher.probes, publisher.probe_bytes)
             publisher.probes += 1
         return {}

@@ -83,7 +83,7 @@ class _Round:
         deadline_s = time.monotonic() + LONGEST_S
         taken = 0
         while not taken or (self._listens and not self._calls):
-            self._writer.look_for_readers()
+            self._writer.matched_readers()
             self._send(0)
             time.sleep(PAUSE_S)
             with told.calling("take"):

@@ -2,7 +2,8 @@
 """The plan of one worker, as `docs/PROTOCOL.md` describes it.
 
 These models are the one place where the plan's form is written down in code: `schema/plan.schema.json`
-is generated from them (`python -m lagometer.run.worker.plan_schema`). Unknown keys are refused, so that a
+(`python -m lagometer.run.worker.plan_schema`) and the bounds that both workers check
+(`python -m lagometer.run.worker.plan_bounds`) are generated from them. Unknown keys are refused, so that a
 misspelt one is an error here and not a default there. Times are nanoseconds on CLOCK_MONOTONIC, sizes are
 bytes.
 """
@@ -24,17 +25,22 @@ from lagometer.study.payload import PayloadType
 
 PROTOCOL_VERSION = 1
 
-# Bounds that no real trial meets, the same as the worker's: a damaged plan is refused, not run for a year.
+# Bounds that no real trial meets: a damaged plan is refused, not run for a year.
 HOUR_NS = 3_600_000_000_000
+PERIOD_MIN_NS = 1_000
 CAPACITY_MAX = 2**26
+ITEMS_MAX = 4096
+TEXT_CHARACTERS_MAX = 4096
 
 Unsigned32 = Annotated[int, Field(ge=0, le=2**32 - 1)]
 Index = Annotated[int, Field(ge=0, le=2**20)]
 Nanoseconds = Annotated[int, Field(ge=0, le=HOUR_NS)]
 PositiveNanoseconds = Annotated[int, Field(ge=1, le=HOUR_NS)]
-Period = Annotated[int, Field(ge=1_000, le=HOUR_NS)]
-Cpu = Annotated[int, Field(ge=0, le=1023)]
-Text = Annotated[str, Field(min_length=1, max_length=4096)]
+Period = Annotated[int, Field(ge=PERIOD_MIN_NS, le=HOUR_NS)]
+Cpus = Annotated[list[Annotated[int, Field(ge=0, le=1023)]], Field(max_length=ITEMS_MAX)]
+Places = Annotated[list[Unsigned32], Field(max_length=ITEMS_MAX)]
+Text = Annotated[str, Field(min_length=1, max_length=TEXT_CHARACTERS_MAX)]
+PerhapsText = Annotated[str, Field(max_length=TEXT_CHARACTERS_MAX)]
 HEAP_STEP_BYTES = 16  # what allocators align to
 HEAP_OFFSET_BYTES_MAX = 4096 - HEAP_STEP_BYTES  # within a page: whole pages the kernel moves by itself
 HeapOffset = Annotated[int, Field(ge=0, le=HEAP_OFFSET_BYTES_MAX, multiple_of=HEAP_STEP_BYTES)]
@@ -67,7 +73,7 @@ class Scheduling(PlanModel):
 
     policy: Literal["other", "fifo"]
     priority: Annotated[int, Field(ge=0, le=99)]
-    cpus: list[Cpu]
+    cpus: Cpus
     lock_memory: bool
 
 
@@ -78,7 +84,7 @@ class Adapter(PlanModel):
     library: Text
     profile: Literal["default", "matched"]
     options: dict[str, Any]
-    environment: dict[str, str]
+    environment: dict[str, PerhapsText]
     network: dict[str, Any]
 
 
@@ -117,7 +123,7 @@ class Endpoint(PlanModel):
 class Reader(Endpoint):
     """A subscriber, and the numbers of the streams that it expects."""
 
-    streams: list[Index]
+    streams: Annotated[list[Index], Field(max_length=ITEMS_MAX)]
 
 
 class Writer(Endpoint):
@@ -154,7 +160,7 @@ class Rule(PlanModel):
 
     # `work` absent: always `work_ns`
 
-    readers: list[Unsigned32]
+    readers: Places
     work_ns: Nanoseconds
     work: AnyWork | None = None
 
@@ -167,7 +173,7 @@ class Rule(PlanModel):
             del written["schedule"]
         return written
 
-    writers: list[Unsigned32]
+    writers: Places
 
 
 class Schedule(PlanModel):
@@ -186,7 +192,7 @@ class PoissonSchedule(Schedule):
     """Exponential intervals, their mean the rule's period."""
 
     kind: Literal["poisson"]
-    seed: Annotated[int, Field(ge=0, le=2**64 - 1)]
+    seed: Seed
 
 
 class BurstSchedule(Schedule):
@@ -206,7 +212,7 @@ class RampSchedule(Schedule):
 
 
 class RecordedSchedule(Schedule):
-    """These intervals, over and over; their mean is at least 1,000 ns."""
+    """These intervals, over and over; their mean is at least `PERIOD_MIN_NS`."""
 
     kind: Literal["recorded"]
     intervals_ns: Annotated[list[Nanoseconds], Field(min_length=1, max_length=2**20)]
@@ -260,10 +266,10 @@ class Node(PlanModel):
     name: Text
     index: Index
     dispatch: Literal["listener", "waitset", "poll"]
-    cpus: list[Cpu]
-    readers: list[Reader]
-    writers: list[Writer]
-    rules: list[AnyRule]
+    cpus: Cpus
+    readers: Annotated[list[Reader], Field(max_length=ITEMS_MAX)]
+    writers: Annotated[list[Writer], Field(max_length=ITEMS_MAX)]
+    rules: Annotated[list[AnyRule], Field(max_length=ITEMS_MAX)]
 
 
 class PlainContent(PlanModel):
@@ -295,7 +301,7 @@ class Plan(PlanModel):
     """Everything that one worker is to do in one trial; `heap_offset_bytes` is how far its heap is moved."""
 
     protocol: Literal[1]
-    cell: Annotated[str, Field(max_length=4096)]
+    cell: PerhapsText
     trial: Unsigned32
     standalone: bool
     worker: Worker
@@ -305,9 +311,9 @@ class Plan(PlanModel):
     touch: Literal["header", "write", "read", "write+read"]
     content: AnyContent = ANY_CONTENT
     heap_offset_bytes: HeapOffset = 0
-    adapters: Annotated[list[Adapter], Field(min_length=1)]
-    contexts: Annotated[list[Context], Field(min_length=1)]
-    nodes: Annotated[list[Node], Field(min_length=1)]
+    adapters: Annotated[list[Adapter], Field(min_length=1, max_length=ITEMS_MAX)]
+    contexts: Annotated[list[Context], Field(min_length=1, max_length=ITEMS_MAX)]
+    nodes: Annotated[list[Node], Field(min_length=1, max_length=ITEMS_MAX)]
 
     @model_serializer(mode="wrap")
     def _leave_out_default(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What both workers keep to. Made by `python -m lagometer.run.worker.plan_bounds`: change those models."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Bounds(NamedTuple):
+    """Both included; whole multiples of `step`."""
+
+    low: int
+    high: int
+    step: int = 1
+
+
+TEXT_CHARACTERS_MAX = 4_096  # of any text in a plan
+NESTING_LEVELS_MAX = 32  # of a plan's JSON
+INTERVAL_MEAN_MIN_NS = 1_000  # of a recorded schedule
+LINE_BYTES_MAX = 67_108_864  # of standard input
+AT_MAX_NS = 4_611_686_018_427_387_904  # the latest common start
+CONTENT_FILE_BYTES_MAX = 67_108_864  # of a file that payloads are filled from
+RECORDS_BYTES_MAX = 8_589_934_592  # of a worker's records
+PROBE_FIRST_NS = 1_000_000  # from the first probe to the second; each interval is a quarter longer
+PROBE_SLOWEST_NS = 50_000_000  # between probes, at most
+IN_FLIGHT_MAX_NS = 10_000_000  # the largest plausible time in flight of a probe
+MATCH_LOOK_NS = 500_000  # how often a worker looks whether it is matched
+STANDALONE_HEAD_START_NS = 5_000_000  # before the start that a standalone worker gives itself
+STANDALONE_GRACE_NS = 500_000_000  # for which a standalone worker that is matched goes on probing
+
+
+class Worker:
+    """Of each `Worker` in a plan."""
+
+    INDEX = Bounds(0, 1_048_576)
+    NAME_CHARACTERS = Bounds(1, 4_096)
+
+
+class Phases:
+    """Of each `Phases` in a plan."""
+
+    DISCOVERY_TIMEOUT_NS = Bounds(1, 3_600_000_000_000)
+    WARMUP_NS = Bounds(0, 3_600_000_000_000)
+    MEASURE_NS = Bounds(1, 86_400_000_000_000)
+    DRAIN_NS = Bounds(0, 3_600_000_000_000)
+
+
+class Scheduling:
+    """Of each `Scheduling` in a plan."""
+
+    PRIORITY = Bounds(0, 99)
+    CPUS_ITEMS = Bounds(0, 4_096)
+    CPUS = Bounds(0, 1_023)
+
+
+class Adapter:
+    """Of each `Adapter` in a plan."""
+
+    NAME_CHARACTERS = Bounds(1, 4_096)
+    LIBRARY_CHARACTERS = Bounds(1, 4_096)
+    ENVIRONMENT_CHARACTERS = Bounds(0, 4_096)
+
+
+class Context:
+    """Of each `Context` in a plan."""
+
+    ADAPTER = Bounds(0, 4_294_967_295)
+    DOMAIN = Bounds(0, 4_294_967_295)
+    NAME_CHARACTERS = Bounds(1, 4_096)
+
+
+class Qos:
+    """Of each `Qos` in a plan."""
+
+    DEPTH = Bounds(1, 1_048_576)
+
+
+class Endpoint:
+    """Of each `Endpoint` in a plan."""
+
+    CONTEXT = Bounds(0, 4_294_967_295)
+    TOPIC_CHARACTERS = Bounds(1, 4_096)
+    PAYLOAD_BYTES = Bounds(16, 1_073_741_824)
+    CAPACITY = Bounds(1, 67_108_864)
+
+
+class Reader:
+    """Of each `Reader` in a plan."""
+
+    STREAMS_ITEMS = Bounds(0, 4_096)
+    STREAMS = Bounds(0, 1_048_576)
+
+
+class Writer:
+    """Of each `Writer` in a plan."""
+
+    STREAM = Bounds(0, 1_048_576)
+    SUBSCRIBERS = Bounds(0, 65_536)
+
+
+class NormalWork:
+    """Of each `NormalWork` in a plan."""
+
+    SPREAD_NS = Bounds(0, 3_600_000_000_000)
+    SEED = Bounds(0, 18_446_744_073_709_551_615)
+
+
+class LognormalWork:
+    """Of each `LognormalWork` in a plan."""
+
+    SIGMA = Bounds(0, 10)
+    SEED = Bounds(0, 18_446_744_073_709_551_615)
+
+
+class Rule:
+    """Of each `Rule` in a plan."""
+
+    READERS_ITEMS = Bounds(0, 4_096)
+    READERS = Bounds(0, 4_294_967_295)
+    WORK_NS = Bounds(0, 3_600_000_000_000)
+    WRITERS_ITEMS = Bounds(0, 4_096)
+    WRITERS = Bounds(0, 4_294_967_295)
+
+
+class TimerRule:
+    """Of each `TimerRule` in a plan."""
+
+    PERIOD_NS = Bounds(1_000, 3_600_000_000_000)
+    OFFSET_NS = Bounds(0, 3_600_000_000_000)
+
+
+class ClosedLoopRule:
+    """Of each `ClosedLoopRule` in a plan."""
+
+    TIMEOUT_NS = Bounds(1_000, 3_600_000_000_000)
+    MESSAGES_MAX = Bounds(0, 9_223_372_036_854_775_807)
+
+
+class PoissonSchedule:
+    """Of each `PoissonSchedule` in a plan."""
+
+    SEED = Bounds(0, 18_446_744_073_709_551_615)
+
+
+class BurstSchedule:
+    """Of each `BurstSchedule` in a plan."""
+
+    MESSAGES = Bounds(1, 1_048_576)
+
+
+class RampSchedule:
+    """Of each `RampSchedule` in a plan."""
+
+    END_PERIOD_NS = Bounds(1_000, 3_600_000_000_000)
+    BEGIN_NS = Bounds(0, 3_600_000_000_000)
+    DURATION_NS = Bounds(1, 86_400_000_000_000)
+
+
+class RecordedSchedule:
+    """Of each `RecordedSchedule` in a plan."""
+
+    INTERVALS_NS_ITEMS = Bounds(1, 1_048_576)
+    INTERVALS_NS = Bounds(0, 3_600_000_000_000)
+
+
+class Node:
+    """Of each `Node` in a plan."""
+
+    NAME_CHARACTERS = Bounds(1, 4_096)
+    INDEX = Bounds(0, 1_048_576)
+    CPUS_ITEMS = Bounds(0, 4_096)
+    CPUS = Bounds(0, 1_023)
+    READERS_ITEMS = Bounds(0, 4_096)
+    WRITERS_ITEMS = Bounds(0, 4_096)
+    RULES_ITEMS = Bounds(0, 4_096)
+
+
+class RandomContent:
+    """Of each `RandomContent` in a plan."""
+
+    SEED = Bounds(0, 18_446_744_073_709_551_615)
+
+
+class RecordedContent:
+    """Of each `RecordedContent` in a plan."""
+
+    PATH_CHARACTERS = Bounds(1, 4_096)
+    CRC32 = Bounds(0, 4_294_967_295)
+
+
+class Plan:
+    """Of each `Plan` in a plan."""
+
+    PROTOCOL = Bounds(1, 1)
+    CELL_CHARACTERS = Bounds(0, 4_096)
+    TRIAL = Bounds(0, 4_294_967_295)
+    RUNTIME_DIRECTORY_CHARACTERS = Bounds(1, 4_096)
+    HEAP_OFFSET_BYTES = Bounds(0, 4_080, 16)
+    ADAPTERS_ITEMS = Bounds(1, 4_096)
+    CONTEXTS_ITEMS = Bounds(1, 4_096)
+    NODES_ITEMS = Bounds(1, 4_096)
