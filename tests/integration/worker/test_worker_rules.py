@@ -50,10 +50,15 @@ def test_all_readers_together_trigger_and_are_the_causes(kind: Kind, folder: Pat
     ]
     said = carried_out(kind, folder, nodes)
     sent, causes = said.lane(KIND_SENT, 2, 2), said.lane(KIND_CAUSES, 2, 2)
-    assert len(sent) == 9 and (sent["cause_count"] == 2).all()
-    assert pairs(causes) == [(stream, number) for number in range(9) for stream in (0, 1)]
-    assert sent["first_cause"].tolist() == list(range(0, 18, 2))
-    assert (sent["cause_stream"] == 0).all() and sent["cause_sequence"].tolist() == list(range(9))
+    # Where one side was late, the other's newest message is the cause.
+    assert 0 < len(sent) <= 9 and (sent["cause_count"] == 2).all()
+    assert causes["stream"].tolist() == [0, 1] * len(sent)
+    assert sent["first_cause"].tolist() == list(range(0, 2 * len(sent), 2))
+    for stream in (0, 1):
+        sequences = [sequence for of, sequence in pairs(causes) if of == stream]
+        assert sequences == sorted(set(sequences)), "each is a cause once"
+    assert (sent["cause_stream"] == 0).all()
+    assert sent["cause_sequence"].tolist() == causes["sequence"][::2].tolist()
 
 
 def test_a_timer_is_caused_by_the_newest_of_each_reader_however_many(kind: Kind, folder: Path) -> None:
