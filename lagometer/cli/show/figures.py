@@ -44,16 +44,17 @@ def print_wide(table: Table, console: Console, or_not: bool = False) -> bool:
 
 
 # What a latency costs stands beside it: busy polling would win every table otherwise.
+LOSSES = ("lost", "overwritten", "censored", "rejected")
 FIGURES = ("n", "lost", "p50", "CPU/msg", "p90", "p99", "max", "blocked p50", "rate")
 
 
 def figures(row: Row) -> dict[str, str]:
-    """The figures of one row for people; `lost` sums up lost, overwritten, censored and rejected."""
-    lost = sum(row[name] or 0 for name in ("lost", "overwritten", "censored", "rejected"))
+    """The figures of one row for people; `lost` sums up LOSSES, `-` where another tool told none of them."""
+    losses = [row[name] for name in LOSSES if row[name] is not None]
     rate = row["rate_achieved_hz"]
     return {
         "n": str(row["n"]),
-        "lost": str(lost),
+        "lost": str(sum(losses)) if losses else "-",
         "p50": duration_text(row["latency_p50_ns"]),
         "CPU/msg": duration_text(row["cpu_per_message_ns"]),
         **{name: duration_text(row[f"latency_{name}_ns"]) for name in ("p90", "p99", "max")},

@@ -17,7 +17,7 @@ from typing import Any
 from lagometer import __version__
 from lagometer.exchange.errors import ExchangeError
 from lagometer.exchange.imports.source import Source
-from lagometer.exchange.imports.trial import Imported, Trial, part
+from lagometer.exchange.imports.trial import Imported, Trial, check_order, part
 from lagometer.store import format as form
 
 IMPORTED = "imported"  # the folder that keeps the files, and the first part of a cell's id
@@ -71,6 +71,7 @@ def _rows(found: Imported) -> list[dict[str, Any]]:
     numbers: dict[tuple[str, str], int] = {}
     rows = []
     for trial in found.trials:
+        check_order(trial.figures, str(trial.files[0].path))
         cell = cell_id(found.tool, trial)
         place = numbers.get((cell, trial.edge), 0)
         numbers[cell, trial.edge] = place + 1
@@ -136,7 +137,7 @@ def _manifest(
             "format": format_name,
             "logs": [{"file": source.path.name, **each} for source, each in about],
             "trials": trials,
-            "absent": dict(found.absent),
+            "absent": {name: why for names, why in found.absent.items() for name in names.split(", ")},
             "notes": list(found.notes),
         },
     }

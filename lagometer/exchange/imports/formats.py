@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lagometer.exchange.errors import ExchangeError
-from lagometer.exchange.imports import performance_test
+from lagometer.exchange.imports import (
+    ddsperf,
+    hlog,
+    latency_test,
+    performance_test,
+    ros2_performance,
+    rtiperftest,
+)
 from lagometer.exchange.imports.campaign import write_campaign
 from lagometer.exchange.imports.source import Source
 from lagometer.exchange.imports.trial import Imported, Options
@@ -30,6 +37,26 @@ FORMATS = (
         "logs of Apex.AI performance_test 1.0 to 2.3, CSV or JSON",
         performance_test.recognises,
         performance_test.read,
+    ),
+    Format("hlog", "logs of HdrHistogram, encodings V0 to V2", hlog.recognises, hlog.read),
+    Format(
+        "latency-test",
+        "Fast DDS's LatencyTest: its output, and the file of --export_raw_data",
+        latency_test.recognises,
+        latency_test.read,
+    ),
+    Format(
+        "rtiperftest",
+        "RTI Perftest's publisher: -outputFormat csv, and the file of -latencyFile",
+        rtiperftest.recognises,
+        rtiperftest.read,
+    ),
+    Format("ddsperf", "the output of Cyclone DDS's ddsperf", ddsperf.recognises, ddsperf.read),
+    Format(
+        "ros2-performance",
+        "latency_all.txt of iRobot's ros2-performance",
+        ros2_performance.recognises,
+        ros2_performance.read,
     ),
 )
 

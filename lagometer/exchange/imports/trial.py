@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,11 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lagometer.exchange.errors import ExchangeError
 from lagometer.exchange.imports.source import Source
 from lagometer.stats.trial.estimate import PERMILLE, moments, quantile
 from lagometer.store import format as form
 
 Numbers = npt.NDArray[np.int64]
+LIMIT_NS = 2**62
 QUANTILES = tuple(f"latency_{name}_ns" for name in PERMILLE)
 HALVED = (
     "halved: each latency is half of a round trip, not one way as measured; quantiles of halves are "
@@ -44,7 +47,8 @@ class Imported:
     """Everything that one import gives.
 
     tool: whose figures these are; version: what the files say of its version, None where they say nothing.
-    about: one mapping per source, in their order, for the manifest. absent: figure → why it is null.
+    about: one mapping per source, in their order, for the manifest. absent: figure (or several, joined by
+    `, `) → why it is null.
     """
 
     tool: str
@@ -76,6 +80,18 @@ def figures_of(latencies_ns: Numbers) -> dict[str, Any]:
         "latency_skewness": of.skewness,
         "latency_kurtosis": of.kurtosis,
     }
+
+
+def check_order(figures: Mapping[str, Any], where: str) -> None:
+    """Whether minimum, quantiles and maximum ascend and can be held. Raises ExchangeError."""
+    names = [f"latency_{name}_ns" for name in form.LATENCY_ORDER]
+    told = [(name, figures[name]) for name in names if figures.get(name) is not None]
+    for name, value in told:
+        if not -LIMIT_NS < value < LIMIT_NS:
+            raise ExchangeError(f"{where}: {name} of {value:g} can't be; is the file whole?")
+    for (before, low), (name, high) in itertools.pairwise(told):
+        if low > high:
+            raise ExchangeError(f"{where}: {before} ({low}) is more than {name} ({high}); is the file whole?")
 
 
 def part(text: str) -> str:

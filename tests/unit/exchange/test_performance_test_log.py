@@ -68,7 +68,7 @@ seconds_of = st.lists(
 
 @pytest.mark.parametrize("write", [log_text, json_text], ids=["csv", "json"])
 @pytest.mark.parametrize("version", VERSIONS, ids=lambda version: version.number)
-@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 @given(seconds=seconds_of, loop_s=st.sampled_from([1.000067, 1.0003]))
 def test_every_version_means_the_same(
     tmp_path_factory: pytest.TempPathFactory,

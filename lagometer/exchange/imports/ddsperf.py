@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Cyclone DDS's ddsperf prints: each second a line per peer with the latencies of that second.
+
+With `ping` they are halves of round trips, with `-l` (`sublat`) one way between two clocks. Counts, minimum,
+maximum and mean of the seconds give those of the run; their quantiles do not, and neither their rank (one
+above ours where n p is a whole number) nor what they are of (the first 20,000 of a second) is ours.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lagometer.exchange.errors import ExchangeError
+from lagometer.exchange.imports.source import Source
+from lagometer.exchange.imports.trial import HALVED, QUANTILES, Imported, Options, Trial
+
+TOOL = "ddsperf"
+_PREFIX = r"\[(?P<pid>\d+)\] (?P<at>\d+\.\d{3}) "
+_US = r"(-?\d+\.\d{3})us"
+_LATENCY = re.compile(
+    _PREFIX + r"(?P<kind> sublat)? (?P<peer>\S+) size (?P<size>\d+) "
+    rf"mean {_US} min {_US} 50% {_US} 90% {_US} 99% {_US} max {_US} cnt (?P<count>\d+)\s*$",
+    re.ASCII,
+)
+_RATE = re.compile(_PREFIX + r" size (?P<size>\d+) total (?P<total>\d+) lost (?P<lost>\d+) delta", re.ASCII)
+_BEGINS = re.compile(r"\[\d+\] \S+ .*\bsize \d+ mean ")
+CLOCKS = (
+    "clocks: one way, from the writer's clock to the reader's: on two hosts their offset is in every latency"
+)
+ABSENT = {
+    **dict.fromkeys(QUANTILES, "the quantiles of seconds do not give that of the run"),
+    "latency_sd_ns": "ddsperf does not tell it",
+    "sent": "ddsperf does not tell it of a run",
+    "lost": "where null: of pings nothing is told, and of several writers only the sum",
+}
+
+
+@dataclass
+class _Peer:
+    """What was heard of one peer, over the seconds."""
+
+    kind: str
+    peer: str
+    size_bytes: int
+    number: int = 0
+    sum_us: float = 0.0
+    least_us: float = float("inf")
+    most_us: float = float("-inf")
+    lines: list[str] = field(default_factory=list)
+
+
+def recognises(source: Source) -> bool:
+    """Whether it is an output of ddsperf."""
+    lines = source.lines[:2000]
+    return any(_BEGINS.match(line) or _RATE.match(line) for line in lines)
+
+
+def read(sources: Sequence[Source], _: Options) -> Imported:
+    """Reads outputs: a trial per peer, kind of latency and size. Raises ExchangeError."""
+    trials: list[Trial] = []
+    for source in sources:
+        trials += _trials(source)
+    return Imported(TOOL, None, trials, [{} for _ in sources], ABSENT)
+
+
+def _trials(source: Source) -> list[Trial]:
+    peers: dict[tuple[str, str, str, int], _Peer] = {}
+    lost: int | None = None
+    for place, line in enumerate(source.lines, start=1):
+        rate = _RATE.match(line)
+        if rate:
+            lost = int(rate["lost"])
+        if not _BEGINS.match(line):
+            continue
+        _add(peers, line, source.where(place))
+    if not peers:
+        raise ExchangeError(
+            f"{source.path}: throughput alone, no latency; run `ddsperf ping`, or `ddsperf -l sub`"
+        )
+    found = list(peers.values())
+    one_writer = len({each.peer for each in found if each.kind == "sublat"}) == 1
+    alike = len({(each.kind, each.size_bytes) for each in found}) == len(found)
+    return [
+        _trial(source, each, lost if each.kind == "sublat" and one_writer else None, not alike)
+        for each in found
+    ]
+
+
+def _add(peers: dict[tuple[str, str, str, int], _Peer], line: str, where: str) -> None:
+    found = _LATENCY.match(line)
+    if not found:
+        why = "if the output was cut off there, remove the line"
+        if re.search(r"\d,\d{3}us", line):
+            why = "its decimals are written with a comma; run it with LC_ALL=C"
+        raise ExchangeError(f"{where}: not a line of latencies as ddsperf prints it; {why}")
+    if len(found["count"]) > 10 or len(found["size"]) > 12:
+        raise ExchangeError(f"{where}: a count or size that can't be")
+    mean, least, most = (float(found[place]) for place in (6, 7, 11))
+    number = int(found["count"])
+    if not (number and abs(least) < 1e13 and abs(most) < 1e13 and least - 1e-3 <= mean <= most + 1e-3):
+        raise ExchangeError(f"{where}: the mean {mean:g} us is not between minimum and maximum")
+    kind, size = "sublat" if found["kind"] else "ping", int(found["size"])
+    peer = peers.setdefault((found["pid"], kind, found["peer"], size), _Peer(kind, found["peer"], size))
+    peer.number += number
+    peer.sum_us += number * mean
+    peer.least_us, peer.most_us = min(peer.least_us, least), max(peer.most_us, most)
+
+
+def _trial(source: Source, peer: _Peer, lost: int | None, name_peer: bool) -> Trial:
+    figures: dict[str, Any] = {
+        "n": peer.number,
+        "lost": lost,
+        "latency_min_ns": round(peer.least_us * 1000),
+        "latency_max_ns": round(peer.most_us * 1000),
+        "latency_mean_ns": peer.sum_us / peer.number * 1000,
+    }
+    parts = [peer.kind, f"{peer.size_bytes}B", *([peer.peer] if name_peer else [])]
+    warnings = [HALVED] if peer.kind == "ping" else [CLOCKS]
+    if peer.least_us < 0:
+        warnings.append("clocks: the minimum is negative, so the clocks of writer and reader differ")
+    factors = {"adapter": f"{TOOL}:cyclonedds", "payload_bytes": peer.size_bytes}
+    return Trial(parts, figures, [source], factors, warnings)
