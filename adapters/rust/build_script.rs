@@ -14,7 +14,7 @@ fn prepare(package: &str) {
     println!("cargo:rustc-env=LAGOMETER_MIDDLEWARE_VERSION={version}{}", remark());
 }
 
-/// What the version says of a build that is not the one to measure; lagometer/run/facts.py looks for its end.
+/// What the version says of a build that is not the one to measure; lagometer/study/adapters.py looks for its end.
 fn remark() -> String {
     match std::env::var("OPT_LEVEL").as_deref() {
         Ok("3") => String::new(),

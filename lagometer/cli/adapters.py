@@ -18,6 +18,8 @@ WIDTH_MAX = 80  # without --wide
 VERSION_WIDTH = 16
 SETUP_OF_ALL = "make bench ADAPTERS=all"
 READY, NOT_BUILT, NOT_FOUND, NO_DAEMON, FAILS = "ready", "not built", "not found", "no daemon", "fails"
+FOR_TESTS = "for tests"
+NOT_MEASURED = "built for tests, not for measuring; tools/setup --rust builds what measures"
 LEGEND = (
     "reach: of messages · wakes: by listener, waitset, poll · reliable: yes, no, only · "
     "late: joiners get earlier messages · types: ROS 2's messages, too, or bytes"
@@ -63,21 +65,22 @@ def command(
 
 
 def _row(adapter: Adapter) -> Row:
-    from lagometer.study.adapters import Probe, probe
+    from lagometer.study.adapters import NOT_FOR_MEASURING, Probe, probe
     from lagometer.study.daemons import missing_daemons
 
     answer = probe(adapter) if adapter.built else Probe(None, adapter.missing)
     absent = "; ".join(missing_daemons(adapter, {}, "default"))
+    for_tests = (answer.version or "").endswith(NOT_FOR_MEASURING)
     if not adapter.built:
         state = NOT_BUILT if adapter.sidecar.python_package is None else NOT_FOUND
     else:
-        state = FAILS if answer.error else NO_DAEMON if absent else READY
+        state = FAILS if answer.error else NO_DAEMON if absent else FOR_TESTS if for_tests else READY
     return {
         "name": adapter.name,
         "title": adapter.sidecar.title,
         "built": adapter.built,
         "version": answer.version,
-        "reason": answer.error or absent or None,
+        "reason": answer.error or absent or (NOT_MEASURED if for_tests else None),
         "library": str(adapter.library) if adapter.built else None,
         "state": state,
         "scope": adapter.sidecar.scope,
@@ -110,7 +113,8 @@ def _print_short(rows: list[Row]) -> None:
     for heading in ("state", "version", "reach", "wakes", "reliable", "late", "types"):
         table.add_column(heading, no_wrap=True, overflow="ellipsis")
     for row in rows:
-        cells = (row["name"], row["state"], _version(row["version"]), *_in_short(row))
+        version = row["version"].partition(" (")[0] if row["state"] == FOR_TESTS else row["version"]
+        cells = (row["name"], row["state"], _version(version), *_in_short(row))
         table.add_row(*(escape(cell) for cell in cells))
     console.print(table, width=width, crop=True, no_wrap=True)
     console.print()

@@ -13,11 +13,9 @@ from lagometer.run.worker.messages import WriterDone
 from lagometer.run.worker.outcome import TrialOutcome, WorkerOutcome
 from lagometer.store.facts import EdgeSpec, ReaderFacts, TrialFacts, WriterFacts
 from lagometer.store.observed import KERNEL_COUNTERS, Observed, RealtimeThread
+from lagometer.study.adapters import NOT_FOR_MEASURING
 from lagometer.study.cell import Cell
 from lagometer.study.graph import Graph, Rule
-
-# How an adapter's version ends that was built for tests: adapters/rust/build_script.rs.
-NOT_FOR_MEASURING = ": not for measuring)"
 
 
 def trial_facts(cell: Cell, trial: int, outcome: TrialOutcome, reasons: tuple[str, ...] = ()) -> TrialFacts:

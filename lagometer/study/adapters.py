@@ -31,6 +31,8 @@ from lagometer.study.stacking import Options, stand
 SIDECAR = "adapter.json"
 MISSING = "missing.txt"
 PROBE_TIMEOUT_S = 10.0
+# How the version ends of an adapter that was built for tests alone: adapters/rust/build_script.rs.
+NOT_FOR_MEASURING = ": not for measuring)"
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from needs import MIDDLEWARE, ROOT, adapter_library, need, rust_folder, rust_pro
 from plan_parts import MILLISECOND_NS, Mapping, any_message, node, plan, reader, timer, writer
 from worker_support import run_private
 
-from lagometer.run.facts import NOT_FOR_MEASURING
 from lagometer.store.records import KIND_RECEIVED, KIND_SENT
+from lagometer.study.adapters import NOT_FOR_MEASURING
 
 WORKSPACE = ROOT / "adapters"
 CRATE = WORKSPACE / "rust"

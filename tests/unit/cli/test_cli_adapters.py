@@ -10,6 +10,7 @@ import pytest
 from study_adapters import SPECIAL, write_adapters
 
 from lagometer.cli import adapters
+from lagometer.study.adapters import NOT_FOR_MEASURING
 from lagometer.study.own_installation import PRODUCTS
 
 IN_RUST = (
@@ -63,6 +64,23 @@ def test_a_reason_is_said_once_for_all_that_it_keeps_away(
     assert "2 adapters come with `make bench ADAPTERS=all` (what that needs: --wide): ros2, udp" in text
     assert text.count("libdds-dev is not installed") == 1
     assert "cyclonedds, fastdds: libdds-dev" in text
+
+
+def test_one_that_is_built_for_tests_says_so(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = folder.parent / "worker"
+    version = f"1.10.2 (opt-level 1{NOT_FOR_MEASURING}"
+    worker.write_text(f"""#!/bin/sh\necho '{{"version": "{version}"}}'\n""")
+    adapters.command()
+    printed = lines(capsys)
+    by_name = {line.split(" ")[0]: line.split() for line in printed}
+    assert by_name["shm"][1:4] == ["for", "tests", "1.10.2"]
+    said = " ".join("\n".join(printed).split())
+    assert "null, shm: built for tests, not for measuring; tools/setup --rust builds what measures" in said
+    adapters.command(json=True)
+    (row,) = [row for row in json.loads(capsys.readouterr().out)["adapters"] if row["name"] == "shm"]
+    assert (row["state"], row["version"]) == ("for tests", version)
 
 
 def test_wide_has_everything_and_json_says_state_and_abilities(

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from needs import ROOT
 
-from lagometer.run.facts import NOT_FOR_MEASURING, builds_for_tests
+from lagometer.run.facts import builds_for_tests
 from lagometer.run.worker.messages import AdapterInUse, Ready
 from lagometer.run.worker.outcome import WorkerOutcome
+from lagometer.study.adapters import NOT_FOR_MEASURING
 
 FOR_TESTS = f"1.10.2 (opt-level 1{NOT_FOR_MEASURING}"
 
