@@ -14,7 +14,7 @@ from lagometer.summary.data import Cell, Row
 from lagometer.summary.intervals import known
 from lagometer.summary.summarise import measured, summarise
 
-DATA_FORMAT = 4
+DATA_FORMAT = 5
 
 
 def build_report(campaign: Campaign) -> Report:

@@ -154,6 +154,7 @@ FIGURES_SCHEMA: dict[str, pl.DataType] = {
     "deadline_k": pl.Int64(),
     "deadline_met_of_k_min": pl.Int64(),
     "response_growth_ns_per_s": pl.Float64(),
+    "involuntary_switches": pl.Int64(),
 }
 # Before `deadline_k` could be chosen it was ten, and a column bore that name.
 FORMER_K, FORMER_MET_MIN = 10, "deadline_met_of_10_min"

@@ -179,6 +179,53 @@ class WithoutNoise(Model):
     quiet_high_ns: float | None
 
 
+class PreemptedTrial(Model):
+    """A valid trial whose workers were switched out involuntarily so often per message; `times` is that over
+    the median of its cell (of all cells with fewer than three trials, where it is one of those).
+    """
+
+    cell: str
+    trial: int
+    per_message: float
+    times: float
+    stands_out: bool
+    latency_p50_ns: float | None
+    cell_p50_ns: float | None
+
+
+class Preemption(Model):
+    """How much the workers' threads were switched out, and how much that moved the figures.
+
+    trials_above: of `trials`, those with more than one such switch in 10 messages; trials_outstanding: those
+    that are flagged. p50_change and p99_change: of the quieter half of each cell's trials against all of
+    them, as a share, the median over `cells_compared` cells. ranked: the trials that stand furthest above
+    their likes.
+    """
+
+    trials: int
+    trials_above: int
+    trials_outstanding: int
+    per_message_median: float
+    cells_compared: int
+    p50_change: float | None
+    p99_change: float | None
+    ranked: list[PreemptedTrial]
+
+
+class Queue(Model):
+    """A cell in which a queue builds up, so that its p50 depends on how long a trial is.
+
+    growth_ns_per_s: of the median response time, the median over the trials in which it grows; waiting: how
+    many messages wait where depth should hold fewer.
+    """
+
+    cell: str
+    trials: int
+    trials_growing: int
+    growth_ns_per_s: float
+    waiting: str | None
+
+
 class ControlTrial(Model):
     """The control cell before one block: its figures end to end. `time_s` counts from the first trial."""
 
@@ -405,6 +452,8 @@ class Summary(Model):
     failures: list[Failure]
     reasons: list[ReasonCount]
     without_noise: list[WithoutNoise]
+    preemption: Preemption | None
+    queues: list[Queue]
     control: Control | None
     long_trials: list[LongTrial]
     machine_floor: MachineFloor | None

@@ -3,17 +3,21 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
 from lagometer.stats.cell.campaign_estimates import estimates_without_noise
+from lagometer.stats.cell.preempted import Preempted, preempted_trials
 from lagometer.stats.interval.medians import median_interval
 from lagometer.store.errors import CampaignError
 from lagometer.store.format import END_TO_END
 from lagometer.store.reader import Campaign
-from lagometer.summary.data import Row, WithoutNoise
+from lagometer.summary.data import PreemptedTrial, Preemption, Row, WithoutNoise
 from lagometer.summary.intervals import Estimated, Key, Known, by_edge
 from lagometer.summary.rows import group_by_edge, over_trials
 
+RANKED_MAX = 10
+HALVED_MIN = 4  # trials of a cell whose quieter half is looked at
 FIGURES = ("latency_p50_ns", "cpu_per_message_ns", "latency_p99_ns")
 
 Figure = tuple[float | None, float | None, float | None]  # with the ends of its interval
@@ -84,3 +88,68 @@ def _median(rows: Sequence[Row], figure: str) -> Figure:
     value = getattr(over_trials(rows), figure)
     low, high = median_interval([getattr(row, figure) for row in rows]) or (None, None)
     return value, low, high
+
+
+def preemption(campaign: Campaign, trial_rows: Sequence[Row]) -> Preemption | None:
+    """How much preemption there was, and how much it moved the figures; None where there was hardly any."""
+    found = preempted_trials(campaign.cells)
+    if not any(each.above for each in found):
+        return None
+    rows = {
+        (row.cell, row.trial): row
+        for row in trial_rows
+        if row.valid and row.edge == END_TO_END and row.trial is not None
+    }
+    compared = _quieter_halves(found, rows)
+    return Preemption(
+        trials=len(found),
+        trials_above=sum(each.above for each in found),
+        trials_outstanding=sum(each.stands_out for each in found),
+        per_message_median=statistics.median(each.per_message for each in found),
+        cells_compared=len(compared["latency_p50_ns"]),
+        p50_change=_median_change(compared["latency_p50_ns"]),
+        p99_change=_median_change(compared["latency_p99_ns"]),
+        ranked=[_ranked(each, rows) for each in found[:RANKED_MAX]],
+    )
+
+
+def _quieter_halves(
+    found: Sequence[Preempted], rows: Mapping[tuple[str, int], Row]
+) -> dict[str, list[float]]:
+    """Of each cell how a figure's median changes where only the half with fewer switches counts."""
+    by_cell: dict[str, list[tuple[float, Row]]] = {}
+    for each in found:
+        row = rows.get((each.cell, each.trial))
+        if row is not None:
+            by_cell.setdefault(each.cell, []).append((each.per_message, row))
+    changes: dict[str, list[float]] = {"latency_p50_ns": [], "latency_p99_ns": []}
+    for trials in by_cell.values():
+        ordered = [row for _, row in sorted(trials, key=lambda each: each[0])]
+        for figure, ratios in changes.items():
+            values = [getattr(row, figure) for row in ordered]
+            if len(values) >= HALVED_MIN and None not in values and statistics.median(values) > 0:
+                quiet = statistics.median(values[: len(values) // 2])
+                ratios.append(quiet / statistics.median(values) - 1.0)
+    return changes
+
+
+def _median_change(changes: Sequence[float]) -> float | None:
+    return statistics.median(changes) if changes else None
+
+
+def _ranked(each: Preempted, rows: Mapping[tuple[str, int], Row]) -> PreemptedTrial:
+    row = rows.get((each.cell, each.trial))
+    of_cell = [
+        other.latency_p50_ns
+        for (cell, _), other in rows.items()
+        if cell == each.cell and other.latency_p50_ns is not None
+    ]
+    return PreemptedTrial(
+        cell=each.cell,
+        trial=each.trial,
+        per_message=each.per_message,
+        times=each.times,
+        stands_out=each.stands_out,
+        latency_p50_ns=row.latency_p50_ns if row is not None else None,
+        cell_p50_ns=statistics.median(of_cell) if of_cell else None,
+    )

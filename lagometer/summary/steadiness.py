@@ -14,6 +14,7 @@ import polars as pl
 from pydantic import ValidationError
 
 from lagometer.stats.cell.long_trials import QUANTILES, Estimate, long_checks
+from lagometer.stats.cell.preempted import with_noise_of_campaign
 from lagometer.stats.interval.confidence import SUPPORT
 from lagometer.store.format import END_TO_END, FLOOR
 from lagometer.store.reader import Campaign
@@ -60,7 +61,8 @@ def _moment(started: object) -> float | None:
 
 def _control_trials(part: Campaign, begin: float) -> list[ControlTrial]:
     found = []
-    for record in part.cells.filter(pl.col("edge") == END_TO_END).iter_rows(named=True):
+    cells = with_noise_of_campaign(part.cells)
+    for record in cells.filter(pl.col("edge") == END_TO_END).iter_rows(named=True):
         moment = _moment(record.get("started"))
         if moment is None:
             continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lagometer.stats.cell.preempted import with_noise_of_campaign
 from lagometer.stats.interval.confidence import TRIALS_MIN
 from lagometer.store.format import END_TO_END
 from lagometer.store.reader import Campaign
@@ -21,13 +22,14 @@ from lagometer.summary.cell_rows import in_order
 from lagometer.summary.conformance import conformance
 from lagometer.summary.data import Counts, Interval, Row, Summary
 from lagometer.summary.deadlines import deadlines
-from lagometer.summary.disturbed import without_noise
+from lagometer.summary.disturbed import preemption, without_noise
 from lagometer.summary.failures import failures, reason_counts
 from lagometer.summary.floor_ratio import with_floor
 from lagometer.summary.glance import glance
 from lagometer.summary.interference import interference
 from lagometer.summary.intervals import Known, known, with_intervals
 from lagometer.summary.lost_tails import lost_tails
+from lagometer.summary.queues import queues
 from lagometer.summary.rows import group_by_edge, missing_rows, over_trials, trial_row
 from lagometer.summary.settings import settings
 
@@ -39,7 +41,7 @@ def measured(campaign: Campaign) -> tuple[list[Row], Factors]:
     study's order.
     """
     factors = cell_factors(campaign.manifest)
-    rows = [trial_row(record) for record in campaign.cells.iter_rows(named=True)]
+    rows = [trial_row(record) for record in with_noise_of_campaign(campaign.cells).iter_rows(named=True)]
     rows += missing_rows(rows, campaign.journal)
     for row in rows:
         factors.setdefault(row.cell, {})
@@ -87,6 +89,8 @@ def summarise(campaign: Campaign, confidence: Known | None = None) -> Summary:
         failures=failed,
         reasons=reason_counts(campaign.journal, measured_rows),
         without_noise=without_noise(campaign, measured_rows, confidence),
+        preemption=preemption(campaign, measured_rows),
+        queues=queues(campaign),
         control=steadiness.control(campaign),
         long_trials=steadiness.long_trials(campaign, rows),
         machine_floor=floor,

@@ -174,6 +174,53 @@ export interface WithoutNoise {
 }
 
 /**
+ * A valid trial whose workers were switched out involuntarily so often per message; `times` is that over
+ * the median of its cell (of all cells with fewer than three trials, where it is one of those).
+ */
+export interface PreemptedTrial {
+  cell: string;
+  trial: number;
+  per_message: number;
+  times: number;
+  stands_out: boolean;
+  latency_p50_ns: number | null;
+  cell_p50_ns: number | null;
+}
+
+/**
+ * How much the workers' threads were switched out, and how much that moved the figures.
+ *
+ * trials_above: of `trials`, those with more than one such switch in 10 messages; trials_outstanding: those
+ * that are flagged. p50_change and p99_change: of the quieter half of each cell's trials against all of
+ * them, as a share, the median over `cells_compared` cells. ranked: the trials that stand furthest above
+ * their likes.
+ */
+export interface Preemption {
+  trials: number;
+  trials_above: number;
+  trials_outstanding: number;
+  per_message_median: number;
+  cells_compared: number;
+  p50_change: number | null;
+  p99_change: number | null;
+  ranked: PreemptedTrial[];
+}
+
+/**
+ * A cell in which a queue builds up, so that its p50 depends on how long a trial is.
+ *
+ * growth_ns_per_s: of the median response time, the median over the trials in which it grows; waiting: how
+ * many messages wait where depth should hold fewer.
+ */
+export interface Queue {
+  cell: string;
+  trials: number;
+  trials_growing: number;
+  growth_ns_per_s: number;
+  waiting: string | null;
+}
+
+/**
  * The control cell before one block: its figures end to end. `time_s` counts from the first trial.
  */
 export interface ControlTrial {
@@ -212,7 +259,7 @@ export interface Control {
  * without one the median of their figures.
  *
  * `place`: `inside` the interval, `outside` of it, or `beyond` the figures of all short trials, too; null
- * where there is no interval to hold it against.
+ * where there is no interval to compare it with.
  */
 export interface LongFigure {
   long_ns: number | null;
@@ -409,6 +456,8 @@ export interface Summary {
   failures: Failure[];
   reasons: ReasonCount[];
   without_noise: WithoutNoise[];
+  preemption: Preemption | null;
+  queues: Queue[];
   control: Control | null;
   long_trials: LongTrial[];
   machine_floor: MachineFloor | null;

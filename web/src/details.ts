@@ -68,6 +68,45 @@ function reasonTables(report: Report): HTMLElement[] {
   });
 }
 
+/** How much threads were switched out, how much that moved the figures, and which trials stand out. */
+function preemptionPart(report: Report): HTMLElement[] {
+  const found = report.preemption;
+  if (found === null) return [];
+  const change = (share: number | null): string => (share === null ? ABSENT : `${share < 0 ? "−" : "+"}${(100 * Math.abs(share)).toPrecision(2)} %`);
+  const alike = found.trials_outstanding === 0 ? "None of them stands out of this campaign, so none is flagged." : `${String(found.trials_outstanding)} of them stand out and are flagged.`;
+  const moved = found.cells_compared === 0 ? "" : ` The quieter half of each cell's trials has p50 ${change(found.p50_change)} and p99 ${change(found.p99_change)} against all of them (median over ${String(found.cells_compared)} cells).`;
+  const said = `In ${String(found.trials_above)} of ${String(found.trials)} valid trials threads were switched out involuntarily more than once in 10 messages (median ${found.per_message_median.toPrecision(2)} per message). ${alike}${moved}`;
+  const rows = found.ranked.map((each) =>
+    element(
+      "tr",
+      { "data-cell": each.cell, "data-trial": String(each.trial) },
+      element("th", { scope: "row" }, element("code", {}, each.cell), ` trial ${String(each.trial)}`),
+      element("td", { class: "number" }, each.per_message.toPrecision(2)),
+      element("td", { class: "number" }, `${each.times.toPrecision(2)} ×`),
+      element("td", {}, each.stands_out ? "stands out" : ""),
+      element("td", { class: "number" }, durationText(each.latency_p50_ns)),
+      element("td", { class: "number" }, durationText(each.cell_p50_ns)),
+    ),
+  );
+  const heads = ["trial", "switches / message", "of the median", "", "p50", "p50 of the cell"].map((head) => element("th", { scope: "col" }, head));
+  const title = "Trials that were switched out most";
+  const table = element("table", { id: "preemption" }, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
+  return [element("h3", {}, title), element("p", { class: "quiet" }, said), element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": title }, table)];
+}
+
+/** Cells in which a queue builds up: what they say of time depends on how long a trial is. */
+function queuePart(report: Report): HTMLElement[] {
+  if (report.queues.length === 0) return [];
+  const items = report.queues.map((each) =>
+    element("li", { "data-cell": each.cell }, element("code", {}, each.cell), `: the median response time grows by ${(each.growth_ns_per_s / 1e6).toPrecision(3)} ms a second (${String(each.trials_growing)} of ${String(each.trials)} trials)${each.waiting === null ? "" : `; ${each.waiting}`}`),
+  );
+  return [
+    element("h3", {}, "Where a queue builds up"),
+    element("p", { class: "quiet" }, "The reader can't keep up: p50 and all other times of these cells depend on how long a trial is."),
+    element("ul", { id: "queues" }, ...items),
+  ];
+}
+
 /** What the disturbed trials make of each cell: its figures with them, as they are everywhere else, and without. */
 function noiseTable(report: Report): HTMLElement[] {
   const always = report.rows.filter((row) => row.trial === null && row.edge === END_TO_END && row.trials > 0 && row.trials_noisy === row.trials).length;
@@ -122,6 +161,8 @@ export function failuresSection(report: Report): HTMLElement {
     "failures",
     "Failed and excluded",
     ...reasonTables(report),
+    ...queuePart(report),
+    ...preemptionPart(report),
     ...noiseTable(report),
     element("h3", {}, "Failed trials"),
     failed.length === 0 ? element("p", { class: "quiet" }, "None.") : element("ul", { class: "reasons" }, ...failed),

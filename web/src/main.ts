@@ -21,7 +21,7 @@ import { fromFragment, initialState, settle, toFragment, withCell, type State } 
 import { tableView } from "./table";
 import type { Context, View } from "./view";
 
-const DATA_FORMAT = 4;
+const DATA_FORMAT = 5;
 
 type Page = (Report & { kind: "campaign" }) | (ComparisonReport & { kind: "comparison" });
 

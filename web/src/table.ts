@@ -4,7 +4,7 @@
 import type { Row } from "./data";
 import { check, element, section } from "./dom";
 import { ABSENT, countText, duration, durationText, endsText, factorLabel, rateText, ratioText, shareText } from "./format";
-import { ends, floorRatio, intervalOf, matches, type Model } from "./model";
+import { END_TO_END, ends, floorRatio, intervalOf, matches, type Model } from "./model";
 import type { State } from "./state";
 import { adapterLooks, type Context, type View } from "./view";
 
@@ -153,10 +153,20 @@ function cellOf(row: Row, column: Column, context: Context): HTMLElement {
     const { digits, unit } = duration(value);
     attributes["title"] = `${countText(Math.round(value))} ns`;
     const below = confidence(row, column, attributes, context);
-    return element("td", attributes, digits, element("span", { class: "unit" }, unit), below);
+    return element("td", attributes, digits, element("span", { class: "unit" }, unit), below, growth(row, column, context));
   }
   const below = confidence(row, column, attributes, context);
   return element("td", attributes, column.show(row), below);
+}
+
+/** Below p50: that a queue builds up, so that it depends on how long the trial is. */
+function growth(row: Row, column: Column, context: Context): HTMLElement | null {
+  if (column.id !== "latency_p50_ns" || row.edge !== END_TO_END) return null;
+  const known = context.model.report.queues.find((each) => each.cell === row.cell);
+  const own = row.trial === null || row.warnings.some((each) => each.startsWith("queue-builds-up"));
+  if (known === undefined || !own) return null;
+  const title = "a queue builds up: this figure depends on how long the trial is";
+  return element("span", { class: "interval wanting", title }, `a queue: +${(known.growth_ns_per_s / 1e6).toPrecision(3)} ms/s`);
 }
 
 /** Below a figure: its 95 % interval, or how many trials would be enough for one. */

@@ -75,8 +75,12 @@ def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None
     from lagometer.cli.show.cells import cells_as_json
     from lagometer.cli.show.estimates import beside_rows, long_rows
     from lagometer.cli.show.floor import floor_of
+    from lagometer.summary.disturbed import preemption
+    from lagometer.summary.queues import queues
+    from lagometer.summary.summarise import measured
 
     rows = _chosen(campaign, edge, cell)
+    preempted = preemption(campaign, measured(campaign)[0])
     estimates, why_none = _estimates(campaign, edge, cell)
     verdicts = {(row["cell"], row["trial"]): bool(row["valid"]) for row in rows}
     floor = floor_of(campaign)
@@ -93,6 +97,10 @@ def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None
         "control": beside_rows(campaign.control),
         "long_trials": long_rows(campaign),
         "machine_floor": floor.model_dump() if floor is not None else None,
+        "queues": [
+            each.model_dump() for each in queues(campaign) if fnmatch.fnmatchcase(each.cell, cell or "*")
+        ],
+        "preemption": preempted.model_dump() if preempted is not None else None,
         **cells_as_json(campaign, edge, cell),
     }
 
@@ -134,10 +142,13 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
 
     from lagometer.cli.show.cells import render_cells
     from lagometer.cli.show.daemons import render_daemons
+    from lagometer.cli.show.disturbed import render_preemption, render_queues
     from lagometer.cli.show.estimates import render_beside, render_estimates
     from lagometer.cli.show.floor import render_floor
     from lagometer.cli.show.glance import render_glance
     from lagometer.cli.show.noise import render_lost, render_noise
+    from lagometer.stats.cell.preempted import with_noise_of_campaign
+    from lagometer.summary.queues import queues
     from lagometer.summary.summarise import summarise
 
     rows = _chosen(campaign, edge, cell)
@@ -148,15 +159,23 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
         _print_table(valid, console)
     elif not rows:
         console.print("no finished trial")
-    if edge is None and cell is None:
-        render_glance(summarise(campaign).glance, console)
+    growing = [each for each in queues(campaign) if fnmatch.fnmatchcase(each.cell, cell or "*")]
+    summary = summarise(campaign) if edge is None and cell is None else None
+    if summary is not None:
+        render_glance(summary.glance, console)
     render_estimates(campaign, console, edge, cell)
     render_floor(campaign, console)
     render_beside(campaign, console)
     render_daemons(campaign, console, {row["cell"] for row in valid})
     render_cells(campaign, console, edge, cell)
     render_lost(valid, console)
-    render_noise(valid, console)
+    render_queues(growing, console)
+    render_preemption(summary.preemption if summary is not None else None, console)
+    flagged = {
+        (row["cell"], row["trial"]): row
+        for row in with_noise_of_campaign(campaign.cells).select("cell", "trial", "noise", "noisy").to_dicts()
+    }
+    render_noise([{**row, **flagged[row["cell"], row["trial"]]} for row in valid], console)
     _render_warnings(valid, console)
     _render_failed(rows, console)
     excluded = _excluded(campaign, cell)

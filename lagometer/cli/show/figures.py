@@ -48,6 +48,14 @@ LOSSES = ("lost", "overwritten", "censored", "rejected")
 FIGURES = ("n", "lost", "p50", "CPU/msg", "p90", "p99", "max", "blocked p50", "rate")
 
 
+GROWS = " ↗"  # beside a p50 that depends on how long the trial is
+
+
+def grows(row: Row) -> bool:
+    """Whether a queue builds up in this trial."""
+    return any(text.startswith("queue-builds-up:") for text in row.get("warnings") or ())
+
+
 def figures(row: Row) -> dict[str, str]:
     """The figures of one row for people; `lost` sums up LOSSES, `-` where another tool told none of them."""
     losses = [row[name] for name in LOSSES if row[name] is not None]
@@ -55,7 +63,7 @@ def figures(row: Row) -> dict[str, str]:
     return {
         "n": str(row["n"]),
         "lost": str(sum(losses)) if losses else "-",
-        "p50": duration_text(row["latency_p50_ns"]),
+        "p50": duration_text(row["latency_p50_ns"]) + (GROWS if grows(row) else ""),
         "CPU/msg": duration_text(row["cpu_per_message_ns"]),
         **{name: duration_text(row[f"latency_{name}_ns"]) for name in ("p90", "p99", "max")},
         "blocked p50": duration_text(row["blocked_p50_ns"]),

@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from lagometer.stats.cell.cell_estimates import estimates
+from lagometer.stats.cell.preempted import with_noise_of_campaign
 from lagometer.stats.interval.confidence import CONFIDENCE, TRIALS_MIN, Stop
 from lagometer.stats.interval.sequential import ALPHA_LOOK
 from lagometer.stats.interval.stopping import Bounds, CellProgress, chain_latencies
@@ -74,7 +75,7 @@ def estimates_without_noise(campaign: Campaign, alphas: Mapping[str, float]) -> 
 
     alphas: of the cells to look at, what their intervals may miss. Raises CampaignError.
     """
-    valid = campaign.cells.filter(
+    valid = with_noise_of_campaign(campaign.cells).filter(
         pl.col("valid")
         & (pl.col("n") > 0)
         & (pl.col("edge") == form.END_TO_END)

@@ -170,11 +170,19 @@ class _Cell:
             .row(0, named=True)
         )
         if row["status"] == OK:
-            return Figure(row["estimate_ns"], row["low_ns"], row["high_ns"])
+            return Figure(row["estimate_ns"], row["low_ns"], row["high_ns"], why=self._growing())
         of_trials = [each for each in self._column(f"latency_{quantity}_ns") if each is not None]
         value = statistics.median_low(of_trials) if of_trials else None
         needed = f"; {row['needed_trials']} would do" if row["needed_trials"] else ""
         return Figure(value, why=f"no interval from {self._trials()}{needed}")
+
+    def _growing(self) -> str | None:
+        """That the figure depends on how long a trial is, where a queue builds up."""
+        said = self._rows["warnings"].to_list() if "warnings" in self._rows.columns else []
+        count = sum(any(text.startswith("queue-builds-up:") for text in texts or ()) for texts in said)
+        return (
+            f"a queue builds up in {count} of {self._trials()}: it depends on their length" if count else None
+        )
 
     def _largest(self) -> Figure:
         known = [each for each in self._column("latency_max_ns") if each is not None]

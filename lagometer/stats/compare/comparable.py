@@ -259,8 +259,22 @@ def _notes(a: Campaign, cell_a: str, b: Campaign, cell_b: str) -> Iterator[str]:
         yield "failed trials: " + ", ".join(
             f"{name} {count} of {all_}" for name, (count, all_) in zip("AB", failed, strict=True)
         )
+    growing = [_growing(campaign, cell) for campaign, cell in ((a, cell_a), (b, cell_b))]
+    if any(growing):
+        trials = [every - bad for bad, every in failed]
+        sides = ", ".join(
+            f"{name} {grown} of {of}" for name, grown, of in zip("AB", growing, trials, strict=True)
+        )
+        yield f"a queue builds up in trials: {sides}; p50 depends on how long a trial is (queue-builds-up)"
     if abs(lost[0] - lost[1]) > LOST_SHARE:
         yield f"not delivered: A {lost[0]:.2%}, B {lost[1]:.2%}; latencies are of delivered messages"
+
+
+def _growing(campaign: Campaign, cell: str) -> int:
+    """In how many valid trials of a cell a queue builds up."""
+    chosen = (pl.col("cell") == cell) & (pl.col("edge") == form.END_TO_END) & pl.col("valid")
+    said = campaign.cells.filter(chosen)["warnings"].to_list()
+    return sum(any(text.startswith("queue-builds-up:") for text in texts or ()) for texts in said)
 
 
 def _control(a: Campaign, b: Campaign, choice: Choice, refused: str | None) -> CellComparison | None:

@@ -103,6 +103,7 @@ def summarise(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
     common: dict[str, object] = {
         "noisy": None if noise is None else bool(noise),
         "noise": None if noise is None else list(noise),
+        "involuntary_switches": facts.observed.involuntary_switches if facts.observed else None,
         "cell": facts.cell,
         "trial": facts.trial,
         "cpu_per_message_ns": facts.cpu_ns / delivered if delivered else None,

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `lagometer show` says of preemption over the campaign, and of queues that build up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lagometer.units import duration_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from lagometer.summary.data import Preemption, Queue
+
+RANKED_SHOWN = 3
+
+
+def render_preemption(found: Preemption | None, console: Console) -> None:
+    """Prints how much threads were switched out, what that did to the figures, and the worst trials."""
+    if found is None:
+        return
+    console.print(
+        f"\n[bold]preempted[/] more than once in 10 messages: {found.trials_above} of {found.trials} trials "
+        f"(median {found.per_message_median:.2g} per message)",
+        soft_wrap=True,
+    )
+    if found.p50_change is not None:
+        tail = f", p99 {_change(found.p99_change)}" if found.p99_change is not None else ""
+        console.print(
+            f"  the quieter half of each cell's trials: p50 {_change(found.p50_change)}{tail} against all",
+            soft_wrap=True,
+        )
+    if not found.trials_outstanding:
+        console.print("  no trial stands out of this campaign, so none is flagged", soft_wrap=True)
+        return
+    console.print(f"  {found.trials_outstanding} stand out of this campaign and are flagged; the most:")
+    for each in [each for each in found.ranked if each.stands_out][:RANKED_SHOWN]:
+        p50 = f"p50 {duration_text(each.latency_p50_ns)}, of its cell {duration_text(each.cell_p50_ns)}"
+        console.print(f"    {each.cell} #{each.trial}", markup=False, soft_wrap=True)
+        console.print(f"      {each.per_message:.2g} per message, {each.times:.2g} × the median; {p50}")
+
+
+def _change(share: float | None) -> str:
+    return "-" if share is None else f"{100.0 * share:+.2g} %"
+
+
+def render_queues(found: Sequence[Queue], console: Console) -> None:
+    """Prints the cells in which a queue builds up, with the slope."""
+    if not found:
+        return
+    console.print(
+        "\n[bold yellow]a queue builds up[/]: these p50 (↗) depend on how long a trial is", soft_wrap=True
+    )
+    for each in found:
+        console.print(f"  {each.cell}", markup=False, soft_wrap=True)
+        console.print(f"    {queue_text(each)}", markup=False, soft_wrap=True)
+        if each.waiting is not None:
+            console.print(f"    {each.waiting}", markup=False, soft_wrap=True)
+
+
+def queue_text(queue: Queue) -> str:
+    """median response time grows by 330 ms a second (3 of 3 trials)."""
+    slope = f"{queue.growth_ns_per_s / 1e6:.3g} ms a second"
+    return f"median response time grows by {slope} ({queue.trials_growing} of {queue.trials} trials)"

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a queue builds up: cells whose p50 depends on how long a trial is."""
+
+from __future__ import annotations
+
+import statistics
+
+from lagometer.store.format import END_TO_END
+from lagometer.store.reader import Campaign
+from lagometer.summary.data import Queue
+
+WORD = "queue-builds-up"
+
+
+def queues(campaign: Campaign) -> list[Queue]:
+    """Of each cell in which valid trials have the warning, end to end; the fastest growing first."""
+    if "response_growth_ns_per_s" not in campaign.cells.columns:
+        return []
+    by_cell: dict[str, list[tuple[float | None, list[str]]]] = {}
+    for row in campaign.cells.filter("valid").iter_rows(named=True):
+        if row["edge"] == END_TO_END:
+            said = [text for text in row["warnings"] or [] if text.startswith(f"{WORD}:")]
+            by_cell.setdefault(row["cell"], []).append((row["response_growth_ns_per_s"], said))
+    found = []
+    for cell, trials in by_cell.items():
+        growing = [growth for growth, said in trials if said and growth is not None]
+        if growing:
+            texts = [text.partition(": ")[2] for _, said in trials for text in said]
+            found.append(
+                Queue(
+                    cell=cell,
+                    trials=len(trials),
+                    trials_growing=len(growing),
+                    growth_ns_per_s=statistics.median(growing),
+                    waiting=_waiting(texts),
+                )
+            )
+    return sorted(found, key=lambda each: -each.growth_ns_per_s)
+
+
+def _waiting(texts: list[str]) -> str | None:
+    """What the trials say of messages that wait although depth is small; that of the last one."""
+    said = [text.partition("; ")[2] for text in texts if "; " in text]
+    return said[-1] if said else None
