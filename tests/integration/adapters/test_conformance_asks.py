@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from needs import adapter_library, need
+from needs import adapter_library, need, require
 
 from lagometer.conformance.abilities import ABILITIES, Ability
 from lagometer.conformance.bench import Bench, Subject
@@ -85,8 +85,7 @@ def shm(build: Path, monkeypatch: pytest.MonkeyPatch) -> Adapter:
 def test_a_check_asks_for_what_its_ability_says(
     ability: Ability, shm: Adapter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if ability.lacks(shm.sidecar) is not None:
-        pytest.skip("skipped: shm declares it absent")
+    require(f"shm-{ability.name}", ability.lacks(shm.sidecar) is None, "an ability that shm declares")
     asked, says = asked_by(ability, shm, monkeypatch), ability.asks
     assert asked.blocking_ns <= {says.blocking_ns}
     if says.history == "keep_last":
