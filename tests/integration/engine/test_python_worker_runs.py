@@ -18,7 +18,6 @@ from plan_parts import (
     Mapping,
     any_message,
     node,
-    pingpong,
     pipeline,
     plan,
     reader,
@@ -29,7 +28,7 @@ from test_engine_records import grandchild
 from test_signals import arguments_of, reach
 from worker_support import Said, machine, run_private, run_together
 
-from lagometer.store.records import KIND_CAUSES, KIND_RECEIVED, KIND_SENT
+from lagometer.store.records import KIND_RECEIVED, KIND_SENT
 
 DIRECTORY = "/dev/shm/lagometer"
 CONVERSATION = ["hello", "ready", "matched", "done", "records", "bye"]
@@ -70,58 +69,6 @@ def test_the_events_come_in_the_order_of_the_phases(build: Path, adapter: str, d
     assert (read["received"], read["corrupted"], read["recorder_full"]) == (9, 0, False)
     assert done["cpu_ns"] > 0 and done["resident_bytes_max"] > 0
     assert any(thread["name"] == "node:source" for thread in done["threads"])
-
-
-@EACH
-def test_a_closed_loop_ends_after_its_messages(build: Path, adapter: str) -> None:
-    said = carried_out(build, adapter, pingpong("waitset", 20), measure_ns=1_000 * MILLISECOND_NS)
-    assert said.lane(KIND_SENT, 0, 0)["sequence"].tolist() == list(range(20))
-    pong = said.lane(KIND_SENT, 1, 1)
-    assert pong["sequence"].tolist() == pong["cause_sequence"].tolist() == list(range(20))
-
-
-@EACH
-def test_all_readers_together_trigger_and_are_the_causes(build: Path, adapter: str) -> None:
-    nodes = [
-        node("left", 0, [], [writer("a", 0)], [timer(20 * MILLISECOND_NS)], "waitset"),
-        node("right", 1, [], [writer("b", 1)], [timer(20 * MILLISECOND_NS)], "waitset"),
-        node(
-            "both",
-            2,
-            [reader("a", [0]), reader("b", [1])],
-            [writer("c", 2)],
-            [{**any_message(writers=(0,)), "readers": [0, 1], "trigger": "all"}],
-            "waitset",
-        ),
-    ]
-    said = carried_out(build, adapter, nodes)
-    sent, causes = said.lane(KIND_SENT, 2, 2), said.lane(KIND_CAUSES, 2, 2)
-    assert len(sent) > 0 and (sent["cause_count"] == 2).all()
-    assert causes["stream"].tolist() == [0, 1] * len(sent)
-    assert sent["first_cause"].tolist() == list(range(0, 2 * len(sent), 2))
-
-
-@EACH
-def test_it_keeps_the_schedule_that_the_worker_in_cpp_keeps(build: Path, adapter: str) -> None:
-    schedule = {"kind": "poisson", "seed": 4711}
-    rule = {**timer(10 * MILLISECOND_NS), "schedule": schedule}
-    source = node("source", 0, [], [writer("t", 0, subscribers=0)], [rule], "waitset")
-    offsets = []
-    for name in ("shm", adapter):
-        said = carried_out(build, name, [source])
-        sent = said.lane(KIND_SENT, 0, 0)
-        offsets.append((sent["intended_ns"] - said.event("done")["at_ns"]).tolist())
-    assert len(offsets[0]) > 5
-    assert offsets[0] == offsets[1]
-
-
-@EACH
-def test_what_is_missing_is_named(build: Path, adapter: str) -> None:
-    nodes = [node("sink", 0, [reader("nothing", [5])], [], [any_message()], "waitset")]
-    said = carried_out(build, adapter, nodes, discovery_timeout_ns=50 * MILLISECOND_NS)
-    failed = said.event("failed")
-    assert (said.code, failed["phase"], failed["reason"]) == (1, "discover", "endpoints-missing")
-    assert "node sink on topic nothing misses streams [5]" in failed["message"]
 
 
 @EACH
@@ -186,34 +133,6 @@ def test_records_are_readable_after_kill_9(build: Path, adapter: str) -> None:
     assert 10 <= len(received) <= len(sent) + 1
     both = min(len(received), len(sent))
     assert (received["sequence"][:both] == sent["sequence"][:both]).all()
-
-
-@EACH
-def test_a_worker_that_is_told_to_stop_hands_over_what_it_has(build: Path, adapter: str) -> None:
-    with machine(build, 1, libraries=[adapter_library(adapter, build)]) as private:
-        worker = private.workers[0]
-        worker.send(lonely(build, adapter))
-        worker.wait_for_records(KIND_RECEIVED, 20)
-        worker.send({"command": "stop"})
-        (said,) = private.finish()
-    assert said.code == 0
-    assert said.names[-2:] == ["records", "bye"] and "done" not in said.names
-    assert len(said.lane(KIND_RECEIVED, 1, 0)) >= 10
-
-
-@EACH
-def test_a_worker_whose_conductor_is_gone_ends(build: Path, adapter: str) -> None:
-    given = {**lonely(build, adapter), "standalone": False}
-    with machine(build, 1, libraries=[adapter_library(adapter, build)]) as private:
-        private.match([given])
-        private.go()
-        worker = private.workers[0]
-        worker.wait_for_records(KIND_RECEIVED, 1)
-        os.close(worker.input)
-        worker.input = os.open(os.devnull, os.O_WRONLY)
-        (said,) = private.finish()
-    assert said.code == 1
-    assert "the conductor is gone" in said.event("failed")["message"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
