@@ -149,7 +149,11 @@ def common_blocks(
 
 
 def differences(a: Campaign, b: Campaign) -> Iterator[Difference]:
-    """What of machine, build, versions and study is not the same in both."""
+    """What of machine, build, versions and study differs. Of imported figures nothing of that is known."""
+    if a.imported_from is not None or b.imported_from is not None:
+        if a.imported_from != b.imported_from:
+            yield Difference("origin", *(each.imported_from or "measured by lagometer" for each in (a, b)))
+        return
     sources: list[tuple[str, Mapping[str, Any], Mapping[str, Any], Sequence[str] | None]] = [
         ("", a.environment, b.environment, ENVIRONMENT_KEYS),
         ("cpu ", _part(a.environment, "cpu"), _part(b.environment, "cpu"), CPU_KEYS),
@@ -230,6 +234,9 @@ def _identity(campaign: Campaign, names: Sequence[str]) -> list[object]:
 
 
 def _pair(a: Campaign, b: Campaign, cell_a: str, cell_b: str, refused: str | None) -> Pair:
+    for campaign in (a, b):
+        if campaign.imported_from is not None:
+            return Pair(cell_a, cell_b, refused=f"{campaign.directory}: {_imported(campaign)}")
     networks = [factors_of(campaign, cell)["network"] for campaign, cell in ((a, cell_a), (b, cell_b))]
     if networks[0] != networks[1]:
         refused = f"network: {networks[0]} against {networks[1]}: these are not the same system"
@@ -238,11 +245,18 @@ def _pair(a: Campaign, b: Campaign, cell_a: str, cell_b: str, refused: str | Non
     try:
         trials_a, started_a, of_a = cell_trials(a, cell_a)
         trials_b, started_b, of_b = cell_trials(b, cell_b)
-    except CampaignError as error:  # imported figures have no samples; others may be damaged
+    except CampaignError as error:
         return Pair(cell_a, cell_b, refused=str(error))
     blocks = common_blocks(trials_a, started_a, trials_b, started_b)
     notes = list(_notes(a, cell_a, b, cell_b))
     return Pair(cell_a, cell_b, of_a, of_b, blocks, notes=notes, alphas=(safe_alpha(a), safe_alpha(b)))
+
+
+def _imported(campaign: Campaign) -> str:
+    return (
+        f"figures imported from {campaign.imported_from} have no samples, so no interval; "
+        "`lagometer show` has the figures of both"
+    )
 
 
 def _notes(a: Campaign, cell_a: str, b: Campaign, cell_b: str) -> Iterator[str]:

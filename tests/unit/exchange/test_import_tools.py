@@ -5,6 +5,8 @@ those of the latencies, and what can't is refused or null with its reason."""
 from __future__ import annotations
 
 import json
+import shlex
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +25,7 @@ from import_samples import (
     rtiperftest_csv,
     rtiperftest_samples,
 )
-from performance_test_model import V2_3, Second, log_text
+from performance_test_model import V1_0, V2_3, Second, json_text, log_text
 
 from lagometer.cli.main import main
 from lagometer.exchange.errors import ExchangeError
@@ -33,6 +35,8 @@ from lagometer.report.build import build_report
 from lagometer.stats.trial.estimate import PERMILLE, quantile
 from lagometer.store.reader import open_campaign
 
+ROOT = Path(__file__).parents[3]
+GOLDEN = ROOT / "tests" / "golden"
 MICROSECONDS = [20 + (place * 7919) % 97 for place in range(1000)]
 NANOSECONDS = [each * 1000 for each in MICROSECONDS]
 
@@ -305,3 +309,49 @@ def test_decimal_commas_are_refused_with_the_way_out(tmp_path: Path, text: str, 
         ExchangeError, match=rf"run0\.txt:\d+: .*{message}.*LC_ALL=C|{message}; run it with LC_ALL=C"
     ):
         imported(tmp_path, text)
+
+
+# --- beside others
+
+
+def test_compare_says_why_it_gives_no_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of an imported campaign's machine nothing is known, so nothing of it differs."""
+    imported(tmp_path, SAMPLES["latency-test"])
+    for other in (tmp_path / "imported", GOLDEN / "campaign-v1"):
+        with pytest.raises(SystemExit) as ended:
+            main(["compare", str(tmp_path / "imported"), str(other)])
+        said = capsys.readouterr().out
+        assert ended.value.code == 9 and "kernel" not in said
+        why = "figures imported from LatencyTest have no samples, so no interval"
+        assert (
+            "differs in origin: LatencyTest → measured by lagometer" if other.name == "campaign-v1" else why
+        ) in said
+
+
+def test_the_recipe_can_be_followed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its commands, with files of those names; what it measures is a campaign that is there already."""
+    whole = (ROOT / "docs" / "RECIPES.md").read_text(encoding="utf-8")
+    recipe = whole.split("## Compare with what you already have\n")[1].split("\n## ")[0]
+    commands = [shlex.split(line)[1:] for line in recipe.splitlines() if line.startswith("    lagometer ")]
+    assert {command[0] for command in commands} == {"import", "measure", "show"}
+    monkeypatch.chdir(tmp_path)
+    seconds = [Second(NANOSECONDS[:100])] * 4
+    sends = [Second(NANOSECONDS[:100], sends_only=True)] * 4
+    heard = [Second(each.latencies_ns, hears_only=True) for each in seconds]
+    heads: list[dict[str, Any]] = [{"number_of_subscribers": 0}, {"number_of_publishers": 0}]
+    Path("sender.json").write_text(json_text(V1_0, sends, ignored=True, **heads[0]))
+    Path("subscriber.json").write_text(json_text(V1_0, heard, ignored=True, **heads[1]))
+    Path("latency.hlog").write_text(hlog_text([("", 1.0, MICROSECONDS)]))
+    shutil.copytree(GOLDEN / "campaign-v1", "out/now")
+    for command in commands:
+        if command[0] == "measure":
+            continue
+        with pytest.raises(SystemExit) as ended:
+            main(command)
+        assert ended.value.code == 0, capsys.readouterr().err
+    said = capsys.readouterr().out
+    assert "one trial of subscriber.json and sender.json" in said and "not measured by lagometer" in said
+    assert open_campaign("out/before").cells["sent"].to_list() == [400]
+    assert open_campaign("out/histograms").cells["latency_max_ns"][0] // 1000 == max(MICROSECONDS)
