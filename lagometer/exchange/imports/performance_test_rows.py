@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -238,7 +239,7 @@ def _json_number(each: Mapping[str, Any], name: str, where: str) -> float:
     if name not in each:
         raise ExchangeError(f"{where}: {name!r} is missing; not a JSON log of {TOOL} {VERSIONS}")
     value = each[name]
-    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > 1.8e308:
+    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > sys.float_info.max:
         raise ExchangeError(f"{where}: {str(value)[:40]!r} in {name!r} is not a number")
     return float(value)
 

@@ -296,3 +296,12 @@ def test_a_json_object_of_another_form_is_refused(tmp_path: Path) -> None:
     text = '{"id": "1", "com_mean_str": "CycloneDDS", "analysis_results": [{"latency_n": 3}]}'
     with pytest.raises(ExchangeError, match=r"analysis_results\[0\]: 'experiment_start' is missing"):
         read_log(written(tmp_path, text))
+
+
+@pytest.mark.parametrize("number", ["9" * 400, "1e400", "-1", "NaN", "true", '"1"', "null", "[]"])
+def test_a_number_of_json_that_can_not_be_is_refused(tmp_path: Path, number: str) -> None:
+    text = json_text(V2_3, [Second([150_000] * 100)] * 3)
+    for key in ("num_samples_received", "latency_n"):
+        damaged = re.sub(rf'"{key}":[0-9.]+', f'"{key}":{number}', text)
+        with pytest.raises(ExchangeError, match=r"analysis_results\[0\]: .*(is not a number|can't be)"):
+            read_log(written(tmp_path, damaged))
