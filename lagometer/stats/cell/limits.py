@@ -173,7 +173,7 @@ class _Cell:
             return Figure(row["estimate_ns"], row["low_ns"], row["high_ns"], why=self._growing())
         of_trials = [each for each in self._column(f"latency_{quantity}_ns") if each is not None]
         value = statistics.median_low(of_trials) if of_trials else None
-        needed = f"; {row['needed_trials']} would do" if row["needed_trials"] else ""
+        needed = f"; {row['needed_trials']} would be enough" if row["needed_trials"] else ""
         return Figure(value, why=f"no interval from {self._trials()}{needed}")
 
     def _growing(self) -> str | None:
@@ -221,7 +221,7 @@ class _Cell:
         return f"{self._rows.height} trial{'s' if self._rows.height > 1 else ''}"
 
     def _too_few(self) -> str:
-        return f"no interval from {self._trials()}; {TRIALS_MIN} would do"
+        return f"no interval from {self._trials()}; {TRIALS_MIN} would be enough"
 
     @cached_property
     def _samples(self) -> list[pl.DataFrame]:

@@ -152,7 +152,7 @@ def test_workers_start_when_it_serves(build: Path, tmp_path: Path) -> None:
 def test_one_that_never_serves_fails_the_trial(build: Path, tmp_path: Path) -> None:
     entry, rows = carried_out(tmp_path, beside(tmp_path, build, "never-serves", timeout_s=0.5))
     (reason,) = entry["reasons"]
-    assert reason == "daemon-not-ready: fake did not serve within 0.5 s: daemon begins"
+    assert reason == "daemon-not-ready: fake was not ready within 0.5 s: daemon begins"
     assert not rows["valid"].any()
     assert (
         "--- daemon fake ---\ndaemon begins"

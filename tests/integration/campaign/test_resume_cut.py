@@ -186,7 +186,7 @@ def test_tables_that_lag_behind_the_journal_are_completed_by_readers(finished: P
 def test_a_second_conductor_is_kept_out(finished: Path, copy: Path) -> None:
     first, second = Results(copy), Results(copy)
     first.lock()
-    with pytest.raises(BadInput, match="another lagometer is at work"):
+    with pytest.raises(BadInput, match="another lagometer is using this folder"):
         second.lock()
     second.close()
     first.close()

@@ -262,7 +262,7 @@ def test_two_cells_of_a_real_campaign() -> None:
 def test_the_terminal_lists_them_without_calling_them_causes(capsys: pytest.CaptureFixture[str]) -> None:
     explain.command(f"{GOLDEN}:cyclonedds*", ":shm*")
     lines = capsys.readouterr().out.splitlines()
-    beside = lines[lines.index("differs beside (whether it is the cause the data do not show)") + 1 :]
+    beside = lines[lines.index("also differs (not necessarily the cause)") + 1 :]
     assert beside[0] == "  origin of the sender's buffer: copied → loaned"
     assert "  threads: 18 → 4" in beside
     assert "  memory of the largest worker: 8.167e+06 B → 4.608e+06 B" in beside
