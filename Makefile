@@ -29,7 +29,7 @@ lint: ## format, types, layers, sizes: whatever can be checked without running
 	@tools/setup --test --lint
 	@tools/lint
 
-conformance: ## every adapter through the conformance suite; rewrites the matrix of docs/ADAPTERS.md
+conformance: ## every adapter through the conformance suite; rewrites the matrix of docs/adapters/matrix.md
 	@tools/setup
 	@.venv/bin/lagometer conformance --all --out out/conformance.json || [ $$? = 3 ]
 	@.venv/bin/lagometer conformance cyclonedds --option shared_memory=true --out out/conformance-iceoryx.json || [ $$? = 3 ]

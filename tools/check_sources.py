@@ -131,7 +131,9 @@ def check_includes(path: Path, text: str) -> Iterator[str]:
 def crosses_from_adapter(path: Path, quoted: bool, target: str) -> bool:
     """Does this include of an adapter's file reach into the engine or another adapter?"""
     if target.startswith("lagometer/"):
-        return not (ROOT / "engine" / "include" / target).exists()
+        own = target.removeprefix("lagometer/")
+        public = (ROOT / "engine" / "include" / target, ROOT / "adapters" / "common" / own)
+        return not any(path.exists() for path in public)
     if not quoted:
         return False
     own = ROOT / "adapters" / path.relative_to(ROOT).parts[1]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the conformance matrix into docs/ADAPTERS.md from results of `lagometer conformance --json`.
+"""Writes the conformance matrix into docs/adapters/matrix.md from results of `lagometer conformance --json`.
 
 python tools/conformance_matrix.py [RESULT.json ...]   what was not run again stays
 python tools/conformance_matrix.py --check             exit 1 if the table does not fit what there is
@@ -23,12 +23,14 @@ from lagometer.conformance.matrix import (  # noqa: E402  (the checkout's own, w
     rows_of,
     stale_in_form,
     stale_in_verdicts,
+    write_asks,
     write_manuals,
     write_table,
 )
 from lagometer.study.own_installation import PRODUCTS  # noqa: E402
 
-PAGE = ROOT / "docs" / "ADAPTERS.md"
+PAGE = ROOT / "docs" / "adapters" / "matrix.md"
+ASKS_PAGE = ROOT / "docs" / "adapters" / "conformance.md"
 
 
 def adapters_of_the_tree() -> list[str]:
@@ -53,8 +55,11 @@ def main(arguments: list[str]) -> int:
         if not problems and write_manuals(text, manuals_of_the_tree()) != text:
             problems = ["what the manuals have is not what adapters/*/manual.json say"]
         problems = problems or stale_in_verdicts(text, manuals_of_the_tree())
+        asks = ASKS_PAGE.read_text(encoding="utf-8")
+        if write_asks(asks) != asks:
+            problems.append("what the checks ask for is not what conformance/asks.py says")
         for problem in problems:
-            print(f"docs/ADAPTERS.md: the conformance matrix is stale: {problem}", file=sys.stderr)
+            print(f"docs/adapters: the conformance matrix is stale: {problem}", file=sys.stderr)
         if problems:
             print("run `python tools/conformance_matrix.py` (or `make conformance`)", file=sys.stderr)
         return 1 if problems else 0
@@ -66,6 +71,7 @@ def main(arguments: list[str]) -> int:
         reasons = merged_reasons(reasons, read)
     page = write_table(text, rows, reasons)
     PAGE.write_text(write_manuals(page, manuals_of_the_tree()), encoding="utf-8")
+    ASKS_PAGE.write_text(write_asks(ASKS_PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     return 0
 
 

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-#include "binding.hpp"
+#include <lagometer/binding.hpp>
 
 namespace {
 using namespace lagometer;

@@ -64,7 +64,7 @@ def command(
     ] = None,
     json: JsonFlag = False,
 ) -> int:
-    """Run the conformance suite on adapters (docs/ADAPTERS.md explains each ability).
+    """Run the conformance suite on adapters (docs/adapters/conformance.md says what each ability asks for).
 
     Example: lagometer conformance cyclonedds
 

@@ -52,29 +52,27 @@ class Asks:
             return _at_most(limits.endpoints_max, "endpoints on a topic", limits.endpoints_max_reason)
         return None
 
-    def told(self) -> str:
-        """All of it in words, for the documentation."""
-        parts = [
-            _HISTORIES[self.history].format(self.depth),
-            _RELIABILITIES.get(self.reliability, self.reliability),
-        ]
-        if self.durability != "volatile":
-            parts.append(self.durability)
-        parts.append(f"blocking {self.blocking_ns // NS_PER_MS:,} ms")
-        if self.topics > 1:
-            parts.append(f"{self.topics} topics")
-        parts.append(f"{self.endpoints} endpoints on a topic")
-        if self.messages:
-            parts.append(f"{self.messages:,} messages")
-        return ", ".join([*parts, *([self.more] if self.more else [])])
+    def told(self) -> dict[str, str]:
+        """All of it in words, by the column of the documentation's table."""
+        return {
+            "depth": _HISTORIES[self.history].format(f"{self.depth:,}"),
+            "reliability": self.reliability.replace("_", " "),
+            "blocking": f"{self.blocking_ns // NS_PER_MS:,} ms",
+            "topics": f"{self.topics:,}",
+            "endpoints": f"{self.endpoints:,}",
+            "messages": f"{self.messages:,}" if self.messages else "",
+            "besides": ", ".join(filter(None, [self._besides(), self.more])),
+        }
+
+    def _besides(self) -> str:
+        return "" if self.durability == "volatile" else f"durability {self.durability}"
 
 
 _HISTORIES = {
-    "keep_last": "depth {}",
+    "keep_last": "{}",
     "keep_all": "keep_all",
-    "keep_all or keep_last": "keep_all, or depth {} without it",
+    "keep_all or keep_last": "keep_all, else {}",
 }
-_RELIABILITIES = {"strongest": "strongest reliability", "unset": "reliability unset"}
 
 
 def _at_most(limit: int, what: str, reason: str) -> str:

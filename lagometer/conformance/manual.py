@@ -68,4 +68,6 @@ def manual_of(adapter: Adapter, known: frozenset[str]) -> Manual | None:
 def _bad(path: Path, error: ValidationError) -> BadInput:
     first = error.errors()[0]
     key = ".".join(str(part) for part in first["loc"])
-    return BadInput(first["msg"], where=f"{path}: {key}" if key else str(path), hint="see docs/ADAPTERS.md")
+    return BadInput(
+        first["msg"], where=f"{path}: {key}" if key else str(path), hint="see docs/adapters/matrix.md"
+    )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sidecar `adapter.json`: what an adapter declares before its library is opened (docs/ADAPTERS.md)."""
+"""The sidecar `adapter.json`: what holds before the library is opened (docs/adapters/sidecar.md)."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class Ready(_Part):
 
 
 class Daemon(_Part):
-    """A program that must run beside the workers, such as a broker (docs/ADAPTERS.md, "Daemons").
+    """A program that must run beside the workers, such as a broker (docs/adapters/sidecar.md, "Daemons").
 
     package: what to install if the command is not there; below: variables that name the folders of an
     installation that is sourced, and where in one of them the program lies; files: written into `{runtime}`

@@ -47,10 +47,10 @@ def _explained(
         valid = _QUOTED.findall(context["expected"]) or [str(context["expected"])]
         return f"unknown value {_shown(given)}", nearest(str(given), valid)
     if kind == "missing":
-        return "this key is missing", 'see docs/ADAPTERS.md, "The sidecar"'
+        return "this key is missing", "see docs/adapters/sidecar.md"
     if kind in _KINDS:
         return f"{_shown(given)} is not {_KINDS[kind]}", f"write {_KINDS[kind]}"
-    return message.removeprefix("Value error, "), 'see docs/ADAPTERS.md, "The sidecar"'
+    return message.removeprefix("Value error, "), "see docs/adapters/sidecar.md"
 
 
 def _shown(value: object) -> str:

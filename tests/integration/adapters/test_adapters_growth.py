@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from needs import ROOT, need
 from plan_parts import MILLISECOND_NS, Mapping, any_message, node, plan, reader, timer, writer
-from test_strangers import SOURCES, STRANGERS, build_outside, not_kept
+from test_templates import FIRST_HEADER, SOURCES, TEMPLATES, build_outside, not_kept
 from worker_support import run_worker
 
 from lagometer.store.records import KIND_RECEIVED, KIND_SENT
 
 HEADER = ROOT / "engine" / "include" / "lagometer" / "adapter.h"
-FIRST = STRANGERS / "first_header"
+FIRST = FIRST_HEADER
 SHARED = (ROOT / "adapters" / "common", ("plain.h", "binding.hpp"))
 STRUCT = re.compile(r"^typedef struct (lagometer_\w+) \{\n(.*?)^\} \1;", re.M | re.S)
 BEST_EFFORT: Mapping = {"reliability": "best_effort", "history": "keep_last", "depth": 64}
@@ -112,11 +112,11 @@ def grown(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return include
 
 
-def strangers_grown(folder: Path) -> Path:
+def templates_grown(folder: Path) -> Path:
     """The adapters in C and C++, with code for what the later version added: they fill all that is new."""
-    own = folder / "strangers"
+    own = folder / "templates"
     for name in ("in_c", "in_cpp"):
-        shutil.copytree(STRANGERS / name, own / name)
+        shutil.copytree(TEMPLATES / name, own / name)
     in_c = own / "in_c" / SOURCES["in_c"]
     text = in_c.read_text()
     function = "static lagometer_status grown(uint32_t number) { return (lagometer_status)number; }\n"
@@ -150,7 +150,7 @@ def test_an_adapter_that_is_newer_than_the_host_works(
 ) -> None:
     """Its table is longer, the host and every struct that it is given are shorter than it knows them."""
     need("netns")
-    monkeypatch.setattr("test_strangers.STRANGERS", strangers_grown(tmp_path))
+    monkeypatch.setattr("test_templates.TEMPLATES", templates_grown(tmp_path))
     build_outside(name, tmp_path, grown)
     (library,) = (tmp_path / name).glob("*.so")
     messages_pass(build, library, tmp_path, dispatch)
@@ -158,7 +158,7 @@ def test_an_adapter_that_is_newer_than_the_host_works(
 
 
 def test_an_adapter_that_is_older_than_the_host_works(build: Path, tmp_path: Path) -> None:
-    """Of the first header: its table lacks what came later. test_strangers.py has the whole suite on it."""
+    """Of the first header: its table lacks what came later. test_templates.py has the whole suite on it."""
     build_outside("in_c", tmp_path, FIRST)
     (library,) = (tmp_path / "in_c").glob("*.so")
     messages_pass(build, library, tmp_path, "poll")

@@ -261,7 +261,7 @@ def test_a_hosted_runner_installs_lagometer_builds_both_and_fails_what_is_slower
     need("cc")
     repository = machine.folder / "robot"
     mine = repository / "adapters" / "mine"
-    shutil.copytree(ROOT / "tests" / "strangers" / "in_c", mine)
+    shutil.copytree(ROOT / "templates" / "in_c", mine)
     for file in mine.iterdir():
         file.write_text(file.read_text().replace("in_c", "mine"))
     matrix = {"adapter": "mine", "workload": "pipeline-2"}

@@ -31,8 +31,8 @@ def adapter_with(folder: Path, **limits: Any) -> Adapter:
 @pytest.mark.parametrize("ability", ABILITIES, ids=lambda ability: ability.name)
 def test_each_ability_says_in_words_what_it_asks_for(ability: Any) -> None:
     told = ability.asks.told()
-    assert "blocking" in told and "endpoints" in told
-    assert ("keep_all" in told) or (f"depth {ability.asks.depth}" in told)
+    assert told["blocking"].endswith(" ms") and int(told["endpoints"]) >= 2
+    assert ("keep_all" in told["depth"]) or told["depth"] == f"{ability.asks.depth:,}"
 
 
 def test_a_depth_stays_within_the_limits() -> None:

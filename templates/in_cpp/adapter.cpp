@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An adapter as a stranger writes it, in C++, with nothing but the installed headers: messages are copied within a
-// process, the newest are kept, and a thread of each reader tells of them. Built beside its adapter.json by
+// A template to start from, in C++, with nothing but the installed headers: messages are copied within a process, the
+// newest are kept, and a thread of each reader tells of them. Built beside its adapter.json by
 //   c++ -std=c++20 -O2 -shared -fPIC -fvisibility=hidden -I"$(lagometer adapters --include)" adapter.cpp -o in_cpp.so
 #include <lagometer/binding.hpp>
 
@@ -130,6 +130,8 @@ struct Writer : Endpoint {
   std::vector<uint8_t> data;
 };
 
+// Required: all classes and methods that lagometer/binding.hpp lists; Plain, PlainNode, PlainType and PlainTraits have
+// the usual ones. Without the dispatch "waitset" the class is this one.
 struct NoWaitset {
   explicit NoWaitset(Context&) { throw Error(LAGOMETER_UNSUPPORTED, "in_cpp has no waitset"); }
   void attach(Reader&) {}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An adapter as a stranger writes it, in C, with nothing but the installed headers: messages are copied within a
- * process, the newest are kept, and whoever wants them asks. Built beside its adapter.json by
+/* A template to start from, in C, with nothing but the installed headers: messages are copied within a process, the
+ * newest are kept, and whoever wants them asks. Built beside its adapter.json by
  *   cc -std=c11 -O2 -shared -fPIC -fvisibility=hidden -I"$(lagometer adapters --include)" adapter.c -o libin_c.so */
 #include <lagometer/plain.h>
 #include <pthread.h>
@@ -129,6 +129,8 @@ static lagometer_status describe(uint32_t kind, const void* object, lagometer_si
   sink(user, lagometer_text("{\"settings\":{},\"paste\":[],\"transport\":{\"within_process\":[\"process\"]}}"));
   return kind == LAGOMETER_OBJECT_ADAPTER ? LAGOMETER_OK : lagometer_made(object);
 }
+/* Required: all but the waitset's five functions at the end, which are null without the dispatch "waitset". What has
+ * nothing to do is one of lagometer/plain.h's, which start with lagometer_plain_ or lagometer_free_. */
 /* clang-format off */
 static const lagometer_adapter_table table = {
     sizeof table, LAGOMETER_ABI_VERSION, {"in_c", 4}, probe, context_create, lagometer_plain_enable_context,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adapters as strangers write them: at most 150 lines, outside the tree, against installed files alone, built
-by one command, found through LAGOMETER_ADAPTER_PATH.
+"""The templates, as an author starts from them: at most 150 lines, outside the tree, against installed files
+alone, built by one command, found through LAGOMETER_ADAPTER_PATH.
 
 The whole conformance suite runs on one of them, and on all in `make nightly`; on the others what is quick.
 """
@@ -17,7 +17,8 @@ import pytest
 from conformance_support import EVERYTHING, WITHOUT_LONG, abilities, broken_lines, conformance
 from needs import ROOT, need, rust_folder
 
-STRANGERS = ROOT / "tests" / "strangers"
+TEMPLATES = ROOT / "templates"
+FIRST_HEADER = ROOT / "tests" / "abi" / "v1"  # the headers as they were first published: never changed
 LINES_MAX = 150
 WHOLE = "in_cpp"
 SOURCES = {"in_c": "adapter.c", "in_cpp": "adapter.cpp", "in_rust": "adapter.rs"}
@@ -36,7 +37,7 @@ def build_outside(name: str, folder: Path, include: Path) -> None:
     """Builds a copy of the adapter in the folder, with the command that it names, without a warning."""
     need(COMPILERS[name])
     own = folder / name
-    shutil.copytree(STRANGERS / name, own)
+    shutil.copytree(TEMPLATES / name, own)
     command = build_command(own / SOURCES[name]).replace(INCLUDE, shlex.quote(str(include)))
     path = f"{rust_folder() or ''}{os.pathsep}{os.environ.get('PATH', os.defpath)}".lstrip(os.pathsep)
     result = subprocess.run(
@@ -75,12 +76,28 @@ def test_an_adapter_in_150_lines_passes_the_suite(
     build: Path, installed: Path, tmp_path: Path, name: str
 ) -> None:
     need("netns")
-    assert len((STRANGERS / name / SOURCES[name]).read_text().splitlines()) <= LINES_MAX
+    assert len((TEMPLATES / name / SOURCES[name]).read_text().splitlines()) <= LINES_MAX
     build_outside(name, tmp_path, installed)
     assert not not_kept(build, tmp_path, name, *(() if EVERYTHING or name == WHOLE else WITHOUT_LONG))
 
 
+def test_the_template_in_python_passes_the_suite(build: Path, tmp_path: Path) -> None:
+    """There is nothing to build: it is copied away from the tree and found."""
+    need("netns")
+    shutil.copytree(TEMPLATES / "in_python", tmp_path / "in_python")
+    assert len((tmp_path / "in_python" / "adapter.py").read_text().splitlines()) <= LINES_MAX
+    assert not not_kept(build, tmp_path, "in_python", *(() if EVERYTHING else WITHOUT_LONG))
+
+
+def test_every_template_is_tested_and_says_which_hooks_are_required() -> None:
+    folders = {path.parent.name: path.parent for path in TEMPLATES.glob("*/adapter.json")}
+    assert set(folders) == {*SOURCES, "in_python"}
+    for name, folder in folders.items():
+        assert "Required: " in (folder / SOURCES.get(name, "adapter.py")).read_text(), name
+        assert f"]({name}/" in (TEMPLATES / "README.md").read_text(), name
+
+
 def test_an_adapter_of_the_first_header_stays_loadable(build: Path, tmp_path: Path) -> None:
     need("netns")
-    build_outside("in_c", tmp_path, STRANGERS / "first_header")
+    build_outside("in_c", tmp_path, FIRST_HEADER)
     assert not not_kept(build, tmp_path, "in_c", *(() if EVERYTHING else WITHOUT_LONG))

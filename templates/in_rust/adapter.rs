@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An adapter as a stranger writes it, in Rust, with nothing but the installed files: messages are copied within
-//! a process, the newest are kept, and whoever wants them asks. Built beside its adapter.json by
+//! A template to start from, in Rust, with nothing but the installed files: messages are copied within a process, the newest are kept, and whoever wants them asks. Built beside its adapter.json by
 //!   LAGOMETER="$(lagometer adapters --include)" rustc --edition 2021 -O --crate-type cdylib --crate-name in_rust adapter.rs
 //! Nothing unwinds into C: a panic in an `extern "C"` function ends the process.
 use std::collections::VecDeque;
@@ -126,6 +125,7 @@ extern "C" fn describe(_: u32, _: *const c_void, sink: Sink, user: *mut c_void) 
     sink(user, text(r#"{"settings":{},"paste":[],"transport":{"within_process":["process"]}}"#));
     OK
 }
+// Required: all but the waitset's functions, which are None without the dispatch "waitset".
 #[rustfmt::skip]
 static TABLE: Table = Table {
     size: size_of::<Table>() as u32, abi_version: ABI_VERSION, name: text("in_rust"), probe: plain::probe,

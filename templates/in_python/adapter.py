@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A template to start from, in Python: messages are copied within the process, the newest are kept, and
+whoever waits for them is woken. It uses lagometer.worker_python.adapter and .arrivals and nothing else of
+lagometer. There is nothing to build: it is the file that `library` names in the adapter.json beside it.
+
+Required: probe, open_context and every method below. Where there is nothing to do or to tell, say so as here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from lagometer.worker_python.adapter import (
+    AdapterError,
+    ContextConfiguration,
+    EndpointConfiguration,
+    Probe,
+    Reader,
+)
+from lagometer.worker_python.arrivals import Arrivals, ArrivalsWaitset
+
+TYPES = ("bytes", "fixed")
+OWN_OPTIONS = ("garbage_collection", "switch_interval_us")  # of the interpreter: the worker sees to them
+_enabled: dict[tuple[int, str, int], list[MyReader]] = {}  # the middleware: who listens where
+
+
+def probe(options: Mapping[str, Any]) -> Probe:
+    """Says which version of the middleware this is, and starts nothing."""
+    del options
+    return Probe(version="1", abilities={}, limits={})
+
+
+def open_context(configuration: ContextConfiguration) -> MyContext:
+    """Refuses what it does not know, by name."""
+    for key in configuration.options:
+        if key not in OWN_OPTIONS:
+            raise AdapterError(f"in_python has no option '{key}': leave it out")
+    return MyContext(configuration.domain)
+
+
+def _refuse(endpoint: EndpointConfiguration) -> None:
+    """What the sidecar does not list is refused, never done otherwise."""
+    if endpoint.type not in TYPES:
+        raise AdapterError(f"in_python has no type '{endpoint.type}'; valid: {', '.join(TYPES)}")
+    if endpoint.qos.durability == "transient_local" or endpoint.qos.history == "keep_all":
+        raise AdapterError("in_python has keep_last and volatile alone; change history, durability")
+    if endpoint.dispatch == "listener":
+        raise AdapterError("in_python has no listener; use waitset or poll")
+
+
+class MyWriter:
+    """One publisher."""
+
+    origin = "copied"  # whose memory `borrow` shows
+
+    def __init__(self, readers: list[MyReader]) -> None:
+        self._readers = readers
+        self._message = bytearray()
+
+    def borrow(self, size: int) -> bytearray:
+        self._message = bytearray(size)
+        return self._message
+
+    def commit(self) -> bool:
+        for reader in self._readers:
+            reader.arrivals.note(bytes(self._message))
+        return True  # False: not accepted now, and gone
+
+    def look_for_readers(self) -> None:
+        """Nothing to do: readers are found when they are enabled."""
+
+    def counters(self) -> dict[str, int]:
+        return {}
+
+    def describe(self) -> dict[str, Any]:
+        return {"settings": {}, "paste": []}
+
+
+class MyReader:
+    """One subscriber. `arrivals` has the queue, and wakes whoever waits."""
+
+    def __init__(
+        self, endpoint: EndpointConfiguration, on_data: Callable[[], None], readers: list[MyReader]
+    ) -> None:
+        self.arrivals: Arrivals[bytes] = Arrivals(endpoint, on_data)
+        self._readers = readers
+
+    def enable(self) -> None:
+        self._readers.append(self)
+
+    def take(self) -> list[bytes]:
+        return self.arrivals.take()
+
+    def counters(self) -> dict[str, int]:
+        return {"overwritten": self.arrivals.overwritten}
+
+    def describe(self) -> dict[str, Any]:
+        return {"settings": {"depth": {"value": self.arrivals.depth, "default": None}}, "paste": []}
+
+    def close(self) -> None:
+        if self in self._readers:
+            self._readers.remove(self)
+
+
+class MyContext:
+    """One participant in one domain; everything else lives in it."""
+
+    def __init__(self, domain: int) -> None:
+        self._domain = domain
+        self._readers: list[MyReader] = []
+
+    def _listening(self, endpoint: EndpointConfiguration) -> list[MyReader]:
+        return _enabled.setdefault((self._domain, endpoint.topic, endpoint.payload_bytes), [])
+
+    def create_writer(self, endpoint: EndpointConfiguration) -> MyWriter:
+        _refuse(endpoint)
+        return MyWriter(self._listening(endpoint))
+
+    def create_reader(self, endpoint: EndpointConfiguration, on_data: Callable[[], None]) -> MyReader:
+        _refuse(endpoint)
+        self._readers.append(MyReader(endpoint, on_data, self._listening(endpoint)))
+        return self._readers[-1]
+
+    def create_waitset(self, readers: Sequence[Reader]) -> ArrivalsWaitset:
+        return ArrivalsWaitset([reader.arrivals for reader in readers if isinstance(reader, MyReader)])
+
+    def describe(self) -> dict[str, Any]:
+        return {"settings": {}, "paste": [], "transport": {"within_process": ["process"]}}
+
+    def close(self) -> None:
+        """Nothing of it is called afterwards, and it calls nobody."""
+        for reader in self._readers:
+            reader.close()

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every command of docs/ADAPTERS.md and of the page on conformance, run as an author runs it: in a folder of
+its own, with the installed headers, in the order of the page."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from needs import ROOT, need, rust_folder
+
+PAGES = (ROOT / "docs" / "ADAPTERS.md", ROOT / "docs" / "adapters" / "conformance.md")
+BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.M | re.S)
+COMPILERS = {"g++": "c++", "cc": "cc", "LAGOMETER": "rust"}
+
+
+def blocks() -> list[str]:
+    """The pages' blocks of commands, in order."""
+    return [block for page in PAGES for block in BLOCK.findall(page.read_text(encoding="utf-8"))]
+
+
+@pytest.fixture(scope="module")
+def author(tmp_path_factory: pytest.TempPathFactory, build: Path) -> tuple[Path, dict[str, str]]:
+    """A folder with the templates in it, as copied, and the environment of a user's shell."""
+    folder = tmp_path_factory.mktemp("author")
+    for template in (ROOT / "templates").glob("in_*"):
+        shutil.copytree(template, folder / template.name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(folder / "in_cpp", folder / "mine")
+    shutil.copytree(ROOT / "adapters" / "null", folder / "null")
+    programs = folder / "bin"
+    programs.mkdir()
+    command = programs / "lagometer"
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m lagometer.cli.main "$@"\n')
+    command.chmod(0o755)
+    found = [str(programs), *([str(rust_folder())] if rust_folder() else []), os.environ["PATH"]]
+    environment = {**os.environ, "PATH": os.pathsep.join(found), "PYTHONPATH": str(ROOT)}
+    for name in ("worker", "supervisor", "conformance"):
+        environment[f"LAGOMETER_{name.upper()}"] = str(build / "engine" / f"lagometer-{name}")
+    environment.pop("LAGOMETER_ADAPTER_PATH", None)
+    return folder, environment
+
+
+@pytest.mark.parametrize("block", blocks(), ids=lambda block: block.split("\n")[0].split(" -I")[0][-40:])
+def test_a_documented_command_works(block: str, author: tuple[Path, dict[str, str]]) -> None:
+    need("netns")
+    for line in block.splitlines():
+        need(COMPILERS.get(re.split(r"[ =]", line)[0], "netns"))
+    folder, environment = author
+    # A page's commands are typed into one shell: what is exported stays for the blocks that follow.
+    script = "set -e\nexport LAGOMETER_ADAPTER_PATH=$PWD\n"
+    result = subprocess.run(
+        ["/bin/sh", "-c", script + block], cwd=folder, env=environment, capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_the_pages_have_commands_in_each_language() -> None:
+    text = "".join(blocks())
+    for words in ("g++ ", "cc -std", "rustc ", "conformance in_python", "null/null.cpp", "lagometer measure"):
+        assert words in text, words
