@@ -12,7 +12,7 @@ import typer
 from lagometer.cli.common import JsonFlag, opened, output_console, print_json
 from lagometer.cli.conditions import FailIf, Strict, parse_absolute
 from lagometer.cli.judged import judged_limits
-from lagometer.cli.show.figures import FIGURES, figures, new_table, print_wide
+from lagometer.cli.show.figures import FIGURES, IMPORTED_FIGURES, figures, new_table, print_wide
 
 __all__ = ["as_json", "command", "figures", "render"]
 
@@ -236,26 +236,33 @@ def _wide(rows: list[Row]) -> Table:
         table.add_column("#", justify="right")
     if edges:
         table.add_column("edge")
-    for name in FIGURES:
+    imported = _imported(rows)
+    for name in IMPORTED_FIGURES if imported else FIGURES:
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         identity = [escape(row["cell"])] + [str(row["trial"])] * trials + [escape(row["edge"])] * edges
-        table.add_row(*identity, *figures(row).values())
+        table.add_row(*identity, *figures(row, imported).values())
     return table
+
+
+def _imported(rows: list[Row]) -> bool:
+    """Whether all of it is of another tool."""
+    return all(row.get("imported_from") for row in rows)
 
 
 def _stacked(rows: list[Row]) -> Table:
     """For a narrow terminal: each cell's id on a line of its own, and fewer figures under it."""
     from rich.markup import escape
 
-    names = ("n", "lost", "p50", "CPU/msg", "p90", "p99", "max")
+    imported = _imported(rows)
+    names = IMPORTED_FIGURES if imported else ("n", "lost", "p50", "CPU/msg", "p90", "p99", "max")
     grid = new_table()
     grid.show_header = False
     grid.add_column(overflow="fold")
     for row in rows:
         trial = f" #{row['trial']}" if row["trial"] else ""
         edge = "" if row["edge"] == "end-to-end" else f" {row['edge']}"
-        shown = figures(row)
+        shown = figures(row, imported)
         # A figure and its unit stay on one line.
         text = "  ".join(f"[dim]{name}[/] {shown[name]}".replace(" ", "\u00a0") for name in names)
         grid.add_row(f"[bold]{escape(row['cell'] + trial + edge)}[/]\n  {text}")

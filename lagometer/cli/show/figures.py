@@ -46,6 +46,8 @@ def print_wide(table: Table, console: Console, or_not: bool = False) -> bool:
 # What a latency costs stands beside it: busy polling would win every table otherwise.
 LOSSES = ("lost", "overwritten", "censored", "rejected")
 FIGURES = ("n", "lost", "p50", "CPU/msg", "p90", "p99", "max", "blocked p50", "rate")
+# Many tools tell no more than the moments, and nothing of cost.
+IMPORTED_FIGURES = ("n", "lost", "min", "mean", "sd", "p50", "p90", "p99", "max")
 
 
 GROWS = " ↗"  # beside a p50 that depends on how long the trial is
@@ -56,19 +58,26 @@ def grows(row: Row) -> bool:
     return any(text.startswith("queue-builds-up:") for text in row.get("warnings") or ())
 
 
-def figures(row: Row) -> dict[str, str]:
-    """The figures of one row for people; `lost` sums up LOSSES, `-` where another tool told none of them."""
+def figures(row: Row, imported: bool = False) -> dict[str, str]:
+    """The figures of one row for people, by the names in FIGURES, or in IMPORTED_FIGURES.
+
+    `lost` sums up LOSSES, `-` where another tool told none of them.
+    """
     losses = [row[name] for name in LOSSES if row[name] is not None]
     rate = row["rate_achieved_hz"]
-    return {
+    shown = {
         "n": str(row["n"]),
         "lost": str(sum(losses)) if losses else "-",
         "p50": duration_text(row["latency_p50_ns"]) + (GROWS if grows(row) else ""),
         "CPU/msg": duration_text(row["cpu_per_message_ns"]),
-        **{name: duration_text(row[f"latency_{name}_ns"]) for name in ("p90", "p99", "max")},
+        **{
+            name: duration_text(row[f"latency_{name}_ns"])
+            for name in ("min", "mean", "sd", "p90", "p99", "max")
+        },
         "blocked p50": duration_text(row["blocked_p50_ns"]),
         "rate": "-" if rate is None else f"{rate:.4g} Hz" if rate < 10_000 else f"{rate / 1000:.4g} kHz",
     }
+    return {name: shown[name] for name in (IMPORTED_FIGURES if imported else FIGURES)}
 
 
 def with_interval(value_ns: float | None, low_ns: float | None, high_ns: float | None) -> str:

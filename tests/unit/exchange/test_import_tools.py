@@ -5,6 +5,7 @@ those of the latencies, and what can't is refused or null with its reason."""
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import shutil
 from collections.abc import Callable, Sequence
@@ -312,6 +313,18 @@ def test_decimal_commas_are_refused_with_the_way_out(tmp_path: Path, text: str, 
 
 
 # --- beside others
+
+
+def test_show_has_the_moments_that_other_tools_tell(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    [row] = imported(tmp_path, SAMPLES["ddsperf"])
+    with pytest.raises(SystemExit):
+        main(["show", str(tmp_path / "imported")])
+    said = capsys.readouterr().out
+    names = re.search(r"cell +n +lost +min +mean +sd +p50 +p90 +p99 +max", said)
+    figures = re.search(r"1024B +1000 +- +20\.0 µs +(\S+) µs +- +- +- +- +116 µs", said)
+    assert names and figures and float(figures[1]) == pytest.approx(row["latency_mean_ns"] / 1000, abs=0.1)
 
 
 def test_compare_says_why_it_gives_no_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
