@@ -27,7 +27,7 @@ from lagometer.study.daemons import missing_daemons
 
 ROOT = Path(__file__).resolve().parents[1]
 FLOORS = ("null", "shm", "uds", "tcp", "udp")
-STACKED = ("faulty",)  # stands on another adapter, shm unless told
+STACKED = ("faulty",)  # wraps another adapter, shm unless told
 DDS = ("cyclonedds", "fastdds")  # which understand each other
 RUST_MINOR = 89  # of Rust 1.x, for the adapters in it: rust-version in adapters/Cargo.toml
 _SIDECARS = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// faulty: stands on another adapter and spoils what passes, in a way that is known beforehand. With nothing to inject
+// faulty: wraps another adapter and damages what passes, in a way that is known beforehand. With nothing to inject
 // it is that adapter, one call deeper. README.md says what each fault does.
 #include "writer.hpp"
 

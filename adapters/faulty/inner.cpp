@@ -59,7 +59,7 @@ std::string find_library(const std::string& over) {
     if (fs::exists(candidate, ignored)) return fs::absolute(candidate, ignored).string();
     looked.append(looked.empty() ? "" : ", ").append(candidate.string());
   }
-  throw Error(LAGOMETER_INVALID, "faulty: no adapter '" + over + "' to stand on: looked for " + looked);
+  throw Error(LAGOMETER_INVALID, "faulty: no adapter '" + over + "' to wrap: looked for " + looked);
 }
 
 // Once per library: entering it writes where its own threads read. The inner adapter may be older than this one, or
@@ -71,8 +71,8 @@ lagometer_adapter_table enter(const std::string& file) {
   const auto entry = reinterpret_cast<Entry>(dlsym(handle, "lagometer_adapter"));
   const lagometer_adapter_table* const table = entry == nullptr ? nullptr : entry(&listening_host());
   if (table == nullptr || table->size < LAGOMETER_ADAPTER_TABLE_SIZE_1_0) {
-    throw Error(LAGOMETER_FAILED, "faulty: " + file + " is no adapter of ABI version " +
-                                      std::to_string(LAGOMETER_ABI_VERSION));
+    throw Error(LAGOMETER_FAILED,
+                "faulty: " + file + " is no adapter of ABI version " + std::to_string(LAGOMETER_ABI_VERSION));
   }
   lagometer_adapter_table whole{};
   std::memcpy(&whole, table, std::min<size_t>(table->size, sizeof whole));
@@ -83,7 +83,7 @@ lagometer_adapter_table enter(const std::string& file) {
 }  // namespace
 
 const lagometer_adapter_table& open_inner(const std::string& over, const std::string& library) {
-  if (over == "faulty") throw Error(LAGOMETER_INVALID, "faulty: can't stand on itself; name another adapter in 'over'");
+  if (over == "faulty") throw Error(LAGOMETER_INVALID, "faulty: can't wrap itself; name another adapter in 'over'");
   const std::string file = library.empty() ? find_library(over) : library;
   static std::mutex mutex;
   static std::map<std::string, lagometer_adapter_table> opened;

@@ -14,7 +14,7 @@ from lagometer.study.sidecar import Sidecar
 class Adapter:
     """One adapter. missing: why its library is not there, None if it is.
 
-    fixed_options: what its plan's options say beside the study's, of an adapter that stands on another;
+    fixed_options: what its plan's options say beside the study's, of an adapter that wraps another;
     base: that other one.
     """
 

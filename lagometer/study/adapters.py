@@ -44,9 +44,9 @@ class Probe:
 
 
 def discover_adapters(options: Options | None = None) -> dict[str, Adapter]:
-    """All adapters by name; `options`: the study's, which may say what an adapter stands on.
+    """All adapters by name; `options`: the study's, which may say what an adapter wraps.
 
-    Raises BadInput for a sidecar that is not valid, an entry of the path or an adapter to stand on that is
+    Raises BadInput for a sidecar that is not valid, an entry of the path or an adapter to wrap that is
     not there.
     """
     found: dict[str, Adapter] = {}

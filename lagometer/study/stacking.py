@@ -26,7 +26,7 @@ INHERITED = (
 
 
 def stand(adapters: Mapping[str, Adapter], options: Options) -> dict[str, Adapter]:
-    """The adapters, each that stands on another with what it inherits from it (of the payload types, those
+    """The adapters, each that wraps another with what it inherits from it (of the payload types, those
     that it knows itself). Raises BadInput.
 
     Its messages are those of the wrapped adapter: the two understand each other, and the same others.

@@ -109,7 +109,7 @@ def _with_ends(row: Row) -> list[Interval]:
 
 
 def _trials_needed(rows: Sequence[Row]) -> int | None:
-    """Trials that would do for an interval of p50 in each cell, where no cell has one."""
+    """Trials that would be enough for an interval of p50 in each cell, where no cell has one."""
     medians = [
         each
         for row in rows

@@ -71,7 +71,7 @@ def long_rows(campaign: Campaign) -> list[Row]:
 
 
 def render_estimates(campaign: Campaign, console: Console, edge: str | None, cell: str | None) -> None:
-    """Prints p50 and p99 of each cell with their intervals, or how many trials would do."""
+    """Prints p50 and p99 of each cell with their intervals, or how many trials would be enough."""
     from lagometer.store.errors import CampaignError
 
     try:

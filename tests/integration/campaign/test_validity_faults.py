@@ -308,7 +308,7 @@ def test_a_spinning_realtime_thread_is_found_throttled(build: Path, tmp_path: Pa
 
 
 def test_faulty_is_what_the_other_adapter_is(build: Path) -> None:
-    """Its own sidecar is that of the adapter it stands on by default."""
+    """Its own sidecar is that of the adapter it wraps by default."""
     own, wrapped = (
         json.loads((adapter_library(name, build).parent / "adapter.json").read_text())
         for name in ("faulty", "shm")

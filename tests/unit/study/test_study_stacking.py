@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An adapter that stands on another can do what that one can, and is told where its library lies."""
+"""An adapter that wraps another can do what that one can, and knows where its library is."""
 
 from __future__ import annotations
 
