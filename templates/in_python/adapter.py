@@ -67,8 +67,9 @@ class MyWriter:
             reader.arrivals.note(bytes(self._message))
         return True  # False: not accepted now, and gone
 
-    def look_for_readers(self) -> None:
-        """Nothing to do: readers are found when they are enabled."""
+    def matched_readers(self) -> int:
+        """How many there are; 0 if the middleware can't tell."""
+        return len(self._readers)
 
     def counters(self) -> dict[str, int]:
         return {}
