@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lagometer.stats.cell.limits import AbsoluteLimit
     from lagometer.stats.compare.comparable import Choice, Comparison
     from lagometer.store.reader import Campaign
+    from lagometer.summary.data import Finding
 
 ALPHA_MAX = 0.2
 
@@ -126,17 +127,34 @@ def carry_out(
     judgements = judge_limits(campaigns[1], judged)
     failed = [*conditions.met(comparison, strict), *conditions.failed(judgements, strict)]
     undecided = conditions.undecided(comparison, choice.limits)
+    found = _findings(comparison, *campaigns)
     if as_json:
+        sides = {side: [each.model_dump() for each in said] for side, said in found.items()}
         told = {"limits": [asdict(each) for each in judgements], "failed_conditions": failed}
-        print_json({**as_dict(comparison), **told, "undecided": undecided})
+        print_json({**as_dict(comparison), **told, **sides, "undecided": undecided})
     else:
         from lagometer.cli.show.comparison import render
+        from lagometer.cli.show.findings import render_findings
         from lagometer.cli.show.limits import render_limits
 
         console = output_console()
         render(comparison, console)
         render_limits(judgements, console)
+        for side, said in found.items():
+            render_findings(
+                said, console, side.replace("_", " in ").replace("in a", "in A").replace("in b", "in B")
+            )
     return _exit_code(comparison, failed, undecided, quiet=as_json)
+
+
+def _findings(comparison: Comparison, a: Campaign, b: Campaign) -> dict[str, list[Finding]]:
+    """`findings_a` and `findings_b`: what was found in the cells that were compared."""
+    from lagometer.summary.findings.derive import findings
+
+    return {
+        "findings_a": findings(a, {each.cell_a for each in comparison.cells}),
+        "findings_b": findings(b, {each.cell_b for each in comparison.cells}),
+    }
 
 
 def _write_page(comparison: Comparison, a: Campaign, b: Campaign, page: Path) -> None:

@@ -36,12 +36,19 @@ def command(
 
     Example: lagometer explain 'out/quick:shm/*/64B/*' ':udp/*/64B/*'
     """
+    from lagometer.cli.show.findings import render_findings
     from lagometer.stats.compare.explain import explain
     from lagometer.store.errors import StoreError
+    from lagometer.summary.findings.derive import findings
 
     try:
         cell_a = _cell(a, None)
-        explanation = explain(cell_a, _cell(b, cell_a))
+        cell_b = _cell(b, cell_a)
+        explanation = explain(cell_a, cell_b)
+        sides = {
+            f"findings_{side}": findings(each.campaign, {each.cell})
+            for side, each in (("a", cell_a), ("b", cell_b))
+        }
     except StoreError as error:
         raise BadInput(str(error)) from error
     if json:
@@ -50,9 +57,14 @@ def command(
         found = asdict(explanation)
         for part, given in zip(found["parts"], explanation.parts, strict=True):
             part["difference_ns"] = given.difference_ns
+        for side, said in sides.items():
+            found[side] = [each.model_dump() for each in said]
         print_json(finite(found))
     else:
-        _render(explanation, output_console())
+        console = output_console()
+        _render(explanation, console)
+        for name, said in zip("AB", sides.values(), strict=True):
+            render_findings(said, console, f"findings in {name}")
 
 
 def _cell(text: str, other: CellOf | None) -> CellOf:

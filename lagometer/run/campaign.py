@@ -302,6 +302,18 @@ class CampaignRun:
                 for cell in self._assignment.cells
             ],
             "excluded": self.tally.excluded,
+            "traps": self._traps(),
+        }
+
+    def _traps(self) -> dict[str, list[dict[str, Any]]]:
+        """What the sidecars declare, by adapter, so that a campaign can be read where no adapter is."""
+        used = {name for cell in self._assignment.cells for name in cell.factors.adapter.split("+")}
+        adapters = self._assignment.adapters
+        declared = {name: adapters[name].sidecar.traps for name in sorted(used & set(adapters))}
+        return {
+            name: [trap.model_dump(mode="json") for trap in traps]
+            for name, traps in declared.items()
+            if traps
         }
 
 

@@ -187,6 +187,21 @@ class Daemon(_Part):
         return (asked | {name for values in self.only_if for name in values}) - {PROFILE}
 
 
+class Trap(_Part):
+    """A known trap of the middleware: a finding that is raised where all conditions hold.
+
+    when: conditions over a cell's factors, settings and evidence (docs/ADAPTERS.md, "Known traps"); number:
+    what shows it, with `{name}` filled in; source: an issue, a manual, a release.
+    """
+
+    kind: str = Field(pattern=r"^[a-z][a-z0-9-]*$")
+    when: tuple[Annotated[str, Field(pattern=r"^\S+ (=|!=|>=|<=|>|<|has) \S+$")], ...] = Field(min_length=1)
+    what: str
+    number: str
+    fix: str
+    source: str
+
+
 class PythonPackage(_Part):
     """What an adapter in Python imports: the module, and the distribution to install for it.
 
@@ -211,7 +226,8 @@ class Sidecar(_Part):
     that none of them does, since they look different on the wire;
     stacks_on: the option that names the adapter that this one wraps, whose abilities it has;
     compiled_in: what of the middleware its library holds, such as templates: whose code allocates there can't
-    be told.
+    be told;
+    traps: known traps, held against each cell's figures afterwards.
     """
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_-]*$")
@@ -235,6 +251,7 @@ class Sidecar(_Part):
     stacks_on: str | None = None
     options: dict[str, Option] = Field(default_factory=dict)
     packages: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    traps: tuple[Trap, ...] = ()
 
     @model_validator(mode="after")
     def _daemons_know_their_options(self) -> Sidecar:

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from lagometer.store.format import CONFORMANCE
 from lagometer.store.reader import Campaign
-from lagometer.summary.data import Conformance, Finding
+from lagometer.summary.data import AbilityVerdict, Conformance
 
 
 def conformance(campaign: Campaign) -> tuple[list[Conformance], list[str]]:
@@ -29,7 +29,7 @@ def conformance(campaign: Campaign) -> tuple[list[Conformance], list[str]]:
                 adapter=" ".join([adapter["adapter"], *_options(adapter)]),
                 version=adapter["version"],
                 findings=[
-                    Finding(ability=each["ability"], verdict=each["verdict"], reason=each["reason"])
+                    AbilityVerdict(ability=each["ability"], verdict=each["verdict"], reason=each["reason"])
                     for each in adapter["abilities"]
                 ],
             )

@@ -413,7 +413,7 @@ class Fact(Model):
     value: str | None
 
 
-class Finding(Model):
+class AbilityVerdict(Model):
     """What came of one ability of an adapter. `verdict`: pass, fail, absent (declared so),
     absent-against-manual, not-run; `reason` says why it is not a plain pass.
     """
@@ -428,7 +428,24 @@ class Conformance(Model):
 
     adapter: str
     version: str | None
-    findings: list[Finding]
+    findings: list[AbilityVerdict]
+
+
+class Finding(Model):
+    """What happened in a cell and why, as far as evidence, settings and counters tell.
+
+    `kind`: its code word; `what`: a sentence; `number`: what shows it; `fix`: what to change; `source`: where
+    this is known from. Seen in `trials` of the cell's `of_trials`, failed ones included.
+    """
+
+    cell: str
+    kind: str
+    trials: int
+    of_trials: int
+    what: str
+    number: str
+    fix: str
+    source: str
 
 
 class Summary(Model):
@@ -449,6 +466,7 @@ class Summary(Model):
     deadlines: list[Deadline]
     lost_tails: list[LostTail]
     interference: list[Interference]
+    findings: list[Finding]
     failures: list[Failure]
     reasons: list[ReasonCount]
     without_noise: list[WithoutNoise]

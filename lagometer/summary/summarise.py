@@ -24,6 +24,7 @@ from lagometer.summary.data import Counts, Interval, Row, Summary
 from lagometer.summary.deadlines import deadlines
 from lagometer.summary.disturbed import preemption, without_noise
 from lagometer.summary.failures import failures, reason_counts
+from lagometer.summary.findings.derive import findings
 from lagometer.summary.floor_ratio import with_floor
 from lagometer.summary.glance import glance
 from lagometer.summary.interference import interference
@@ -86,6 +87,7 @@ def summarise(campaign: Campaign, confidence: Known | None = None) -> Summary:
         deadlines=deadlines(by_cell, confidence.table),
         lost_tails=lost_tails(by_cell, confidence.table),
         interference=interference(by_cell),
+        findings=findings(campaign),
         failures=failed,
         reasons=reason_counts(campaign.journal, measured_rows),
         without_noise=without_noise(campaign, measured_rows, confidence),

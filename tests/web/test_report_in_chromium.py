@@ -13,9 +13,9 @@ import pytest
 from shown_cells import LIKE, LINKED
 
 from lagometer.report import page
-from lagometer.report.build import glance_of
 from lagometer.stats.compare.comparable import Comparison
 from lagometer.store.reader import open_campaign
+from lagometer.summary.summarise import summarise
 
 ROOT = Path(__file__).parents[2]
 COMPARED = (
@@ -95,7 +95,7 @@ def test_rows_over_trials_have_the_estimates_with_their_intervals(
 
 
 def test_the_table_at_a_glance_has_its_multiples_of_the_floor(seen: dict[str, Any], campaign: Path) -> None:
-    glance = glance_of(open_campaign(campaign))
+    glance = summarise(open_campaign(campaign)).glance
     assert glance is not None
     assert "glance" in seen["sections"]
     wanted = []

@@ -420,7 +420,7 @@ export interface Fact {
  * What came of one ability of an adapter. `verdict`: pass, fail, absent (declared so),
  * absent-against-manual, not-run; `reason` says why it is not a plain pass.
  */
-export interface Finding {
+export interface AbilityVerdict {
   ability: string;
   verdict: string;
   reason: string;
@@ -432,7 +432,24 @@ export interface Finding {
 export interface Conformance {
   adapter: string;
   version: string | null;
-  findings: Finding[];
+  findings: AbilityVerdict[];
+}
+
+/**
+ * What happened in a cell and why, as far as evidence, settings and counters tell.
+ *
+ * `kind`: its code word; `what`: a sentence; `number`: what shows it; `fix`: what to change; `source`: where
+ * this is known from. Seen in `trials` of the cell's `of_trials`, failed ones included.
+ */
+export interface Finding {
+  cell: string;
+  kind: string;
+  trials: number;
+  of_trials: number;
+  what: string;
+  number: string;
+  fix: string;
+  source: string;
 }
 
 /**
@@ -453,6 +470,7 @@ export interface Summary {
   deadlines: Deadline[];
   lost_tails: LostTail[];
   interference: Interference[];
+  findings: Finding[];
   failures: Failure[];
   reasons: ReasonCount[];
   without_noise: WithoutNoise[];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parts that do not change with the choice: head line, failures, settings, machine, method.
 
-import type { Fact, Finding, MachineFloor, Settings } from "./data";
+import type { Fact, AbilityVerdict, MachineFloor, Settings } from "./data";
 import type { Report } from "./report-data";
 import { element, section, type Child } from "./dom";
 import { ABSENT, countText, dateText, durationText, factorLabel, intervalText, percentText, shareText } from "./format";
@@ -173,7 +173,7 @@ export function failuresSection(report: Report): HTMLElement {
 
 const SIGNS: Record<string, string> = { pass: "✓", fail: "✗", absent: "–", "absent-against-manual": "!", "not-run": "·" };
 
-function findingCell(finding: Finding | undefined): HTMLElement {
+function findingCell(finding: AbilityVerdict | undefined): HTMLElement {
   const verdict = finding?.verdict ?? "not-run";
   const reason = finding?.reason ?? "";
   const title = reason === "" ? verdict : `${verdict}: ${reason}`;

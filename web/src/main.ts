@@ -11,6 +11,7 @@ import type { ComparisonReport } from "./comparison-data";
 import type { Report } from "./report-data";
 import { conformanceSection, environmentSection, failuresSection, headLine, methodSection, settingsSection } from "./details";
 import { choice, element } from "./dom";
+import { findingsSection } from "./findings";
 import { factorLabel } from "./format";
 import { glanceSection } from "./glance";
 import { edgesOf, index, selectedCells, type Model } from "./model";
@@ -115,7 +116,7 @@ function start(main: HTMLElement, model: Model): void {
     change({ theme: THEMES[(THEMES.indexOf(state.theme) + 1) % THEMES.length] ?? "auto" });
   });
   const { report } = model;
-  main.append(headLine(report, themeButton), glanceSection(report.glance) ?? "", bar?.root ?? "", ...charts.map((view) => view.root));
+  main.append(headLine(report, themeButton), glanceSection(report.glance) ?? "", findingsSection(report) ?? "", bar?.root ?? "", ...charts.map((view) => view.root));
   main.append(failuresSection(report), settingsSection(report), ...conformanceSection(report), environmentSection(report), methodSection(report));
   applyTheme(state.theme);
   redraw();

@@ -12,22 +12,21 @@ from lagometer.cli.show.figures import new_table, print_wide
 from lagometer.units import duration_text
 
 if TYPE_CHECKING:
-    import polars as pl
     from rich.console import Console
     from rich.table import Table
 
-    from lagometer.store.reader import Campaign
     from lagometer.summary.cell_data import Deadline, Interference, LostQuantile, LostTail
+    from lagometer.summary.data import Summary
 
 Row = dict[str, Any]
 QUANTILES = ("p50", "p90", "p99")
 INFINITE = "∞"
 
 
-def cells_as_json(campaign: Campaign, edge: str | None, cell: str | None) -> Row:
+def cells_as_json(summary: Summary, edge: str | None, cell: str | None) -> Row:
     """`deadlines`, `lost_as_infinite` and `interference` of the cells and edges chosen, as the report has
     them."""
-    deadlines, tails, loads = _found(campaign, edge, cell)
+    deadlines, tails, loads = _found(summary, edge, cell)
     return {
         "deadlines": [each.model_dump() for each in deadlines],
         "lost_as_infinite": [each.model_dump() for each in tails],
@@ -35,12 +34,12 @@ def cells_as_json(campaign: Campaign, edge: str | None, cell: str | None) -> Row
     }
 
 
-def render_cells(campaign: Campaign, console: Console, edge: str | None, cell: str | None) -> None:
+def render_cells(summary: Summary, console: Console, edge: str | None, cell: str | None) -> None:
     """Prints a table of each, over the valid trials of every cell; nothing where there is nothing to say.
 
     Where no cell has several trials, the tails of the single ones say it all (`show_noise.render_lost`).
     """
-    deadlines, tails, loads = _found(campaign, edge, cell)
+    deadlines, tails, loads = _found(summary, edge, cell)
     if deadlines:
         times = " or ".join(dict.fromkeys(duration_text(each.deadline_ns) for each in deadlines))
         console.print(
@@ -56,41 +55,22 @@ def render_cells(campaign: Campaign, console: Console, edge: str | None, cell: s
 
 
 def _found(
-    campaign: Campaign, edge: str | None, cell: str | None
+    summary: Summary, edge: str | None, cell: str | None
 ) -> tuple[list[Deadline], list[LostTail], list[Interference]]:
-    import polars as pl
+    """Those of the cells and edges chosen."""
 
-    from lagometer.summary.cell_rows import in_order
-    from lagometer.summary.deadlines import deadlines
-    from lagometer.summary.interference import interference
-    from lagometer.summary.lost_tails import lost_tails
+    def chosen(each: Deadline | LostTail) -> bool:
+        return _matches(each.cell, cell) and _matches(each.edge, edge or "end-to-end")
 
-    order = {str(item.get("id")): place for place, item in enumerate(campaign.manifest.get("cells", []))}
-    chosen = pl.col("cell").is_in([name for name in campaign.cells["cell"].unique() if _matches(name, cell)])
-    rows = in_order(campaign.cells.filter(chosen), order)
-    edges = [name for name in rows["edge"].unique() if _matches(name, edge or "end-to-end")]
-    of_edges = rows.filter(pl.col("edge").is_in(edges))
-    estimates = _estimates(campaign)
-    return deadlines(of_edges, estimates), lost_tails(of_edges, estimates), interference(rows)
+    return (
+        [each for each in summary.deadlines if chosen(each)],
+        [each for each in summary.lost_tails if chosen(each)],
+        [each for each in summary.interference if _matches(each.cell, cell)],
+    )
 
 
 def _matches(name: str, glob: str | None) -> bool:
     return fnmatch.fnmatchcase(name, glob or "*")
-
-
-def _estimates(campaign: Campaign) -> pl.DataFrame | None:
-    """None where no cell can have an interval; why, `show` says of the estimates themselves."""
-    from lagometer.cli.show.estimates import most_valid_trials
-    from lagometer.stats.cell.campaign_estimates import campaign_estimates
-    from lagometer.stats.interval.confidence import TRIALS_MIN
-    from lagometer.store.errors import CampaignError
-
-    if most_valid_trials(campaign) < TRIALS_MIN:
-        return None
-    try:
-        return campaign_estimates(campaign)
-    except CampaignError:
-        return None
 
 
 def _table(edges: bool, headings: Sequence[str]) -> Table:

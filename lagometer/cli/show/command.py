@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import fnmatch
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from lagometer.store.reader import Campaign
+    from lagometer.summary.data import Finding, Queue
 
 Row = dict[str, Any]
+OfCell = TypeVar("OfCell", "Finding", "Queue")
 EdgeGlob = Annotated[
     str | None,
     typer.Option("--edge", metavar="GLOB", help="Which edges; end-to-end if not given, '*' for all."),
@@ -74,16 +76,12 @@ def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None
     """The same as one JSON object: `dir`, `rows`, `estimates`, …; `valid` and `failed` count trials."""
     from lagometer.cli.show.cells import cells_as_json
     from lagometer.cli.show.estimates import beside_rows, long_rows
-    from lagometer.cli.show.floor import floor_of
-    from lagometer.summary.disturbed import preemption
-    from lagometer.summary.queues import queues
-    from lagometer.summary.summarise import measured
+    from lagometer.summary.summarise import summarise
 
+    summary = summarise(campaign)
     rows = _chosen(campaign, edge, cell)
-    preempted = preemption(campaign, measured(campaign)[0])
     estimates, why_none = _estimates(campaign, edge, cell)
     verdicts = {(row["cell"], row["trial"]): bool(row["valid"]) for row in rows}
-    floor = floor_of(campaign)
     return {
         "dir": str(campaign.directory),
         "name": campaign.name,
@@ -96,12 +94,12 @@ def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None
         "no_estimates": why_none,
         "control": beside_rows(campaign.control),
         "long_trials": long_rows(campaign),
-        "machine_floor": floor.model_dump() if floor is not None else None,
-        "queues": [
-            each.model_dump() for each in queues(campaign) if fnmatch.fnmatchcase(each.cell, cell or "*")
-        ],
-        "preemption": preempted.model_dump() if preempted is not None else None,
-        **cells_as_json(campaign, edge, cell),
+        "machine_floor": summary.machine_floor.model_dump() if summary.machine_floor is not None else None,
+        "glance": summary.glance.model_dump() if summary.glance is not None else None,
+        "findings": [each.model_dump() for each in _of_cells(summary.findings, cell)],
+        "queues": [each.model_dump() for each in _of_cells(summary.queues, cell)],
+        "preemption": summary.preemption.model_dump() if summary.preemption is not None else None,
+        **cells_as_json(summary, edge, cell),
     }
 
 
@@ -119,9 +117,10 @@ def _estimates(campaign: Campaign, edge: str | None, cell: str | None) -> tuple[
 def _chosen(campaign: Campaign, edge: str | None, cell: str | None) -> list[Row]:
     """The rows asked for, in the order of the study. Raises BadInput if a glob matches nothing."""
     from lagometer.errors import BadInput
+    from lagometer.summary.campaign import cell_factors
 
     rows = campaign.cells.to_dicts()
-    order = {str(item.get("id")): place for place, item in enumerate(campaign.manifest.get("cells", []))}
+    order = {cell_id: place for place, cell_id in enumerate(cell_factors(campaign.manifest))}
     rows.sort(key=lambda row: (order.get(row["cell"], len(order)), row["trial"]))
     for column, glob in (("cell", cell), ("edge", edge or "end-to-end")):
         known = sorted({row[column] for row in rows})
@@ -131,6 +130,11 @@ def _chosen(campaign: Campaign, edge: str | None, cell: str | None) -> list[Row]
                 f"no {column} matches '{glob}'", where=f"--{column}", hint=f"known: {', '.join(known[:5])}"
             )
     return rows
+
+
+def _of_cells(found: list[OfCell], cell: str | None) -> list[OfCell]:
+    """Those of the cells chosen."""
+    return [each for each in found if fnmatch.fnmatchcase(each.cell, cell or "*")]
 
 
 def _excluded(campaign: Campaign, cell: str | None) -> list[dict[str, str]]:
@@ -144,14 +148,15 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     from lagometer.cli.show.daemons import render_daemons
     from lagometer.cli.show.disturbed import render_preemption, render_queues
     from lagometer.cli.show.estimates import render_beside, render_estimates
+    from lagometer.cli.show.findings import render_findings
     from lagometer.cli.show.floor import render_floor
     from lagometer.cli.show.glance import render_glance
     from lagometer.cli.show.noise import render_lost, render_noise
     from lagometer.stats.cell.preempted import with_noise_of_campaign
-    from lagometer.summary.queues import queues
     from lagometer.summary.summarise import summarise
 
     rows = _chosen(campaign, edge, cell)
+    summary = summarise(campaign)
     state = campaign.manifest.get("state")
     console.print(f"[bold]{escape(campaign.name)}[/]" + ("" if state == "finished" else f" ({state})"))
     valid = [row for row in rows if row["valid"]]
@@ -159,18 +164,17 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
         _print_table(valid, console)
     elif not rows:
         console.print("no finished trial")
-    growing = [each for each in queues(campaign) if fnmatch.fnmatchcase(each.cell, cell or "*")]
-    summary = summarise(campaign) if edge is None and cell is None else None
-    if summary is not None:
+    whole = edge is None and cell is None
+    if whole:
         render_glance(summary.glance, console)
     render_estimates(campaign, console, edge, cell)
-    render_floor(campaign, console)
+    render_floor(summary, console)
     render_beside(campaign, console)
     render_daemons(campaign, console, {row["cell"] for row in valid})
-    render_cells(campaign, console, edge, cell)
+    render_cells(summary, console, edge, cell)
     render_lost(valid, console)
-    render_queues(growing, console)
-    render_preemption(summary.preemption if summary is not None else None, console)
+    render_queues(_of_cells(summary.queues, cell), console)
+    render_preemption(summary.preemption if whole else None, console)
     flagged = {
         (row["cell"], row["trial"]): row
         for row in with_noise_of_campaign(campaign.cells).select("cell", "trial", "noise", "noisy").to_dicts()
@@ -178,6 +182,7 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     render_noise([{**row, **flagged[row["cell"], row["trial"]]} for row in valid], console)
     _render_warnings(valid, console)
     _render_failed(rows, console)
+    render_findings(_of_cells(summary.findings, cell), console)
     excluded = _excluded(campaign, cell)
     if excluded:
         console.print(f"\n[bold]excluded[/] {len(excluded)}: these combinations can't exist here")

@@ -12,6 +12,7 @@ import polars as pl
 from lagometer.cli.show.figures import new_table, print_wide, with_interval
 from lagometer.stats.cell.long_trials import INSIDE, known_of, long_checks
 from lagometer.stats.interval.medians import TrialMedian, median_of_trials
+from lagometer.summary.campaign import cell_factors
 from lagometer.units import duration_text, span_text
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def estimate_rows(campaign: Campaign, edge: str | None, cell: str | None) -> lis
         if fnmatch.fnmatchcase(row["cell"], cell or "*")
         and fnmatch.fnmatchcase(row["edge"], edge or "end-to-end")
     ]
-    order = {str(item.get("id")): place for place, item in enumerate(campaign.manifest.get("cells", []))}
+    order = {name: place for place, name in enumerate(cell_factors(campaign.manifest))}
     return sorted(rows, key=lambda row: order.get(row["cell"], len(order)))
 
 

@@ -10,28 +10,16 @@ from lagometer.units import duration_text, span_text
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from lagometer.store.reader import Campaign
-    from lagometer.summary.data import MachineFloor
+    from lagometer.summary.data import MachineFloor, Summary
 
 QUANTILES = {"p50": "p50_ns", "p99": "p99_ns", "p99.9": "p999_ns"}
 
 
-def floor_of(campaign: Campaign) -> MachineFloor | None:
-    """The machine's floor of a campaign; None where it was not measured or can't be read."""
-    from lagometer.summary.steadiness import machine_floor
-
-    floor, _ = machine_floor(campaign)
-    return floor
-
-
-def render_floor(campaign: Campaign, console: Console) -> None:
-    """Prints the line below every tail; nothing without a floor."""
-    from lagometer.summary.steadiness import control
-
-    floor = floor_of(campaign)
+def render_floor(summary: Summary, console: Console) -> None:
+    """Prints the line that lies under every tail; nothing without a floor."""
+    floor, found = summary.machine_floor, summary.control
     if floor is None:
         return
-    found = control(campaign)
     shares = [each.stolen_share for each in found.load if each.stolen_share is not None] if found else []
     console.print(f"\n[bold]machine floor[/] {floor_text(floor, max(shares, default=None))}", soft_wrap=True)
 

@@ -14,6 +14,7 @@ from lagometer.cli.show.command import as_json
 from lagometer.cli.show.floor import floor_text, render_floor
 from lagometer.store.reader import open_campaign
 from lagometer.summary.data import CoreFloor, MachineFloor
+from lagometer.summary.summarise import summarise
 
 ROOT = Path(__file__).parents[3]
 from synthetic_campaign import Shape, write_campaign  # noqa: E402
@@ -27,7 +28,7 @@ def core(cpu: int, p50_ns: float, p999_ns: float | None) -> CoreFloor:
 
 def printed(directory: Path) -> str:
     out = io.StringIO()
-    render_floor(open_campaign(directory), Console(file=out, width=400))
+    render_floor(summarise(open_campaign(directory)), Console(file=out, width=400))
     return out.getvalue().strip()
 
 

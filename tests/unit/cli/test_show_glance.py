@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 
 from lagometer.cli.show.glance import PER_PAYLOAD, render_glance, times
-from lagometer.report.build import glance_of
 from lagometer.store.reader import open_campaign
+from lagometer.summary.summarise import summarise
 from lagometer.units import span_text
 
 ROOT = Path(__file__).parents[3]
@@ -22,7 +22,7 @@ def printed(directory: Path, width: int | None) -> str:
     """What is printed into a terminal of this width, or into a file."""
     text = io.StringIO()
     console = Console(file=text, width=width, force_terminal=width is not None, color_system=None)
-    render_glance(open_campaign(directory), console)
+    render_glance(summarise(open_campaign(directory)).glance, console)
     return text.getvalue()
 
 
@@ -45,7 +45,7 @@ def test_an_interval_stands_beneath_its_figure(tmp_path: Path) -> None:
         adapters=("shm", "cyclonedds"), payloads_bytes=(64,), reliabilities=("best_effort",), trials=7
     )
     directory = write_campaign(tmp_path, shape)
-    glance = glance_of(open_campaign(directory))
+    glance = summarise(open_campaign(directory)).glance
     assert glance is not None
     [figure] = glance.rows[1].figures
     assert figure is not None

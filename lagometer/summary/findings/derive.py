@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All findings of a campaign."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+
+from lagometer.store.reader import Campaign
+from lagometer.summary.data import Finding
+from lagometer.summary.findings.evidence import CellEvidence, Said, cells_of
+from lagometer.summary.findings.failures import failures
+from lagometer.summary.findings.machine import machine
+from lagometer.summary.findings.network import network
+from lagometer.summary.findings.queues import queues
+from lagometer.summary.findings.sending import sending
+from lagometer.summary.findings.traps import traps
+
+RULES: tuple[Callable[[CellEvidence], Iterator[Said]], ...] = (failures, network, queues, sending, machine)
+
+
+def findings(campaign: Campaign, only: Collection[str] | None = None) -> list[Finding]:
+    """What happened in which cell, in the study's order of cells; declared traps of a cell first.
+
+    only: the cells to look at; all if not given.
+    """
+    declared = campaign.manifest.get("traps")
+    declared = declared if isinstance(declared, dict) else {}
+    found = []
+    rows = campaign.cells.iter_rows(named=True)
+    for cell in cells_of(campaign.manifest, campaign.environment, rows, campaign.journal):
+        if only is not None and cell.cell not in only:
+            continue
+        said = [*traps(cell, declared), *(each for rule in RULES for each in rule(cell))]
+        found += [_finding(cell, each) for each in said]
+    return found
+
+
+def _finding(cell: CellEvidence, said: Said) -> Finding:
+    return Finding(
+        cell=cell.cell,
+        kind=said.kind,
+        trials=said.trials,
+        of_trials=len(cell.trials),
+        what=said.what,
+        number=said.number,
+        fix=said.fix,
+        source=said.source,
+    )

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a finding may look at: a cell's figures, factors and settings, and what was seen of its trials."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+from lagometer.store.format import END_TO_END
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Said:
+    """A finding of one cell, in sentences. trials: in how many it was seen.
+
+    kind: its code word; number: what shows it; fix: what to change; source: where this is known from.
+    """
+
+    kind: str
+    trials: int
+    what: str
+    number: str
+    fix: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One trial. rows: its rows of `cells.parquet`, one per edge; line: its line of the journal."""
+
+    rows: Sequence[Json]
+    line: Json
+
+    @property
+    def valid(self) -> bool:
+        """Whether it counts."""
+        return bool(self.line.get("valid"))
+
+    def reasons(self, word: str) -> list[str]:
+        """The reasons with this code word, the word itself left out."""
+        return _with_word(self.line.get("reasons"), word)
+
+    def warnings(self, word: str) -> list[str]:
+        """The warnings with this code word, likewise."""
+        return _with_word(self.line.get("warnings"), word)
+
+    def count(self, column: str) -> int:
+        """The sum over the edges; 0 where it is not known."""
+        return sum(int(row.get(column) or 0) for row in self.rows if row.get("edge") != END_TO_END)
+
+    def figure(self, column: str) -> float | None:
+        """The largest over the edges; None where no edge has it."""
+        known = [float(row[column]) for row in self.rows if row.get(column) is not None]
+        return max(known, default=None)
+
+    def kernel(self, name: str) -> int:
+        """A counter of the kernel over the trial; 0 where it was not read."""
+        for row in self.rows:
+            value = row.get(f"kernel_{name}")
+            if value is not None:
+                return int(value)
+        network = (self.line.get("evidence") or {}).get("network") or {}
+        return int(network.get(name) or 0)
+
+    def load(self, name: str) -> float | None:
+        """What the machine did meanwhile (`store.observed.MachineLoad`)."""
+        value = ((self.line.get("evidence") or {}).get("load") or {}).get(name)
+        return None if value is None else float(value)
+
+    @property
+    def private(self) -> bool:
+        """Whether the kernel's counters are the trial's own."""
+        return bool((self.line.get("evidence") or {}).get("private"))
+
+
+def _with_word(texts: object, word: str) -> list[str]:
+    found = [str(text) for text in texts if isinstance(text, str)] if isinstance(texts, list) else []
+    return [rest.strip() for head, _, rest in (text.partition(":") for text in found) if head == word]
+
+
+@dataclass(frozen=True)
+class CellEvidence:
+    """One cell. settings: effective ones of its objects by name, the first value of each.
+
+    sysctls: of the machine; versions: of the middleware, by adapter.
+    """
+
+    cell: str
+    factors: Json
+    trials: Sequence[Trial]
+    settings: Json = field(default_factory=dict)
+    sysctls: Json = field(default_factory=dict)
+    versions: Json = field(default_factory=dict)
+
+    @property
+    def valid(self) -> list[Trial]:
+        """The trials that count."""
+        return [trial for trial in self.trials if trial.valid]
+
+    @property
+    def adapter(self) -> str:
+        """The adapter, `publisher+subscriber` where they differ."""
+        return str(self.factors.get("adapter", "unknown"))
+
+    @property
+    def payload_bytes(self) -> int | None:
+        """The payload, where the study sets it."""
+        value = self.factors.get("payload_bytes")
+        return value if isinstance(value, int) else None
+
+    @property
+    def transports(self) -> set[str]:
+        """What carried the messages, as observed."""
+        return {str(row["transport"]) for trial in self.trials for row in trial.rows if row.get("transport")}
+
+    def seen(self, column: str) -> tuple[list[Trial], int]:
+        """The valid trials in which this count is above zero, and its sum."""
+        trials = [trial for trial in self.valid if trial.count(column) > 0]
+        return trials, sum(trial.count(column) for trial in trials)
+
+    def kernel(self, name: str) -> tuple[list[Trial], int]:
+        """The trials, failed ones included, in which this counter of the kernel is above zero, and "
+        "its sum."""
+        trials = [trial for trial in self.trials if trial.kernel(name) > 0]
+        return trials, sum(trial.kernel(name) for trial in trials)
+
+    def middle(self, column: str) -> float | None:
+        """The median over valid trials of a figure; None unless each has it."""
+        known = [trial.figure(column) for trial in self.valid]
+        figures = [value for value in known if value is not None]
+        return median(figures) if figures and len(figures) == len(known) else None
+
+    def sysctl(self, name: str) -> int | None:
+        """A number that the kernel is set to."""
+        value = self.sysctls.get(name)
+        if isinstance(value, int):
+            return value
+        return int(value) if isinstance(value, str) and value.strip().isdigit() else None
+
+    def receive_buffer_bytes(self) -> int | None:
+        """A socket's receive buffer: as the adapter reports it, else what the kernel gives by default."""
+        for name, value in self.settings.items():
+            if name.endswith("receive_buffer_bytes") and isinstance(value, int) and value > 0:
+                return value
+        return self.sysctl("net.core.rmem_default")
+
+
+def cells_of(
+    manifest: Json, environment: Json, rows: Iterable[Json], journal: Iterable[Json]
+) -> Iterator[CellEvidence]:
+    """The evidence of each cell, in the order of the study."""
+    by_trial: dict[tuple[str, int], list[Json]] = {}
+    for row in rows:
+        by_trial.setdefault((str(row["cell"]), int(row["trial"])), []).append(row)
+    lines: dict[str, list[Json]] = {}
+    for line in journal:
+        lines.setdefault(str(line["cell"]), []).append(line)
+    sysctls = environment.get("sysctls")
+    for cell in manifest.get("cells", []):
+        name = str(cell["id"])
+        factors = cell.get("factors")
+        yield CellEvidence(
+            cell=name,
+            factors={key: value for key, value in (factors or {}).items() if value is not None},
+            trials=[
+                Trial(by_trial.get((name, int(line["trial"])), []), line) for line in lines.get(name, [])
+            ],
+            settings=_flat((manifest.get("settings") or {}).get(name) or []),
+            sysctls=sysctls if isinstance(sysctls, dict) else {},
+            versions=manifest.get("versions") or {},
+        )
+
+
+def _flat(entries: Iterable[Json]) -> dict[str, Any]:
+    """Each setting's value in force, the first of those that objects report."""
+    found: dict[str, Any] = {}
+    for entry in entries:
+        for name, setting in (entry.get("settings") or {}).items():
+            value = setting.get("value") if isinstance(setting, dict) else setting
+            found.setdefault(str(name), value)
+    return found

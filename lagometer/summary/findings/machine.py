@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Findings about the machine: what took its time while trials ran."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lagometer.summary.findings.evidence import CellEvidence, Said, Trial
+from lagometer.units import duration_text
+
+STOLEN_SHARE_MIN = 0.01  # as `stats.verdict.noise.STOLEN_SHARE_MAX`
+RUN_BY_REAL_TIME = "`sysctl kernel.sched_rt_runtime_us=-1`, or leave the threads time to sleep"
+
+
+def machine(cell: CellEvidence) -> Iterator[Said]:
+    """Everything that the machine did to the trials."""
+    yield from _load(cell)
+    yield from _reasons(cell)
+    yield from _steady(cell)
+
+
+def _load(cell: CellEvidence) -> Iterator[Said]:
+    throttled = [trial for trial in cell.trials if (trial.load("quota_throttled") or 0) > 0]
+    if throttled:
+        periods = sum(int(trial.load("quota_throttled") or 0) for trial in throttled)
+        yield Said(
+            "cpu-quota",
+            len(throttled),
+            "the control group's CPU quota stopped the trial's processes",
+            f"{periods:,} periods in which they were stopped",
+            "raise or remove the quota (cpu.max; `--cpus` of a container)",
+            "Linux, Documentation/admin-guide/cgroup-v2.rst",
+        )
+    hot = [trial for trial in cell.trials if (trial.load("thermal_throttled") or 0) > 0]
+    if hot:
+        yield Said(
+            "too-hot",
+            len(hot),
+            "the processor was slowed down for its temperature",
+            f"{sum(int(trial.load('thermal_throttled') or 0) for trial in hot):,} times",
+            "cool the machine, or measure shorter",
+            "Linux, thermal_throttle in /sys/devices/system/cpu",
+        )
+    stolen = [trial for trial in cell.trials if _stolen(trial) > STOLEN_SHARE_MIN]
+    if stolen:
+        yield Said(
+            "hypervisor-stole-time",
+            len(stolen),
+            "a hypervisor gave the machine's CPUs to others",
+            f"up to {max(_stolen(trial) for trial in stolen):.1%} of all CPUs' time",
+            "measure on a machine of your own; read the figures without noise",
+            "docs/methodology/noise.md",
+        )
+
+
+def _stolen(trial: Trial) -> float:
+    capacity, stolen = trial.load("capacity_ns"), trial.load("stolen_ns")
+    return stolen / capacity if capacity and stolen else 0.0
+
+
+def _reasons(cell: CellEvidence) -> Iterator[Said]:
+    for word, kind, what, fix in (
+        (
+            "clock-stepped",
+            "clock-stepped",
+            "the system's clock was set or pulled during the trial",
+            "stop what sets the clock while you measure (chronyd, ntpd, a suspend)",
+        ),
+        (
+            "realtime-throttled",
+            "realtime-throttled",
+            "the kernel stopped a real-time thread that used up its share",
+            RUN_BY_REAL_TIME,
+        ),
+        (
+            "scheduling-refused",
+            "scheduling-refused",
+            "the scheduling that the study asks for was not granted",
+            "run as root, or raise the limits for real-time priority (`ulimit -r`, limits.conf)",
+        ),
+        (
+            "no-memory",
+            "no-memory",
+            "there was no room for the records",
+            "measure shorter, lower the rate, or give the machine more memory",
+        ),
+        (
+            "recorder-full",
+            "recorder-full",
+            "the room for records was used up",
+            "measure shorter or lower the rate; report this, since the plan should have sized it",
+        ),
+    ):
+        trials = [trial for trial in cell.trials if trial.reasons(word)]
+        if trials:
+            yield Said(
+                kind,
+                len(trials),
+                what,
+                trials[0].reasons(word)[0] or f"{len(trials)} trials",
+                fix,
+                "docs/methodology/validity.md",
+            )
+
+
+def _steady(cell: CellEvidence) -> Iterator[Said]:
+    trials = [trial for trial in cell.valid if trial.warnings("not-steady")]
+    if trials:
+        response = cell.middle("latency_p50_ns")
+        yield Said(
+            "not-steady",
+            len(trials),
+            "no steady state began within the bounds of the warm-up: the figures still drift",
+            f"{len(trials)} trials" + (f", p50 {duration_text(response)}" if response is not None else ""),
+            "warm up longer, or measure longer",
+            "docs/methodology/warm-up.md",
+        )

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Findings about what the kernel's network dropped or sent again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lagometer.summary.findings.evidence import CellEvidence, Said, Trial
+from lagometer.units import size_text
+
+UDP_DATAGRAM_BYTES = 65_507  # the most that fits into one, RFC 768 over IPv4
+ETHERNET_PAYLOAD_BYTES = 1_472
+
+
+def network(cell: CellEvidence) -> Iterator[Said]:
+    """Everything that the kernel's counters explain."""
+    yield from _receive_buffer(cell)
+    yield from _reassembly(cell)
+    yield from _send_buffer(cell)
+    yield from _backlog(cell)
+    yield from _retransmitted(cell)
+
+
+def _receive_buffer(cell: CellEvidence) -> Iterator[Said]:
+    trials, errors = cell.kernel("udp_receive_buffer_errors")
+    if not trials:
+        return
+    buffer_bytes, payload = cell.receive_buffer_bytes(), cell.payload_bytes
+    numbers = [f"{errors:,} receive-buffer errors in the kernel{_whose(trials)}"]
+    if buffer_bytes is not None:
+        numbers.append(f"a receive buffer holds {size_text(buffer_bytes)}")
+    if payload is not None:
+        numbers.append(f"a message has {size_text(payload)}")
+    larger = payload is not None and buffer_bytes is not None and payload > buffer_bytes
+    what = (
+        "a message is larger than a socket's receive buffer"
+        if larger
+        else "a socket's receive buffer was full"
+    )
+    yield Said(
+        "message-exceeds-receive-buffer" if larger else "receive-buffer-overflow",
+        len(trials),
+        f"{what}, and the kernel dropped datagrams; {_what_became(trials)}",
+        ", ".join(numbers),
+        f"raise the receive buffer: {_buffer_option(cell)}, and `sysctl net.core.rmem_max` "
+        f"(now {_known(cell.sysctl('net.core.rmem_max'))}) so that the kernel grants it",
+        "Cyclone DDS, issue 1304; ROS 2, issue 946; man 7 udp, man 7 socket",
+    )
+
+
+def _what_became(trials: list[Trial]) -> str:
+    lost = sum(trial.count("lost") + trial.count("censored") for trial in trials)
+    delivered = sum(trial.count("n") for trial in trials)
+    if not delivered:
+        return "no message arrived whole"
+    if lost:
+        return f"{lost:,} messages never arrived"
+    return "they had to be sent again, which takes time"
+
+
+def _buffer_option(cell: CellEvidence) -> str:
+    option = f"the option for socket buffers of {cell.adapter} (its page under adapters/ names it)"
+    return f"{option}, or `profile: matched`"
+
+
+def _reassembly(cell: CellEvidence) -> Iterator[Said]:
+    trials, failed = cell.kernel("ip_reassembly_failed")
+    if trials:
+        room = cell.sysctl("net.ipv4.ipfrag_high_thresh")
+        yield Said(
+            "fragments-lost",
+            len(trials),
+            "IP fragments were missing or had no room, so whole datagrams were dropped",
+            f"{failed:,} failed reassemblies{_whose(trials)}, room for fragments {_known(room)}",
+            "raise `sysctl net.ipv4.ipfrag_high_thresh`, shorten `net.ipv4.ipfrag_time`, or let the "
+            "middleware "
+            f"cut messages to {ETHERNET_PAYLOAD_BYTES} B itself",
+            "ROS 2 documentation, DDS tuning; man 7 ip",
+        )
+
+
+def _send_buffer(cell: CellEvidence) -> Iterator[Said]:
+    trials, errors = cell.kernel("udp_send_buffer_errors")
+    if trials:
+        yield Said(
+            "send-buffer-full",
+            len(trials),
+            "the sender's socket buffer was full, and datagrams were not sent",
+            f"{errors:,} send-buffer errors in the kernel{_whose(trials)}",
+            "raise the send buffer (the adapter's option for socket buffers, `sysctl "
+            "net.core.wmem_max`), or send "
+            "less at once",
+            "man 7 udp, man 7 socket",
+        )
+
+
+def _backlog(cell: CellEvidence) -> Iterator[Said]:
+    """The counter is the whole machine's, so it counts only where messages are missing, too."""
+    trials = [
+        trial for trial in cell.kernel("softnet_dropped")[0] if trial.count("lost") + trial.count("censored")
+    ]
+    if trials:
+        dropped = sum(trial.kernel("softnet_dropped") for trial in trials)
+        yield Said(
+            "backlog-overflow",
+            len(trials),
+            "a CPU's queue of received packets was full, and the kernel dropped some",
+            f"{dropped:,} packets of the whole machine, "
+            f"net.core.netdev_max_backlog {_known(cell.sysctl('net.core.netdev_max_backlog'))}",
+            "raise `sysctl net.core.netdev_max_backlog`",
+            "Linux, Documentation/admin-guide/sysctl/net.rst",
+        )
+
+
+def _retransmitted(cell: CellEvidence) -> Iterator[Said]:
+    trials = [trial for trial in cell.kernel("tcp_retransmitted")[0] if trial.private]
+    if trials:
+        yield Said(
+            "tcp-retransmitted",
+            len(trials),
+            "TCP sent segments again; what waits behind them is late",
+            f"{sum(trial.kernel('tcp_retransmitted') for trial in trials):,} segments",
+            "look for a full receive window (a slow reader) or a lossy link",
+            "RFC 9293; man 7 tcp",
+        )
+
+
+def _whose(trials: list[Trial]) -> str:
+    return "" if all(trial.private for trial in trials) else " of the whole machine"
+
+
+def _known(value: int | None) -> str:
+    return "unknown" if value is None else f"{value:,} B" if value > 100_000 else f"{value:,}"

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Findings: each kind is forced once, with the number that shows it; a clean campaign has none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from synthetic_campaign import Shape, write_campaign
+
+from lagometer.cli.show.command import as_json, render
+from lagometer.report.build import build_report
+from lagometer.store.reader import open_campaign
+from lagometer.study.adapters import load_adapter
+from lagometer.summary.findings.derive import RULES
+from lagometer.summary.findings.evidence import CellEvidence, Said, cells_of
+from lagometer.summary.findings.traps import holds, traps
+from lagometer.summary.summarise import summarise
+
+ROOT = Path(__file__).parents[3]
+FACTORS = {"adapter": "fastdds", "payload_bytes": 409_600, "rate_hz": 100.0, "depth": 1}
+SYSCTLS = {
+    "net.core.rmem_default": 212_992,
+    "net.core.rmem_max": 212_992,
+    "net.ipv4.ipfrag_high_thresh": 4_194_304,
+}
+CAPACITY_NS = 2_000_000_000
+
+
+def cell_with(
+    row: Mapping[str, Any] | None = None,
+    *,
+    reasons: tuple[str, ...] = (),
+    warnings: tuple[str, ...] = (),
+    load: Mapping[str, int] | None = None,
+    factors: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    versions: Mapping[str, str] | None = None,
+    private: bool = True,
+) -> CellEvidence:
+    """A cell of two trials, of which the second has what is given."""
+    plain = {
+        "edge": "source→sink",
+        "n": 100,
+        "sent": 100,
+        "lost": 0,
+        "transport": "udp",
+        "latency_p50_ns": 9e4,
+    }
+    evidence = {"private": private, "load": {"capacity_ns": CAPACITY_NS, "stolen_ns": 0, **(load or {})}}
+    manifest = {
+        "cells": [{"id": "c", "factors": FACTORS | dict(factors or {})}],
+        "settings": {"c": [{"object": "context", "settings": dict(settings or {})}]},
+        "versions": dict(versions or {}),
+    }
+    rows = [
+        {"cell": "c", "trial": 0, **plain},
+        {"cell": "c", "trial": 1, **plain, **(row or {})},
+    ]
+    journal = [
+        {"cell": "c", "trial": 0, "valid": True, "reasons": [], "warnings": []},
+        {"cell": "c", "trial": 1, "valid": not reasons, "reasons": list(reasons), "warnings": list(warnings)},
+    ]
+    journal[1]["evidence"] = evidence
+    (cell,) = cells_of(manifest, {"sysctls": SYSCTLS}, rows, journal)
+    return cell
+
+
+def said_of(cell: CellEvidence) -> dict[str, Said]:
+    return {each.kind: each for rule in RULES for each in rule(cell)}
+
+
+DROPS = {"kernel_udp_receive_buffer_errors": 143, "lost": 42}
+GROWS, NOTHING = "queue-builds-up: source→sink", "nothing-received: source→sink"
+FORCED: list[tuple[str, str, dict[str, Any]]] = [
+    (
+        "receive-buffer-overflow",
+        "143 receive-buffer errors",
+        {"row": DROPS, "factors": {"payload_bytes": 1024}},
+    ),
+    ("message-exceeds-receive-buffer", "208 KB", {"row": DROPS}),
+    ("fragments-lost", "7 failed", {"row": {"kernel_ip_reassembly_failed": 7}}),
+    ("send-buffer-full", "5 send-buffer", {"row": {"kernel_udp_send_buffer_errors": 5}}),
+    ("backlog-overflow", "3 packets", {"row": {"kernel_softnet_dropped": 3, "lost": 1}}),
+    ("tcp-retransmitted", "11 segments", {"row": {"kernel_tcp_retransmitted": 11}}),
+    ("queue-builds-up", "330 ms", {"row": {"response_growth_ns_per_s": 3.3e8}, "warnings": (GROWS,)}),
+    ("queue-overwrote", "9 of 100", {"row": {"overwritten": 9}}),
+    ("lost-in-a-queue", "8 of 100", {"row": {"lost": 8}}),
+    ("still-on-the-way", "4 of 100", {"row": {"censored": 4}}),
+    ("sender-refused", "6 messages", {"row": {"rejected": 6}}),
+    ("taken-twice", "2 messages", {"row": {"duplicated": 2}, "reasons": ("duplicated: source→sink 2",)}),
+    ("out-of-order", "3 messages", {"row": {"reordered": 3}}),
+    ("publish-blocks", "6.00 ms", {"row": {}}),
+    ("rate-beyond-the-sender", "80 %", {"reasons": ("rate-missed: stream 0 published 80 % of 100",)}),
+    ("schedule-skipped", "12 messages", {"warnings": ("skipped: 12 messages",)}),
+    ("schedule-shifted", "3 ms", {"warnings": ("shifted: by 3 ms",)}),
+    ("cpu-quota", "4 periods", {"load": {"quota_throttled": 4}}),
+    ("too-hot", "2 times", {"load": {"thermal_throttled": 2}}),
+    ("hypervisor-stole-time", "5.0%", {"load": {"stolen_ns": CAPACITY_NS // 20}}),
+    ("clock-stepped", "+3.000 ms", {"reasons": ("clock-stepped: the wall clock was set by +3.000 ms",)}),
+    ("realtime-throttled", "kept waiting", {"reasons": ("realtime-throttled: thread a was kept waiting",)}),
+    ("scheduling-refused", "fifo", {"reasons": ("scheduling-refused: fifo 10",)}),
+    ("no-memory", "1 GiB", {"reasons": ("no-memory: 1 GiB of records",)}),
+    ("recorder-full", "writer", {"reasons": ("recorder-full: writer of stream 0",)}),
+    ("not-steady", "1 trials", {"warnings": ("not-steady",)}),
+    ("nothing-received-too-large", "a message has 400 KB", {"row": DROPS | {"n": 0}, "reasons": (NOTHING,)}),
+    ("nothing-received", "no drops in the kernel", {"row": {"n": 0}, "reasons": (NOTHING,)}),
+    ("never-met", "sink", {"reasons": ("endpoints-missing: sink got no probe of stream 0",)}),
+    ("pair-never-met", "sink", {"reasons": ("endpoints-missing: sink",), "factors": {"adapter": "udp+shm"}}),
+    ("worker-out-of-shared-memory", "signal 7", {"reasons": ("worker-died: sink, signal 7",)}),
+    ("worker-killed", "signal 9", {"reasons": ("worker-died: sink, signal 9",)}),
+    ("worker-crashed", "signal 11", {"reasons": ("worker-died: sink, signal 11",)}),
+    ("worker-aborted", "signal 6", {"reasons": ("worker-died: sink, signal 6",)}),
+    ("transport-mismatch", "claims udp", {"reasons": ("transport-mismatch: e claims udp, seen is tcp",)}),
+    ("lost-keep-all", "e 1", {"reasons": ("lost-keep-all: e 1",)}),
+    ("corrupted", "e 2", {"reasons": ("corrupted: e 2",)}),
+    ("daemon-not-ready", "roudi", {"reasons": ("daemon-not-ready: roudi",)}),
+    ("daemon-died", "roudi", {"reasons": ("daemon-died: roudi",)}),
+    ("worker-hung", "sink", {"reasons": ("worker-hung: sink",)}),
+    ("adapter-failed", "no port", {"reasons": ("adapter-failed: no port",)}),
+]
+
+
+@pytest.mark.parametrize(("kind", "number", "given"), FORCED, ids=[kind for kind, _, _ in FORCED])
+def test_each_kind_says_the_number_and_a_fix(kind: str, number: str, given: dict[str, Any]) -> None:
+    cell = cell_with(**given)
+    if kind == "publish-blocks":  # a figure of every valid trial
+        for trial in cell.trials:
+            for row in trial.rows:
+                row["blocked_p50_ns"] = 6e6  # type: ignore[index]
+    found = said_of(cell)
+    assert kind in found, f"found {sorted(found)}"
+    assert number in found[kind].number
+    assert found[kind].what and found[kind].fix and found[kind].source
+    assert found[kind].trials == (2 if kind == "publish-blocks" else 1)
+
+
+def test_a_quiet_cell_has_none() -> None:
+    assert said_of(cell_with()) == {}
+
+
+def test_the_machines_counters_alone_prove_nothing() -> None:
+    """Of the whole machine on the host's network: others' packets."""
+    assert said_of(cell_with({"kernel_softnet_dropped": 3})) == {}
+    assert said_of(cell_with({"kernel_tcp_retransmitted": 3}, private=False)) == {}
+
+
+def test_a_loss_that_the_kernel_explains_is_not_blamed_on_a_queue() -> None:
+    found = said_of(cell_with({"lost": 8, "kernel_udp_receive_buffer_errors": 20}))
+    assert set(found) == {"message-exceeds-receive-buffer"}
+    assert "8 messages never arrived" in found["message-exceeds-receive-buffer"].what
+
+
+def declared() -> dict[str, Any]:
+    adapters = ("fastdds", "zeromq", "nng", "mqtt", "ros1")
+    sidecars = {name: load_adapter(ROOT / "adapters" / name).sidecar for name in adapters}
+    return {name: [trap.model_dump(mode="json") for trap in each.traps] for name, each in sidecars.items()}
+
+
+def trapped(cell: CellEvidence) -> dict[str, Said]:
+    return {each.kind: each for each in traps(cell, declared())}
+
+
+def test_a_payload_above_the_segment_is_a_trap_of_shared_memory_alone() -> None:
+    megabyte = {"payload_bytes": 1 << 20}
+    shared = [{"transport": "shared-memory"}, {"transport": "udp"}]
+    cell = cell_with(shared[0], factors=megabyte)
+    assert trapped(cell)["payload-exceeds-segment"].number == "a message has 1 MB, the segment 512 KB"
+    assert "payload-exceeds-segment" not in trapped(cell_with(shared[1], factors=megabyte))
+    larger = cell_with(shared[0], factors=megabyte, settings={"shm_segment_bytes": {"value": 67_108_864}})
+    assert "payload-exceeds-segment" not in trapped(larger)
+    assert "payload-exceeds-segment" not in trapped(cell_with(shared[0], factors={"payload_bytes": 65_536}))
+
+
+def test_best_effort_over_udp_names_the_release_with_the_fix() -> None:
+    factors = {"reliability": "best_effort"}
+    found = trapped(cell_with(factors=factors, versions={"fastdds": "2.9.1"}))
+    assert "2.9.2" in found["best-effort-over-udp"].fix
+    assert "best-effort-over-udp" not in trapped(cell_with(factors=factors, versions={"fastdds": "2.11.2"}))
+
+
+def test_a_depth_that_bounds_the_sender_is_named_where_a_queue_builds_up() -> None:
+    growing = cell_with(factors={"adapter": "zeromq"}, warnings=("queue-builds-up: source→sink",))
+    assert "depth 1" in trapped(growing)["depth-bounds-the-sender"].number
+    assert trapped(cell_with(factors={"adapter": "zeromq"})) == {}
+
+
+def test_waiting_for_an_acknowledgement_is_seen_at_the_tail() -> None:
+    slow = {"transport": "tcp", "latency_p99_ns": 41e6}
+    cell = cell_with(slow, factors={"adapter": "mqtt"})
+    for trial in cell.trials:
+        for row in trial.rows:
+            row.update(slow)  # type: ignore[attr-defined]
+    assert "p99 41.0 ms" in trapped(cell)["nagle-waits"].number
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("factor.depth = 1", True),
+        ("factor.depth > 1", False),
+        ("factor.payload_bytes >= 400KB", True),
+        ("factor.missing = 1", False),
+        ("factor.missing|2 = 2", True),
+        ("transport = udp", True),
+        ("transport has tcp", False),
+        ("factor.adapter != zeromq", True),
+        ("figure.latency_p50_ns < 1ms", True),
+        ("factor.adapter > 3", False),
+    ],
+)
+def test_conditions(condition: str, expected: bool) -> None:
+    assert holds(cell_with(), "fastdds", condition) is expected
+
+
+def test_every_view_shows_the_same(tmp_path: Path) -> None:
+    """The page's data, `show`, `show --json` and the summary: the same findings, cells and figures, in the
+    same order.
+    """
+    shape = Shape(adapters=("udp", "shm"), payloads_bytes=(64, 1024), trials=2, messages=200)
+    directory = write_campaign(tmp_path, shape)
+    manifest = json.loads((directory / "manifest.json").read_text())
+    trap = {
+        "kind": "a-trap",
+        "when": ["factor.adapter = udp"],
+        "what": "w",
+        "number": "{factor.payload_bytes}",
+    }
+    manifest["traps"] = {"udp": [trap | {"fix": "f", "source": "s"}]}
+    (directory / "manifest.json").write_text(json.dumps(manifest))
+    campaign = open_campaign(directory)
+    summary, report, told = summarise(campaign), build_report(campaign), as_json(campaign)
+    assert [each.model_dump() for each in summary.findings] == told["findings"]
+    assert report.findings == summary.findings and len(summary.findings) >= 4
+    assert [cell.id for cell in report.cells] == [cell.id for cell in summary.cells]
+    assert list(dict.fromkeys(row["cell"] for row in told["rows"])) == [
+        cell.id for cell in summary.cells if any(row.cell == cell.id for row in summary.rows)
+    ]
+    assert told["glance"] == (summary.glance.model_dump() if summary.glance else None)
+    assert report.glance == summary.glance
+    for name in ("deadlines", "interference"):
+        assert told[name] == [each.model_dump() for each in getattr(report, name) if _end_to_end(each)]
+    console = Console(width=200, record=True, no_color=True, highlight=False)
+    with console.capture() as captured:
+        render(directory, console)
+    text = captured.get()
+    places = [text.index(f"      {each.cell} (") for each in summary.findings if each.kind == "a-trap"][:3]
+    assert places == sorted(places)
+    assert "a-trap: w" in text and "fix: f" in text and "source: s" in text
+
+
+def _end_to_end(each: object) -> bool:
+    return getattr(each, "edge", "end-to-end") == "end-to-end"
+
+
+def test_a_clean_campaign_has_no_finding(tmp_path: Path) -> None:
+    """The synthetic one has losses, stolen time and failed trials on purpose, and nothing else."""
+    shape = Shape(adapters=("udp", "shm", "cyclonedds"), reliabilities=("reliable",), trials=2, messages=300)
+    found = summarise(open_campaign(write_campaign(tmp_path, shape))).findings
+    assert {each.kind for each in found} <= {
+        "lost-in-a-queue",
+        "hypervisor-stole-time",
+        "rate-beyond-the-sender",
+    }
