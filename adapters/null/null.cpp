@@ -3,6 +3,7 @@
 // to start an adapter from, the double that tests use, and the floor for cells within one process.
 #include <algorithm>
 #include <condition_variable>
+#include <list>
 #include <mutex>
 #include <tuple>
 #include <vector>
@@ -11,12 +12,13 @@
 
 namespace {
 using namespace lagometer;
-/// A message in its writer's pool; `users` counts the readers that hold it.
+/// A message in its writer's pool; `users` counts the readers that hold it, and so keep the pool.
 struct Message {
   std::vector<uint8_t> payload;
   uint64_t bytes = 0;
   int users = 0;
 };
+using Pool = std::vector<Message>;
 
 struct Context : Plain {
   explicit Context(const lagometer_context_config& config) : domain(config.domain) { refuse_settings("null", config); }
@@ -24,9 +26,10 @@ struct Context : Plain {
 };
 using Node = PlainNode<Context>;
 using Type = PlainType<Context>;
-// The whole middleware: one lock, and a list of who listens.
-std::mutex mutex;
+std::mutex mutex;  // of the whole middleware: who listens
 std::vector<struct Reader*> readers;
+std::list<Pool> orphans;  // of writers that are gone, while a reader still shows one of their messages
+bool unused(const Pool& pool) { return std::ranges::count(pool, 0, &Message::users) == std::ssize(pool); }
 constexpr size_t kInFlight = 65;  // one being written, and what readers have taken but not released
 
 struct Endpoint : Plain {
@@ -59,8 +62,7 @@ struct Reader : Endpoint {
     taken = std::min(max, static_cast<uint32_t>(queue.size()));
     for (uint32_t i = 0; i < taken; ++i) {
       lagometer_sample& sample = sample_at(samples, stride, i);
-      sample.flags = LAGOMETER_SAMPLE_LOANED;
-      sample.region_count = 1;
+      sample.flags = LAGOMETER_SAMPLE_LOANED, sample.region_count = 1;
       sample.regions[0] = {queue[i]->payload.data(), queue[i]->bytes};
       sample.signalled_ns = 0;  // no thread of a middleware's: nothing to observe
       sample.adapter_data = queue[i];
@@ -71,11 +73,11 @@ struct Reader : Endpoint {
   void release(lagometer_sample* samples, uint32_t stride, uint32_t count) {
     const std::lock_guard lock(mutex);
     for (uint32_t i = 0; i < count; ++i) --static_cast<Message*>(sample_at(samples, stride, i).adapter_data)->users;
+    std::erase_if(orphans, unused);
   }
   void hand_over(Message& message) {
     if (queue.size() == depth) {  // keep_last: the oldest goes
-      --queue.front()->users;
-      queue.erase(queue.begin());
+      --queue.front()->users, queue.erase(queue.begin());
     }
     queue.push_back(&message);
     ++message.users;
@@ -101,8 +103,7 @@ struct Waitset {
   }
   void trigger() {
     const std::lock_guard lock(mutex);
-    triggered = true;
-    changed.notify_one();
+    triggered = true, changed.notify_one();
   }
   std::condition_variable changed;
   std::vector<Reader*> attached;
@@ -114,8 +115,9 @@ struct Writer : Endpoint {
       : Endpoint(node, config), pool(depth + kInFlight, Message{std::vector<uint8_t>(type.max_bytes)}) {}
   ~Writer() {
     const std::lock_guard lock(mutex);
-    const auto ours = [this](const Message* message) { return message >= &pool.front() && message <= &pool.back(); };
-    for (Reader* reader : readers) std::erase_if(reader->queue, ours);
+    const auto drop = [this](Message* m) { return m >= &pool.front() && m <= &pool.back() && --m->users >= 0; };
+    for (Reader* reader : readers) std::erase_if(reader->queue, drop);
+    if (!unused(pool)) orphans.push_back(std::move(pool));
   }
   lagometer_status borrow(uint64_t bytes, lagometer_message& message) {
     type.check(bytes);
@@ -123,8 +125,7 @@ struct Writer : Endpoint {
     const auto free = std::ranges::find(pool, 0, &Message::users);
     if (free == pool.end()) return LAGOMETER_REJECTED;
     free->bytes = bytes;
-    message.origin = LAGOMETER_ORIGIN_LOANED;
-    message.region_count = 1;
+    message.origin = LAGOMETER_ORIGIN_LOANED, message.region_count = 1;
     message.regions[0] = {free->payload.data(), bytes};
     message.adapter_data = &*free;
     return LAGOMETER_OK;
@@ -136,7 +137,7 @@ struct Writer : Endpoint {
     }
     return LAGOMETER_OK;
   }
-  std::vector<Message> pool;
+  Pool pool;
 };
 
 struct Traits : PlainTraits, Parts<Context, Node, Type, Writer, Reader, Waitset> {
@@ -144,7 +145,6 @@ struct Traits : PlainTraits, Parts<Context, Node, Type, Writer, Reader, Waitset>
   static std::string probe(std::string_view) { return R"({"version":"1","abilities":{},"limits":{}})"; }
   static std::string describe(uint32_t, const void*) { return R"({"transport":{"within_process":["process"]}})"; }
 };
-
 }  // namespace
 
 LAGOMETER_EXPORT_ADAPTER(Traits)
