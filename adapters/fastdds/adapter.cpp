@@ -3,6 +3,7 @@
 #include "binding.hpp"
 #include "context.hpp"
 #include "describe.hpp"
+#include "layer_stamps.hpp"
 #include "reader.hpp"
 #include "waitset.hpp"
 #include "writer.hpp"
@@ -19,7 +20,9 @@ struct Traits {
   static constexpr std::string_view name = "fastdds";
   static std::string probe(std::string_view) { return fastdds::probe(); }
   static std::string describe(uint32_t kind, const void* object) { return fastdds::describe(kind, object); }
-  static const void* extension(uint32_t, void*, std::string_view) noexcept { return nullptr; }
+  static const void* extension(uint32_t kind, void*, std::string_view asked) noexcept {
+    return stamps_extension<Writer, Reader>(kind, asked, LAGOMETER_KEY_SEQUENCE);
+  }
 };
 
 }  // namespace lagometer::fastdds

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "cdr.hpp"
+#include "layers.hpp"
 
 namespace lagometer::fastdds {
 namespace {
@@ -55,6 +56,7 @@ class RosType final : public dds::TopicDataType {
     auto_fill_type_information(false);
   }
   bool serialize(void* data, rtps::SerializedPayload_t* payload) override {
+    const LayerWork work(LAGOMETER_LAYER_SERIALISE, data);
     const auto& message = sample_of<const Kind>(data);
     const uint32_t bytes = wire_bytes(message);
     if (payload->max_size < bytes) return false;
@@ -65,6 +67,7 @@ class RosType final : public dds::TopicDataType {
     return true;
   }
   bool deserialize(rtps::SerializedPayload_t* payload, void* data) override {
+    const LayerWork work(LAGOMETER_LAYER_DESERIALISE, data);
     if (payload->length < kEncapsulationBytes) return false;
     CdrInput input(payload->data + kEncapsulationBytes, payload->length - kEncapsulationBytes,
                    is_little_endian(*payload));
@@ -90,6 +93,7 @@ BytesType::BytesType() {
 }
 
 bool BytesType::serialize(void* data, rtps::SerializedPayload_t* payload) {
+  const LayerWork work(LAGOMETER_LAYER_SERIALISE, data);
   const auto& octets = sample_of<const BytesMessage>(data).data;
   const auto length = static_cast<uint32_t>(octets.size());
   const uint32_t bytes = kEncapsulationBytes + kLengthBytes + length;
@@ -102,6 +106,7 @@ bool BytesType::serialize(void* data, rtps::SerializedPayload_t* payload) {
 }
 
 bool BytesType::deserialize(rtps::SerializedPayload_t* payload, void* data) {
+  const LayerWork work(LAGOMETER_LAYER_DESERIALISE, data);
   if (payload->length < kEncapsulationBytes + kLengthBytes) return false;
   const uint32_t length = read_length(*payload);
   if (length > payload->length - kEncapsulationBytes - kLengthBytes) return false;
@@ -128,6 +133,7 @@ FixedType::FixedType(uint32_t bytes) : bytes_(bytes) {
 }
 
 bool FixedType::serialize(void* data, rtps::SerializedPayload_t* payload) {
+  const LayerWork work(LAGOMETER_LAYER_SERIALISE, data);
   if (payload->max_size < kEncapsulationBytes + bytes_) return false;
   write_header(*payload);
   std::memcpy(payload->data + kEncapsulationBytes, data, bytes_);
@@ -136,6 +142,7 @@ bool FixedType::serialize(void* data, rtps::SerializedPayload_t* payload) {
 }
 
 bool FixedType::deserialize(rtps::SerializedPayload_t* payload, void* data) {
+  const LayerWork work(LAGOMETER_LAYER_DESERIALISE, data);
   if (payload->length < kEncapsulationBytes + bytes_) return false;
   std::memcpy(data, payload->data + kEncapsulationBytes, bytes_);
   return true;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "guid.hpp"
+#include "layers.hpp"
 #include "qos.hpp"
 
 namespace lagometer::fastdds {
@@ -10,15 +12,6 @@ namespace {
 
 // No middleware that is measured here cuts a smaller payload into fragments.
 constexpr uint64_t kUnfragmentedBytes = 1024;
-
-// FNV-1a over the 16 bytes of the GUID; never 0, which means unknown.
-uint64_t writer_id(const rtps::GUID_t& guid) noexcept {
-  uint64_t hash = 14695981039346656037ULL;
-  const auto add = [&hash](uint8_t byte) { hash = (hash ^ byte) * 1099511628211ULL; };
-  for (const uint8_t byte : guid.guidPrefix.value) add(byte);
-  for (const uint8_t byte : guid.entityId.value) add(byte);
-  return hash == 0 ? 1 : hash;
-}
 
 dds::StatusMask listened(uint32_t dispatch, bool events) {
   dds::StatusMask mask = dds::StatusMask::none();
@@ -101,13 +94,45 @@ lagometer_status Reader::take(lagometer_sample* samples, uint32_t stride, uint32
 // history is empty, and a waitset would then spin.
 uint32_t Reader::take_once(lagometer_sample* samples, uint32_t stride, uint32_t begin, uint32_t most) {
   Loan& loan = free_loan();
+  const bool stamped = stamped_layers_ != 0 && most > 0 && has_stamps(sample_at(samples, stride, begin));
+  if (stamped) return take_stamped(loan, samples, stride, begin, most);
+  if (!take_into(loan, most)) return 0;
+  return show_all(loan, samples, stride, begin);
+}
+
+// As take_once(), with what it takes to stamp it.
+uint32_t Reader::take_stamped(Loan& loan, lagometer_sample* samples, uint32_t stride, uint32_t begin, uint32_t most) {
+  const LayerNotes notes(LAGOMETER_LAYER_DESERIALISE, (stamped_layers_ & LAGOMETER_STAMPS_DESERIALISE) != 0);
+  const lagometer_stamp entered = stamp_of(LAGOMETER_LAYER_TAKE);
+  if (!take_into(loan, most)) return 0;
+  const lagometer_stamp left = stamp_of(LAGOMETER_LAYER_TAKE | LAGOMETER_LAYER_END);
+  const uint32_t count = show_all(loan, samples, stride, begin);
+  const bool take = (stamped_layers_ & LAGOMETER_STAMPS_TAKE) != 0;
+  for (uint32_t index = 0; index < count; ++index) {
+    lagometer_stamp_list& stamps = sample_at(samples, stride, begin + index).stamps;
+    stamps.count = 0;
+    if (take) add_stamp(stamps, entered);
+    if (const LayerNotes::Note* note = notes.find(loan.samples.buffer()[static_cast<int32_t>(index)])) {
+      add_stamp(stamps, note->begin);
+      add_stamp(stamps, note->end);
+    }
+    if (take) add_stamp(stamps, left);
+  }
+  return count;
+}
+
+bool Reader::take_into(Loan& loan, uint32_t most) {
   const ReturnCode_t code = reader_->take(loan.samples, loan.infos, static_cast<int32_t>(most));
-  if (code == ReturnCode_t::RETCODE_NO_DATA) return 0;
+  if (code == ReturnCode_t::RETCODE_NO_DATA) return false;
   if (!(code == ReturnCode_t::RETCODE_OK)) {
     throw Error(LAGOMETER_FAILED,
                 "fastdds: take on topic " + topic_ + " failed with return code " + std::to_string(code()));
   }
   loan.out = true;
+  return true;
+}
+
+uint32_t Reader::show_all(Loan& loan, lagometer_sample* samples, uint32_t stride, uint32_t begin) {
   const auto count = static_cast<uint32_t>(loan.infos.length());
   for (uint32_t index = 0; index < count; ++index) {
     lagometer_sample& sample = sample_at(samples, stride, begin + index);

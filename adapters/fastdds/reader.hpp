@@ -10,17 +10,21 @@
 #include <string>
 
 #include "context.hpp"
+#include "lagometer/stamps.h"
 
 namespace lagometer::fastdds {
 
 class Reader final : private dds::DataReaderListener {
  public:
+  static constexpr uint64_t kStampedLayers = LAGOMETER_STAMPS_TAKE | LAGOMETER_STAMPS_DESERIALISE;
+
   Reader(Node& node, const lagometer_endpoint_config& config);
   ~Reader() override;
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
 
   void enable();
+  void ask_for_stamps(uint64_t layers) noexcept { stamped_layers_ = layers; }
   lagometer_status take(lagometer_sample* samples, uint32_t stride, uint32_t max, uint32_t& taken);
   void release(lagometer_sample* samples, uint32_t stride, uint32_t count);
   void matched(lagometer_matched& out);
@@ -44,6 +48,9 @@ class Reader final : private dds::DataReaderListener {
                                      const dds::RequestedIncompatibleQosStatus& status) override;
   void on_sample_lost(dds::DataReader* reader, const dds::SampleLostStatus& status) override;
   uint32_t take_once(lagometer_sample* samples, uint32_t stride, uint32_t begin, uint32_t most);
+  uint32_t take_stamped(Loan& loan, lagometer_sample* samples, uint32_t stride, uint32_t begin, uint32_t most);
+  bool take_into(Loan& loan, uint32_t most);
+  uint32_t show_all(Loan& loan, lagometer_sample* samples, uint32_t stride, uint32_t begin);
   void drop_stale_sample();
   Loan& free_loan();
   void give_back(Loan& loan);
@@ -53,6 +60,7 @@ class Reader final : private dds::DataReaderListener {
   std::string topic_;
   bool fixed_;
   uint64_t bytes_max_;
+  uint64_t stamped_layers_ = 0;  // those that were asked for
   void* user_;
   lagometer_data_function on_data_;
   lagometer_event_function on_event_;

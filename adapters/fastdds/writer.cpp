@@ -6,6 +6,8 @@
 #include <sstream>
 #include <utility>
 
+#include "guid.hpp"
+#include "layers.hpp"
 #include "qos.hpp"
 
 namespace lagometer::fastdds {
@@ -98,16 +100,17 @@ uint32_t Writer::origin_of_loan() const noexcept {
   return uncopied ? LAGOMETER_ORIGIN_LOANED : LAGOMETER_ORIGIN_NATIVE;
 }
 
-lagometer_status Writer::commit(lagometer_message&) {
-  if (!fixed_) return publish(message_.get());
+lagometer_status Writer::commit(lagometer_message& message) {
+  if (!fixed_) return publish(message_.get(), message);
   // The loan is over once it is written: a reply may be there, and answered, before write() returns.
   void* sample = std::exchange(loan_, nullptr);
-  const lagometer_status status = publish(sample);
+  const lagometer_status status = publish(sample, message);
   if (status == LAGOMETER_REJECTED) log_failure(writer_->discard_loan(sample), "discard_loan");
   return status;
 }
 
-lagometer_status Writer::publish(void* sample) {
+lagometer_status Writer::publish(void* sample, lagometer_message& message) {
+  if (stamped_layers_ != 0 && has_stamps(message)) return publish_stamped(sample, message);
   const ReturnCode_t code = writer_->write(sample, dds::HANDLE_NIL);
   if (code == ReturnCode_t::RETCODE_OK) return LAGOMETER_OK;
   if (code == ReturnCode_t::RETCODE_TIMEOUT || code == ReturnCode_t::RETCODE_OUT_OF_RESOURCES) {
@@ -116,6 +119,32 @@ lagometer_status Writer::publish(void* sample) {
   }
   throw Error(LAGOMETER_FAILED,
               "fastdds: write on topic " + topic_ + " failed with return code " + std::to_string(code()));
+}
+
+// This write() is the one that tells the sequence. It does not tell why it failed: what is neither full nor late can't
+// happen to a writer that is enabled and has its type's samples, so every failure counts as rejected.
+lagometer_status Writer::publish_stamped(void* sample, lagometer_message& message) {
+  rtps::WriteParams parameters;
+  const LayerNotes notes(LAGOMETER_LAYER_SERIALISE, (stamped_layers_ & LAGOMETER_STAMPS_SERIALISE) != 0);
+  const lagometer_stamp begin = stamp_of(LAGOMETER_LAYER_WRITE);
+  const bool sent = writer_->write(sample, parameters);
+  const lagometer_stamp end = stamp_of(LAGOMETER_LAYER_WRITE | LAGOMETER_LAYER_END);
+  message.stamps.count = 0;
+  if (!sent) {
+    rejected_.fetch_add(1, std::memory_order_relaxed);
+    return LAGOMETER_REJECTED;
+  }
+  const rtps::SampleIdentity& identity = parameters.sample_identity();
+  message.key = {.writer_id = writer_id(identity.writer_guid()),
+                 .middleware_sequence = identity.sequence_number().to64long(),
+                 .source_time_ns = 0};
+  if ((stamped_layers_ & LAGOMETER_STAMPS_WRITE) != 0) add_stamp(message.stamps, begin);
+  if (const LayerNotes::Note* note = notes.find(sample)) {
+    add_stamp(message.stamps, note->begin);
+    add_stamp(message.stamps, note->end);
+  }
+  if ((stamped_layers_ & LAGOMETER_STAMPS_WRITE) != 0) add_stamp(message.stamps, end);
+  return LAGOMETER_OK;
 }
 
 void Writer::discard(lagometer_message&) {

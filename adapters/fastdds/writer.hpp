@@ -8,17 +8,21 @@
 #include <string>
 
 #include "context.hpp"
+#include "lagometer/stamps.h"
 
 namespace lagometer::fastdds {
 
 class Writer final : private dds::DataWriterListener {
  public:
+  static constexpr uint64_t kStampedLayers = LAGOMETER_STAMPS_SERIALISE | LAGOMETER_STAMPS_WRITE;
+
   Writer(Node& node, const lagometer_endpoint_config& config);
   ~Writer() override;
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
   void enable();
+  void ask_for_stamps(uint64_t layers) noexcept { stamped_layers_ = layers; }
   lagometer_status borrow(uint64_t bytes, lagometer_message& message);
   lagometer_status commit(lagometer_message& message);
   void discard(lagometer_message& message);
@@ -35,13 +39,15 @@ class Writer final : private dds::DataWriterListener {
   void on_offered_deadline_missed(dds::DataWriter* writer, const dds::OfferedDeadlineMissedStatus& status) override;
   void on_offered_incompatible_qos(dds::DataWriter* writer, const dds::OfferedIncompatibleQosStatus& status) override;
   void reshape(uint64_t bytes);
-  lagometer_status publish(void* sample);
+  lagometer_status publish(void* sample, lagometer_message& message);
+  lagometer_status publish_stamped(void* sample, lagometer_message& message);
   [[nodiscard]] uint32_t origin_of_loan() const noexcept;
 
   Node& node_;
   Type type_;  // its own, since who made it may let it go
   std::string topic_;
   bool fixed_;
+  uint64_t stamped_layers_ = 0;  // those that were asked for
   void* user_;
   lagometer_event_function on_event_;
   std::unique_ptr<Message> message_;  // of any type but Fixed: what is sent, and borrow() shows

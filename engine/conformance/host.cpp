@@ -53,15 +53,17 @@ HostTally& host_tally() noexcept {
 }
 
 const lagometer_host& host() noexcept {
-  static const lagometer_host instance = {.size = sizeof(lagometer_host),
-                                          .abi_version = LAGOMETER_ABI_VERSION,
-                                          .self = nullptr,
-                                          .log = host_log,
-                                          .now_ns = [](void*) noexcept { return now_ns(); },
-                                          .stamp = [](void*, void*, uint32_t, uint64_t, int64_t) noexcept {},
-                                          .thread_begin = host_thread_begin,
-                                          .thread_end = [](void*) noexcept { host_tally().threads_ended.fetch_add(1); },
-                                          .fail = host_fail};
+  static const lagometer_host instance = {
+      .size = sizeof(lagometer_host),
+      .abi_version = LAGOMETER_ABI_VERSION,
+      .self = nullptr,
+      .log = host_log,
+      .now_ns = [](void*) noexcept { return now_ns(); },
+      .stamp = [](void*, void*, uint32_t, uint64_t, int64_t) noexcept {},
+      .thread_begin = host_thread_begin,
+      .thread_end = [](void*) noexcept { host_tally().threads_ended.fetch_add(1); },
+      .fail = host_fail,
+      .stamp_keyed = [](void*, void*, const lagometer_stamp_key*, uint32_t, int64_t, uint32_t) noexcept {}};
   return instance;
 }
 

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "traces.hpp"
+
 namespace lagometer::conformance {
 
 namespace {
@@ -21,6 +23,7 @@ Inbox::Inbox(Context& context, const EndpointSpec& spec, int64_t work_ns)
     : dispatch_(spec.dispatch),
       payload_(engine::payload_type(spec.type)),
       work_ns_(work_ns),
+      stamps_(spec.stamps),
       reader_(context, spec, {.user = this, .on_data = &Inbox::on_data}) {
   if (dispatch_ != LAGOMETER_DISPATCH_WAITSET) return;
   waitset_ = std::make_unique<Waitset>(context);
@@ -126,7 +129,13 @@ void Inbox::note(const lagometer_sample& sample) {
   }
   ++heard.count;
   heard.last_bytes = opened.bytes;
-  if (heard.sequences.size() < Heard::kSequencesMax) heard.sequences.push_back(opened.envelope.sequence);
+  if (heard.sequences.size() >= Heard::kSequencesMax) return;
+  heard.sequences.push_back(opened.envelope.sequence);
+  if (!stamps_) return;
+  const lagometer_stamp_key key{.writer_id = sample.writer_id,
+                                .middleware_sequence = sample.middleware_sequence,
+                                .source_time_ns = sample.source_time_ns};
+  heard.traces.push_back(trace_of(opened.envelope.sequence, key, sample.stamps));
 }
 
 void Inbox::note_failure(const std::string& text) {
@@ -141,6 +150,7 @@ nlohmann::json Inbox::account(bool with_sequences) {
     streams.push_back(
         {{"stream", stream}, {"probes", heard.probes}, {"count", heard.count}, {"last_bytes", heard.last_bytes}});
     if (with_sequences) streams.back()["sequences"] = heard.sequences;
+    if (with_sequences && stamps_) streams.back()["traces"] = heard.traces;
   }
   return {{"streams", streams},
           {"damaged", damaged_},

@@ -23,6 +23,7 @@ struct Heard {
   uint64_t count = 0;
   uint64_t last_bytes = 0;
   std::vector<uint64_t> sequences;
+  nlohmann::json traces = nlohmann::json::array();  // of the same messages, if stamps were asked for
 };
 
 class Inbox {
@@ -54,6 +55,7 @@ class Inbox {
   uint32_t dispatch_;
   const PayloadType& payload_;
   int64_t work_ns_;
+  bool stamps_;
   std::mutex mutex_;  // of the account and the stall
   std::condition_variable changed_;
   bool stalled_ = false;

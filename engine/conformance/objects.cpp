@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <mutex>
 
+#include "traces.hpp"
+
 namespace lagometer::conformance {
 
 namespace {
@@ -101,6 +103,7 @@ EndpointSpec parse_endpoint(const nlohmann::json& given) {
   spec.bytes = given.value("bytes", spec.bytes);
   spec.qos = parse_qos(given.value("qos", nlohmann::json::object()));
   spec.dispatch = dispatch_of(given.value("dispatch", std::string("poll")));
+  spec.stamps = given.value("stamps", false);
   return spec;
 }
 
@@ -154,12 +157,14 @@ Type::~Type() {
 Writer::Writer(Context& context, const EndpointSpec& spec, uint32_t stream, Manner manner)
     : table_(context.adapter().table()),
       type_(context, spec, manner),
+      stamps_(spec.stamps),
       payload_(engine::payload_type(spec.type)),
       probe_bytes_(payload_.probe_bytes(spec.bytes)),
       stream_(stream) {
   Lent lent(manner);
   auto& config = to_c_endpoint(spec, type_, lent);
   demand("writer_create", [&] { return table_.writer_create(context.node(), &config, &handle_); });
+  if (stamps_) ask_for_stamps(table_, LAGOMETER_OBJECT_WRITER, handle_);
 }
 
 Writer::~Writer() {
@@ -176,7 +181,10 @@ lagometer_status Writer::send(uint64_t sequence, uint64_t bytes, MessageKind kin
   const lagometer_status lent = demand("borrow", [&] { return table_.borrow(handle_, bytes, &message); });
   if (lent != LAGOMETER_OK) return lent;
   fill(message, {.kind = static_cast<uint8_t>(kind), .stream = stream_, .sequence = sequence}, payload_);
-  return demand("commit", [&] { return table_.commit(handle_, &message); });
+  const lagometer_status sent = demand("commit", [&] { return table_.commit(handle_, &message); });
+  if (stamps_ && sent == LAGOMETER_OK && kind == MessageKind::data)
+    traces_.push_back(trace_of(sequence, message.key, message.stamps));
+  return sent;
 }
 
 void Writer::probe() {
@@ -204,6 +212,7 @@ Reader::Reader(Context& context, const EndpointSpec& spec, Called called, Manner
   config.user = called.user;
   config.on_data = called.on_data;
   demand("reader_create", [&] { return table_.reader_create(context.node(), &config, &handle_); });
+  if (spec.stamps) ask_for_stamps(table_, LAGOMETER_OBJECT_READER, handle_);
 }
 
 void Reader::enable() {

@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -68,8 +69,8 @@ Struct made() noexcept {
 }
 
 /// How what is lent for a call is treated. spoils: overwritten when the call is over; growth: so many bytes more than
-/// this header knows lie behind each struct, as a newer host's would; first: each ends where the first version's did, as
-/// the oldest host's would, and nonsense follows.
+/// this header knows lie behind each struct, as a newer host's would; first: each ends where the first version's did,
+/// as the oldest host's would, and nonsense follows.
 struct Manner {
   bool spoils = false;
   uint32_t growth = 0;
@@ -144,6 +145,7 @@ struct EndpointSpec {
   uint32_t dispatch = LAGOMETER_DISPATCH_POLL;
   uint32_t flags = 0;
   uint32_t type_flags = 0;
+  bool stamps = false;  // asked for, all that there are
 };
 
 QosSpec parse_qos(const nlohmann::json& given);
@@ -196,10 +198,14 @@ class Writer {
   [[nodiscard]] lagometer_counters counters();
   [[nodiscard]] uint32_t stream() const noexcept { return stream_; }
   [[nodiscard]] lagometer_writer* handle() const noexcept { return handle_; }
+  /// What was stamped of each message that was accepted, see traces.hpp; then forgotten. Empty if nobody asked.
+  [[nodiscard]] nlohmann::json traces() { return std::exchange(traces_, nlohmann::json::array()); }
 
  private:
   const lagometer_adapter_table& table_;
   Type type_;
+  bool stamps_;
+  nlohmann::json traces_ = nlohmann::json::array();
   const PayloadType& payload_;
   uint64_t probe_bytes_;
   uint32_t stream_;

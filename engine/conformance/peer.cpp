@@ -174,7 +174,7 @@ json Peer::send(const json& order) {
     else
       ++rejected;
   }
-  return {{"accepted", accepted}, {"rejected", rejected}, {"longest_ns", longest_ns}};
+  return {{"accepted", accepted}, {"rejected", rejected}, {"longest_ns", longest_ns}, {"traces", writer.traces()}};
 }
 
 json Peer::flood(const json& order) {

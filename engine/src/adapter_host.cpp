@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "clock.hpp"
+#include "endpoint_user.hpp"
 #include "guard.hpp"
 #include "loading.hpp"
 
@@ -34,8 +35,16 @@ void host_log(void*, uint32_t level, lagometer_string message) noexcept {
 
 int64_t host_now(void*) noexcept { return now_ns(); }
 
-// Layer stamps are kept once the extension "stamps/1" is there to ask for them; until then they are dropped here.
-void host_stamp(void*, void*, uint32_t, uint64_t, int64_t) noexcept {}
+void host_stamp_keyed(void*, void* endpoint_user, const lagometer_stamp_key* key, uint32_t layer, int64_t time_ns,
+                      uint32_t cpu) noexcept {
+  if (endpoint_user == nullptr || key == nullptr) return;
+  static_cast<const EndpointUser*>(endpoint_user)->stamp(*key, layer, time_ns, cpu);
+}
+
+void host_stamp(void* self, void* endpoint_user, uint32_t layer, uint64_t sequence, int64_t time_ns) noexcept {
+  const lagometer_stamp_key key{.writer_id = 0, .middleware_sequence = sequence, .source_time_ns = 0};
+  host_stamp_keyed(self, endpoint_user, &key, layer, time_ns, LAGOMETER_CPU_UNKNOWN);
+}
 
 void host_thread_begin(void*, uint32_t, lagometer_string name) noexcept {
   char shortened[16] = {};
@@ -63,7 +72,8 @@ const lagometer_host kHost = {.size = sizeof(lagometer_host),
                               .stamp = host_stamp,
                               .thread_begin = host_thread_begin,
                               .thread_end = host_thread_end,
-                              .fail = host_fail};
+                              .fail = host_fail,
+                              .stamp_keyed = host_stamp_keyed};
 
 void append(void* user, lagometer_string text) { static_cast<std::string*>(user)->append(text.data, text.size); }
 

@@ -8,6 +8,7 @@
 #include "adapter_host.hpp"
 #include "clock.hpp"
 #include "guard.hpp"
+#include "lagometer/stamps.h"
 #include "plan_bounds.hpp"
 
 namespace lagometer::engine {
@@ -38,6 +39,20 @@ inline void mark_lines(lagometer_message& message, uint64_t mark) noexcept {
   }
 }
 
+/// One record for each stamp of a list, or one for the key alone where there is none.
+void add_stamps(const StampLane& lane, StampRecord record, const lagometer_stamp_list& stamps) noexcept {
+  const uint32_t count = std::min(stamps.count, LAGOMETER_STAMPS_MAX);
+  if (count == 0) lane.add(record);
+  for (uint32_t index = 0; index < count; ++index) {
+    const lagometer_stamp& stamp = stamps.at[index];
+    if (stamp.time_ns == 0) continue;
+    record.time_ns = stamp.time_ns;
+    record.layer = stamp.layer;
+    record.cpu = static_cast<uint16_t>(stamp.cpu);
+    lane.add(record);
+  }
+}
+
 }  // namespace
 
 void Output::record_into(const SentLane& sent, const CauseLane& causes) noexcept {
@@ -50,7 +65,9 @@ Output::Sent Output::fill_and_commit(const Envelope& envelope, uint64_t bytes) n
   SendState& state = sent_.state();
   const CpuSource cpu = state.cpu_source;
   Sent sent{.sequence = envelope.sequence};
-  lagometer_message message{};
+  lagometer_message message;
+  // What lies behind is for stamps alone; without them nobody touches it.
+  std::memset(&message, 0, stamps_.wanted() ? sizeof message : LAGOMETER_MESSAGE_SIZE_1_0);
   message.size = sizeof message;
   message.abi_version = LAGOMETER_ABI_VERSION;
   {
@@ -72,7 +89,24 @@ Output::Sent Output::fill_and_commit(const Envelope& envelope, uint64_t bytes) n
     sent.status = state.table->commit(state.writer, &message);
   }
   sent.published = stamp_now(cpu);
+  if (stamps_.wanted() && envelope.kind == static_cast<uint8_t>(MessageKind::data)) [[unlikely]]
+    record_stamps(message, sent);
   return sent;
+}
+
+void Output::record_stamps(const lagometer_message& message, const Sent& sent) noexcept {
+  if (sent.status != LAGOMETER_OK) return;
+  add_stamps(stamps_,
+             {.sequence = sent.sequence,
+              .writer_id = message.key.writer_id,
+              .middleware_sequence = message.key.middleware_sequence,
+              .source_time_ns = message.key.source_time_ns,
+              .time_ns = sent.publish.time_ns,
+              .stream = plan_.stream,
+              .layer = LAGOMETER_LAYER_NONE,
+              .cpu = sent.publish.cpu,
+              .zeros = {}},
+             message.stamps);
 }
 
 void Output::write_text(lagometer_message& message, const Envelope& envelope) const noexcept {
@@ -163,6 +197,20 @@ Input::Input(const ReaderPlan& plan, uint32_t index, const lagometer_adapter_tab
     sample.size = sizeof sample;
     sample.abi_version = LAGOMETER_ABI_VERSION;
   }
+}
+
+void Input::keep_stamps(const lagometer_sample& sample, const Envelope& envelope, int64_t taken_ns) noexcept {
+  add_stamps(stamps_,
+             {.sequence = envelope.sequence,
+              .writer_id = sample.writer_id,
+              .middleware_sequence = sample.middleware_sequence,
+              .source_time_ns = sample.source_time_ns,
+              .time_ns = taken_ns,
+              .stream = envelope.stream,
+              .layer = LAGOMETER_LAYER_NONE,
+              .cpu = kCpuUnknown,
+              .zeros = {}},
+             sample.stamps);
 }
 
 std::span<lagometer_sample> Input::take() noexcept {

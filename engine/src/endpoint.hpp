@@ -52,6 +52,8 @@ class Output {
   void fill_from(const Content& content) noexcept { content_ = &content; }
   /// Once, after attach() and before the first message: the lane holds this writer's state too.
   void record_into(const SentLane& sent, const CauseLane& causes) noexcept;
+  /// Keeps the stamps that the adapter was asked for; likewise.
+  void stamp_into(const StampLane& stamps) noexcept { stamps_ = stamps; }
 
   /// Fills, stamps, sends and records one message. `intended_ns` 0: there was no schedule. `echo`: the sequence to use.
   void publish(int64_t intended_ns, std::span<const Cause> causes,
@@ -87,6 +89,7 @@ class Output {
   void record(const Sent& sent, int64_t intended_ns, std::span<const Cause> causes) noexcept;
   void record_causes(SentRecord& record, std::span<const Cause> causes) noexcept;
   Sent fill_and_commit(const Envelope& envelope, uint64_t bytes) noexcept;
+  void record_stamps(const lagometer_message& message, const Sent& sent) noexcept;
   void write_text(lagometer_message& message, const Envelope& envelope) const noexcept;
 
   WriterPlan plan_;
@@ -99,6 +102,7 @@ class Output {
   lagometer_writer* writer_ = nullptr;
   SentLane sent_;
   CauseLane causes_;
+  StampLane stamps_;
   uint32_t readers_ = 0;  // that the middleware has matched
   uint64_t rejected_count_ = 0;
 };
@@ -115,6 +119,8 @@ class Input {
   void attach(lagometer_reader* reader) noexcept { reader_ = reader; }
   /// Once, after attach() and before the first message: the lane holds this reader's state too.
   void record_into(const ReceivedLane& received) noexcept;
+  /// Keeps the stamps that the adapter was asked for; likewise.
+  void stamp_into(const StampLane& stamps) noexcept { stamps_ = stamps; }
 
   /// Takes what is there into the batch. [blocks: never]
   std::span<lagometer_sample> take() noexcept;
@@ -133,6 +139,10 @@ class Input {
   /// Where the next message is to be recorded; null if the lane is full. Counted by keep_record().
   ReceivedRecord* claim_record() noexcept { return received_.claim(); }
   void keep_record() noexcept { received_.keep(); }
+  void record_stamps(const lagometer_sample& sample, const Envelope& envelope, int64_t taken_ns) noexcept {
+    if (stamps_.wanted()) [[unlikely]]
+      keep_stamps(sample, envelope, taken_ns);
+  }
   [[nodiscard]] CpuSource cpu_source() const noexcept { return received_.state().cpu_source; }
 
   /// Streams that are not matched yet. [thread: any]
@@ -147,6 +157,8 @@ class Input {
 
  private:
   [[nodiscard]] bool is_marked(const lagometer_sample& sample, uint64_t sequence) const noexcept;
+  [[gnu::noinline]] void keep_stamps(const lagometer_sample& sample, const Envelope& envelope,
+                                     int64_t taken_ns) noexcept;
 
   ReaderPlan plan_;
   bool reads_text_;  // envelope and marks are characters
@@ -157,6 +169,7 @@ class Input {
   FailureFlag& failure_;
   lagometer_reader* reader_ = nullptr;
   ReceivedLane received_;
+  StampLane stamps_;
   std::array<lagometer_sample, kBatch> batch_{};
   uint32_t taken_ = 0;
   /// The first probe of a stream that was heard.

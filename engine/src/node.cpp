@@ -123,6 +123,7 @@ void Node::handle(Input& input, const lagometer_sample& sample, const Envelope& 
   record->flags = whole ? 0 : kReceivedCorrupted;
   record->middleware_sequence = sample.middleware_sequence;
   input.keep_record();
+  input.record_stamps(sample, envelope, arrival.taken.time_ns);
 }
 
 void Node::apply(Rule& rule, size_t position, const Cause& cause, int64_t& handled_ns) noexcept {

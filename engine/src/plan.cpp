@@ -423,6 +423,7 @@ Plan parse_plan(std::string_view text) {
   if (object.has("content")) plan.content = parse_content(object.at("content"), "content");
   if (object.has("heap_offset_bytes"))
     plan.heap_offset_bytes = object.integer("heap_offset_bytes", plan_bounds::Plan::heap_offset_bytes);
+  if (object.has("layer_stamps")) plan.layer_stamps = object.boolean("layer_stamps");
   parse_parts(object, plan);
   object.finish();
   return plan;

@@ -25,11 +25,16 @@ uint32_t record_bytes(LaneKind kind) {
       return sizeof(ReceivedRecord);
     case LaneKind::causes:
       return sizeof(CauseRecord);
+    case LaneKind::sent_stamps:
+    case LaneKind::received_stamps:
+      return sizeof(StampRecord);
   }
   throw std::logic_error("a lane of unknown kind");
 }
 
 uint64_t aligned(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+bool is_of_stamps(LaneKind kind) { return kind == LaneKind::sent_stamps || kind == LaneKind::received_stamps; }
 
 uint64_t pages_of(const LaneHeader& lane) {
   const uint64_t records = records_per_page(lane.record_bytes);
@@ -46,6 +51,7 @@ std::string because(const char* call) { return std::string(call) + ": " + std::s
 /// Visits the pages of a lane that hold records: f(first record, count).
 template <typename Visit>
 void for_each_page(const std::byte* base, const LaneHeader& lane, Visit visit) {
+  if (lane.page_bytes == 0) return visit(base + lane.offset, __atomic_load_n(&lane.count, __ATOMIC_ACQUIRE));
   const uint64_t full = records_per_page(lane.record_bytes);
   for (uint64_t page = 0; page < pages_of(lane); ++page) {
     const std::byte* const head = base + lane.offset + page * kPageBytes;
@@ -75,8 +81,12 @@ Recorder::Recorder(uint32_t worker, std::span<const LaneSpecification> lanes, in
     header.record_bytes = record_bytes(lane.kind);
     header.offset = bytes_;
     header.capacity = lane.capacity;
-    header.page_bytes = kPageBytes;
-    bytes_ += std::max(pages_of(header), uint64_t{1}) * kPageBytes;  // without records it still has a state
+    if (is_of_stamps(lane.kind)) {
+      bytes_ += whole_pages(lane.capacity * header.record_bytes);
+    } else {
+      header.page_bytes = kPageBytes;
+      bytes_ += std::max(pages_of(header), uint64_t{1}) * kPageBytes;  // without records it still has a state
+    }
     headers.push_back(header);
   }
   if (bytes_ > kRecordsBytesMax) no_room(bytes_, "a worker may have " + std::to_string(kRecordsBytesMax));

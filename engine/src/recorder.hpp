@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where records go: memory that is sized, mapped and faulted in before anything is measured, shared with a memfd so
 // that it can still be read after the worker was killed. One lane per endpoint and kind; a lane has one writing thread
-// at a time.
+// at a time, unless it holds stamps.
 #pragma once
 
 #include <algorithm>
@@ -88,6 +88,43 @@ using SentLane = Lane<SentRecord, SendState>;
 using ReceivedLane = Lane<ReceivedRecord, ReceiveState>;
 using CauseLane = Lane<CauseRecord, NoState>;
 
+/// The writing end of a lane of stamps, which any number of threads write to at once: a place is claimed by one
+/// exchange of its number. Records that find no room are counted. Neither allocates nor locks nor calls the system.
+class StampLane {
+ public:
+  StampLane() = default;  // keeps nothing
+  StampLane(LaneHeader* header, StampRecord* records) noexcept : header_(header), records_(records) {}
+
+  /// Whether anybody asked for stamps.
+  [[nodiscard]] bool wanted() const noexcept { return records_ != nullptr; }
+  /// `record.time_ns` is not 0. [thread: any]
+  void add(const StampRecord& record) const noexcept {
+    uint64_t place = __atomic_load_n(&header_->count, __ATOMIC_RELAXED);
+    do {
+      if (place == header_->capacity) [[unlikely]] {
+        __atomic_fetch_add(&header_->overflow, 1, __ATOMIC_RELAXED);
+        return;
+      }
+    } while (
+        !__atomic_compare_exchange_n(&header_->count, &place, place + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    StampRecord& to = records_[place];
+    to.sequence = record.sequence;
+    to.writer_id = record.writer_id;
+    to.middleware_sequence = record.middleware_sequence;
+    to.source_time_ns = record.source_time_ns;
+    to.stream = record.stream;
+    to.layer = record.layer;
+    to.cpu = record.cpu;
+    // Release: whoever finds a time finds the record whole.
+    __atomic_store_n(&to.time_ns, record.time_ns, __ATOMIC_RELEASE);
+  }
+  [[nodiscard]] uint64_t overflow() const noexcept { return __atomic_load_n(&header_->overflow, __ATOMIC_RELAXED); }
+
+ private:
+  LaneHeader* header_ = nullptr;
+  StampRecord* records_ = nullptr;
+};
+
 struct LaneSpecification {
   LaneKind kind;
   uint32_t node;
@@ -106,6 +143,10 @@ class Recorder {
   [[nodiscard]] SentLane sent(size_t lane) const noexcept { return at<SentLane>(lane); }
   [[nodiscard]] ReceivedLane received(size_t lane) const noexcept { return at<ReceivedLane>(lane); }
   [[nodiscard]] CauseLane causes(size_t lane) const noexcept { return at<CauseLane>(lane); }
+  [[nodiscard]] StampLane stamps(size_t lane) const noexcept {
+    LaneHeader* header = table() + lane;
+    return {header, reinterpret_cast<StampRecord*>(base_ + header->offset)};
+  }
 
   /// Records so far in all lanes, or in those of one kind. [thread: any]
   [[nodiscard]] uint64_t count(std::optional<LaneKind> kind = std::nullopt) const noexcept;

@@ -13,7 +13,7 @@ namespace lagometer::engine {
 static_assert(std::endian::native == std::endian::little, "the records block is little-endian");
 
 constexpr uint64_t kRecordsMagic = 0x314345524F47414Cull;  // "LAGOREC1"
-constexpr uint32_t kRecordsVersion = 2;
+constexpr uint32_t kRecordsVersion = 3;
 
 struct RecordsHeader {
   uint64_t magic;
@@ -26,7 +26,7 @@ struct RecordsHeader {
 };
 static_assert(sizeof(RecordsHeader) == 64);
 
-enum class LaneKind : uint32_t { sent = 1, received = 2, causes = 3 };
+enum class LaneKind : uint32_t { sent = 1, received = 2, causes = 3, sent_stamps = 4, received_stamps = 5 };
 constexpr uint32_t kLaneFull = 1;
 
 struct LaneHeader {
@@ -39,7 +39,8 @@ struct LaneHeader {
   uint64_t count;
   uint32_t flags;
   uint32_t page_bytes;  // 0: records lie side by side; else in pages of so many bytes, each with a count of its own
-  uint8_t zeros[16];
+  uint64_t overflow;    // of lanes of stamps: records that found no room
+  uint8_t zeros[8];
 };
 static_assert(sizeof(LaneHeader) == 64);
 
@@ -83,6 +84,24 @@ struct CauseRecord {
   uint32_t zero;
 };
 static_assert(sizeof(CauseRecord) == 16);
+
+constexpr uint64_t kSequenceUnknown = ~uint64_t{0};
+constexpr uint32_t kStreamUnknown = ~uint32_t{0};
+
+/// One stamp of a layer, and what its message is known by: to us (stream and sequence, where they are known) and to the
+/// middleware (the key, LAGOMETER_KEY_...).
+struct StampRecord {
+  uint64_t sequence;
+  uint64_t writer_id;
+  uint64_t middleware_sequence;
+  int64_t source_time_ns;
+  int64_t time_ns;  // stored last: a record without it is not whole
+  uint32_t stream;
+  uint32_t layer;  // 0: no stamp, the key alone
+  uint16_t cpu;
+  uint8_t zeros[14];
+};
+static_assert(sizeof(StampRecord) == 64);
 
 constexpr uint64_t kPageBytes = 4096;
 constexpr uint64_t kPageHeadBytes = 64;

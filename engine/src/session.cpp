@@ -56,6 +56,9 @@ json parsed(const std::string& text) {
   return value.is_discarded() ? json(text) : value;
 }
 
+// Entering and leaving two layers on each side.
+constexpr uint64_t kStampsPerMessage = 4;
+
 const char* origin_name(uint32_t origin) {
   static constexpr const char* kNames[] = {"none", "loaned", "native", "copied"};
   return kNames[origin < 4 ? origin : 0];
@@ -162,11 +165,13 @@ void Session::create_node(const NodePlan& plan) {
     config.type = create_type(writer);
     config.topic = to_c(writer.topic);
     config.qos = &qos;
+    config.user = writer_users_.emplace_back(std::make_unique<EndpointUser>(stage_)).get();
     lagometer_node* parent = node_in(writer.context, plan.name);
     lagometer_writer* handle = nullptr;
     check("writer_create", [&] { return table.writer_create(parent, &config, &handle); });
     deleters_.emplace_back([&table, handle] { table.writer_destroy(handle); });
     output.attach(handle);
+    ask_for_stamps(writer.context, LAGOMETER_OBJECT_WRITER, handle);
     if (plan_.content.kind != ContentKind::any) output.fill_from(content_of(writer));
   }
   for (const ReaderPlan& reader : plan.readers) {
@@ -179,19 +184,32 @@ void Session::create_node(const NodePlan& plan) {
     config.qos = &qos;
     config.dispatch = static_cast<uint32_t>(plan.dispatch);
     callbacks_.push_back(std::make_unique<Callback>(stage_, node, &input));
-    config.user = callbacks_.back().get();
-    config.on_data = [](void* user) { static_cast<Callback*>(user)->called(); };
+    config.user = static_cast<EndpointUser*>(callbacks_.back().get());
+    config.on_data = [](void* user) { static_cast<Callback*>(static_cast<EndpointUser*>(user))->called(); };
     lagometer_node* parent = node_in(reader.context, plan.name);
     lagometer_reader* handle = nullptr;
     check("reader_create", [&] { return table.reader_create(parent, &config, &handle); });
     deleters_.emplace_back([&table, handle] { table.reader_destroy(handle); });
     input.attach(handle);
+    ask_for_stamps(reader.context, LAGOMETER_OBJECT_READER, handle);
   }
   lagometer_waitset* waitset = nullptr;
   const lagometer_adapter_table* waitset_table = nullptr;
   create_waitset(node, waitset, waitset_table);
   node.prepare(waitset, waitset_table);
   if (node.wants_timer()) create_timer(node);
+}
+
+void Session::ask_for_stamps(uint32_t context, uint32_t kind, void* endpoint) {
+  if (!plan_.layer_stamps) return;
+  const Adapter& adapter = adapter_of(context);
+  const auto* stamps = static_cast<const lagometer_stamps_table*>(
+      adapter.table().extension(kind, endpoint, to_c(LAGOMETER_STAMPS_EXTENSION)));
+  if (stamps != nullptr && stamps->size >= sizeof *stamps && stamps->abi_version >= LAGOMETER_ABI_VERSION)
+    return check("asking for stamps", [&] { return stamps->ask(endpoint, stamps->layers); });
+  const char* const side = kind == LAGOMETER_OBJECT_WRITER ? "writers" : "readers";
+  const std::string warning = "no layer stamps: " + adapter.name() + " has none of its " + side;
+  if (std::find(warnings_.begin(), warnings_.end(), warning) == warnings_.end()) warnings_.push_back(warning);
 }
 
 void Session::create_timer(Node& node) {
@@ -233,6 +251,9 @@ void Session::create_waitset(Node& node, lagometer_waitset*& waitset, const lago
 
 void Session::create_recorder(int descriptor) {
   std::vector<LaneSpecification> lanes;
+  const auto add_stamps = [&](LaneKind kind, uint32_t node, uint32_t endpoint, uint64_t capacity) {
+    if (plan_.layer_stamps) lanes.push_back({kind, node, endpoint, capacity * kStampsPerMessage});
+  };
   for (Node& node : nodes_) {
     const NodePlan& plan = node.plan();
     size_t causes_max = 0;
@@ -241,19 +262,31 @@ void Session::create_recorder(int descriptor) {
       lanes.push_back({LaneKind::sent, plan.index, output.plan().stream, output.plan().capacity});
       lanes.push_back({LaneKind::causes, plan.index, output.plan().stream,
                        causes_max > 1 ? output.plan().capacity * causes_max : 0});
+      add_stamps(LaneKind::sent_stamps, plan.index, output.plan().stream, output.plan().capacity);
     }
     for (uint32_t reader = 0; reader < node.inputs.size(); ++reader) {
       lanes.push_back({LaneKind::received, plan.index, reader, node.inputs[reader].plan().capacity});
+      add_stamps(LaneKind::received_stamps, plan.index, reader, node.inputs[reader].plan().capacity);
     }
   }
   recorder_ = std::make_unique<Recorder>(plan_.worker, lanes, descriptor);
   size_t lane = 0;
+  auto writer_user = writer_users_.begin();
   for (Node& node : nodes_) {
     for (Output& output : node.outputs) {
       output.record_into(recorder_->sent(lane), recorder_->causes(lane + 1));
       lane += 2;
+      EndpointUser& user = **writer_user++;
+      if (!plan_.layer_stamps) continue;
+      output.stamp_into(recorder_->stamps(lane));
+      user.record_into(recorder_->stamps(lane++), output.plan().stream);
     }
-    for (Input& input : node.inputs) input.record_into(recorder_->received(lane++));
+    for (Input& input : node.inputs) {
+      input.record_into(recorder_->received(lane++));
+      if (!plan_.layer_stamps) continue;
+      input.stamp_into(recorder_->stamps(lane));
+      user_of(input).record_into(recorder_->stamps(lane++));
+    }
   }
 }
 
@@ -264,6 +297,12 @@ void Session::enable_all() {
     for (const Output& output : node.outputs)
       check("writer_enable", [&] { return output.table().writer_enable(output.handle()); });
   }
+}
+
+EndpointUser& Session::user_of(const Input& input) {
+  const auto found = std::find_if(callbacks_.begin(), callbacks_.end(),
+                                  [&](const auto& callback) { return callback->input == &input; });
+  return **found;
 }
 
 bool Session::send_probes() {
@@ -402,7 +441,7 @@ json Session::describe_readers() const {
 }
 
 std::vector<std::string> Session::warnings() const {
-  std::vector<std::string> result;
+  std::vector<std::string> result = warnings_;
   for (const Node& node : nodes_) {
     if (node.ended_early()) {
       result.push_back("the closed loop of node " + node.plan().name + " ended early, after " +

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "adapter_host.hpp"
+#include "endpoint_user.hpp"
 #include "node.hpp"
 #include "plan.hpp"
 #include "recorder.hpp"
@@ -55,10 +56,9 @@ class Session {
   using Deleter = std::function<void()>;
   /// Whom a reader's on_data goes to, or a node's timer. Callbacks come on the middleware's threads, and one out of
   /// another's publish.
-  struct Callback {
-    Callback(const Stage& when, Node& of, Input* into) : stage(when), node(of), input(into) {}
+  struct Callback : EndpointUser {
+    Callback(const Stage& when, Node& of, Input* into) : EndpointUser(when), node(of), input(into) {}
     void called() noexcept;
-    const Stage& stage;
     Node& node;
     Input* input;  // null: the timer
     std::atomic<uint32_t> running{0};
@@ -73,10 +73,13 @@ class Session {
   void create_waitset(Node& node, lagometer_waitset*& waitset, const lagometer_adapter_table*& table);
   /// Where the adapter's executor keeps a node's time.
   void create_timer(Node& node);
+  /// Asks an endpoint for stamps of its layers, and notes adapters that have none.
+  void ask_for_stamps(uint32_t context, uint32_t kind, void* endpoint);
   void create_recorder(int descriptor);
   void enable_all();
   lagometer_node* node_in(uint32_t context, const std::string& name);
   const Content& content_of(const WriterPlan& writer);
+  EndpointUser& user_of(const Input& input);
 
   Plan plan_;
   Content content_;
@@ -88,6 +91,8 @@ class Session {
   std::vector<std::pair<std::pair<uint32_t, std::string>, lagometer_node*>> node_handles_;
   std::deque<Node> nodes_;
   std::vector<std::unique_ptr<Callback>> callbacks_;
+  std::vector<std::unique_ptr<EndpointUser>> writer_users_;  // in the order of the nodes and their outputs
+  std::vector<std::string> warnings_;
   std::unique_ptr<Recorder> recorder_;
   std::vector<Deleter> deleters_;  // in order of creation; run backwards
   bool stopped_ = false;

@@ -22,6 +22,7 @@ from lagometer.conformance.exchange_checks import (
 )
 from lagometer.conformance.findings import Findings
 from lagometer.conformance.history_checks import check_keep_all, check_keep_last, check_transient_local
+from lagometer.conformance.layer_checks import check_layers
 from lagometer.conformance.life_checks import check_reopening, check_teardown
 from lagometer.conformance.scale_checks import (
     FAN_LEAST,
@@ -81,6 +82,10 @@ def _large(sidecar: Sidecar) -> str | None:
     if limit is None or limit > DATAGRAM_BYTES:
         return None
     return f"at most {limit:,} B: {sidecar.limits.payload_bytes_max_reason}"
+
+
+def _layers(sidecar: Sidecar) -> str | None:
+    return None if sidecar.abilities.layers is not None else "layers is null"
 
 
 def _loans(subject: Subject, findings: Findings) -> bool:
@@ -168,6 +173,13 @@ ABILITIES: tuple[Ability, ...] = (
         asks.CONTRACT,
         check_contract,
         not_from_python="an adapter in Python is not a shared library and does not use the C ABI",
+    ),
+    Ability(
+        "layers",
+        "stamps of layers find their messages on both sides",
+        asks.LAYERS,
+        check_layers,
+        _layers,
     ),
     Ability("output", "real workers, whatever is printed on standard output", asks.OUTPUT, check_output),
 )

@@ -102,4 +102,5 @@ REOPENING = Asks(depth=8, reliability="unset", blocking_ns=NS_PER_MS, more="open
 TEARDOWN = Asks(endpoints=3)
 SETTINGS = Asks(history="keep_all or keep_last")
 CONTRACT = Asks(endpoints=3, topics=4)
+LAYERS = Asks(depth=400, endpoints=4, messages=200, more="from each of two publishers")
 OUTPUT = Asks(messages=20, more="one trial by each dispatch, with the study's defaults")

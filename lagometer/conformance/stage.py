@@ -42,6 +42,7 @@ class Sent:
     accepted: list[int]
     rejected: int
     longest_ns: int
+    traces: list[dict[str, Any]] = field(default_factory=list)  # what was stamped, if stamps were asked for
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class Account:
     count: int = 0
     last_bytes: int = 0
     sequences: list[int] = field(default_factory=list)
+    traces: list[dict[str, Any]] = field(default_factory=list)  # as those of `Sent`
     damaged: int = 0
     damage: str = ""
     failure: str = ""
@@ -135,7 +137,7 @@ class Stage:
         return self._contexts[key]
 
     def writer(self, role: int, topic: str, *, domain: int = 0, size: int = 64, **more: Any) -> Endpoint:
-        """Makes a publisher. `more`: qos, type."""
+        """Makes a publisher. `more`: qos, type, stamps."""
         self._names += 1
         made = Endpoint(f"writer-{self._names}", role, topic, domain, size, stream=self._names)
         self._make("writer", made, stream=made.stream, **more)
@@ -143,7 +145,7 @@ class Stage:
         return made
 
     def reader(self, role: int, topic: str, *, domain: int = 0, size: int = 64, **more: Any) -> Endpoint:
-        """Makes a subscriber. `more`: qos, type, dispatch, work_ns."""
+        """Makes a subscriber. `more`: qos, type, dispatch, work_ns, stamps."""
         self._names += 1
         made = Endpoint(f"reader-{self._names}", role, topic, domain, size)
         self._make("reader", made, **{"dispatch": self.usual_dispatch(), **more})
@@ -207,7 +209,8 @@ class Stage:
         answer = self.peer(writer.role).do(
             "send", writer=writer.id, count=count, bytes=writer.bytes if size is None else size, **more
         )
-        return Sent(answer["accepted"], answer["rejected"], answer["longest_ns"])
+        traces = answer.get("traces", [])
+        return Sent(answer["accepted"], answer["rejected"], answer["longest_ns"], traces)
 
     def deliver(
         self, writer: Endpoint, readers: Sequence[Endpoint], count: int, qos: Mapping[str, Any], **more: Any
@@ -267,6 +270,7 @@ def _account(heard: Mapping[str, Any], writer: Endpoint) -> Account:
                 count=stream["count"],
                 last_bytes=stream["last_bytes"],
                 sequences=stream.get("sequences", []),
+                traces=stream.get("traces", []),
                 **wrong,
             )
     return Account(**wrong)

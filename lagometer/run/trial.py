@@ -27,6 +27,7 @@ from lagometer.run.worker.outcome import TrialOutcome
 from lagometer.run.worker.plan import Plan
 from lagometer.stats.trial.edges import samples as samples_of
 from lagometer.stats.trial.estimate import summarise
+from lagometer.stats.trial.layers import LayerStamps, layer_stamps
 from lagometer.stats.trial.warmup import WarmUp, noted, without_warm_up
 from lagometer.store.errors import RecordsError
 from lagometer.store.records import Lane, decode
@@ -86,8 +87,8 @@ class TrialRunner:
             launcher = LocalLauncher(self._supervisor, leaves, beside.commands, before)
             with tuned_for(cell, self._tuner) as tuned:
                 outcome = tuned.noted(conductor.carry_out(launcher, commands, plans, network, beside))
-        samples, rows = _estimates(study, cell, trial, outcome)
-        store.store((cell.id, trial), outcome, samples, rows, began_s)
+        samples, rows, stamps = _estimates(study, cell, trial, outcome)
+        store.store((cell.id, trial), outcome, samples, rows, began_s, stamps)
         return Trial(outcome, samples, rows)
 
     def _command(self, plan: Plan) -> Command:
@@ -112,21 +113,23 @@ class TrialRunner:
 
 def _estimates(
     study: Study, cell: Cell, trial: int, outcome: TrialOutcome
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Returns the samples of a trial and its rows of cells.parquet.
+) -> tuple[pl.DataFrame, pl.DataFrame, LayerStamps | None]:
+    """Returns the samples of a trial, its rows of cells.parquet and its layer stamps.
 
     Records that contradict themselves fail the trial; what a failed one left in memory is kept.
     """
     lanes, problems = _lanes(outcome)
     known = trial_facts(cell, trial, outcome, problems)
-    facts = replace(known, deadline_ns=study.deadline_ns, deadline_k=study.deadline_k)
+    stamps = layer_stamps(lanes, known)
+    warnings = (*known.warnings, *(stamps.counts.warnings() if stamps is not None else ()))
+    facts = replace(known, deadline_ns=study.deadline_ns, deadline_k=study.deadline_k, warnings=warnings)
     try:
         samples = samples_of(lanes, facts)
     except RecordsError as error:
         facts = replace(facts, reasons=(*facts.reasons, f"protocol-error: {error}"))
         samples = samples_of([], facts)
     samples, steadiness = without_warm_up(samples, facts, WarmUp(study.discard, study.warmup_max_ns))
-    return samples, noted(summarise(samples, facts), steadiness)
+    return samples, noted(summarise(samples, facts), steadiness), stamps
 
 
 def _lanes(outcome: TrialOutcome) -> tuple[list[Lane], tuple[str, ...]]:

@@ -22,6 +22,7 @@ ENVIRONMENT = "environment.json"
 JOURNAL = "journal.jsonl"
 CELLS = "cells.parquet"
 SAMPLES = "samples"
+STAMPS = "stamps"  # a folder like that of the samples: when messages were in which layer
 ESTIMATES = "estimates.parquet"
 FLOOR = "floor.json"
 CONFORMANCE = "conformance.json"  # written by `lagometer conformance --out`, if anybody asked for it
@@ -61,6 +62,16 @@ SAMPLES_SCHEMA: dict[str, pl.DataType] = {
     "corrupted": pl.Boolean(),
     "reordered": pl.Boolean(),
     "resent": pl.Boolean(),
+}
+
+STAMPS_SCHEMA: dict[str, pl.DataType] = {
+    "edge": pl.Categorical(),
+    "sequence": pl.UInt64(),
+    "side": pl.Categorical(),
+    "layer": pl.Categorical(),
+    "end": pl.Boolean(),
+    "time_ns": pl.Int64(),
+    "cpu": pl.UInt16(),
 }
 
 COUNTS = (
@@ -214,6 +225,11 @@ def _current(row: Mapping[str, object]) -> Mapping[str, object]:
 def write_samples(samples: pl.DataFrame, path: Path) -> int:
     """Writes the samples of one trial; returns the bytes written. Raises OSError naming the file."""
     return _write_parquet(samples, path)
+
+
+def write_stamps(stamps: pl.DataFrame, path: Path) -> int:
+    """Writes the layer stamps of one trial; returns the bytes written. Raises OSError naming the file."""
+    return _write_parquet(stamps, path)
 
 
 def write_cells(cells: pl.DataFrame, path: Path) -> int:

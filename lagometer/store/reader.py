@@ -67,11 +67,18 @@ class Campaign:
 
     def samples_path(self, cell: str, trial: int) -> Path:
         """Where the samples of a trial lie. Raises CampaignError if the cell's id leads out of the folder."""
+        return self._path_below(form.SAMPLES, cell, trial)
+
+    def stamps_path(self, cell: str, trial: int) -> Path:
+        """Where the layer stamps of a trial lie, if the study asked for them. As `samples_path`."""
+        return self._path_below(form.STAMPS, cell, trial)
+
+    def _path_below(self, folder: str, cell: str, trial: int) -> Path:
         # By the names alone, without a question to the kernel: a campaign may have thousands of files.
-        root = os.path.abspath(self.directory / form.SAMPLES)  # noqa: PTH100
+        root = os.path.abspath(self.directory / folder)  # noqa: PTH100
         path = os.path.normpath(os.path.join(root, cell, f"{trial}.parquet"))  # noqa: PTH118
         if not path.startswith(root + os.sep):
-            raise CampaignError(f"{self.directory}: cell {cell!r} is not a folder name below {form.SAMPLES}/")
+            raise CampaignError(f"{self.directory}: cell {cell!r} is not a folder name below {folder}/")
         return Path(path)
 
     def samples(self, cell: str, trial: int, columns: Sequence[str] | None = None) -> pl.DataFrame:

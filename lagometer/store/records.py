@@ -18,18 +18,31 @@ import numpy.typing as npt
 from lagometer.store.errors import RecordsError
 
 MAGIC = 0x31434552_4F47414C  # "LAGOREC1", little-endian
-VERSION = 2
-VERSIONS_READ = (1, 2)  # 1 has no lanes in pages; the words that say so were zero
+VERSION = 3
+# 1 has no lanes in pages, 1 and 2 none of stamps; the words that say so were zero.
+VERSIONS_READ = (1, 2, 3)
 ALIGNMENT_BYTES = 64
 HEADER_BYTES = 64
 LANE_BYTES = 64
 PAGE_HEAD_BYTES = 64
 CPU_UNKNOWN = 0xFFFF
+SEQUENCE_UNKNOWN = 2**64 - 1
+STREAM_UNKNOWN = 2**32 - 1
 
 KIND_SENT = 1
 KIND_RECEIVED = 2
 KIND_CAUSES = 3
-KIND_NAMES = {KIND_SENT: "sent", KIND_RECEIVED: "received", KIND_CAUSES: "causes"}
+KIND_SENT_STAMPS = 4
+KIND_RECEIVED_STAMPS = 5
+KIND_NAMES = {
+    KIND_SENT: "sent",
+    KIND_RECEIVED: "received",
+    KIND_CAUSES: "causes",
+    KIND_SENT_STAMPS: "sent stamps",
+    KIND_RECEIVED_STAMPS: "received stamps",
+}
+KINDS_OF_STAMPS = (KIND_SENT_STAMPS, KIND_RECEIVED_STAMPS)
+KINDS_OF_READERS = (KIND_RECEIVED, KIND_RECEIVED_STAMPS)
 
 STATUS_SENT = 0
 STATUS_REJECTED = 1
@@ -60,7 +73,8 @@ LANE_DTYPE = np.dtype(
         ("count", "<u8"),
         ("flags", "<u4"),
         ("page_bytes", "<u4"),
-        ("zeros", "<u4", (4,)),
+        ("overflow", "<u8"),
+        ("zeros", "<u4", (2,)),
     ]
 )
 SENT_DTYPE = np.dtype(
@@ -94,7 +108,26 @@ RECEIVED_DTYPE = np.dtype(
     ]
 )
 CAUSES_DTYPE = np.dtype([("sequence", "<u8"), ("stream", "<u4"), ("zero", "<u4")])
-RECORD_DTYPES = {KIND_SENT: SENT_DTYPE, KIND_RECEIVED: RECEIVED_DTYPE, KIND_CAUSES: CAUSES_DTYPE}
+STAMP_DTYPE = np.dtype(
+    [
+        ("sequence", "<u8"),
+        ("writer_id", "<u8"),
+        ("middleware_sequence", "<u8"),
+        ("source_time_ns", "<i8"),
+        ("time_ns", "<i8"),
+        ("stream", "<u4"),
+        ("layer", "<u4"),
+        ("cpu", "<u2"),
+        ("zeros", "<u2", (7,)),
+    ]
+)
+RECORD_DTYPES = {
+    KIND_SENT: SENT_DTYPE,
+    KIND_RECEIVED: RECEIVED_DTYPE,
+    KIND_CAUSES: CAUSES_DTYPE,
+    KIND_SENT_STAMPS: STAMP_DTYPE,
+    KIND_RECEIVED_STAMPS: STAMP_DTYPE,
+}
 
 Records = npt.NDArray[np.void]
 
@@ -103,12 +136,13 @@ Records = npt.NDArray[np.void]
 class Lane:
     """The records of one endpoint, in the order in which they were made."""
 
-    kind: int  # KIND_SENT, KIND_RECEIVED or KIND_CAUSES
+    kind: int  # KIND_...
     node: int  # index of the node in the trial
-    endpoint: int  # sent and causes: the writer's stream; received: the reader's index within its node
+    endpoint: int  # the writer's stream; of what was received: the reader's index within its node
     records: Records  # of RECORD_DTYPES[kind]; a view of the block, unless the lane lay in pages
     full: bool = False  # recording stopped because the lane had no room left
     worker: int = 0
+    overflow: int = 0  # of lanes of stamps: how many found no room
 
 
 def decode(block: bytes | bytearray | memoryview) -> list[Lane]:
@@ -136,9 +170,10 @@ def decode(block: bytes | bytearray | memoryview) -> list[Lane]:
                 kind=kind,
                 node=int(entry["node"]),
                 endpoint=int(entry["endpoint"]),
-                records=content.view(RECORD_DTYPES[kind]),
+                records=_whole(kind, content.view(RECORD_DTYPES[kind])),
                 full=bool(int(entry["flags"]) & FLAG_LANE_FULL),
                 worker=int(header["worker"]),
+                overflow=int(entry["overflow"]),
             )
         )
     _refuse_overlap(extents)
@@ -228,6 +263,14 @@ def _unpaged(index: int, entry: np.void, octets: npt.NDArray[np.uint8]) -> npt.N
     return np.ascontiguousarray(filled).reshape(-1)[: total * record_bytes]
 
 
+def _whole(kind: int, records: Records) -> Records:
+    """Leaves out stamps that a thread had claimed room for and not written yet: their time is stored last."""
+    if kind not in KINDS_OF_STAMPS or records["time_ns"].all():
+        return records
+    whole: Records = records[records["time_ns"] != 0]
+    return whole
+
+
 def _refuse_overlap(extents: list[tuple[int, int, int]]) -> None:
     extents.sort()
     for (_, end, first), (begin, _, second) in itertools.pairwise(extents):
@@ -239,7 +282,7 @@ def _refuse_twins(lanes: list[Lane]) -> None:
     seen: set[tuple[int, int, int]] = set()
     for index, lane in enumerate(lanes):
         # A stream is unique in the trial, a reader only within its node.
-        key = (lane.kind, lane.node if lane.kind == KIND_RECEIVED else 0, lane.endpoint)
+        key = (lane.kind, lane.node if lane.kind in KINDS_OF_READERS else 0, lane.endpoint)
         if key in seen:
             raise RecordsError(
                 f"records: lane {index} is a second one of kind {KIND_NAMES[lane.kind]}, "
@@ -260,6 +303,9 @@ def _check_records(index: int, lane: Lane) -> None:
     elif lane.kind == KIND_RECEIVED:
         wrong = records["taken_ns"] <= 0
         what = "a message without a time of taking"
+    elif lane.kind in KINDS_OF_STAMPS:
+        wrong = (records["time_ns"] < 0) | records["zeros"].any(axis=1)
+        what = "a stamp before the machine was started, or one whose reserved words are not zero"
     else:
         wrong = records["zero"] != 0
         what = "a cause whose reserved word is not zero"
@@ -273,7 +319,7 @@ def encode(
     lanes: Iterable[Lane], *, worker: int = 0, capacity: int | None = None, page_bytes: int = 0
 ) -> bytes:
     """A block of these lanes: packed, or (with a capacity) as in the memfd, each lane at its full capacity,
-    and with `page_bytes` in pages.
+    and with `page_bytes` in pages, but for stamps.
 
     For tests and golden files; a worker writes its own.
     """
@@ -286,9 +332,10 @@ def encode(
         size = RECORD_DTYPES[lane.kind].itemsize
         entry["kind"], entry["node"], entry["endpoint"] = lane.kind, lane.node, lane.endpoint
         entry["record_bytes"], entry["offset"], entry["capacity"] = size, position, room
-        entry["page_bytes"], entry["flags"] = page_bytes, FLAG_LANE_FULL if lane.full else 0
-        entry["count"] = 0 if page_bytes else len(lane.records)
-        content = _paged(lane.records, room, page_bytes) if page_bytes else lane.records.tobytes()
+        pages = 0 if lane.kind in KINDS_OF_STAMPS else page_bytes
+        entry["page_bytes"], entry["flags"] = pages, FLAG_LANE_FULL if lane.full else 0
+        entry["count"], entry["overflow"] = 0 if pages else len(lane.records), lane.overflow
+        content = _paged(lane.records, room, pages) if pages else lane.records.tobytes()
         contents.append(content)
         position += -(-max(room * size, len(content)) // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
     header = np.zeros(1, dtype=HEADER_DTYPE)
@@ -318,7 +365,7 @@ def make_records(kind: int, rows: Iterable[dict[str, Any]]) -> Records:
     dtype = RECORD_DTYPES[kind]
     records = np.zeros(len(rows), dtype=dtype)
     for name in dtype.names or ():
-        if name.startswith("cpu_"):
+        if name.startswith("cpu"):
             records[name] = CPU_UNKNOWN
     for record, row in zip(records, rows, strict=True):
         for name, value in row.items():

@@ -70,6 +70,7 @@ class Study:
     long_trial_ns: int | None = None
     deadline_ns: int | None = None
     deadline_k: int = DEADLINE_K  # of how many messages in a row the fewest that met it are told
+    layer_stamps: bool = False  # the middleware's layers are stamped, where adapters can
     machine_floor_ns: int | None = None  # how long it is measured; 0: not at all, None: by the campaign
     recordings: Mapping[str, Recording] = field(default_factory=dict)
     contents: Mapping[str, ContentFile] = field(default_factory=dict)
@@ -115,6 +116,7 @@ class Study:
             "long_trial_ns": self.long_trial_ns,
             "deadline_ns": self.deadline_ns,
             "deadline_k": self.deadline_k,
+            "layer_stamps": self.layer_stamps,
             "machine_floor_ns": self.machine_floor_ns,
             "control": dict(self.control) if self.control is not None else None,
             "seed": self.seed,
@@ -172,6 +174,13 @@ def _precision(text: str) -> float:
         between = f"{units.format_share(PRECISION_MIN)} and {units.format_share(PRECISION_MAX)}"
         raise UnitError(f"'{text}' is not between {between}")
     return share
+
+
+def _switch(text: str) -> bool:
+    words = {"on": True, "true": True, "off": False, "false": False}
+    if text not in words:
+        raise UnitError(f"'{text}' is neither on nor off")
+    return words[text]
 
 
 def _unless_told(parse: Callable[[str], int]) -> Callable[[str], int | None]:
@@ -309,6 +318,14 @@ TOP_LEVEL_KEYS: tuple[TopLevelKey, ...] = (
         str(DEADLINE_K),
         "with `deadline`: the k of (m, k), the minimum of deadlines met in any k consecutive messages",
         _whole(1, DEADLINE_K_MAX),
+    ),
+    TopLevelKey(
+        "layer_stamps",
+        "layer_stamps",
+        _switch,
+        "off",
+        "on: adapters that can stamp when each message is in which layer of the middleware",
+        {"enum": ["on", "off", True, False]},
     ),
     TopLevelKey(
         "seed", "seed", _count(0, 2**63 - 1), "1", "seed of the random order of trials", _whole(0, 2**63 - 1)

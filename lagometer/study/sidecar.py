@@ -27,12 +27,25 @@ class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
+class Layers(_Part):
+    """The layers of the middleware that the adapter stamps (stamps.h), and what messages are known by.
+
+    sender, receiver: names of layers, the adapter's own with what it calls them; key: `sequence`, or
+    `source-time` where the middleware tells readers no sequence.
+    """
+
+    sender: tuple[str, ...]
+    receiver: tuple[str, ...]
+    key: Literal["sequence", "source-time"]
+
+
 class Abilities(_Part):
     """What the adapter can do; a study's cell that asks for more is excluded.
 
     stamps: per dispatch, the receiver's stamps beyond `taken` and `handled`; origin: whose memory a message
     lies in; depth: False if keep_last is accepted, but its depth has no effect; drops: which message a full
-    queue of keep_last loses. `newest` is not what keep_last means: conformance calls that ability absent.
+    queue of keep_last loses. `newest` is not what keep_last means: conformance calls that ability absent;
+    layers: which layers are stamped, null: none.
     """
 
     dispatch: tuple[Dispatch, ...]
@@ -46,6 +59,7 @@ class Abilities(_Part):
     origin: Literal["loaned", "native", "copied"] = "copied"
     depth: bool = True
     drops: Literal["oldest", "newest"] = "oldest"
+    layers: Layers | None = None
 
 
 class Limits(_Part):

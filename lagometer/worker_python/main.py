@@ -110,6 +110,8 @@ class Worker:
         self._phase = "create"
         move_heap(self._plan.heap_offset_bytes)
         warnings = apply_scheduling(self._plan)
+        if self._plan.layer_stamps:
+            warnings.append("no layer stamps: the worker in Python has none")
         descriptor = os.environ.get("LAGOMETER_RECORDS_FD", "")
         session = self._session = Session(self._plan, int(descriptor) if descriptor.isdecimal() else None)
         self._control.send(

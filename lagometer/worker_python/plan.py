@@ -120,6 +120,7 @@ class Plan:
     touch_read: bool
     content: ContentPlan
     heap_offset_bytes: int
+    layer_stamps: bool
     adapters: tuple[AdapterPlan, ...]
     contexts: tuple[ContextPlan, ...]
     nodes: tuple[NodePlan, ...]
@@ -149,6 +150,7 @@ def parse_plan(line: bytes) -> Plan:
     heap_offset_bytes = 0
     if plan.has("heap_offset_bytes"):
         heap_offset_bytes = plan.integer("heap_offset_bytes", plan_bounds.Plan.HEAP_OFFSET_BYTES)
+    layer_stamps = plan.boolean("layer_stamps") if plan.has("layer_stamps") else False
     adapters = tuple(_adapter(each) for each in plan.parts("adapters", plan_bounds.Plan.ADAPTERS_ITEMS))
     parts = plan.parts("contexts", plan_bounds.Plan.CONTEXTS_ITEMS)
     contexts = tuple(_context(each, len(adapters)) for each in parts)
@@ -168,6 +170,7 @@ def parse_plan(line: bytes) -> Plan:
         touch_read=touch in ("read", "write+read"),
         content=content,
         heap_offset_bytes=heap_offset_bytes,
+        layer_stamps=layer_stamps,
         adapters=adapters,
         contexts=contexts,
         nodes=nodes,

@@ -10,7 +10,11 @@
 
 #include <array>
 #include <cstring>
+#include <set>
+#include <thread>
+#include <vector>
 
+#include "endpoint_user.hpp"
 #include "trial.hpp"
 
 namespace lagometer::engine {
@@ -185,6 +189,77 @@ TEST(Recorder, KeepsTheStateOfAnEndpointWithoutRoom) {
   EXPECT_EQ(lane.claim(), nullptr);
   EXPECT_EQ(recorder.sent(1).state().sent, 0U);
   EXPECT_EQ(lane.state().sent, 5U);
+}
+
+// --- Lanes of stamps. ---
+
+constexpr std::array<LaneSpecification, 2> kStampLanes = {
+    {{LaneKind::sent_stamps, 4, 9, 1'000}, {LaneKind::received_stamps, 5, 0, 2}}};
+
+/// A lane as it lies in a block, packed or mapped.
+std::pair<LaneHeader, std::vector<StampRecord>> stamps_in(const std::vector<std::byte>& block, size_t lane) {
+  LaneHeader header{};
+  std::memcpy(&header, block.data() + sizeof(RecordsHeader) + lane * sizeof header, sizeof header);
+  EXPECT_EQ(header.page_bytes, 0U);
+  std::vector<StampRecord> records(header.count);
+  std::memcpy(records.data(), block.data() + header.offset, records.size() * sizeof(StampRecord));
+  return {header, records};
+}
+
+TEST(StampLane, KeepsWhatManyThreadsAddAtOnce) {
+  constexpr uint64_t kThreads = 4;
+  constexpr uint64_t kEach = 300;
+  const Recorder recorder(0, kStampLanes, -1);
+  const StampLane lane = recorder.stamps(0);
+  {
+    std::vector<std::jthread> threads;
+    for (uint64_t thread = 0; thread < kThreads; ++thread) {
+      threads.emplace_back([&lane, thread] {
+        for (uint64_t number = 0; number < kEach; ++number) {
+          const uint64_t sequence = thread * kEach + number;
+          StampRecord record{};
+          record.sequence = sequence;
+          record.middleware_sequence = sequence + 7;
+          record.time_ns = static_cast<int64_t>(sequence + 1);
+          lane.add(record);
+        }
+      });
+    }
+  }
+  const auto [header, records] = stamps_in(recorder.packed(), 0);
+  ASSERT_EQ(records.size(), 1'000U);
+  EXPECT_EQ(header.overflow, kThreads * kEach - 1'000);
+  EXPECT_EQ(lane.overflow(), header.overflow);
+  std::set<uint64_t> seen;
+  for (const StampRecord& record : records) {
+    EXPECT_EQ(record.middleware_sequence, record.sequence + 7);
+    EXPECT_EQ(record.time_ns, static_cast<int64_t>(record.sequence + 1));
+    seen.insert(record.sequence);
+  }
+  EXPECT_EQ(seen.size(), records.size());
+  EXPECT_EQ(recorder.count(LaneKind::sent_stamps), 1'000U);
+}
+
+TEST(StampLane, KeepsWhatAnAdaptersThreadKnowsByItsKeyAlone) {
+  const Recorder recorder(0, kStampLanes, -1);
+  Stage stage;
+  EndpointUser user(stage);
+  const lagometer_stamp_key key{.writer_id = 3, .middleware_sequence = 4, .source_time_ns = 5};
+  user.stamp(key, LAGOMETER_LAYER_VENDOR, 10, 1);  // nobody asked
+  user.record_into(recorder.stamps(1));
+  user.stamp(key, LAGOMETER_LAYER_VENDOR, 11, 1);  // before the common start there are probes alone
+  stage.start_ns = 1;
+  user.stamp(key, LAGOMETER_LAYER_VENDOR, 12, 1);
+  user.stamp(key, LAGOMETER_LAYER_NONE, 13, 1);
+  const auto [header, records] = stamps_in(recorder.packed(), 1);
+  ASSERT_EQ(records.size(), 1U);
+  EXPECT_EQ(records[0].sequence, kSequenceUnknown);
+  EXPECT_EQ(records[0].stream, kStreamUnknown);
+  EXPECT_EQ(records[0].writer_id, 3U);
+  EXPECT_EQ(records[0].middleware_sequence, 4U);
+  EXPECT_EQ(records[0].source_time_ns, 5);
+  EXPECT_EQ(records[0].time_ns, 12);
+  EXPECT_EQ(header.overflow, 0U);
 }
 
 }  // namespace

@@ -58,6 +58,8 @@ pub const LAYER_TAKE: u32 = 5;
 pub const LAYER_DESERIALISE: u32 = 6;
 pub const LAYER_VENDOR: u32 = 4096;
 
+pub const STAMPS_MAX: usize = 8;
+
 pub const EVENT_MATCHED: u32 = 1;
 pub const EVENT_LOST: u32 = 2;
 pub const EVENT_DEADLINE_MISSED: u32 = 3;
@@ -119,6 +121,30 @@ pub enum ReaderHandle {}
 pub enum WaitsetHandle {}
 
 #[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Stamp {
+    pub time_ns: i64,
+    pub layer: u32,
+    pub cpu: u32,
+}
+
+#[repr(C)]
+pub struct StampList {
+    pub count: u32,
+    pub reserved: u32,
+    pub at: [Stamp; STAMPS_MAX],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct StampKey {
+    pub writer_id: u64,
+    pub middleware_sequence: u64,
+    pub source_time_ns: i64,
+}
+
+/// What lies beyond `HOST_SIZE_1_0` is there only if `size` covers it; likewise in the other structs.
+#[repr(C)]
 pub struct Host {
     pub size: u32,
     pub abi_version: u32,
@@ -129,6 +155,7 @@ pub struct Host {
     pub thread_begin: extern "C" fn(*mut c_void, u32, Text),
     pub thread_end: extern "C" fn(*mut c_void),
     pub fail: extern "C" fn(*mut c_void, Text),
+    pub stamp_keyed: Option<extern "C" fn(*mut c_void, *mut c_void, *const StampKey, u32, i64, u32)>,
 }
 
 #[repr(C)]
@@ -203,6 +230,8 @@ pub struct Message {
     pub region_count: u32,
     pub regions: [Region; REGIONS_MAX],
     pub adapter_data: *mut c_void,
+    pub key: StampKey,
+    pub stamps: StampList,
 }
 
 #[repr(C)]
@@ -222,6 +251,7 @@ pub struct Sample {
     pub signalled_cpu: u32,
     pub reserved: u32,
     pub adapter_data: *mut c_void,
+    pub stamps: StampList,
 }
 
 #[repr(C)]

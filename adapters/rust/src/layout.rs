@@ -14,7 +14,12 @@ macro_rules! layout {
 }
 
 layout!(Text, lagometer_string, 16, { data: 0, size: 8 });
-layout!(Host, lagometer_host, 64, { this: 8, log: 16, now_ns: 24, stamp: 32, thread_begin: 40, thread_end: 48, fail: 56 });
+layout!(Stamp, lagometer_stamp, 16, { time_ns: 0, layer: 8, cpu: 12 });
+layout!(StampList, lagometer_stamp_list, 136, { count: 0, at: 8 });
+layout!(StampKey, lagometer_stamp_key, 24, { writer_id: 0, middleware_sequence: 8, source_time_ns: 16 });
+layout!(Host, lagometer_host, 72, {
+    this: 8, log: 16, now_ns: 24, stamp: 32, thread_begin: 40, thread_end: 48, fail: 56, stamp_keyed: 64,
+});
 layout!(ContextConfig, lagometer_context_config, 112, {
     domain: 8, name: 16, profile: 32, options: 48, runtime_directory: 64, security: 80, network: 96,
 });
@@ -27,11 +32,13 @@ layout!(EndpointConfig, lagometer_endpoint_config, 72, {
     type_: 8, topic: 16, qos: 32, dispatch: 40, flags: 44, user: 48, on_data: 56, on_event: 64,
 });
 layout!(Region, lagometer_region, 16, { data: 0, size: 8 });
-layout!(Message, lagometer_message, 88, { origin: 8, region_count: 12, regions: 16, adapter_data: 80 });
-layout!(Sample, lagometer_sample, 144, {
+layout!(Message, lagometer_message, 248, {
+    origin: 8, region_count: 12, regions: 16, adapter_data: 80, key: 88, stamps: 112,
+});
+layout!(Sample, lagometer_sample, 280, {
     flags: 8, region_count: 12, regions: 16, writer_id: 80, middleware_sequence: 88, source_time_ns: 96,
     reception_time_ns: 104, source_clock: 112, reception_clock: 116, signalled_ns: 120, signalled_cpu: 128,
-    adapter_data: 136,
+    adapter_data: 136, stamps: 144,
 });
 layout!(Matched, lagometer_matched, 16, { count: 8, exact: 12 });
 layout!(Counters, lagometer_counters, 56, {

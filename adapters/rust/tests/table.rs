@@ -116,6 +116,15 @@ extern "C" fn log(_: *mut c_void, _: u32, _: Text) {}
 extern "C" fn now_ns(_: *mut c_void) -> i64 {
     1
 }
+extern "C" fn stamp_keyed(
+    _this: *mut c_void,
+    _user: *mut c_void,
+    _key: *const abi::StampKey,
+    _layer: u32,
+    _time_ns: i64,
+    _cpu: u32,
+) {
+}
 extern "C" fn stamp(_: *mut c_void, _: *mut c_void, _: u32, _: u64, _: i64) {}
 extern "C" fn thread_begin(_: *mut c_void, _: u32, _: Text) {}
 extern "C" fn thread_end(_: *mut c_void) {}
@@ -150,6 +159,7 @@ fn entry() -> &'static Table {
         thread_begin,
         thread_end,
         fail,
+        stamp_keyed: Some(stamp_keyed),
     }));
     assert!(unsafe { lagometer_adapter(ptr::null()) }.is_null());
     assert!(unsafe { lagometer_adapter(host) }.is_null(), "a host without the fields of the first version");

@@ -131,14 +131,28 @@ typedef struct lagometer_waitset lagometer_waitset;
 #define LAGOMETER_ROLE_SEND 2u
 #define LAGOMETER_ROLE_OTHER 3u
 
-/* Layers of the extension "stamps/1", named now so that they stay. */
-#define LAGOMETER_LAYER_SERIALISE 1u
+#define LAGOMETER_LAYER_SERIALISE 1u /* of the extension "stamps/1", see stamps.h */
 #define LAGOMETER_LAYER_WRITE 2u
 #define LAGOMETER_LAYER_SIGNALLED 3u
 #define LAGOMETER_LAYER_WOKEN 4u
 #define LAGOMETER_LAYER_TAKE 5u
 #define LAGOMETER_LAYER_DESERIALISE 6u
 #define LAGOMETER_LAYER_VENDOR 4096u /* and above: the adapter's own, named in its sidecar */
+
+#define LAGOMETER_STAMPS_MAX 8u
+typedef struct lagometer_stamp {
+  int64_t time_ns;
+  uint32_t layer, cpu;
+} lagometer_stamp; /* see stamps.h */
+typedef struct lagometer_stamp_list {
+  uint32_t count, reserved;
+  lagometer_stamp at[LAGOMETER_STAMPS_MAX];
+} lagometer_stamp_list;
+/* What both sides know a message by, 0 where it is not known. */
+typedef struct lagometer_stamp_key {
+  uint64_t writer_id, middleware_sequence;
+  int64_t source_time_ns;
+} lagometer_stamp_key;
 
 /* What lagometer offers to an adapter. Valid for the life of the process. */
 typedef struct lagometer_host {
@@ -158,6 +172,9 @@ typedef struct lagometer_host {
   /* Says why the call in progress on this thread returns a negative status; outside a call: the context is broken and
    * the trial fails. [thread: any; in-callback: yes; blocks: bounded; allocates: yes] */
   void (*fail)(void* self, lagometer_string message) LAGOMETER_NOEXCEPT;
+  /* Beyond LAGOMETER_HOST_SIZE_1_0: as stamp(), of a message known by its key. [as stamp] */
+  void (*stamp_keyed)(void* self, void* endpoint_user, const lagometer_stamp_key* key, uint32_t layer, int64_t time_ns,
+                      uint32_t cpu) LAGOMETER_NOEXCEPT;
 } lagometer_host;
 #define LAGOMETER_HOST_SIZE_1_0 LAGOMETER_END_OF(lagometer_host, fail)
 
@@ -260,6 +277,9 @@ typedef struct lagometer_message {
   uint32_t region_count;
   lagometer_region regions[LAGOMETER_REGIONS_MAX];
   void* adapter_data; /* the adapter's own */
+  /* Beyond LAGOMETER_MESSAGE_SIZE_1_0: filled by commit() if stamps were asked for (stamps.h). */
+  lagometer_stamp_key key;
+  lagometer_stamp_list stamps;
 } lagometer_message;
 #define LAGOMETER_MESSAGE_SIZE_1_0 LAGOMETER_END_OF(lagometer_message, adapter_data)
 
@@ -283,6 +303,8 @@ typedef struct lagometer_sample {
   uint32_t signalled_cpu;
   uint32_t reserved;
   void* adapter_data; /* the adapter's own */
+  /* Beyond LAGOMETER_SAMPLE_SIZE_1_0: filled by take() if stamps were asked for (stamps.h). */
+  lagometer_stamp_list stamps;
 } lagometer_sample;
 #define LAGOMETER_SAMPLE_SIZE_1_0 LAGOMETER_END_OF(lagometer_sample, adapter_data)
 

@@ -20,6 +20,7 @@ import polars as pl
 
 from lagometer.errors import BadInput
 from lagometer.run.worker.outcome import TrialOutcome
+from lagometer.stats.trial.layers import LayerStamps
 from lagometer.store import format as form
 from lagometer.store.storing import Journal, make_folders, storing
 
@@ -59,6 +60,10 @@ class TrialStore:
         """Where the samples of a trial lie."""
         return self.directory / form.SAMPLES / key[0] / f"{key[1]}.parquet"
 
+    def stamps_path(self, key: Key) -> Path:
+        """Where the layer stamps of a trial lie, if the study asked for them."""
+        return self.directory / form.STAMPS / key[0] / f"{key[1]}.parquet"
+
     def samples(self, key: Key) -> pl.DataFrame:
         """The samples of a finished trial. Raises `BadInput`."""
         try:
@@ -97,24 +102,35 @@ class TrialStore:
             self._sync_folders()
 
     def store(
-        self, key: Key, outcome: TrialOutcome, samples: pl.DataFrame, rows: pl.DataFrame, began_s: float
+        self,
+        key: Key,
+        outcome: TrialOutcome,
+        samples: pl.DataFrame,
+        rows: pl.DataFrame,
+        began_s: float,
+        stamps: LayerStamps | None = None,
     ) -> None:
         """Adds one trial. Raises `CannotStore`; the folder is then as it was before the trial.
 
         began_s: when work on it began, on the clock of `time.monotonic`.
         """
         path = self.samples_path(key)
-        log = path.with_suffix(".log")
+        log, stamps_path = path.with_suffix(".log"), self.stamps_path(key)
         journal_bytes = self._journal.size()
         self._cells.append(rows)
         try:
             with storing(path):
                 make_folders(path.parent)
                 form.write_samples(samples, path)
+                if stamps is not None:
+                    make_folders(stamps_path.parent)
+                    form.write_stamps(stamps.frame, stamps_path)
                 if outcome.reasons:
                     form.write_bytes_atomic(_log_text(outcome).encode(), log)
                 spent_s = time.monotonic() - began_s
                 entry = journal_entry(key, outcome, rows, str(path.relative_to(self.directory)))
+                if stamps is not None:
+                    entry["layer_stamps"] = stamps.counts.as_json()
                 self._journal.append({**entry, "spent_s": spent_s, "rows": rows.to_dicts()})
                 if self._cells_are_due():
                     self._write_cells()
@@ -124,6 +140,7 @@ class TrialStore:
                 self._journal.cut(journal_bytes)
                 path.unlink(missing_ok=True)
                 log.unlink(missing_ok=True)
+                stamps_path.unlink(missing_ok=True)
             raise
         reasons = tuple(rows["reasons"][0].to_list())
         self._done[key] = Finished(bool(rows["valid"].all()), reasons, outcome.overhead_s, spent_s)
@@ -151,19 +168,25 @@ class TrialStore:
 
     def _remove_unfinished(self) -> None:
         """Removes what a kill or a power cut left of trials that the journal does not name."""
-        root = self.directory / form.SAMPLES
-        for path in [*self.directory.glob(".*.partial"), *root.rglob(".*.partial")]:
+        for path in self.directory.glob(".*.partial"):
             path.unlink(missing_ok=True)
-        for path in root.rglob("*"):
-            match = _TRIAL_FILE.fullmatch(path.name)
-            cell = str(path.parent.relative_to(root))
-            if match and path.is_file() and (cell, int(match[1])) not in self._done:
-                path.unlink()
+        for root in self._roots():
+            for path in root.rglob(".*.partial"):
+                path.unlink(missing_ok=True)
+            for path in root.rglob("*"):
+                match = _TRIAL_FILE.fullmatch(path.name)
+                cell = str(path.parent.relative_to(root))
+                if match and path.is_file() and (cell, int(match[1])) not in self._done:
+                    path.unlink()
+
+    def _roots(self) -> tuple[Path, Path]:
+        """The folders that have files of trials."""
+        return self.directory / form.SAMPLES, self.directory / form.STAMPS
 
     def _sync_folders(self) -> None:
         """Puts folders on the disk that a killed process made: who finds one takes it to be there."""
-        root = self.directory / form.SAMPLES
-        for folder in (self.directory, root, *root.rglob("*")):
+        below = [folder for root in self._roots() for folder in (root, *root.rglob("*"))]
+        for folder in (self.directory, *below):
             if folder.is_dir():
                 form.sync_folder(folder)
 

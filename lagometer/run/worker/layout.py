@@ -52,6 +52,7 @@ CLOSED_LOOP_CAPACITY_MAX = 1_000_000
 CAPACITY_MARGIN = 1.5
 CAPACITY_MORE = 1_000  # bursts, probes, resent messages
 RECORD_BYTES = 64
+STAMPS_PER_MESSAGE = 4  # records beside the message's own on each side, where layers are stamped
 RECORDS_BYTES_MAX = 1 << 30  # of all workers of a trial together
 NS_PER_S = 1_000_000_000
 
@@ -144,6 +145,7 @@ class _Layout:
             touch=factors.touch,
             content=self._content(),
             heap_offset_bytes=self._heap_offset_bytes(index),
+            layer_stamps=self._study.layer_stamps,
             adapters=[self._adapter(adapter, runtime_directory) for adapter in used],
             contexts=[
                 Context(adapter=place, domain=factors.domain, name=name) for place, _ in enumerate(used)
@@ -244,7 +246,10 @@ class _Layout:
                 for stream, rate_hz in stream_rates_hz(graph).items()
             }
         lanes = {number: 1 + len(stream.subscribers) for number, stream in enumerate(graph.streams)}
-        needed = sum(RECORD_BYTES * lanes[stream] * capacity for stream, capacity in capacities.items())
+        records = 1 + STAMPS_PER_MESSAGE if study.layer_stamps else 1
+        needed = sum(
+            RECORD_BYTES * records * lanes[stream] * capacity for stream, capacity in capacities.items()
+        )
         share = min(1.0, RECORDS_BYTES_MAX / needed) if needed else 1.0
         return {
             stream: max(1, min(CAPACITY_MAX, int(capacity * share)))

@@ -311,6 +311,7 @@ class Plan(PlanModel):
     touch: Literal["header", "write", "read", "write+read"]
     content: AnyContent = ANY_CONTENT
     heap_offset_bytes: HeapOffset = 0
+    layer_stamps: bool = False
     adapters: Annotated[list[Adapter], Field(min_length=1, max_length=ITEMS_MAX)]
     contexts: Annotated[list[Context], Field(min_length=1, max_length=ITEMS_MAX)]
     nodes: Annotated[list[Node], Field(min_length=1, max_length=ITEMS_MAX)]
@@ -322,6 +323,8 @@ class Plan(PlanModel):
             del written["content"]
         if self.heap_offset_bytes == 0:
             del written["heap_offset_bytes"]
+        if not self.layer_stamps:
+            del written["layer_stamps"]
         return written
 
     def line(self) -> bytes:

@@ -12,11 +12,15 @@ from needs import FLOORS, MIDDLEWARE, adapter_library, need
 from plan_parts import MILLISECOND_NS, pipeline, plan
 from worker_support import Said, run_private
 
+from lagometer.store.records import KINDS_OF_STAMPS
+
 ADAPTERS = (*FLOORS, *MIDDLEWARE)
 CALLED = {"malloc": "malloc", "mutex": "pthread_mutex_lock", "write": "write"}
 
 
-def guarded_run(guard_build: Path, adapter: str, fault: str | None = None) -> Said:
+def guarded_run(
+    guard_build: Path, adapter: str, fault: str | None = None, layer_stamps: bool = False
+) -> Said:
     need("netns")
     need(adapter)
     library = adapter_library(adapter, guard_build)
@@ -27,7 +31,8 @@ def guarded_run(guard_build: Path, adapter: str, fault: str | None = None) -> Sa
     qos = {"reliability": abilities["reliability"][-1], "history": "keep_last", "depth": 16}
     nodes = pipeline(dispatch, period_ns=2 * MILLISECOND_NS, qos=qos)
     environment = {"LAGOMETER_FAULT": fault} if fault else {}
-    (said,) = run_private(guard_build, [plan(library, "/dev/shm/lagometer", nodes)], environment=environment)
+    ordered = plan(library, "/dev/shm/lagometer", nodes) | {"layer_stamps": layer_stamps}
+    (said,) = run_private(guard_build, [ordered], environment=environment)
     return said
 
 
@@ -36,6 +41,16 @@ def test_measuring_keeps_within_its_bounds(guard_build: Path, adapter: str) -> N
     said = guarded_run(guard_build, adapter)
     assert said.code == 0, said.errors[-2000:] or said.events[-1]
     assert said.names[-1] == "bye"
+
+
+def test_stamping_layers_keeps_within_its_bounds(guard_build: Path) -> None:
+    said = guarded_run(guard_build, "fastdds", layer_stamps=True)
+    assert said.code == 0, said.errors[-2000:] or said.events[-1]
+    assert said.names[-1] == "bye"
+    lanes = {lane.kind: lane for lane in said.lanes}
+    for kind in KINDS_OF_STAMPS:
+        assert len(lanes[kind].records) > 0
+        assert (lanes[kind].records["layer"] != 0).all()
 
 
 @pytest.mark.parametrize(

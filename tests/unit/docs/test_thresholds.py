@@ -40,6 +40,7 @@ NO_THRESHOLDS = {
         *("DELIVERED", "LOST", "OVERWRITTEN", "CENSORED", "REJECTED", "DUPLICATE", "UNMATCHED"),
     },
     "stats.interval.power": {"TRIALS_FORESEEN"},
+    "stats.trial.layers": {"VENDOR_FROM", "LAYER_END", "BY_SEQUENCE", "BY_TIME"},
     "stats.trial.sent": {"NOWHERE"},
     "stats.interval.sequential": {"TRIALS_FORESEEN"},
     "stats.interval.shares": {

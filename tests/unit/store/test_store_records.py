@@ -32,8 +32,13 @@ def as_rows(lanes: list[rec.Lane]) -> list[dict[str, object]]:
             "endpoint": lane.endpoint,
             "full": lane.full,
             "worker": lane.worker,
+            **({"overflow": lane.overflow} if lane.overflow else {}),
             "records": [
-                dict(zip(lane.records.dtype.names or (), row.tolist(), strict=True)) for row in lane.records
+                {
+                    name: value.tolist() if isinstance(value, np.ndarray) else value
+                    for name, value in zip(lane.records.dtype.names or (), row.tolist(), strict=True)
+                }
+                for row in lane.records
             ],
         }
         for lane in lanes
@@ -52,16 +57,42 @@ def golden_lanes() -> list[rec.Lane]:
     return trial.lanes()
 
 
-@pytest.mark.parametrize("name", ["records-v1.bin", "records-v2.bin", "records-v2-pages.bin"])
-def test_golden_blocks_decode_to_the_json_beside_them(name: str) -> None:
+def golden_lanes_with_stamps() -> list[rec.Lane]:
+    """The same, and stamps of layers on both sides; one of them is known by its key alone."""
+    known = {"writer_id": 21, "middleware_sequence": 22, "source_time_ns": 23}
+    sent = [
+        {"sequence": 0, "stream": 7, "layer": 2, "time_ns": 1_010, "cpu": 1, **known},
+        {"sequence": 0, "stream": 7, "layer": 2 | 1 << 31, "time_ns": 1_090, "cpu": 2, **known},
+        {"sequence": rec.SEQUENCE_UNKNOWN, "stream": 7, "layer": 4_098, "time_ns": 1_050, **known},
+    ]
+    received = [{"sequence": 0, "stream": 7, "layer": 5, "time_ns": 1_490, "cpu": 3, **known}]
+    return [
+        *golden_lanes(),
+        rec.Lane(4, 0, 7, rec.make_records(rec.KIND_SENT_STAMPS, sent), overflow=12),
+        rec.Lane(5, 1, 2, rec.make_records(rec.KIND_RECEIVED_STAMPS, received)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "beside"),
+    [
+        ("records-v1.bin", "records-v1.json"),
+        ("records-v2.bin", "records-v1.json"),
+        ("records-v2-pages.bin", "records-v1.json"),
+        ("records-v3.bin", "records-v3.json"),
+        ("records-v3-pages.bin", "records-v3.json"),
+    ],
+)
+def test_golden_blocks_decode_to_the_json_beside_them(name: str, beside: str) -> None:
     block = (GOLDEN / name).read_bytes()
-    assert as_rows(rec.decode(block)) == json.loads((GOLDEN / "records-v1.json").read_text())
+    assert as_rows(rec.decode(block)) == json.loads((GOLDEN / beside).read_text())
 
 
 def test_golden_blocks_are_what_is_written() -> None:
-    assert rec.encode(golden_lanes(), worker=6) == (GOLDEN / "records-v2.bin").read_bytes()
-    paged = rec.encode(golden_lanes(), worker=6, capacity=3, page_bytes=192)
-    assert paged == (GOLDEN / "records-v2-pages.bin").read_bytes()
+    lanes = golden_lanes_with_stamps()
+    assert rec.encode(lanes, worker=6) == (GOLDEN / "records-v3.bin").read_bytes()
+    paged = rec.encode(lanes, worker=6, capacity=3, page_bytes=192)
+    assert paged == (GOLDEN / "records-v3-pages.bin").read_bytes()
 
 
 def test_layout_sizes_are_those_of_the_protocol() -> None:
@@ -100,7 +131,7 @@ def changed(field: str, value: int, lane: int | None = None) -> bytes:
         (b"", "header alone"),
         (b"\0" * 64, "ended before it set up"),
         (b"x" * 200, "magic"),
-        (changed("version", 3), "layout version 3"),
+        (changed("version", 4), "layout version 4"),
         (changed("page_bytes", 64, lane=0), "hold no record"),
         (changed("page_bytes", 4097, lane=0), "hold no record"),
         (changed("page_bytes", 2**31, lane=0), "lies at bytes"),

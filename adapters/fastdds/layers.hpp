@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the types of this adapter note of their own work: Fast DDS calls them from within write() and take(), on the
+// caller's thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "layer_stamps.hpp"
+
+namespace lagometer::fastdds {
+
+/// Listens to the types on this thread while it exists. A write() may deliver to a reader of this process, whose
+/// listener takes and writes in turn: then the inner one listens, and the outer one again after it.
+class LayerNotes {
+ public:
+  static constexpr uint32_t kNotesMax = 32;
+  struct Note {
+    const void* data;  // the sample that was worked on
+    lagometer_stamp begin, end;
+  };
+
+  /// `layer`: LAGOMETER_LAYER_SERIALISE or _DESERIALISE; `listens`: else it only keeps the outer one from hearing.
+  explicit LayerNotes(uint32_t layer, bool listens = true) noexcept
+      : layer_(listens ? layer : LAGOMETER_LAYER_NONE), outer_(current_) {
+    current_ = this;
+  }
+  ~LayerNotes() { current_ = outer_; }
+  LayerNotes(const LayerNotes&) = delete;
+  LayerNotes& operator=(const LayerNotes&) = delete;
+
+  /// What was noted of this sample; null: it was not worked on.
+  [[nodiscard]] const Note* find(const void* data) const noexcept {
+    for (uint32_t index = 0; index < count_; ++index) {
+      if (notes_[index].data == data) return &notes_[index];
+    }
+    return nullptr;
+  }
+
+ private:
+  friend class LayerWork;
+  static thread_local LayerNotes* current_;
+  uint32_t layer_;
+  LayerNotes* outer_;
+  uint32_t count_ = 0;
+  std::array<Note, kNotesMax> notes_;  // the first count_ of them
+};
+
+/// A type at work on a sample. Costs nothing but a look if nobody listens.
+class LayerWork {
+ public:
+  LayerWork(uint32_t layer, const void* data) noexcept {
+    LayerNotes* const notes = LayerNotes::current_;
+    if (notes == nullptr || notes->layer_ != layer || notes->count_ == LayerNotes::kNotesMax) return;
+    note_ = &notes->notes_[notes->count_++];
+    *note_ = {.data = data, .begin = stamp_of(layer), .end = {}};
+  }
+  ~LayerWork() {
+    if (note_ != nullptr) note_->end = stamp_of(note_->begin.layer | LAGOMETER_LAYER_END);
+  }
+  LayerWork(const LayerWork&) = delete;
+  LayerWork& operator=(const LayerWork&) = delete;
+
+ private:
+  LayerNotes::Note* note_ = nullptr;
+};
+
+inline thread_local LayerNotes* LayerNotes::current_ = nullptr;
+
+}  // namespace lagometer::fastdds

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an adapter knows an endpoint by (`user` in its configuration), and what it reports of it on threads of its own.
+#pragma once
+
+#include <cstdint>
+
+#include "lagometer/stamps.h"
+#include "recorder.hpp"
+#include "stage.hpp"
+
+namespace lagometer::engine {
+
+class EndpointUser {
+ public:
+  explicit EndpointUser(const Stage& given) : stage(given) {}
+
+  /// Of a writer: its stream; of a reader there may be several.
+  void record_into(const StampLane& stamps, uint32_t stream = kStreamUnknown) noexcept {
+    stamps_ = stamps;
+    stream_ = stream;
+  }
+  /// Keeps a stamp of a message that is known by its key alone; before the common start nothing is kept.
+  /// [thread: any; allocates: no]
+  void stamp(const lagometer_stamp_key& key, uint32_t layer, int64_t time_ns, uint32_t cpu) const noexcept {
+    if (!stage.running() || !stamps_.wanted() || layer == LAGOMETER_LAYER_NONE || time_ns == 0) return;
+    stamps_.add({.sequence = kSequenceUnknown,
+                 .writer_id = key.writer_id,
+                 .middleware_sequence = key.middleware_sequence,
+                 .source_time_ns = key.source_time_ns,
+                 .time_ns = time_ns,
+                 .stream = stream_,
+                 .layer = layer,
+                 .cpu = static_cast<uint16_t>(cpu),
+                 .zeros = {}});
+  }
+
+  const Stage& stage;
+
+ private:
+  StampLane stamps_;
+  uint32_t stream_ = kStreamUnknown;
+};
+
+}  // namespace lagometer::engine

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether the stamps of the middleware's layers belong to their messages, by the middleware's own key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from lagometer.conformance import asks
+from lagometer.conformance.bench import Subject
+from lagometer.conformance.exchange_checks import PACE_NS
+from lagometer.conformance.findings import Findings
+from lagometer.conformance.stage import Endpoint, Stage
+from lagometer.stats.trial.layers import LAYER_END, VENDOR_FROM, layer_name, match
+
+MESSAGES = asks.LAYERS.messages
+TRACE_SCHEMA = {
+    "stream": pl.Int64(),
+    "sequence": pl.UInt64(),
+    "writer_id": pl.UInt64(),
+    "middleware_sequence": pl.UInt64(),
+    "source_time_ns": pl.Int64(),
+}
+
+
+def check_layers(subject: Subject, findings: Findings) -> None:
+    """Two publishers whose numbers are alike, each in a process with a subscriber that hears both."""
+    with Stage(subject) as stage:
+        qos = stage.qos_of(asks.LAYERS)  # as deep as messages are sent: a busy machine overwrites none
+        writers = [stage.writer(role, "layers", qos=qos, stamps=True) for role in (0, 1)]
+        readers = [stage.reader(role, "layers", qos=qos, stamps=True) for role in (0, 1)]
+        stage.meet()
+        pairs = [(reader, writer) for reader in readers for writer in writers]
+        sent: list[list[dict[str, Any]]] = [[], []]
+        for _ in range(4):  # in turns, so that the two are under way together
+            for place, writer in enumerate(writers):
+                sent[place] += stage.send(writer, MESSAGES // 4, pace_ns=PACE_NS // 4).traces
+        accounts = stage.settled(pairs, MESSAGES)
+        received = [account.traces for account in accounts]
+    trouble = [account.trouble for account in accounts if account.trouble]
+    findings.judge("all that came is whole", not trouble, trouble[0] if trouble else "")
+    layers = subject.adapter.sidecar.abilities.layers
+    assert layers is not None, "else the check is not carried out"
+    _judge_join(findings, _rows(writers, sent), _rows([writer for _, writer in pairs], received, pairs))
+    _judge_stamps(findings, "sender", layers.sender, [trace for traces in sent for trace in traces])
+    _judge_stamps(findings, "receiver", layers.receiver, [trace for traces in received for trace in traces])
+
+
+def _rows(
+    streams: Sequence[Endpoint],
+    traces: Sequence[Sequence[Mapping[str, Any]]],
+    pairs: Sequence[tuple[Endpoint, Endpoint]] = (),
+) -> pl.DataFrame:
+    """One row per message, its `lane` the subscriber's place among the pairs' subscribers."""
+    readers = list(dict.fromkeys(reader.id for reader, _ in pairs))
+    rows = [
+        {
+            "stream": endpoint.stream,
+            **{name: trace[name] for name in TRACE_SCHEMA if name != "stream"},
+            "lane": readers.index(pairs[place][0].id) if pairs else 0,
+        }
+        for place, (endpoint, each) in enumerate(zip(streams, traces, strict=True))
+        for trace in each
+    ]
+    return pl.DataFrame(rows, schema={**TRACE_SCHEMA, "lane": pl.Int64()})
+
+
+def _judge_join(findings: Findings, sent: pl.DataFrame, received: pl.DataFrame) -> None:
+    found = match(sent, received)
+    joined, strange, unknown = (found.count(fate) for fate in ("joined", "strange", "unknown"))
+    findings.judge("messages came", received.height > 0, "none did")
+    findings.judge(
+        f"{received.height} messages came, and the sender's stamps of each are found by its key",
+        unknown == 0,
+        f"{joined} were found, {unknown} were not",
+    )
+    findings.judge(
+        "no stamps are another message's",
+        strange == 0,
+        f"{strange} of {received.height} messages bear the key of another",
+    )
+    findings.judge(
+        "no two messages have one key", found.ambiguous == 0, f"{found.ambiguous} keys are several messages'"
+    )
+
+
+def _judge_stamps(
+    findings: Findings, side: str, declared: Sequence[str], traces: Sequence[Mapping[str, Any]]
+) -> None:
+    """Every layer that the sidecar names is stamped, no other, entered before it is left, in order."""
+    named: set[str] = set()
+    wrong = ""
+    for trace in traces:
+        times = [time_ns for _, time_ns, _ in trace["stamps"]]
+        if times != sorted(times) or any(time_ns <= 0 for time_ns in times):
+            wrong = wrong or f"sequence {trace['sequence']}: {trace['stamps']}"
+        entered: set[int] = set()
+        for layer, _, _ in trace["stamps"]:
+            number = layer & ~LAYER_END
+            if layer & LAYER_END and number not in entered:
+                wrong = wrong or f"sequence {trace['sequence']} left {layer_name(number)} without entering it"
+            entered.add(number)
+        named |= {layer_name(number) for number in entered if number < VENDOR_FROM}
+    missing = sorted(set(declared) - named)
+    more = sorted(named - set(declared))
+    findings.judge(f"{side}: every layer that is declared is stamped", not missing, f"not {missing}")
+    findings.judge(f"{side}: no layer that is not declared", not more, f"{more} are stamped")
+    findings.judge(f"{side}: stamps in order, a layer entered before it is left", not wrong, wrong)

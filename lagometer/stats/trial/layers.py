@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which stamps of the middleware's layers belong to which message (docs/FORMAT.md, "stamps").
+
+A middleware knows a message by a key: its writer and the sequence number that this gave it, or the writer and
+the time of sending where readers are told no sequence. Senders and receivers note the key beside our own
+stream and sequence; stamps from the middleware's own threads have the key alone. So one joins the other, and
+where key and envelope say two different things of a message, its stamps are left out and counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+import polars as pl
+
+from lagometer.store import records as rec
+from lagometer.store.facts import TrialFacts
+from lagometer.store.format import STAMPS_SCHEMA
+from lagometer.store.records import Lane
+
+LAYERS = {1: "serialise", 2: "write", 3: "signalled", 4: "woken", 5: "take", 6: "deserialise"}
+VENDOR_FROM = 4096
+LAYER_END = 0x8000_0000
+BY_SEQUENCE, BY_TIME = 1, 2
+KEY = ("writer_id", "by", "key")
+MESSAGE = ("stream", "sequence")
+
+
+@dataclass(frozen=True)
+class LayerCounts:
+    """How the join went.
+
+    recorded: stamps; overflow: stamps that found no room; received: messages that were taken, once per
+    reader; joined: those whose sender's stamps were found by the key; strange: those whose key is that of
+    another message, and whose stamps are left out; unknown: those without a key, or with one that no sender
+    noted; ambiguous: keys that several messages have; unmatched: stamps whose key is no message's.
+    """
+
+    recorded: int = 0
+    overflow: int = 0
+    received: int = 0
+    joined: int = 0
+    strange: int = 0
+    unknown: int = 0
+    ambiguous: int = 0
+    unmatched: int = 0
+
+    def as_json(self) -> Mapping[str, int]:
+        """For the journal."""
+        return asdict(self)
+
+    def warnings(self) -> Iterator[str]:
+        """What a reader of the stamps must know."""
+        if self.overflow:
+            yield f"layer stamps: {self.overflow} found no room"
+        if self.strange:
+            yield f"layer stamps: {self.strange} messages bear the key of another; their stamps are left out"
+        if self.unknown:
+            yield f"layer stamps: of {self.unknown} of {self.received} messages the sender's were not found"
+        if self.ambiguous:
+            yield f"layer stamps: {self.ambiguous} keys belong to several messages; they join nothing"
+        if self.unmatched:
+            yield f"layer stamps: {self.unmatched} belong to no message that was recorded"
+
+
+@dataclass(frozen=True)
+class LayerStamps:
+    """The stamps of a trial as `STAMPS_SCHEMA`, and how they were joined."""
+
+    frame: pl.DataFrame
+    counts: LayerCounts
+
+
+@dataclass(frozen=True)
+class Matches:
+    """Messages that were received and what their keys say: `messages` has `edge_lane`, stream, sequence and
+    `fate` (joined, strange, unknown); `ambiguous`: keys that several messages sent have."""
+
+    messages: pl.DataFrame
+    ambiguous: int
+
+    def count(self, fate: str) -> int:
+        """How many messages came to this."""
+        return int((self.messages["fate"] == fate).sum())
+
+
+def with_keys(frame: pl.DataFrame) -> pl.DataFrame:
+    """Adds what a message is known by: `by` (0: nothing) and `key`, from what the middleware told."""
+    by_sequence = pl.col("middleware_sequence") != 0
+    by_time = pl.col("source_time_ns") != 0
+    return frame.with_columns(
+        pl.when(by_sequence).then(BY_SEQUENCE).when(by_time).then(BY_TIME).otherwise(0).alias("by"),
+        pl.when(by_sequence)
+        .then(pl.col("middleware_sequence"))
+        .otherwise(pl.col("source_time_ns").cast(pl.UInt64, strict=False))
+        .alias("key"),
+    )
+
+
+def match(sent: pl.DataFrame, received: pl.DataFrame) -> Matches:
+    """Joins what was received with what was sent by the key alone, and says whether the envelopes agree.
+
+    Both have `stream`, `sequence` and the key's parts (`writer_id`, `middleware_sequence`,
+    `source_time_ns`); `received` has `lane`, one value per reader. The order of rows does not matter.
+    """
+    table, ambiguous = _key_table(with_keys(sent), KEY)
+    messages = with_keys(received).unique(["lane", *MESSAGE, *KEY], maintain_order=True)
+    found = messages.join(
+        table.rename({"stream": "stream_of_key", "sequence": "sequence_of_key"}), on=KEY, how="left"
+    )
+    same = (pl.col("stream") == pl.col("stream_of_key")) & (pl.col("sequence") == pl.col("sequence_of_key"))
+    fate = (
+        pl.when(pl.col("stream_of_key").is_null())
+        .then(pl.lit("unknown"))
+        .when(same)
+        .then(pl.lit("joined"))
+        .otherwise(pl.lit("strange"))
+    )
+    return Matches(found.select("lane", *MESSAGE, fate.alias("fate")), ambiguous)
+
+
+def _key_table(keyed: pl.DataFrame, key: Sequence[str]) -> tuple[pl.DataFrame, int]:
+    """The one message of each key, and how many keys have several."""
+    known = keyed.filter(
+        (pl.col("by") != 0)
+        & (pl.col("sequence") != rec.SEQUENCE_UNKNOWN)
+        & (pl.col("stream") != rec.STREAM_UNKNOWN)
+    )
+    table = known.select(*key, *MESSAGE).unique()
+    several = table.filter(table.select(key).is_duplicated())
+    return table.join(several, on=list(key), how="anti"), several.select(key).n_unique()
+
+
+def layer_stamps(lanes: Sequence[Lane], facts: TrialFacts) -> LayerStamps | None:
+    """The stamps of a trial, each with its message; None if nobody asked for any."""
+    of_stamps = [lane for lane in lanes if lane.kind in rec.KINDS_OF_STAMPS]
+    if not of_stamps:
+        return None
+    sent, sent_unmatched = _resolved(of_stamps, rec.KIND_SENT_STAMPS)
+    received, received_unmatched = _resolved(of_stamps, rec.KIND_RECEIVED_STAMPS)
+    matches = match(sent, received)
+    strange = matches.messages.filter(pl.col("fate") == "strange")
+    parts = [pl.DataFrame(schema=STAMPS_SCHEMA)]
+    for edge in facts.edges:
+        lane = _lane_number(edge.receiver_node, edge.reader)
+        wrong = strange.filter((pl.col("lane") == lane) & (pl.col("stream") == edge.stream))["sequence"]
+        right = (pl.col("stream") == edge.stream) & ~pl.col("sequence").is_in(wrong.implode())
+        parts.append(_rows(sent.filter(right), edge.name, "sender"))
+        parts.append(_rows(received.filter(right & (pl.col("lane") == lane)), edge.name, "receiver"))
+    counts = LayerCounts(
+        recorded=_stamp_count(sent) + _stamp_count(received) + sent_unmatched + received_unmatched,
+        overflow=sum(lane.overflow for lane in of_stamps),
+        received=len(matches.messages),
+        joined=matches.count("joined"),
+        strange=matches.count("strange"),
+        unknown=matches.count("unknown"),
+        ambiguous=matches.ambiguous,
+        unmatched=sent_unmatched + received_unmatched,
+    )
+    return LayerStamps(pl.concat(parts), counts)
+
+
+def _stamp_count(stamps: pl.DataFrame) -> int:
+    return stamps.filter(pl.col("layer") != 0).height
+
+
+def _lane_number(node: int, endpoint: int) -> int:
+    """One number for a reader; for a writer its stream is enough."""
+    return (node << 32) | endpoint
+
+
+def _resolved(lanes: Sequence[Lane], kind: int) -> tuple[pl.DataFrame, int]:
+    """The stamps of one side with the stream and sequence of their messages, and how many belong to none."""
+    frames = [_frame(lane) for lane in lanes if lane.kind == kind]
+    stamps = with_keys(pl.concat(frames) if frames else _frame(Lane(kind, 0, 0, rec.make_records(kind, []))))
+    told = pl.col("sequence") != rec.SEQUENCE_UNKNOWN
+    known, alone = stamps.filter(told), stamps.filter(~told)
+    if alone.is_empty():
+        return known, 0
+    # Who stamps by the sequence alone means the endpoint's own writer, or the one that it hears.
+    named, _ = _key_table(known, ("lane", *KEY))
+    unnamed, _ = _key_table(known, ("lane", "by", "key"))
+    has_writer = pl.col("writer_id") != 0
+    drop = alone.drop(*MESSAGE)
+    found = pl.concat(
+        [
+            drop.filter(has_writer).join(named, on=["lane", *KEY], how="inner"),
+            drop.filter(~has_writer).join(unnamed, on=["lane", "by", "key"], how="inner"),
+        ]
+    )
+    return pl.concat([known, found.select(known.columns)]), len(alone) - len(found)
+
+
+def _frame(lane: Lane) -> pl.DataFrame:
+    names = [name for name in rec.STAMP_DTYPE.names or () if name != "zeros"]
+    number = lane.endpoint if lane.kind == rec.KIND_SENT_STAMPS else _lane_number(lane.node, lane.endpoint)
+    frame = pl.DataFrame({name: lane.records[name].copy() for name in names})
+    return frame.with_columns(pl.lit(number, dtype=pl.UInt64).alias("lane"))
+
+
+def _rows(stamps: pl.DataFrame, edge: str, side: str) -> pl.DataFrame:
+    """Rows of the file, in the order of sequence and time; what bears the key alone is no stamp."""
+    found = stamps.filter(pl.col("layer") != 0)
+    names = {number: layer_name(number) for number in found["layer"].unique()}
+    named = found.with_columns(
+        pl.lit(edge).alias("edge"),
+        pl.lit(side).alias("side"),
+        ((pl.col("layer") & LAYER_END) != 0).alias("end"),
+        pl.col("layer").replace_strict(names, return_dtype=pl.String).alias("layer"),
+        pl.when(pl.col("cpu") != rec.CPU_UNKNOWN).then(pl.col("cpu")).alias("cpu"),
+    )
+    return named.sort("sequence", "time_ns", maintain_order=True).select(
+        pl.col(name).cast(dtype) for name, dtype in STAMPS_SCHEMA.items()
+    )
+
+
+def layer_name(layer: int) -> str:
+    """What the file calls a layer, whether it is entered or left."""
+    number = layer & ~LAYER_END
+    if number >= VENDOR_FROM:
+        return f"vendor-{number - VENDOR_FROM}"
+    return LAYERS.get(number, f"layer-{number}")
