@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -26,6 +26,9 @@ DEFAULT_FOLDER = Path("out")  # a campaign goes to the folder of its study's nam
 
 JsonFlag = Annotated[
     bool, typer.Option("--json", help="Print one JSON object on stdout; progress goes to stderr.")
+]
+WideFlag = Annotated[
+    bool, typer.Option("--wide", help="All columns, whatever the terminal's width; else it fits 80 columns.")
 ]
 SelectGlobs = Annotated[
     list[str] | None,
@@ -97,16 +100,29 @@ def result_told_by_exit_code() -> Iterator[None]:
         abandon(sys.stdout)
 
 
-def output_console() -> Console:
-    """The console for data. Not wrapped to 80 columns when it is piped into a file or another program."""
+def output_console(wide: bool = False) -> Console:
+    """The console for data. Not wrapped to 80 columns when it is piped into a file or another program.
+
+    wide: nor in a terminal that has no room for whole tables.
+    """
     from rich.console import Console
 
     class DataConsole(Console):
+        wide = False
+
+        def print(self, *objects: Any, **options: Any) -> None:
+            """In a terminal words are kept whole, whatever a file gets on one line."""
+            if self.is_terminal and not self.wide:
+                options["soft_wrap"] = False
+            super().print(*objects, **options)
+
         def on_broken_pipe(self) -> None:
             """Leaves it to `main`, which knows that a reader may go; rich itself would end the program."""
             raise BrokenPipeError
 
-    return DataConsole(soft_wrap=not sys.stdout.isatty(), highlight=False)
+    console = DataConsole(soft_wrap=wide or not sys.stdout.isatty(), highlight=False)
+    console.wide = wide
+    return console
 
 
 def message_console() -> Console:

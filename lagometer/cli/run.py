@@ -14,6 +14,7 @@ from lagometer.cli.common import (
     JsonFlag,
     SelectGlobs,
     SkipGlobs,
+    WideFlag,
     message_console,
     opened,
     output_console,
@@ -27,6 +28,8 @@ from lagometer.errors import BadInput, Interrupted, LagometerError, SetupMissing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from rich.console import Console
 
     from lagometer.run.campaign import Assignment, Tally
     from lagometer.stats.cell.limits import AbsoluteLimit
@@ -56,6 +59,7 @@ def command(
     ] = True,
     fail_if: FailIf = None,
     strict: Strict = False,
+    wide: WideFlag = False,
     json: JsonFlag = False,
 ) -> int:
     """Run a study: every trial of every cell. Store each result, then show the table and write the report.
@@ -85,7 +89,7 @@ def command(
         max_s=_seconds(max_time),
     )
     check_cells(limits, [cell.id for cell in assignment.cells])
-    return carry_out(assignment, limits, strict, report=report, as_json=json)
+    return carry_out(assignment, limits, strict, report=report, as_json=json, wide=wide)
 
 
 def carry_out(
@@ -96,6 +100,7 @@ def carry_out(
     report: bool,
     as_json: bool,
     kept: bool = True,
+    wide: bool = False,
 ) -> int:
     """Runs a campaign and prints what came of it; returns the exit code. `kept`: its folder stays."""
     from lagometer.run.campaign import CampaignRun
@@ -114,8 +119,9 @@ def carry_out(
             if as_json:
                 print_json({**_as_dict(tally, wanted, hindrance), **judged.as_json()})
             else:
-                _print(tally, assignment.directory, kept)
-                judged.render(output_console())
+                console = output_console(wide)
+                _print(tally, assignment.directory, kept, console)
+                judged.render(console)
     finally:
         if hindrance is not None:
             _say(str(hindrance))
@@ -152,10 +158,9 @@ def _as_dict(tally: Tally, wanted: bool, hindrance: LagometerError | None) -> di
     return {**asdict(tally), **report}
 
 
-def _print(tally: Tally, directory: Path, kept: bool) -> None:
+def _print(tally: Tally, directory: Path, kept: bool, console: Console) -> None:
     from lagometer.cli.show.command import render
 
-    console = output_console()
     render(directory, console)
     where = f": {directory}" if kept else ""
     if tally.stopped:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from lagometer.cli.common import JsonFlag, opened, output_console, print_json
+from lagometer.cli.common import JsonFlag, WideFlag, opened, output_console, print_json
 from lagometer.cli.conditions import FailIf, Strict, parse_absolute
 from lagometer.cli.judged import judged_limits
 from lagometer.cli.show.figures import FIGURES, IMPORTED_FIGURES, figures, new_table, print_wide
@@ -40,6 +40,7 @@ def command(
     cell: CellGlob = None,
     fail_if: FailIf = None,
     strict: Strict = False,
+    wide: WideFlag = False,
     json: JsonFlag = False,
 ) -> int:
     """Print what a campaign measured: a row per cell, trial and edge; what failed or was excluded, and why.
@@ -61,7 +62,7 @@ def command(
     if json:
         print_json({**as_json(campaign, edge, cell), **judged.as_json()})
     else:
-        console = output_console()
+        console = output_console(wide)
         _render(campaign, console, edge, cell)
         judged.render(console)
     return judged.exit_code
@@ -76,6 +77,7 @@ def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None
     """The same as one JSON object: `dir`, `rows`, `estimates`, …; `valid` and `failed` count trials."""
     from lagometer.cli.show.cells import cells_as_json
     from lagometer.cli.show.estimates import beside_rows, long_rows
+    from lagometer.summary.answer import answers
     from lagometer.summary.summarise import summarise
 
     summary = summarise(campaign)
@@ -96,6 +98,7 @@ def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None
         "long_trials": long_rows(campaign),
         "machine_floor": summary.machine_floor.model_dump() if summary.machine_floor is not None else None,
         "glance": summary.glance.model_dump() if summary.glance is not None else None,
+        "fastest": [each.model_dump() for each in answers(summary)],
         "findings": [each.model_dump() for each in _of_cells(summary.findings, cell)],
         "queues": [each.model_dump() for each in _of_cells(summary.queues, cell)],
         "preemption": summary.preemption.model_dump() if summary.preemption is not None else None,
@@ -144,6 +147,7 @@ def _excluded(campaign: Campaign, cell: str | None) -> list[dict[str, str]]:
 def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | None) -> None:
     from rich.markup import escape
 
+    from lagometer.cli.show.answer import render_answer
     from lagometer.cli.show.cells import render_cells
     from lagometer.cli.show.daemons import render_daemons
     from lagometer.cli.show.disturbed import render_preemption, render_queues
@@ -153,6 +157,7 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     from lagometer.cli.show.glance import render_glance
     from lagometer.cli.show.noise import render_lost, render_noise
     from lagometer.stats.cell.preempted import with_noise_of_campaign
+    from lagometer.summary.answer import answers
     from lagometer.summary.summarise import summarise
 
     rows = _chosen(campaign, edge, cell)
@@ -160,11 +165,13 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     state = campaign.manifest.get("state")
     console.print(f"[bold]{escape(campaign.name)}[/]" + ("" if state == "finished" else f" ({state})"))
     valid = [row for row in rows if row["valid"]]
+    whole = edge is None and cell is None
+    if whole:
+        render_answer(answers(summary), console)
     if valid:
         _print_table(valid, console)
     elif not rows:
         console.print("no finished trial")
-    whole = edge is None and cell is None
     if whole:
         render_glance(summary.glance, console)
     render_estimates(campaign, console, edge, cell)

@@ -24,23 +24,42 @@ def new_table() -> Table:
 
 
 def print_wide(table: Table, console: Console, or_not: bool = False) -> bool:
-    """Prints a table unfolded in a file or a pipe; says whether it did.
+    """Prints a table unfolded where there is room: in a file, a pipe, a wide terminal, or with `--wide`; says
+    whether it did.
 
-    In a terminal that is narrower it is folded, or not printed at all with `or_not`.
+    Elsewhere it is printed row by row, each figure with its name, or not at all with `or_not`.
     """
     from rich.measure import Measurement
 
     options = console.options.update(width=WIDEST_COLUMNS)
     needed = Measurement.get(console, options, table).maximum
-    if console.is_terminal and needed > console.width:
+    if console.is_terminal and needed > console.width and not getattr(console, "wide", False):
         if not or_not:
-            console.print(table)
+            console.print(_row_by_row(table))
         return not or_not
     before = console.width
     console.width = max(before, needed)
     console.print(table)
     console.width = before
     return True
+
+
+def _row_by_row(table: Table) -> Table:
+    """The same for a narrow terminal: what a row is about, and below it each figure with its name."""
+    grid = new_table()
+    grid.show_header = False
+    grid.add_column(overflow="fold")
+    names = [str(column.header).replace("\n", " ").strip() for column in table.columns]
+    for cells in zip(*(column.cells for column in table.columns), strict=True):
+        texts = [" ".join(str(each).split()) for each in cells]
+        # A figure and its name stay on one line.
+        told_of = [
+            (name, text) for name, text in zip(names[1:], texts[1:], strict=True) if text not in ("", "-")
+        ]
+        pairs = (f"[dim]{name}[/] {text}" for name, text in told_of)
+        told = "  ".join(pair.replace(" ", "\u00a0") for pair in pairs)
+        grid.add_row(f"[bold]{texts[0]}[/]\n  {told}")
+    return grid
 
 
 # What a latency costs stands beside it: busy polling would win every table otherwise.

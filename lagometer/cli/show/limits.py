@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from lagometer.units import duration_text
+from lagometer.units import duration_text, span_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -59,6 +59,8 @@ def figure_text(judgement: Judgement) -> str:
         _text(each, judgement.unit) for each in (judgement.value, judgement.low, judgement.high)
     )
     interval = f" ({low} – {high})" if judgement.low is not None else ""
+    if judgement.unit == "ns" and judgement.low is not None and judgement.high is not None:
+        interval = f" ({span_text(judgement.low, judgement.high)})"
     why = f", {judgement.why}" if judgement.why else ""
     return f"{value}{interval}{why}" if judgement.value is not None else str(judgement.why)
 

@@ -96,7 +96,7 @@ def summarise(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
         growth = response_growth(samples, name) if not facts.closed_loop else None  # it has no schedule
         if growth is not None:
             growths[name] = growth
-            rows[-1]["response_growth_ns_per_s"] = 1e9 * growth.per_s
+            rows[-1]["response_growth_ns_per_s"] = 1e9 * growth.slope
     delivered = sum(_count(row["n"]) for row in rows[:-1])
     noise = noise_of(facts, delivered)
     schema = form.cells_schema(facts.factors)

@@ -27,14 +27,21 @@ CHANCE = 0.01  # of a median beyond its interval
 class Growth:
     """How the response time grew in a trial.
 
-    per_s: seconds per second; waiting: messages under way at a time in the last third, as many as come while
-    one is under way (Little, *A Proof for the Queuing Formula: L = λW*, Operations Research 9, 1961);
-    builds_up: whether that is a queue.
+    per_s: seconds per second of sending; waiting: messages under way at a time in the last third, as many as
+    come while one is under way (Little, *A Proof for the Queuing Formula: L = λW*, Operations Research 9,
+    1961); builds_up: whether that is a queue.
     """
 
     per_s: float
     waiting: float
     builds_up: bool
+
+    @property
+    def slope(self) -> float:
+        """The same per second that passes at the reader, which is what a longer trial would add: where each
+        message waits 5 ms more than the one before, and one is taken each 15 ms, a third.
+        """
+        return self.per_s / (1.0 + self.per_s) if self.per_s > -1.0 else self.per_s
 
 
 def response_growth(samples: pl.DataFrame, edge: str = form.END_TO_END) -> Growth | None:

@@ -203,7 +203,7 @@ def _queues(facts: TrialFacts, growths: Mapping[str, Growth]) -> Iterator[str]:
         form.END_TO_END if form.END_TO_END in growing else max(growing, key=lambda edge: growing[edge].per_s)
     )
     text = (
-        f"queue-builds-up: {name}, median response time grows by {1e3 * growing[name].per_s:.3g} ms a second"
+        f"queue-builds-up: {name}, median response time grows by {1e3 * growing[name].slope:.3g} ms a second"
     )
     depth = facts.factors.get("depth")
     edges = {edge: growth for edge, growth in growing.items() if edge != form.END_TO_END}

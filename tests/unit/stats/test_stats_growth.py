@@ -54,6 +54,7 @@ def test_a_queue_is_found_with_its_slope() -> None:
     found = response_growth(samples(slow_sink(10.0, 100.0, 15 * MS, None), 100.0))
     assert found is not None and found.builds_up
     assert found.per_s == pytest.approx(0.5, rel=0.01)  # each 10 ms another 5 ms
+    assert found.slope == pytest.approx(1 / 3, rel=0.01)  # of which one is taken each 15 ms
     assert found.waiting == pytest.approx(10.0 * 100 * 5 / 6 * 0.5, rel=0.05)
     bounded = response_growth(samples(slow_sink(10.0, 100.0, 15 * MS, 1), 66.0))
     assert bounded is not None and not bounded.builds_up
@@ -169,15 +170,15 @@ def trial(grown_ns: int, messages: int = 60, period_ns: int = 10_000, **factors:
 
 def test_a_trial_warns_of_its_queue_and_has_the_slope() -> None:
     grown = trial(5_000, depth=1)
-    assert grown["response_growth_ns_per_s"].to_list() == pytest.approx([0.5e9, 0.5e9], rel=0.01)
+    assert grown["response_growth_ns_per_s"].to_list() == pytest.approx([1e9 / 3, 1e9 / 3], rel=0.01)
     assert grown["valid"].all()
     (warning,) = grown["warnings"][0]
     assert warning == (
-        "queue-builds-up: end-to-end, median response time grows by 500 ms a second; "
+        "queue-builds-up: end-to-end, median response time grows by 333 ms a second; "
         "25 messages wait on source→sink, where depth is 1"
     )
     (plain,) = trial(5_000, depth=64)["warnings"][0]
-    assert plain.endswith("grows by 500 ms a second")
+    assert plain.endswith("grows by 333 ms a second")
     steady = trial(0, depth=1)
     assert steady["warnings"][0].to_list() == []
     assert steady["response_growth_ns_per_s"].to_list() == [0.0, 0.0]
