@@ -12,7 +12,14 @@ import typer
 from lagometer.cli.common import JsonFlag, WideFlag, opened, output_console, print_json
 from lagometer.cli.conditions import FailIf, Strict, parse_absolute
 from lagometer.cli.judged import judged_limits
-from lagometer.cli.show.figures import FIGURES, IMPORTED_FIGURES, figures, new_table, print_wide
+from lagometer.cli.show.figures import (
+    FIGURES,
+    IMPORTED_FIGURES,
+    figures,
+    named_figures,
+    new_table,
+    print_wide,
+)
 
 __all__ = ["as_json", "command", "figures", "render"]
 
@@ -200,7 +207,7 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
 def _print_table(rows: list[Row], console: Console) -> None:
     """As wide as it is in a file or a pipe; in a terminal that is narrower, cell by cell."""
     if not print_wide(_wide(rows), console, or_not=True):
-        console.print(_stacked(rows))
+        console.print(_stacked(rows, console.width))
 
 
 def _render_failed(rows: list[Row], console: Console) -> None:
@@ -262,7 +269,7 @@ def _imported(rows: list[Row]) -> bool:
     return all(row.get("imported_from") for row in rows)
 
 
-def _stacked(rows: list[Row]) -> Table:
+def _stacked(rows: list[Row], width: int) -> Table:
     """For a narrow terminal: each cell's id on a line of its own, and fewer figures under it."""
     from rich.markup import escape
 
@@ -275,7 +282,6 @@ def _stacked(rows: list[Row]) -> Table:
         trial = f" #{row['trial']}" if row["trial"] else ""
         edge = "" if row["edge"] == "end-to-end" else f" {row['edge']}"
         shown = figures(row, imported)
-        # A figure and its unit stay on one line.
-        text = "  ".join(f"[dim]{name}[/] {shown[name]}".replace(" ", "\u00a0") for name in names)
-        grid.add_row(f"[bold]{escape(row['cell'] + trial + edge)}[/]\n  {text}")
+        text = named_figures([(name, shown[name]) for name in names], width)
+        grid.add_row(f"[bold]{escape(row['cell'] + trial + edge)}[/]\n{text}")
     return grid

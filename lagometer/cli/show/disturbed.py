@@ -62,5 +62,5 @@ def render_queues(found: Sequence[Queue], console: Console) -> None:
 
 def queue_text(queue: Queue) -> str:
     """median response time grows by 330 ms a second (3 of 3 trials)."""
-    slope = f"{queue.growth_ns_per_s / 1e6:.3g} ms a second"
+    slope = f"{duration_text(queue.growth_ns_per_s)} a second"
     return f"median response time grows by {slope} ({queue.trials_growing} of {queue.trials} trials)"

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from lagometer.units import duration_text, span_text
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console
     from rich.table import Table
 
@@ -35,7 +37,7 @@ def print_wide(table: Table, console: Console, or_not: bool = False) -> bool:
     needed = Measurement.get(console, options, table).maximum
     if console.is_terminal and needed > console.width and not getattr(console, "wide", False):
         if not or_not:
-            console.print(_row_by_row(table))
+            console.print(_row_by_row(table, console.width))
         return not or_not
     before = console.width
     console.width = max(before, needed)
@@ -44,7 +46,7 @@ def print_wide(table: Table, console: Console, or_not: bool = False) -> bool:
     return True
 
 
-def _row_by_row(table: Table) -> Table:
+def _row_by_row(table: Table, width: int) -> Table:
     """The same for a narrow terminal: what a row is about, and below it each figure with its name."""
     grid = new_table()
     grid.show_header = False
@@ -52,14 +54,28 @@ def _row_by_row(table: Table) -> Table:
     names = [str(column.header).replace("\n", " ").strip() for column in table.columns]
     for cells in zip(*(column.cells for column in table.columns), strict=True):
         texts = [" ".join(str(each).split()) for each in cells]
-        # A figure and its name stay on one line.
-        told_of = [
+        told = [
             (name, text) for name, text in zip(names[1:], texts[1:], strict=True) if text not in ("", "-")
         ]
-        pairs = (f"[dim]{name}[/] {text}" for name, text in told_of)
-        told = "  ".join(pair.replace(" ", "\u00a0") for pair in pairs)
-        grid.add_row(f"[bold]{texts[0]}[/]\n  {told}")
+        grid.add_row(f"[bold]{texts[0]}[/]\n{named_figures(told, width)}")
     return grid
+
+
+def named_figures(named: Sequence[tuple[str, str]], width: int) -> str:
+    """Names and figures in lines of this width, indented; a name and its figure stay together if they fit."""
+    from rich.text import Text
+
+    lines: list[str] = []
+    left = 0
+    for name, text in named:
+        pair = f"[dim]{name}[/] {text}"
+        needed = Text.from_markup(pair).cell_len + 2
+        if needed > left:
+            lines.append("")
+            left = width - 2  # a table has a space at each side
+        lines[-1] += f"  {pair}"
+        left -= needed
+    return "\n".join(lines)
 
 
 # What a latency costs stands beside it: busy polling would win every table otherwise.

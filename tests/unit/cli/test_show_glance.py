@@ -50,7 +50,7 @@ def test_an_interval_stands_beneath_its_figure(tmp_path: Path) -> None:
     [figure] = glance.rows[1].figures
     assert figure is not None
     lines = printed(directory, None).splitlines()
-    assert "below a figure its 95 % interval" in " ".join(lines[:4])
+    assert "below each figure its 95 % interval" in " ".join(lines[:4])
     [place] = [number for number, line in enumerate(lines) if line.strip().startswith("cyclonedds")]
     ends = {each.figure: (each.low, each.high) for each in figure.intervals}
     for name in ("latency_p50_ns", "cpu_per_message_ns"):

@@ -138,6 +138,8 @@ def test_the_answer_is_printed_first(directory: Path) -> None:
 def test_everything_fits_80_columns_of_a_terminal(directory: Path) -> None:
     narrow = printed(directory, terminal=True)
     assert max(map(len, narrow.splitlines())) <= 80
+    # A figure and its unit are not torn apart.
+    assert not re.search(r"(?m)^ *(ns|µs|ms|s|KB|MiB)\b", narrow)
     # What stands in a table of many columns has its name beside it.
     assert narrow.count(DDS) >= 7
     assert re.search(r"p50 [\d.]+ µs .*CPU/msg", narrow)
