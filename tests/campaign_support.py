@@ -246,3 +246,24 @@ def run_campaigns(
             return outs
         globs = [word for each in missed for word in ("--select", each["cell"])]
     raise AssertionError(missed)
+
+
+def programs(build: Path) -> dict[str, str]:
+    """The variables that name the programs and adapters of a build."""
+    return {
+        "LAGOMETER_WORKER": str(build / "engine" / "lagometer-worker"),
+        "LAGOMETER_SUPERVISOR": str(build / "engine" / "lagometer-supervisor"),
+        "LAGOMETER_ADAPTER_PATH": str(build / "adapters"),
+    }
+
+
+def arguments_of(study: Path, out: Path) -> tuple[str, ...]:
+    """A run without a report."""
+    return ("run", str(study), "--out", str(out), "--no-report")
+
+
+def reach(run: Running, phase: str) -> None:
+    """Waits for a phase of the second trial, so that there is a finished one to keep."""
+    wait_until(lambda: run.reached(phase, 1) or run.process.poll() is not None)
+    assert run.reached(phase, 1), run.end(1) if run.process.poll() is not None else run.events()
+    run.note_namespaces()

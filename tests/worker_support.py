@@ -404,3 +404,11 @@ def run_together(build: Path, plans: list[Mapping], **more: Any) -> list[Said]:
         private.match(plans)
         private.go()
         return private.finish()
+
+
+def grandchild(pid: int, generations: int) -> int:
+    """The process so many generations below, each with one child."""
+    for _ in range(generations):
+        (text,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        pid = int(text)
+    return pid

@@ -14,8 +14,8 @@ import polars as pl
 import pytest
 from campaign_support import journal, run_campaign, running, signal_a_worker, wait_until, write_study
 from needs import adapter_library, need, require
+from own_network import own_network
 from plan_parts import MILLISECOND_NS, Mapping, any_message, node, pipeline, plan, reader, timer, writer
-from test_host_shared_memory import own_network
 from worker_support import Said, run_private
 
 from lagometer.store.records import KIND_RECEIVED, KIND_SENT

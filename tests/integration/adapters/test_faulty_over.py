@@ -8,9 +8,8 @@ from typing import Any
 
 import polars as pl
 import pytest
-from campaign_support import journal, lagometer, write_study
+from campaign_support import journal, lagometer, programs, write_study
 from needs import FLOORS, MIDDLEWARE, need
-from test_daemons import programs
 
 MILLISECOND_NS = 1_000_000
 EDGE = "source→sink"

@@ -16,6 +16,7 @@ from campaign_support import (
     ENDED_S,
     journal,
     lagometer,
+    programs,
     running,
     wait_until,
     write_study,
@@ -76,14 +77,6 @@ def beside(tmp_path: Path, build: Path, does: str, **ready: Any) -> dict[str, st
     (folder / "adapter.json").write_text(json.dumps(sidecar))
     (folder / library.name).symlink_to(library)
     return programs(build) | {"LAGOMETER_ADAPTER_PATH": str(tmp_path / "adapters")}
-
-
-def programs(build: Path) -> dict[str, str]:
-    return {
-        "LAGOMETER_WORKER": str(build / "engine" / "lagometer-worker"),
-        "LAGOMETER_SUPERVISOR": str(build / "engine" / "lagometer-supervisor"),
-        "LAGOMETER_ADAPTER_PATH": str(build / "adapters"),
-    }
 
 
 def carried_out(

@@ -14,9 +14,10 @@ import polars as pl
 import pytest
 from campaign_support import (
     ENDED_S,
-    Running,
+    arguments_of,
     journal,
     lagometer,
+    reach,
     running,
     signal_a_worker,
     wait_until,
@@ -27,17 +28,6 @@ from needs import need
 from lagometer.store.reader import open_campaign
 
 PHASES = ("create", "discover", "warm-up", "measure", "drain", "tear-down")
-
-
-def arguments_of(study: Path, out: Path) -> tuple[str, ...]:
-    return ("run", str(study), "--out", str(out), "--no-report")
-
-
-def reach(run: Running, phase: str) -> None:
-    """Waits for a phase of the second trial, so that there is a finished one to keep."""
-    wait_until(lambda: run.reached(phase, 1) or run.process.poll() is not None)
-    assert run.reached(phase, 1), run.end(1) if run.process.poll() is not None else run.events()
-    run.note_namespaces()
 
 
 def the_first_trial_is_kept(out: Path) -> None:

@@ -9,9 +9,8 @@ from typing import Any
 
 import polars as pl
 import pytest
-from campaign_support import journal, lagometer, write_study
+from campaign_support import journal, lagometer, programs, write_study
 from needs import need
-from test_daemons import programs
 from toy_campaign import CELL, write_toy
 
 MILLISECOND_NS = 1_000_000

@@ -12,9 +12,8 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from campaign_support import lagometer, write_study
+from campaign_support import lagometer, programs, write_study
 from needs import need
-from test_daemons import programs
 from toy_campaign import CELL, write_toy
 
 BYTES = 1_000

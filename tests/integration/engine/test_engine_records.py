@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from needs import adapter_library, need
 from plan_parts import MILLISECOND_NS, any_message, node, plan, reader, timer, writer
-from worker_support import machine
+from worker_support import grandchild, machine
 
 from lagometer.store.records import KIND_RECEIVED, KIND_SENT
 
@@ -45,10 +45,3 @@ def test_records_are_readable_after_kill_9(build: Path) -> None:
     both = slice(0, len(received))
     assert (received["sequence"] == sent["sequence"][both]).all()
     assert (received["taken_ns"] >= sent["publish_ns"][both]).all()
-
-
-def grandchild(pid: int, generations: int) -> int:
-    for _ in range(generations):
-        (text,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        pid = int(text)
-    return pid

@@ -14,9 +14,8 @@ from typing import Any
 
 import polars as pl
 import pytest
-from campaign_support import journal, lagometer, write_study
+from campaign_support import journal, lagometer, programs, write_study
 from needs import need
-from test_daemons import programs
 
 MILLISECOND_NS = 1_000_000
 PERIOD_NS, WORK_NS = 20 * MILLISECOND_NS, 50 * MILLISECOND_NS

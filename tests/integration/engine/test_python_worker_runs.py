@@ -11,7 +11,17 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from campaign_support import ENDED_S, journal, lagometer, running, signal_a_worker, wait_until, write_study
+from campaign_support import (
+    ENDED_S,
+    arguments_of,
+    journal,
+    lagometer,
+    reach,
+    running,
+    signal_a_worker,
+    wait_until,
+    write_study,
+)
 from needs import IN_PYTHON, adapter_library, as_offered, need
 from plan_parts import (
     MILLISECOND_NS,
@@ -24,9 +34,7 @@ from plan_parts import (
     timer,
     writer,
 )
-from test_engine_records import grandchild
-from test_signals import arguments_of, reach
-from worker_support import Said, machine, run_private, run_together
+from worker_support import Said, grandchild, machine, run_private, run_together
 
 from lagometer.store.records import KIND_RECEIVED, KIND_SENT
 

@@ -3,13 +3,9 @@
 
 from __future__ import annotations
 
-import ctypes
-import fcntl
 import mmap
 import os
 import signal
-import socket
-import struct
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,15 +13,13 @@ from pathlib import Path
 import pytest
 from campaign_support import ENDED_S, journal, lagometer, running, signal_a_worker, wait_until, write_study
 from needs import need, require
+from own_network import own_network
 
 from lagometer.installation import worker_path
 
 pytestmark = pytest.mark.alone
 
 SHARED_MEMORY = Path("/dev/shm")
-CLONE_NEWNET = 0x40000000
-SIOCSIFFLAGS = 0x8914
-LOOPBACK_UP = 0x1 | 0x8 | 0x40 | 0x1000  # up, loopback, running, multicast
 LONELY_WORKER = Path(__file__).with_name("lonely_worker.py")
 
 
@@ -34,13 +28,6 @@ def shared_memory() -> set[str]:
     names = {entry.name for entry in SHARED_MEMORY.iterdir()}
     ours = ("fastrtps_", "fast_datasharing_", "lagometer-")
     return {name for name in names if any(part in name for part in ours)}
-
-
-def own_network() -> None:
-    """In a child, before its program runs: nothing but a loopback, so that no packet leaves the machine."""
-    assert ctypes.CDLL(None).unshare(CLONE_NEWNET) == 0
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
-        fcntl.ioctl(control, SIOCSIFFLAGS, struct.pack("16sH22x", b"lo", LOOPBACK_UP))
 
 
 @pytest.fixture

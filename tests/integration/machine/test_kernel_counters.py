@@ -9,9 +9,8 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from campaign_support import journal, lagometer, write_study
+from campaign_support import journal, lagometer, programs, write_study
 from needs import adapter_library, need, require
-from test_daemons import programs
 
 # Datagrams are cut into fragments; every other 100 ms there is no room to put any together again.
 SPOILER = """

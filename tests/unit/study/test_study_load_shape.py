@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.study_adapters import write_adapters
+from study_adapters import write_adapters
 
 from lagometer.errors import BadInput
 from lagometer.run.worker.layout import worker_plans
