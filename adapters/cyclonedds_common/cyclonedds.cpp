@@ -29,7 +29,9 @@ struct Traits {
     if (kind == LAGOMETER_OBJECT_READER) return static_cast<const Reader*>(object)->describe().dump();
     return R"({"settings":{},"paste":[]})";
   }
-  static const void* extension(uint32_t, void*, std::string_view) noexcept { return nullptr; }
+  static const void* extension(uint32_t kind, void*, std::string_view asked) noexcept {
+    return stamps_extension<Writer, Reader>(kind, asked, LAGOMETER_KEY_SOURCE_TIME);
+  }
 };
 
 }  // namespace

@@ -166,6 +166,10 @@ void Writer::enable() {
   writer_ =
       Entity(dds_create_writer(participant_, topic_.get(), qos_.get(), nullptr), "making a writer on " + topic_name_);
   lends_ = type_.is_fixed() && shared_memory::lends(writer_.get());
+  if (!stamped_) return;
+  dds_guid_t guid;
+  check(dds_get_guid(writer_.get(), &guid), "asking for the writer's GUID on " + topic_name_);
+  id_ = id_of_guid(guid.v);
 }
 
 void Writer::reshape(uint64_t bytes) {
@@ -192,12 +196,28 @@ void Writer::discard(lagometer_message&) noexcept {
   if (lends_) dds_return_loan(writer_.get(), &sample_, 1);
 }
 
-lagometer_status Writer::commit(lagometer_message&) {
-  const dds_return_t status = dds_write(writer_.get(), sample_);
+lagometer_status Writer::commit(lagometer_message& message) {
+  const bool stamped = stamped_ && has_stamps(message);
+  const dds_return_t status = stamped ? write_stamped(message) : dds_write(writer_.get(), sample_);
   if (status == DDS_RETCODE_TIMEOUT) return LAGOMETER_REJECTED;
   if (in_shared_memory_ && status == DDS_RETCODE_OUT_OF_RESOURCES) return LAGOMETER_REJECTED;  // as in borrow()
   if (status < 0) check(status, "writing on " + topic_name_);
   return LAGOMETER_OK;
+}
+
+// Readers are told no sequence (dds_sample_info_t has none), so that a message is known by when it was sent.
+// dds_write() takes the same clock; here no two messages get one time, even if that clock is set back.
+dds_return_t Writer::write_stamped(lagometer_message& message) {
+  const dds_time_t source_time = std::max(dds_time(), last_source_time_ + 1);
+  last_source_time_ = source_time;
+  message.key = {.writer_id = id_, .middleware_sequence = 0, .source_time_ns = source_time};
+  message.stamps.count = 0;
+  lagometer_stamp_list stamps{};
+  add_stamp(stamps, stamp_of(LAGOMETER_LAYER_WRITE));
+  const dds_return_t status = dds_write_ts(writer_.get(), sample_, source_time);
+  add_stamp(stamps, stamp_of(LAGOMETER_LAYER_WRITE | LAGOMETER_LAYER_END));
+  message.stamps = stamps;
+  return status;
 }
 
 void Writer::matched(lagometer_matched& out) const {
@@ -247,11 +267,36 @@ void Reader::enable() {
 lagometer_status Reader::take(lagometer_sample* samples, uint32_t stride, uint32_t max, uint32_t& taken) {
   const uint32_t limit = std::min(max, kBatch);
   if (in_place_) std::fill(pointers_.begin(), pointers_.end(), nullptr);
+  const bool stamped = stamped_ && max > 0 && has_stamps(*samples);
+  const lagometer_stamp entered = stamped ? stamp_of(LAGOMETER_LAYER_TAKE) : lagometer_stamp{};
   const dds_return_t count = dds_take(reader_.get(), pointers_.data(), infos_.data(), limit, limit);
+  const lagometer_stamp left = stamped ? stamp_of(LAGOMETER_LAYER_TAKE | LAGOMETER_LAYER_END) : lagometer_stamp{};
   if (count < 0) check(count, "taking from " + topic_name_);
   taken = static_cast<uint32_t>(count);
-  for (uint32_t index = 0; index < taken; ++index) show(sample_at(samples, stride, index), index);
+  for (uint32_t index = 0; index < taken; ++index) {
+    lagometer_sample& sample = sample_at(samples, stride, index);
+    show(sample, index);
+    if (!stamped) continue;
+    sample.writer_id = id_of(infos_[index].publication_handle);
+    sample.stamps.count = 0;
+    add_stamp(sample.stamps, entered);
+    add_stamp(sample.stamps, left);
+  }
   return LAGOMETER_OK;
+}
+
+// A handle is this process's own; the GUID is asked for when a writer is heard first.
+uint64_t Reader::id_of(dds_instance_handle_t writer) noexcept {
+  for (const KnownWriter& known : known_writers_) {
+    if (known.handle == writer) return known.id;
+  }
+  dds_builtintopic_endpoint_t* const endpoint = dds_get_matched_publication_data(reader_.get(), writer);
+  if (endpoint == nullptr) return 0;  // it is gone: its message is known by nothing
+  const uint64_t id = id_of_guid(endpoint->key.v);
+  dds_builtintopic_free_endpoint(endpoint);
+  known_writers_[next_known_] = {.handle = writer, .id = id};
+  next_known_ = (next_known_ + 1) % known_writers_.size();
+  return id;
 }
 
 void Reader::show(lagometer_sample& sample, uint32_t index) const noexcept {

@@ -4,6 +4,7 @@
 
 #include <dds/dds.h>
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "binding.hpp"
+#include "layer_stamps.hpp"
 #include "messages.hpp"
 #include "series.hpp"
 #include "settings.hpp"
@@ -98,7 +100,11 @@ class Endpoint {
 
 class Writer : Endpoint {
  public:
+  // Serialising happens within write; only a sertype of the adapter's own could tell the two apart.
+  static constexpr uint64_t kStampedLayers = LAGOMETER_STAMPS_WRITE;
+
   Writer(Node& node, const lagometer_endpoint_config& config);
+  void ask_for_stamps(uint64_t layers) noexcept { stamped_ = layers != 0; }
   void enable();
   lagometer_status borrow(uint64_t bytes, lagometer_message& message);
   lagometer_status commit(lagometer_message& message);
@@ -109,6 +115,7 @@ class Writer : Endpoint {
 
  private:
   void reshape(uint64_t bytes);
+  dds_return_t write_stamped(lagometer_message& message);
 
   std::unique_ptr<Message> message_;  // what is sent, unless it is lent
   // Where a message of the size of the last one is written; sizes hardly ever change.
@@ -117,15 +124,21 @@ class Writer : Endpoint {
   lagometer_region regions_[LAGOMETER_REGIONS_MAX] = {};
   void* sample_ = nullptr;  // what the message borrowed is to the library
   Entity writer_;
+  bool stamped_ = false;
+  uint64_t id_ = 0;  // what readers find it by, with stamps
+  dds_time_t last_source_time_ = 0;
   bool lends_ = false;  // messages lie in shared memory while they are written
 };
 
 class Reader : Endpoint {
  public:
+  static constexpr uint64_t kStampedLayers = LAGOMETER_STAMPS_TAKE;
+
   Reader(Node& node, const lagometer_endpoint_config& config);
   ~Reader();
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
+  void ask_for_stamps(uint64_t layers) noexcept { stamped_ = layers != 0; }
   void enable();
   lagometer_status take(lagometer_sample* samples, uint32_t stride, uint32_t max, uint32_t& taken);
   void release(lagometer_sample* samples, uint32_t stride, uint32_t count) noexcept;
@@ -138,6 +151,8 @@ class Reader : Endpoint {
   static constexpr uint32_t kBatch = 8;
   static void on_data(dds_entity_t reader, void* self) noexcept;
   void show(lagometer_sample& sample, uint32_t index) const noexcept;
+  /// What a writer is known by in all processes, from what this reader calls it.
+  uint64_t id_of(dds_instance_handle_t writer) noexcept;
 
   uint32_t dispatch_;
   void* user_;
@@ -146,6 +161,13 @@ class Reader : Endpoint {
   std::vector<std::unique_ptr<Message>> messages_;
   std::vector<void*> pointers_;
   std::vector<dds_sample_info_t> infos_;
+  struct KnownWriter {
+    dds_instance_handle_t handle;
+    uint64_t id;
+  };
+  bool stamped_ = false;
+  std::array<KnownWriter, 16> known_writers_{};
+  size_t next_known_ = 0;
   bool in_place_ = false;        // samples are shown where they lie in shared memory, until they are released
   std::shared_ptr<void> place_;  // outlives the reader
   Entity reader_;
