@@ -5,8 +5,9 @@
   its reason where it is: a comment `long file: <reason>` among the first 30 lines, `long function: <reason>`
   above the function or in its first lines.
 - Adapters include of ours `lagometer/*.h` and what adapters share (`adapters/common/`, and other folders
-  without a sidecar) alone; the engine nothing of adapters.
-- Every function pointer of adapter.h has a contract tag; adapter.h has at most 500 lines, the template
+  without a sidecar) alone; the engine nothing of adapters; engine/abi_host/ lagometer/*.h and its own.
+- Every function pointer of a public header has its whole contract (threads, state, in-callback, blocks,
+  allocates, statuses, required or optional); adapter.h has at most 500 lines, the template
   adapter 150, README 200.
 - Lock files name no host. shellcheck warns of nothing in a shell script. Every source file names its licence.
 - Words that stop a reader are not used (tools/words.py names better ones); prose in Markdown is wrapped.
@@ -126,6 +127,9 @@ def check_includes(path: Path, text: str) -> Iterator[str]:
             yield f"{where}: includes {target}; an adapter sees lagometer/*.h, shared folders and its own"
         if parts[0] == "engine" and ("adapters/" in target or target == "binding.hpp"):
             yield f"{where}: includes {target}; the engine knows no adapter"
+        own = (ROOT / "engine" / "abi_host" / target).exists() or target.startswith("lagometer/")
+        if parts[:2] == ("engine", "abi_host") and match[1] == '"' and not own:
+            yield f"{where}: includes {target}; the host's half of the ABI sees lagometer/*.h and its own"
 
 
 def crosses_from_adapter(path: Path, quoted: bool, target: str) -> bool:
@@ -154,35 +158,44 @@ def shared_folders() -> list[Path]:
     ]
 
 
+CONTRACT_WORDS = ("[thread: ", "state: ", "in-callback: ", "blocks: ", "allocates: ")
+
+
 def check_contracts(path: Path, text: str) -> Iterator[str]:
-    """Function pointers of a public header without a contract tag.
+    """Function pointers of a public header without their whole contract.
 
-    A tag holds for the function pointers that follow its comment up to the next blank line or comment.
+    A comment's contract holds for the function pointers that follow it up to the next blank line or comment
+    above one; `[as other]` behind one refers to that other's.
     """
-    tagged = False
-    comment = ""
-    for number, line in enumerate(text.splitlines(), 1):
-        bare = line.strip()
-        if comment or bare.startswith("/*"):
-            comment += f" {bare}"
-            if "*/" in bare:
-                tagged = is_contract(comment)
-                comment = ""
-        elif not bare:
-            tagged = False
-        elif re.search(r"\(\*\w+\)\(", bare) and not bare.startswith("typedef"):
-            trailing = re.search(r"/\*(.*)\*/", bare)
-            if not (tagged or (trailing and is_contract(trailing[1]))):
-                wanted = "[thread: …; in-callback: …; blocks: …; allocates: …]"
-                yield f"{name_of(path)}:{number}: a function pointer without a contract tag {wanted}"
+    comments = re.finditer(r"(^[ ]*)?/\*(.*?)\*/|^\s*$", text, re.M | re.S)
+    marks = [(mark.end(), mark[2] or "") for mark in comments if mark[1] is not None or not mark[2]]
+    known: set[str] = set()
+    pointer = re.compile(
+        r"^(?!typedef\b)[ ]*([\w* ]+?)\(\*(\w+)\)\([^;{}]*?;[ ]*(?:/\*(.*?)\*/)?", re.M | re.S
+    )
+    for found in pointer.finditer(text):
+        above = [words for end, words in marks if end <= found.start(2)]
+        words = f"{above[-1] if above else ''} {found[3] or ''}"
+        referred = re.findall(r"\[as (\w+)\]", words)
+        if referred and set(referred) <= known:
+            known.add(found[2])
+            continue
+        number = text.count("\n", 0, found.start(2)) + 1
+        missing = missing_words(above[-1] if above else "", found[1].strip() == "lagometer_status")
+        if missing:
+            yield f"{name_of(path)}:{number}: the contract of {found[2]} lacks {', '.join(missing)}"
+        known.add(found[2])
 
 
-def is_contract(comment: str) -> bool:
-    """Does the comment hold a contract tag, or refer to another function's?"""
+def missing_words(comment: str, has_status: bool) -> list[str]:
+    """What the contract in a comment lacks: who calls it when, what it returns, whether it may be null."""
     text = re.sub(r"[\s*]+", " ", comment)
-    if re.search(r"\[as \w+\]", text):
-        return True
-    return all(f"{word}: " in text for word in ("[thread", "in-callback", "blocks", "allocates"))
+    missing = [word.strip("[ ") for word in CONTRACT_WORDS if word not in text]
+    if has_status and "Status: " not in text:
+        missing.append("Status:")
+    if not re.search(r"\b(Required|Optional)\b", text):
+        missing.append("Required or Optional")
+    return missing
 
 
 def check_limits() -> Iterator[str]:

@@ -10,7 +10,6 @@
 namespace lagometer::brokerless {
 
 using floor::Abilities;
-using floor::PayloadType;
 
 struct Endpoint : floor::Endpoint {
   Endpoint(const Abilities& abilities, const PayloadType& payload_type, const lagometer_endpoint_config& config)
@@ -27,7 +26,7 @@ struct Endpoint : floor::Endpoint {
 /// The payload type of an adapter with these abilities, as the binding makes it.
 template <typename Context, const Abilities& abilities>
 struct Type {
-  Type(Context&, const lagometer_type_config& config) : payload(abilities, config) {}
+  Type(Context&, const lagometer_type_config& config) : payload(floor::payload_type(abilities, config)) {}
   static Endpoint endpoint(const lagometer_endpoint_config& config) {
     return {abilities, reinterpret_cast<const Type*>(config.type)->payload, config};
   }

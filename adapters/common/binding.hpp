@@ -17,7 +17,8 @@
 //       Reader(Node&, const lagometer_endpoint_config&), enable(), take(samples, stride, max, taken&),
 //         release(samples, stride, count), matched(...), counters(...)
 //       Waitset(Context&), attach(Reader&), wait(until_ns), trigger()
-//         and, where it can say who is ready, wait_ready(until_ns, std::span<uint32_t> places, uint32_t& count)
+//         or, where it can say who is ready, wait_ready(until_ns, std::span<uint32_t> places, uint32_t& count), in the
+//         place of wait() or beside it
 // borrow, commit, take, wait and wait_ready return lagometer_status; the other methods return void.
 //
 // Structs of the host's may be shorter than this header's, or longer: what these classes are given always has the size
@@ -159,6 +160,7 @@ inline void refuse_settings(std::string_view adapter, const lagometer_context_co
 inline void refuse_unknown(const lagometer_type_config& config) {
   if ((config.flags & ~LAGOMETER_TYPE_KEYED) != 0)
     throw Error(LAGOMETER_INVALID, "a type with a flag that is not known: leave it out");
+  if (config.flags != 0) throw Error(LAGOMETER_UNSUPPORTED, "no payload type has a key: leave the flag out");
 }
 inline void refuse_unknown(const lagometer_endpoint_config& config) {
   constexpr uint64_t kPolicies = LAGOMETER_QOS_RELIABILITY | LAGOMETER_QOS_HISTORY | LAGOMETER_QOS_DURABILITY |
@@ -184,21 +186,50 @@ struct PlainNode {
   PlainNode(Context& given, std::string_view) : context(given) {}
   Context& context;
 };
-template <typename Context>
-struct PlainType {
-  PlainType(Context&, const lagometer_type_config& config)
-      : max_bytes(config.max_bytes), fixed(view(config.name) == "fixed") {
-    if (!fixed && view(config.name) != "bytes")
-      throw Error(LAGOMETER_UNSUPPORTED, "no type '" + std::string(view(config.name)) + "'; valid: bytes, fixed");
+
+/// A payload type: "bytes" takes any length up to bytes_max, "fixed" bytes_max alone.
+struct PayloadType {
+  /// `whose` begins the text of a refusal, e.g. "udp: "; `most`: the largest payload that the adapter has.
+  explicit PayloadType(const lagometer_type_config& config, const std::string& whose = {}, uint64_t most = UINT64_MAX)
+      : name(view(config.name)), bytes_max(config.max_bytes), fixed(name == "fixed") {
+    if (!fixed && name != "bytes")
+      throw Error(LAGOMETER_UNSUPPORTED, whose + "no type '" + name + "'; valid: bytes, fixed");
+    if (bytes_max < LAGOMETER_ENVELOPE_BYTES || bytes_max > most)
+      throw Error(LAGOMETER_INVALID, whose + "a payload has " + std::to_string(LAGOMETER_ENVELOPE_BYTES) + " to " +
+                                         std::to_string(most) + " bytes, not " + std::to_string(bytes_max));
   }
+  [[nodiscard]] bool accepts(uint64_t bytes) const noexcept { return fixed ? bytes == bytes_max : bytes <= bytes_max; }
   void check(uint64_t bytes) const {
-    if (bytes > max_bytes || (fixed && bytes != max_bytes))
-      throw Error(LAGOMETER_INVALID, "a message of " + std::to_string(bytes) + " bytes does not fit a type of " +
-                                         std::to_string(max_bytes) + " bytes");
+    if (accepts(bytes)) return;
+    throw Error(LAGOMETER_INVALID, "a message of " + std::to_string(bytes) + " bytes does not fit type '" + name +
+                                       "' of " + std::to_string(bytes_max) + " bytes");
   }
-  uint64_t max_bytes;
+
+  std::string name;
+  uint64_t bytes_max;
   bool fixed;
 };
+
+/// The same for an adapter without a limit.
+template <typename Context>
+struct PlainType : PayloadType {
+  PlainType(Context&, const lagometer_type_config& config) : PayloadType(config) {}
+};
+
+#if __cplusplus >= 202002L
+/// For wait_ready: the places of the readers that have data, in the order of attach, as many as fit; how many.
+template <typename Readers, typename HasData>
+uint32_t name_ready(const Readers& readers, std::span<uint32_t> places, HasData&& has_data) {
+  uint32_t count = 0;
+  uint32_t place = 0;
+  for (const auto& reader : readers) {
+    if (count == places.size()) break;
+    if (has_data(reader)) places[count++] = place;
+    ++place;
+  }
+  return count;
+}
+#endif
 
 /// Base for Traits without settings, without extensions.
 struct PlainTraits {
@@ -407,6 +438,16 @@ struct Binding {
     };
   }
 
+  static lagometer_status wait(Waitset& waitset, int64_t until_ns) {
+#if __cplusplus >= 202002L
+    if constexpr (!requires { waitset.wait(until_ns); }) {
+      uint32_t none = 0;
+      return waitset.wait_ready(until_ns, {}, none);
+    } else
+#endif
+      return waitset.wait(until_ns);
+  }
+
   static void waiting(lagometer_adapter_table& t) noexcept {
     t.waitset_create = [](lagometer_context* c, lagometer_waitset** out) noexcept {
       return create<Waitset>(out, object<Context>(c));
@@ -415,7 +456,7 @@ struct Binding {
       return done([&] { object<Waitset>(w).attach(object<Reader>(r)); });
     };
     t.waitset_wait = [](lagometer_waitset* w, int64_t until_ns) noexcept {
-      return guarded([&] { return object<Waitset>(w).wait(until_ns); });
+      return guarded([&] { return wait(object<Waitset>(w), until_ns); });
     };
 #if __cplusplus >= 202002L  // roscpp's headers ask for C++17: that adapter stays on waitset_wait
     if constexpr (requires(Waitset & w, uint32_t n) { w.wait_ready(int64_t{}, std::span<uint32_t>{}, n); }) {

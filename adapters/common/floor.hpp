@@ -71,32 +71,10 @@ inline bool matched_profile(std::string_view adapter, std::string_view profile) 
               std::string(adapter) + ": no profile '" + std::string(profile) + "'; valid: default, matched");
 }
 
-/// A payload type: "bytes" takes any length up to bytes_max, "fixed" bytes_max alone.
-struct PayloadType {
-  PayloadType(const Abilities& abilities, const lagometer_type_config& config)
-      : name(view(config.name)), bytes_max(config.max_bytes), fixed(name == "fixed") {
-    const std::string adapter(abilities.adapter);
-    if (name != "bytes" && name != "fixed") {
-      throw Error(LAGOMETER_UNSUPPORTED, adapter + ": no type '" + name + "'; valid: bytes, fixed");
-    }
-    if (config.flags != 0) throw Error(LAGOMETER_UNSUPPORTED, adapter + ": keyed types are not supported");
-    if (bytes_max < LAGOMETER_ENVELOPE_BYTES || bytes_max > abilities.payload_bytes_max) {
-      throw Error(LAGOMETER_INVALID, adapter + ": a payload has " + std::to_string(LAGOMETER_ENVELOPE_BYTES) + " to " +
-                                         std::to_string(abilities.payload_bytes_max) + " bytes, not " +
-                                         std::to_string(bytes_max));
-    }
-  }
-  [[nodiscard]] bool accepts(uint64_t bytes) const noexcept { return fixed ? bytes == bytes_max : bytes <= bytes_max; }
-  void check(uint64_t bytes) const {
-    if (accepts(bytes)) return;
-    throw Error(LAGOMETER_INVALID, "a message of " + std::to_string(bytes) + " bytes does not fit type '" + name +
-                                       "' of " + std::to_string(bytes_max) + " bytes");
-  }
-
-  std::string name;
-  uint64_t bytes_max;
-  bool fixed;
-};
+/// A payload type within an adapter's limits.
+inline PayloadType payload_type(const Abilities& abilities, const lagometer_type_config& config) {
+  return PayloadType(config, std::string(abilities.adapter) + ": ", abilities.payload_bytes_max);
+}
 
 /// What an endpoint was asked for. Where the caller left a quality open, the floor's defaults stand: reliable if the
 /// transport can, keep-last 16, volatile, at most 100 ms of waiting for room.
@@ -196,7 +174,7 @@ struct Endpoint {
 /// The payload type of an adapter with these abilities, as the binding makes it.
 template <typename Context, const Abilities& abilities>
 struct Type {
-  Type(Context&, const lagometer_type_config& config) : payload(abilities, config) {}
+  Type(Context&, const lagometer_type_config& config) : payload(payload_type(abilities, config)) {}
   static Endpoint endpoint(const lagometer_endpoint_config& config) {
     return {abilities, reinterpret_cast<const Type*>(config.type)->payload, config};
   }

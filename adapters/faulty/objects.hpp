@@ -2,6 +2,10 @@
 // One object of the inner adapter each, with what is needed to pass calls on.
 #pragma once
 
+#include <algorithm>
+#include <numeric>
+#include <span>
+
 #include "faults.hpp"
 #include "inner.hpp"
 
@@ -111,14 +115,26 @@ class Waitset {
   Waitset(const Waitset&) = delete;
   Waitset& operator=(const Waitset&) = delete;
 
-  void attach(Reader& reader) { check_inner(table_.waitset_attach(inner_, reader.inner())); }
+  void attach(Reader& reader) {
+    check_inner(table_.waitset_attach(inner_, reader.inner()));
+    ++attached_;
+  }
   lagometer_status wait(int64_t until_ns) { return table_.waitset_wait(inner_, until_ns); }
+  /// Of an inner adapter that can't say who is ready any of its readers may be.
+  lagometer_status wait_ready(int64_t until_ns, std::span<uint32_t> places, uint32_t& count) {
+    if (table_.waitset_wait_ready != nullptr)
+      return table_.waitset_wait_ready(inner_, until_ns, places.data(), static_cast<uint32_t>(places.size()), &count);
+    count = std::min(attached_, static_cast<uint32_t>(places.size()));
+    std::iota(places.begin(), places.begin() + count, 0U);
+    return wait(until_ns);
+  }
   void trigger() { table_.waitset_trigger(inner_); }
   [[nodiscard]] lagometer_waitset* inner() const noexcept { return inner_; }
 
  private:
   const lagometer_adapter_table& table_;
   lagometer_waitset* inner_ = nullptr;
+  uint32_t attached_ = 0;
 };
 
 }  // namespace lagometer::faulty

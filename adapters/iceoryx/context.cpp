@@ -67,7 +67,7 @@ Context::Context(const lagometer_context_config& config) : instance_("domain " +
   start_runtime();
 }
 
-iox::capro::ServiceDescription Context::service(const floor::PayloadType& type, const std::string& topic) const {
+iox::capro::ServiceDescription Context::service(const PayloadType& type, const std::string& topic) const {
   const std::string name = type.fixed ? "lagometer::Fixed" + std::to_string(type.bytes_max) : "lagometer::Bytes";
   return {identifier(name), identifier(instance_), identifier(topic)};
 }

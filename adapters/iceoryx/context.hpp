@@ -28,7 +28,7 @@ class Context {
   void enable() noexcept {}
 
   /// What a topic is called in iceoryx: service (the type), instance (the domain), event (the topic).
-  [[nodiscard]] iox::capro::ServiceDescription service(const floor::PayloadType& type, const std::string& topic) const;
+  [[nodiscard]] iox::capro::ServiceDescription service(const PayloadType& type, const std::string& topic) const;
   /// iceoryx's own thread for callbacks, started when first asked for.
   iox::popo::Listener& listener();
 

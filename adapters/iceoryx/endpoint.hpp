@@ -24,7 +24,7 @@ struct Endpoint {
   [[nodiscard]] iox::popo::PublisherOptions publisher_options() const;
   [[nodiscard]] iox::popo::SubscriberOptions subscriber_options() const;
 
-  floor::PayloadType type;
+  PayloadType type;
   std::string topic;
   uint32_t dispatch;
   void* user;

@@ -35,7 +35,7 @@ constexpr size_t kInFlight = 65;  // one being written, and what readers have ta
 struct Endpoint : Plain {
   Endpoint(Node& node, const lagometer_endpoint_config& config)
       : type(*reinterpret_cast<Type*>(config.type)),
-        where(node.context.domain, view(config.topic), type.max_bytes),
+        where(node.context.domain, view(config.topic), type.bytes_max),
         depth(std::max(1U, config.qos->depth)) {
     if (config.qos->durability != LAGOMETER_VOLATILE || config.qos->history == LAGOMETER_KEEP_ALL)
       throw Error(LAGOMETER_UNSUPPORTED, "null has keep_last and volatile alone; change history, durability");
@@ -93,12 +93,13 @@ struct Waitset {
     attached.push_back(&reader);
     reader.changed = &changed;
   }
-  lagometer_status wait(int64_t until_ns) {
+  lagometer_status wait_ready(int64_t until_ns, std::span<uint32_t> places, uint32_t& count) {
     const auto has_data = [](const Reader* reader) { return !reader->queue.empty(); };
-    const auto ready = [&] { return triggered || std::ranges::any_of(attached, has_data); };
     std::unique_lock lock(mutex);
-    const bool woken = changed.wait_until(lock, deadline(until_ns), ready);
+    const bool woken = changed.wait_until(lock, deadline(until_ns),
+                                          [&] { return triggered || std::ranges::any_of(attached, has_data); });
     triggered = false;
+    count = name_ready(attached, places, has_data);
     return woken ? LAGOMETER_OK : LAGOMETER_TIMEOUT;
   }
   void trigger() {
@@ -112,7 +113,7 @@ struct Waitset {
 
 struct Writer : Endpoint {
   Writer(Node& node, const lagometer_endpoint_config& config)
-      : Endpoint(node, config), pool(depth + kInFlight, Message{std::vector<uint8_t>(type.max_bytes)}) {}
+      : Endpoint(node, config), pool(depth + kInFlight, Message{std::vector<uint8_t>(type.bytes_max)}) {}
   ~Writer() {
     const std::lock_guard lock(mutex);
     const auto drop = [this](Message* m) { return m >= &pool.front() && m <= &pool.back() && --m->users >= 0; };
@@ -132,9 +133,8 @@ struct Writer : Endpoint {
   }
   lagometer_status commit(lagometer_message& message) {
     const std::lock_guard lock(mutex);
-    for (Reader* reader : readers) {
+    for (Reader* reader : readers)
       if (reader->where == where) reader->hand_over(*static_cast<Message*>(message.adapter_data));
-    }
     return LAGOMETER_OK;
   }
   Pool pool;
@@ -142,7 +142,7 @@ struct Writer : Endpoint {
 
 struct Traits : PlainTraits, Parts<Context, Node, Type, Writer, Reader, Waitset> {
   static constexpr std::string_view name = "null";
-  static std::string probe(std::string_view) { return R"({"version":"1","abilities":{},"limits":{}})"; }
+  static std::string probe(std::string_view) { return R"({"version":"1","abilities":{"waitset_contexts":true}})"; }
   static std::string describe(uint32_t, const void*) { return R"({"transport":{"within_process":["process"]}})"; }
 };
 }  // namespace

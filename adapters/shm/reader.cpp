@@ -32,7 +32,7 @@ Reader::~Reader() {
   segment_->unlink();
 }
 
-void Reader::attach(std::shared_ptr<Readers> waitset, std::shared_ptr<Segment> bell) {
+uint32_t Reader::attach(std::shared_ptr<Readers> waitset, std::shared_ptr<Segment> bell) {
   if (endpoint_.dispatch != LAGOMETER_DISPATCH_WAITSET || inbox_ != nullptr) {
     throw Error(LAGOMETER_INVALID,
                 "shm: a reader is attached to a waitset before it is enabled, with dispatch by waitset");
@@ -40,6 +40,7 @@ void Reader::attach(std::shared_ptr<Readers> waitset, std::shared_ptr<Segment> b
   bell_ = std::move(bell);
   served_slot_ = waitset->add(*this);
   served_by_ = std::move(waitset);
+  return served_slot_;
 }
 
 void Reader::enable() {

@@ -28,7 +28,8 @@ class Reader {
   void counters(lagometer_counters& out);
 
   /// A waitset serves this reader from now on, at this bell. Before enable.
-  void attach(std::shared_ptr<Readers> waitset, std::shared_ptr<Segment> bell);
+  /// Its slot among the waitset's readers.
+  uint32_t attach(std::shared_ptr<Readers> waitset, std::shared_ptr<Segment> bell);
   [[nodiscard]] bool has_data() const noexcept;
   /// Whether there is something that the listener has not been called for.
   [[nodiscard]] bool has_news() const noexcept;

@@ -23,10 +23,12 @@ struct Traits {
   static constexpr std::string_view name = abilities.adapter;
 
   static std::string probe(std::string_view) {
-    const json result{
-        {"version", floor::version()},
-        {"abilities", {{"history", {"keep_last", "keep_all"}}, {"reliability", {"best_effort", "reliable"}}}},
-        {"limits", {{"payload_bytes_max", abilities.payload_bytes_max}}}};
+    const json result{{"version", floor::version()},
+                      {"abilities",
+                       {{"history", {"keep_last", "keep_all"}},
+                        {"reliability", {"best_effort", "reliable"}},
+                        {"waitset_contexts", true}}},
+                      {"limits", {{"payload_bytes_max", abilities.payload_bytes_max}}}};
     return result.dump();
   }
 

@@ -7,7 +7,11 @@ namespace lagometer::shm {
 
 Waitset::Waitset(Context& context) : bell_(Segment::make(context.new_path("b"), sizeof(Bell))) {}
 
-void Waitset::attach(Reader& reader) { reader.attach(readers_, bell_); }
+void Waitset::attach(Reader& reader) {
+  const uint32_t slot = reader.attach(readers_, bell_);
+  if (places_.size() <= slot) places_.resize(slot + 1);
+  places_[slot] = attached_++;
+}
 
 bool Waitset::has_data() noexcept {
   bool found = false;
@@ -24,6 +28,17 @@ lagometer_status Waitset::wait(int64_t until_ns) noexcept {
     if (until_ns != never_ns && now_ns() >= until_ns) return LAGOMETER_TIMEOUT;
     bell().sleep([this]() noexcept { return triggered_.load(std::memory_order_seq_cst) || has_data(); }, until_ns);
   }
+}
+
+lagometer_status Waitset::wait_ready(int64_t until_ns, std::span<uint32_t> places, uint32_t& count) noexcept {
+  count = 0;
+  const lagometer_status status = wait(until_ns);
+  for (uint32_t slot = 0; status == LAGOMETER_OK && slot < readers_->end(); ++slot) {
+    readers_->serve(slot, [&](const Reader& reader) noexcept {
+      if (count < places.size() && reader.has_data()) places[count++] = places_[slot];
+    });
+  }
+  return status;
 }
 
 void Waitset::trigger() noexcept {

@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "context.hpp"
 
@@ -19,6 +21,7 @@ class Waitset {
 
   void attach(Reader& reader);
   lagometer_status wait(int64_t until_ns) noexcept;
+  lagometer_status wait_ready(int64_t until_ns, std::span<uint32_t> places, uint32_t& count) noexcept;
   void trigger() noexcept;
 
  private:
@@ -28,6 +31,8 @@ class Waitset {
   // Shared with the readers, which take themselves out and may outlive the waitset.
   std::shared_ptr<Readers> readers_ = std::make_shared<Readers>();
   std::shared_ptr<Segment> bell_;
+  std::vector<uint32_t> places_;  // by slot: the how manieth it was attached as
+  uint32_t attached_ = 0;
   std::atomic<bool> triggered_{false};
 };
 

@@ -27,7 +27,7 @@ class StreamSource {
 
   [[nodiscard]] State state() const noexcept { return state_.load(std::memory_order_acquire); }
   /// [thread: the context's]
-  void open(Descriptor socket, const floor::PayloadType& type);
+  void open(Descriptor socket, const PayloadType& type);
   [[nodiscard]] int socket() const noexcept { return socket_.get(); }
 
   /// What a call of fill() found.
@@ -39,7 +39,7 @@ class StreamSource {
   void show_frame(lagometer_sample& sample) noexcept;
   void give_back() noexcept;
   /// Errors: a frame length that the type does not allow.
-  void check_frame(const floor::PayloadType& type) const;
+  void check_frame(const PayloadType& type) const;
   void end(EpollSet* set) noexcept;
 
   std::atomic<bool> ready{false};  // readable, by the last wait

@@ -15,7 +15,7 @@ constexpr uint64_t read_bytes = 64ULL << 10;
 
 }  // namespace
 
-void StreamSource::open(Descriptor socket, const floor::PayloadType& type) {
+void StreamSource::open(Descriptor socket, const PayloadType& type) {
   const uint64_t frame_bytes = sizeof(FrameLength) + type.bytes_max;
   const uint64_t bytes = frame_start + std::max<uint64_t>(1, read_bytes / frame_bytes) * frame_bytes;
   if (buffer_.bytes() != bytes) buffer_ = AlignedBuffer(bytes);
@@ -37,7 +37,7 @@ bool StreamSource::has_frame() const noexcept {
   return filled() >= sizeof(FrameLength) && filled() >= sizeof(FrameLength) + frame_length();
 }
 
-void StreamSource::check_frame(const floor::PayloadType& type) const {
+void StreamSource::check_frame(const PayloadType& type) const {
   if (filled() >= sizeof(FrameLength)) type.check(frame_length());
 }
 

@@ -28,8 +28,8 @@ struct Loaded {
 /// for this host, a table that can't be completed.
 Loaded load(const std::string& library, const lagometer_host& host);
 
-/// Completes a table of an adapter; `whose` begins the text of what is thrown. Throws Unloadable: it is shorter than the
-/// first version's, or of a version of the ABI that this program does not know.
+/// Completes a table of an adapter; `whose` begins the text of what is thrown. Throws Unloadable: it is shorter than
+/// the first version's, or of a version of the ABI that this program does not know.
 lagometer_adapter_table completed(const lagometer_adapter_table& given, const std::string& whose);
 
 /// The first function that is required and null; null if there is none.

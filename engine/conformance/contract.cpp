@@ -162,9 +162,8 @@ void must_refuse(const std::string& what, std::optional<lagometer_status> status
 void judge_contract(const Adapter& adapter, const json& order, const std::string& runtime_directory) {
   Bed bed(adapter, order, runtime_directory);
   std::vector<Line> lines;
-  for (const auto& part :
-       {loading_lines(), growing_lines(), refusing_lines(), sending_lines(), taking_lines(), waiting_lines(),
-                           thread_lines()}) {
+  for (const auto& part : {loading_lines(), growing_lines(), refusing_lines(), sending_lines(), taking_lines(),
+                           waiting_lines(), thread_lines()}) {
     lines.insert(lines.end(), part.begin(), part.end());
   }
   for (size_t number = order.value("from", size_t{0}); number < lines.size(); ++number) {

@@ -13,14 +13,14 @@ namespace lagometer::conformance {
 
 namespace {
 
-constexpr uint8_t kCanary = 0xC3;
+constexpr uint8_t kUntouched = 0xC3;
 
 /// A struct that the adapter fills, as a host of the first version has it: all behind that is somebody else's.
 template <typename Struct>
 class First {
  public:
   First() {
-    bytes_.fill(kCanary);
+    bytes_.fill(kUntouched);
     std::memset(bytes_.data(), 0, kSize);
     value().size = static_cast<uint32_t>(kSize);
     value().abi_version = LAGOMETER_ABI_VERSION;
@@ -28,7 +28,7 @@ class First {
   Struct& value() noexcept { return *std::launder(reinterpret_cast<Struct*>(bytes_.data())); }
   /// Throws Broken if `call` wrote more than it was given, or changed the size.
   void check(const char* call) {
-    if (std::any_of(bytes_.begin() + kSize, bytes_.end(), [](uint8_t byte) { return byte != kCanary; }))
+    if (std::any_of(bytes_.begin() + kSize, bytes_.end(), [](uint8_t byte) { return byte != kUntouched; }))
       throw Broken(std::string(call) + " wrote beyond the size of the struct that it was given");
     if (value().size != kSize) throw Broken(std::string(call) + " changed the size of the struct that it was given");
   }

@@ -30,6 +30,13 @@ void unknown_type_flag(Bed& bed) {
   must_refuse("a type with an unknown flag", LAGOMETER_INVALID, [&] { make_writer(context, spec); });
 }
 
+void keyed_type(Bed& bed) {
+  Context context(bed.adapter, bed.context);
+  EndpointSpec spec = bed.endpoint();
+  spec.type_flags = LAGOMETER_TYPE_KEYED;
+  must_refuse("a type with a key", LAGOMETER_UNSUPPORTED, [&] { make_writer(context, spec); });
+}
+
 void unknown_endpoint_flag(Bed& bed) {
   Context context(bed.adapter, bed.context);
   EndpointSpec spec = bed.endpoint();
@@ -114,6 +121,7 @@ void beyond_the_limit(Bed& bed) {
 std::vector<Line> refusing_lines() {
   return {{"refuses: an unknown type", unknown_type},
           {"refuses: an unknown flag of a type (INVALID)", unknown_type_flag},
+          {"refuses: a type with a key, which no payload has (UNSUPPORTED)", keyed_type},
           {"refuses: an unknown flag of an endpoint (INVALID)", unknown_endpoint_flag},
           {"refuses: an unknown bit of the quality of service (INVALID)", unknown_qos_bit},
           {"refuses: an unknown dispatch", unknown_dispatch},

@@ -96,9 +96,9 @@ void quiet(Bed& bed) {
   Pair pair(bed, bed.endpoint());
   pair.meet();
   pair.exchange(kWarmUp);
-  const uint64_t before = host_tally().logged.load();
+  const uint64_t before = abi_host::tally().logged.load();
   pair.exchange(kMeasured);
-  const uint64_t lines = host_tally().logged.load() - before;
+  const uint64_t lines = abi_host::tally().logged.load() - before;
   if (lines != 0) throw Broken(std::to_string(lines) + " lines were logged while messages went to and fro");
 }
 
@@ -142,7 +142,7 @@ void allocates_nothing(Bed& bed) {
 }
 
 void threads_told(Bed& bed) {
-  const auto unended = [] { return host_tally().threads_begun.load() - host_tally().threads_ended.load(); };
+  const auto unended = [] { return abi_host::tally().threads_begun.load() - abi_host::tally().threads_ended.load(); };
   const uint64_t before = unended();
   for (const char* dispatch : {"listener", "waitset", "poll"}) {
     if (!bed.declares("dispatch", dispatch)) continue;

@@ -138,6 +138,118 @@ void second_reader_wakes(Bed& bed) {
   });
 }
 
+void needs_two_topics(Bed& bed) {
+  waiting(bed);
+  if (bed.limit("topics_max").value_or(2) < 2) throw Absent("the sidecar declares one topic at most");
+}
+
+/// Two readers that wait together, of one context or of two, and a writer for each.
+struct Two {
+  Two(Bed& bed, Context& first_context, Context& second_context)
+      : spec(waiting(bed, "first")),
+        writer(first_context, spec, 0),
+        first(first_context, spec, {.user = nullptr, .on_data = [](void*) {}}),
+        other(waiting(bed, "second")),
+        second_writer(second_context, other, 1),
+        second(second_context, other, {.user = nullptr, .on_data = [](void*) {}}),
+        waitset(first_context) {
+    waitset.attach(first);
+    waitset.attach(second);
+    first.enable();
+    second.enable();
+    writer.enable();
+    second_writer.enable();
+  }
+  uint32_t empty(Reader& reader) {
+    uint32_t sum = 0;
+    for (;;) {
+      const uint32_t taken = reader.take(Reader::kBatch, [](const lagometer_sample&) {});
+      if (taken == 0) return sum;
+      sum += taken;
+    }
+  }
+  /// Until both heard their writer, and nothing more comes.
+  void meet() {
+    uint32_t of_first = 0;
+    uint32_t of_second = 0;
+    wait_until("data of two readers did not end waits", [&] {
+      if (of_first == 0) writer.probe();
+      if (of_second == 0) second_writer.probe();
+      if (waitset.wait(now_ns() + 20 * kMillisecond_ns) != LAGOMETER_OK) return of_first > 0 && of_second > 0;
+      of_first += empty(first);
+      of_second += empty(second);
+      return false;
+    });
+  }
+  EndpointSpec spec;
+  Writer writer;
+  Reader first;
+  EndpointSpec other;
+  Writer second_writer;
+  Reader second;
+  Waitset waitset;  // the last: it goes before its readers
+};
+
+void names_the_ready(Bed& bed) {
+  needs_two_topics(bed);
+  if (bed.table().waitset_wait_ready == nullptr) throw Absent("it has no waitset_wait_ready");
+  Context context(bed.adapter, bed.context);
+  Two two(bed, context, context);
+  two.meet();
+  std::vector<uint32_t> ready;
+  uint32_t needless = 0;
+  for (const bool second : {true, false, true, false}) {
+    (second ? two.second_writer : two.writer).send(0, two.spec.bytes);
+    Reader& reader = second ? two.second : two.first;
+    uint32_t taken = 0;
+    bool other_named = false;
+    wait_until("waitset_wait_ready did not name the reader that has data", [&] {
+      if (two.waitset.wait_ready(now_ns() + kPatience_ns, ready) != LAGOMETER_OK) return false;
+      for (const uint32_t place : ready) {
+        if (place > 1) throw Broken("waitset_wait_ready named reader " + std::to_string(place) + " of two");
+        other_named = other_named || place != (second ? 1U : 0U);
+        if (place == (second ? 1U : 0U)) taken += two.empty(reader);
+      }
+      return taken > 0;
+    });
+    needless += other_named ? 1 : 0;
+  }
+  if (needless == 4) throw Broken("waitset_wait_ready always named a reader that nobody sent to, too");
+  two.writer.send(1, two.spec.bytes);
+  two.second_writer.send(1, two.spec.bytes);
+  uint32_t of_first = 0;
+  uint32_t of_second = 0;
+  wait_until("waitset_wait_ready did not name both readers, one after the other", [&] {
+    if (two.waitset.wait_ready(now_ns() + kPatience_ns, ready) != LAGOMETER_OK) return false;
+    for (const uint32_t place : ready)
+      (place == 0 ? of_first : of_second) += two.empty(place == 0 ? two.first : two.second);
+    return of_first > 0 && of_second > 0;
+  });
+}
+
+void ready_and_trigger(Bed& bed) {
+  waiting(bed);
+  if (bed.table().waitset_wait_ready == nullptr) throw Absent("it has no waitset_wait_ready");
+  Pair pair(bed, waiting(bed));
+  pair.meet();
+  settle(pair);
+  std::vector<uint32_t> ready;
+  if (pair.waitset->wait_ready(now_ns() + 20 * kMillisecond_ns, ready) != LAGOMETER_TIMEOUT)
+    throw Broken("waitset_wait_ready with nothing to come did not end with TIMEOUT");
+  pair.waitset->trigger();
+  if (pair.waitset->wait_ready(now_ns() + kPatience_ns, ready) != LAGOMETER_OK)
+    throw Broken("trigger did not end the next waitset_wait_ready");
+}
+
+void spans_contexts(Bed& bed) {
+  needs_two_topics(bed);
+  if (!bed.sidecar.at("abilities").value("waitset_contexts", false)) throw Absent("its waitsets are of one context");
+  Context first(bed.adapter, bed.context);
+  Context second(bed.adapter, bed.context);
+  Two two(bed, first, second);
+  two.meet();
+}
+
 void takes_and_sends_in_callback(Bed& bed) {
   const EndpointSpec spec = listening(bed, "there");
   EndpointSpec back = bed.endpoint("back");
@@ -222,6 +334,9 @@ std::vector<Line> waiting_lines() {
           {"wait: data ends it", wakes_on_data},
           {"wait: level-triggered", level_triggered},
           {"wait: data of any attached reader ends it", second_reader_wakes},
+          {"wait_ready: names the readers that have data, and no other", names_the_ready},
+          {"wait_ready: TIMEOUT and trigger, as of wait", ready_and_trigger},
+          {"wait: readers of several contexts, if that is declared", spans_contexts},
           {"trigger: ends a wait that is under way", ends_present_wait},
           {"trigger: ends the next wait, and that one alone", ends_next_wait},
           {"listener: may take, borrow and commit", takes_and_sends_in_callback},

@@ -12,6 +12,8 @@ namespace lagometer::conformance {
 
 namespace {
 
+constexpr uint32_t kReadyMax = 8;
+
 /// Spoilt memory is kept, so that an adapter that still points there reads nonsense and not somebody else's data.
 void bury(std::deque<std::vector<uint8_t>> memory) {
   static std::mutex mutex;
@@ -54,6 +56,11 @@ lagometer_endpoint_config& to_c_endpoint(const EndpointSpec& spec, const Type& t
 void rest() noexcept {
   constexpr timespec kPause{.tv_sec = 0, .tv_nsec = 50'000};
   nanosleep(&kPause, nullptr);
+}
+
+const lagometer_host& host() noexcept {
+  static const lagometer_host instance = abi_host::make_host();
+  return instance;
 }
 
 Lent::~Lent() {
@@ -258,6 +265,16 @@ void Waitset::attach(const Reader& reader) {
 
 lagometer_status Waitset::wait(int64_t until_ns) {
   return demand("waitset_wait", [&] { return table_.waitset_wait(handle_, until_ns); });
+}
+
+lagometer_status Waitset::wait_ready(int64_t until_ns, std::vector<uint32_t>& ready) {
+  ready.assign(kReadyMax, UINT32_MAX);
+  uint32_t count = 0;
+  const lagometer_status status = demand("waitset_wait_ready", [&] {
+    return table_.waitset_wait_ready(handle_, until_ns, ready.data(), kReadyMax, &count);
+  });
+  ready.resize(std::min(count, kReadyMax));
+  return status;
 }
 
 void Waitset::trigger() noexcept {

@@ -19,9 +19,30 @@
 #include "content.hpp"
 #include "host.hpp"
 #include "loading.hpp"
+#include "progress.hpp"
 #include "sizes.hpp"
 
 namespace lagometer::conformance {
+
+using abi_host::broken_reason;
+using abi_host::forget_reason;
+using abi_host::last_reason;
+using abi_host::to_c;
+
+/// Marks the thread as being inside a call of an adapter, so that host->fail belongs to that call; `name` is told to
+/// whoever waits for us, null (in a callback) is not.
+class InCall {
+ public:
+  explicit InCall(const char* name) noexcept : mark_(name) {}
+
+ private:
+  abi_host::InCall in_call_;
+  CallMark mark_;
+};
+
+/// The host that adapters under test are given. Valid for the life of the process.
+const lagometer_host& host() noexcept;
+inline int64_t now_ns() noexcept { return host().now_ns(host().self); }
 
 /// An adapter answered a call with a negative status.
 class Refusal : public std::runtime_error {
@@ -57,8 +78,6 @@ lagometer_status demand(const char* call, Function&& function) {
   if (status < 0) throw Refusal(call, status, last_reason());
   return status;
 }
-
-inline lagometer_string to_c(std::string_view text) noexcept { return {text.data(), text.size()}; }
 
 template <typename Struct>
 Struct made() noexcept {
@@ -259,6 +278,9 @@ class Waitset {
   Waitset& operator=(const Waitset&) = delete;
   void attach(const Reader& reader);
   lagometer_status wait(int64_t until_ns);
+  /// Whether it can say who is ready; then a wait that does, and `ready` gets the places.
+  [[nodiscard]] bool names_ready() const noexcept { return table_.waitset_wait_ready != nullptr; }
+  lagometer_status wait_ready(int64_t until_ns, std::vector<uint32_t>& ready);
   void trigger() noexcept;
 
  private:

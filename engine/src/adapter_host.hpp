@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads adapters and keeps their side of the contract in adapter.h: sizes and versions checked, failures given their
-// text.
+// Adapters as the engine uses them: loaded by the host's half of the ABI (abi_host/), failures turned into exceptions.
 #pragma once
 
 #include <functional>
@@ -9,9 +8,13 @@
 #include <string>
 #include <string_view>
 
+#include "host.hpp"
 #include "lagometer/adapter.h"
 
 namespace lagometer::engine {
+
+using abi_host::InCall;
+using abi_host::to_c;
 
 /// An adapter could not be loaded, or a call failed; the text is the adapter's own.
 class AdapterError : public std::runtime_error {
@@ -44,22 +47,5 @@ class Adapter {
 
 /// Makes a call that returns a status; throws AdapterError with the adapter's own words if that is negative.
 void check(const char* what, const std::function<lagometer_status()>& call);
-
-/// What an adapter reported as broken outside any call ("" if nothing): the trial can't go on.
-std::string asynchronous_failure();
-
-/// Marks this thread as being inside a call or callback while it exists, so that host->fail belongs to that call.
-class InCall {
- public:
-  InCall() noexcept;
-  ~InCall();
-  InCall(const InCall&) = delete;
-  InCall& operator=(const InCall&) = delete;
-};
-
-/// The words that the last failed call on this thread left.
-std::string last_failure();
-
-inline lagometer_string to_c(std::string_view text) noexcept { return {text.data(), text.size()}; }
 
 }  // namespace lagometer::engine

@@ -17,7 +17,7 @@ void FailureFlag::raise(const char* what) noexcept {
   int none = 0;
   if (!state_.compare_exchange_strong(none, 1)) return;
   const Lent lent;
-  const std::string text = std::string(what) + ": " + last_failure();
+  const std::string text = std::string(what) + ": " + abi_host::last_reason();
   std::copy_n(text.data(), std::min(text.size(), text_.size() - 1), text_.data());
   state_.store(2, std::memory_order_release);
 }

@@ -25,6 +25,9 @@ void busy_for(int64_t work_ns) noexcept {
 void Node::prepare(lagometer_waitset* waitset, const lagometer_adapter_table* waitset_table) {
   waitset_ = waitset;
   waitset_table_ = waitset_table;
+  // With one reader there is nothing to name.
+  const bool named = waitset != nullptr && inputs.size() > 1 && waitset_table->waitset_wait_ready != nullptr;
+  ready_.resize(named ? inputs.size() : 0);
   for (const RulePlan& plan : plan_.rules) {
     Rule rule{.plan = plan,
               .causes = {},

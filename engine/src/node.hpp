@@ -82,6 +82,9 @@ class Node {
 
   void thread_main();
   void run_waiting() noexcept;
+  /// Waits, and notes which readers have data where the adapter can say so.
+  lagometer_status wait_until(int64_t until_ns) noexcept;
+  void drain_ready(const Arrival& arrival) noexcept;
   void run_polling() noexcept;
   void run_timers_only() noexcept;
   /// What is due, with what came meanwhile; when the next is due.
@@ -108,6 +111,8 @@ class Node {
   FailureFlag& failure_;
   lagometer_waitset* waitset_ = nullptr;
   const lagometer_adapter_table* waitset_table_ = nullptr;
+  std::vector<uint32_t> ready_;  // room for the inputs that a wait names; empty: it names none
+  uint32_t ready_count_ = 0;
   lagometer_timer* timer_ = nullptr;
   const lagometer_timers_table* timers_ = nullptr;
   std::vector<Rule> rules_;

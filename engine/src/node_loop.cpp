@@ -86,15 +86,31 @@ void Node::run_waiting() noexcept {
       begin_schedules(start_ns);
       begun = true;
     }
-    const lagometer_status status = waitset_table_->waitset_wait(waitset_, begun ? next_due_ns() : kNever_ns);
+    const lagometer_status status = wait_until(begun ? next_due_ns() : kNever_ns);
     if (status < 0) return failure_.raise("waiting");
     const Measuring measuring(stage_.running());
     Arrival arrival;
     arrival.woken_ns = now_ns();
-    if (status == LAGOMETER_OK) {
-      for (Input& input : inputs) drain(input, arrival);
-    }
+    if (status == LAGOMETER_OK) drain_ready(arrival);
     if (begun && scheduled_) fire_due(now_ns());
+  }
+}
+
+lagometer_status Node::wait_until(int64_t until_ns) noexcept {
+  if (ready_.empty()) return waitset_table_->waitset_wait(waitset_, until_ns);
+  ready_count_ = 0;
+  const auto max = static_cast<uint32_t>(ready_.size());
+  return waitset_table_->waitset_wait_ready(waitset_, until_ns, ready_.data(), max, &ready_count_);
+}
+
+// A reader whose message comes meanwhile ends the next wait, which is when its thread is woken for it.
+void Node::drain_ready(const Arrival& arrival) noexcept {
+  if (ready_.empty()) {
+    for (Input& input : inputs) drain(input, arrival);
+    return;
+  }
+  for (uint32_t index = 0; index < ready_count_; ++index) {
+    if (ready_[index] < inputs.size()) drain(inputs[ready_[index]], arrival);
   }
 }
 

@@ -234,19 +234,33 @@ void Session::create_timer(Node& node) {
 void Session::create_waitset(Node& node, lagometer_waitset*& waitset, const lagometer_adapter_table*& table) {
   if (node.plan().dispatch != Dispatch::waitset || node.inputs.empty()) return;
   const uint32_t context = node.inputs.front().plan().context;
-  for (const Input& input : node.inputs) {
-    if (input.plan().context != context)
-      throw AdapterError("node " + node.plan().name + ": one waitset can't span contexts");
-  }
   table = &adapter_of(context).table();
   if (table->waitset_create == nullptr)
     throw AdapterError(adapter_of(context).name() + " has no waitset; use another dispatch");
+  check_waitset_spans(node, context);
   check("waitset_create", [&] { return table->waitset_create(contexts_[context], &waitset); });
   // Destroyed before the readers that are attached to it: deleters run backwards.
   deleters_.emplace_back([table, waitset] { table->waitset_destroy(waitset); });
   for (const Input& input : node.inputs) {
     check("waitset_attach", [&] { return table->waitset_attach(waitset, input.handle()); });
   }
+}
+
+void Session::check_waitset_spans(const Node& node, uint32_t first) const {
+  const uint32_t adapter = plan_.contexts[first].adapter;
+  bool spans = false;
+  for (const Input& input : node.inputs) {
+    spans = spans || input.plan().context != first;
+    if (plan_.contexts[input.plan().context].adapter != adapter)
+      throw AdapterError("node " + node.plan().name +
+                         ": one waitset can't wait for readers of two adapters; use poll or listener");
+  }
+  if (!spans) return;
+  const json probed = parsed(adapters_[adapter].probe(plan_.adapters[adapter].options));
+  const json abilities = probed.is_object() ? probed.value("abilities", json::object()) : json::object();
+  if (abilities.value("waitset_contexts", json(false)) != json(true))
+    throw AdapterError("node " + node.plan().name + ": a waitset of " + adapters_[adapter].name() +
+                       " can't wait for readers of several contexts (waitset_contexts); use poll or listener");
 }
 
 void Session::create_recorder(int descriptor) {
@@ -453,7 +467,7 @@ std::vector<std::string> Session::warnings() const {
 
 std::string Session::failure() const {
   const std::string own = failure_.text();
-  return own.empty() ? asynchronous_failure() : own;
+  return own.empty() ? abi_host::broken_reason() : own;
 }
 
 }  // namespace lagometer::engine

@@ -71,6 +71,8 @@ class Session {
   template <typename EndpointPlanType>
   lagometer_type* create_type(const EndpointPlanType& endpoint);
   void create_waitset(Node& node, lagometer_waitset*& waitset, const lagometer_adapter_table*& table);
+  /// Throws unless the readers of the node, the first of which is of this context, may share a waitset.
+  void check_waitset_spans(const Node& node, uint32_t first) const;
   /// Where the adapter's executor keeps a node's time.
   void create_timer(Node& node);
   /// Asks an endpoint for stamps of its layers, and notes adapters that have none.

@@ -55,6 +55,7 @@ class Abilities(_Part):
     types: tuple[PayloadType, ...]
     profiles: tuple[Literal["default", "matched"], ...]
     domains: bool
+    waitset_contexts: bool = False
     stamps: dict[Dispatch, tuple[Stamp, ...]] = Field(default_factory=dict)
     origin: Literal["loaned", "native", "copied"] = "copied"
     depth: bool = True

@@ -32,7 +32,7 @@ std::vector<struct Reader*> readers;
 struct Endpoint : Plain {
   Endpoint(Node& node, const lagometer_endpoint_config& config)
       : type(*reinterpret_cast<Type*>(config.type)),
-        place(node.context.domain, view(config.topic), type.max_bytes),
+        place(node.context.domain, view(config.topic), type.bytes_max),
         depth(std::max(1U, config.qos->depth)) {
     if (config.qos->durability != LAGOMETER_VOLATILE || config.qos->history != LAGOMETER_KEEP_LAST)
       throw Error(LAGOMETER_UNSUPPORTED, "in_cpp has keep_last and volatile alone; change history, durability");
@@ -56,7 +56,7 @@ struct Reader : Endpoint {
         slots(depth + kShown),
         on_data(config.dispatch == LAGOMETER_DISPATCH_LISTENER ? config.on_data : nullptr),
         user(config.user) {
-    for (Slot& slot : slots) slot.data = std::make_unique_for_overwrite<uint8_t[]>(type.max_bytes);
+    for (Slot& slot : slots) slot.data = std::make_unique_for_overwrite<uint8_t[]>(type.bytes_max);
   }
   ~Reader() {
     const std::lock_guard lock(mutex);
@@ -112,7 +112,7 @@ struct Reader : Endpoint {
 };
 
 struct Writer : Endpoint {
-  Writer(Node& node, const lagometer_endpoint_config& config) : Endpoint(node, config), data(type.max_bytes) {}
+  Writer(Node& node, const lagometer_endpoint_config& config) : Endpoint(node, config), data(type.bytes_max) {}
   lagometer_status borrow(uint64_t bytes, lagometer_message& message) {
     type.check(bytes);
     message.origin = LAGOMETER_ORIGIN_COPIED;

@@ -35,6 +35,8 @@ struct Ordinary {
   static bool drops(uint64_t) { return false; }
   static void lending(std::span<uint8_t>) {}
   static void sending(std::span<const uint8_t>) {}
+  /// In the place of messages that were overwritten, of which there are none: how often a reader was asked in vain.
+  static constexpr bool kTellsEmptyTakes = false;
 };
 
 constexpr size_t kKindAt = 3;  // of the envelope: 0 is data (docs/PROTOCOL.md)
@@ -131,6 +133,7 @@ struct InProcess {
       taken = 0;
       {
         const std::lock_guard lock(bus().mutex);
+        if (queue.empty()) ++empty_takes;
         if (queue.empty()) return LAGOMETER_OK;
         held = std::move(queue.front());
         queue.pop_front();
@@ -148,6 +151,10 @@ struct InProcess {
       return LAGOMETER_OK;
     }
     void release(lagometer_sample*, uint32_t, uint32_t) {}
+    void counters(lagometer_counters& out) const {
+      out.present = Behaviour::kTellsEmptyTakes ? LAGOMETER_COUNTER_OVERWRITTEN : 0;
+      out.overwritten = empty_takes;
+    }
 
     std::string topic;
     uint32_t dispatch;
@@ -155,11 +162,12 @@ struct InProcess {
     void* user;
     std::deque<Message> queue;
     Message held;
+    uint64_t empty_takes = 0;
   };
 
   struct Writer : Plain {
     Writer(Node&, const lagometer_endpoint_config& config)
-        : topic(view(config.topic)), buffer(reinterpret_cast<Type*>(config.type)->max_bytes) {}
+        : topic(view(config.topic)), buffer(reinterpret_cast<Type*>(config.type)->bytes_max) {}
     lagometer_status borrow(uint64_t bytes, lagometer_message& message) {
       message.origin = LAGOMETER_ORIGIN_COPIED;
       message.region_count = 1;
@@ -185,14 +193,14 @@ struct InProcess {
   struct Waitset {
     explicit Waitset(Context&) {}
     void attach(Reader& reader) { attached.push_back(&reader); }
-    lagometer_status wait(int64_t until_ns) {
+    lagometer_status wait_ready(int64_t until_ns, std::span<uint32_t> places, uint32_t& count) {
       const std::chrono::steady_clock::time_point until{std::chrono::nanoseconds(std::min(until_ns, int64_t{1} << 62))};
       std::unique_lock lock(bus().mutex);
-      const auto ready = [this] {
-        return triggered || std::ranges::any_of(attached, [](const Reader* reader) { return !reader->queue.empty(); });
-      };
+      const auto has_data = [](const Reader* reader) { return !reader->queue.empty(); };
+      const auto ready = [&] { return triggered || std::ranges::any_of(attached, has_data); };
       const bool woken = bus().changed.wait_until(lock, until, ready);
       triggered = false;
+      count = name_ready(attached, places, has_data);
       return woken ? LAGOMETER_OK : LAGOMETER_TIMEOUT;
     }
     void trigger() {

@@ -13,6 +13,7 @@ pub const TEXT_ENVELOPE_BYTES: u32 = 32;
 pub const POINT_BYTES: u32 = 16;
 pub const IMU_BYTES: u32 = 328;
 pub const REGIONS_MAX: usize = 4;
+pub const HELD_MAX: u32 = 64;
 
 pub const HOST_SIZE_1_0: usize = 64;
 pub const CONTEXT_CONFIG_SIZE_1_0: usize = 112;

@@ -31,11 +31,11 @@ pub(crate) unsafe fn keep(host: *const abi::Host) -> bool {
     let fits = !host.is_null()
         && unsafe { (*host).abi_version >= abi::ABI_VERSION && (*host).size as usize >= abi::HOST_SIZE_1_0 };
     if fits {
-        // SAFETY: as above, and of the size that it names.
-        let host = match unsafe { ((*host).size as usize) < size_of::<abi::Host>() } {
-            true => Box::leak(Box::new(unsafe { whole(host) })),
-            false => host.cast_mut(),
-        };
+        // SAFETY: not null, and of the size that it names.
+        let whole_host = unsafe { whole(host) };
+        // SAFETY: as above.
+        let short = unsafe { ((*host).size as usize) < size_of::<abi::Host>() };
+        let host = if short { Box::leak(Box::new(whole_host)) } else { host.cast_mut() };
         HOST.store(host, Ordering::Release);
     }
     fits

@@ -255,4 +255,9 @@ impl<Reader: HasInbox> Waitset<Reader> for InboxWaitset {
     fn trigger(&self) -> Arc<dyn Trigger> {
         self.ended.clone()
     }
+
+    const NAMES_READY: bool = true;
+    fn is_ready(&self, place: usize) -> bool {
+        self.inboxes[place].has_data()
+    }
 }

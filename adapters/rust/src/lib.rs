@@ -20,6 +20,7 @@ pub mod ros2;
 mod ros2_messages;
 mod sidecar;
 mod table;
+mod waitset_table;
 
 pub use bell::{Bell, Knock, Poller};
 pub use config::{

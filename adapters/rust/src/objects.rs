@@ -234,4 +234,11 @@ pub trait Waitset<Reader>: Send {
     fn wait(&mut self, until_ns: i64) -> Result<Woken>;
     /// What ends a wait.
     fn trigger(&self) -> Arc<dyn Trigger>;
+    /// Whether `is_ready` tells the readers with data from the others; the engine then takes from those alone.
+    const NAMES_READY: bool = false;
+    /// After a wait that ended with `Ready`: whether the reader that was attached as number `place`, from 0 on, has
+    /// data.
+    fn is_ready(&self, _place: usize) -> bool {
+        true
+    }
 }

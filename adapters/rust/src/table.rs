@@ -12,17 +12,18 @@ use std::ptr::{self, addr_of, addr_of_mut};
 use std::sync::Arc;
 
 use crate::abi::{self, Status as Code, Table};
+use crate::waitset_table::*;
 use crate::{
     config, guard, host, Adapter, Context, ContextConfig, Counters, Endpoint, Error, Loan, Matched,
     PayloadType,
 };
-use crate::{Reader, Result, Sample, Sent, Sidecar, Status, Trigger, Waitset, Woken, Writer};
+use crate::{Reader, Result, Sample, Sent, Sidecar, Status, Waitset, Writer};
 
 /// Samples of one reader that may be taken and not released.
 const TAKEN_MAX: usize = 64;
 
 type LoanOf<A> = <<A as Adapter>::Writer as Writer>::Loan;
-type SampleOf<A> = <<A as Adapter>::Reader as Reader>::Sample;
+pub(crate) type SampleOf<A> = <<A as Adapter>::Reader as Reader>::Sample;
 
 struct NodeObject<A: Adapter> {
     name: String,
@@ -49,16 +50,10 @@ struct ReaderObject<A: Adapter> {
 }
 
 /// What one thread at a time uses. Samples go before their reader; each stays in its slot until it is released.
-struct ReaderUsed<A: Adapter> {
+pub(crate) struct ReaderUsed<A: Adapter> {
     taken: Box<[Option<SampleOf<A>>]>,
     free: Vec<usize>,
-    reader: A::Reader,
-}
-
-struct WaitsetObject<A: Adapter> {
-    waitset: A::Waitset,
-    trigger: Arc<dyn Trigger>,
-    _context: Arc<A::Context>,
+    pub(crate) reader: A::Reader,
 }
 
 /// The table of an adapter.
@@ -97,7 +92,11 @@ pub const fn table<A: Adapter>() -> Table {
         waitset_trigger: Some(waitset_trigger::<A>),
         waitset_destroy: Some(waitset_destroy::<A>),
         extension,
-        waitset_wait_ready: None,
+        waitset_wait_ready: if <A::Waitset as Waitset<A::Reader>>::NAMES_READY {
+            Some(waitset_wait_ready::<A>)
+        } else {
+            None
+        },
     }
 }
 
@@ -113,19 +112,19 @@ pub unsafe fn enter(host: *const abi::Host, table: &'static Table) -> *const Tab
     }
 }
 
-fn hand_out<Object, Handle>(object: Object, out: *mut *mut Handle) -> Code {
+pub(crate) fn hand_out<Object, Handle>(object: Object, out: *mut *mut Handle) -> Code {
     unsafe { *out = Box::into_raw(Box::new(object)).cast() };
     abi::OK
 }
 
-fn drop_box<Object, Handle>(what: &'static str, handle: *mut Handle) {
+pub(crate) fn drop_box<Object, Handle>(what: &'static str, handle: *mut Handle) {
     if !handle.is_null() {
         guard::end(what, || drop(unsafe { Box::from_raw(handle.cast::<Object>()) }));
     }
 }
 
 /// Prefixes the adapter's name, so that a reason says whose it is.
-fn named<A: Adapter, T>(result: Result<T>) -> Result<T> {
+pub(crate) fn named<A: Adapter, T>(result: Result<T>) -> Result<T> {
     result.map_err(|error| Error { message: format!("{}: {}", A::NAME, error.message), ..error })
 }
 
@@ -149,7 +148,7 @@ extern "C" fn context_create<A: Adapter>(
     })
 }
 
-fn context_of<'a, A: Adapter>(handle: *mut abi::ContextHandle) -> &'a Arc<A::Context> {
+pub(crate) fn context_of<'a, A: Adapter>(handle: *mut abi::ContextHandle) -> &'a Arc<A::Context> {
     unsafe { &*handle.cast() }
 }
 
@@ -290,7 +289,7 @@ extern "C" fn reader_create<A: Adapter>(
     })
 }
 
-fn reader_used<'a, A: Adapter>(handle: *mut abi::ReaderHandle) -> &'a mut ReaderUsed<A> {
+pub(crate) fn reader_used<'a, A: Adapter>(handle: *mut abi::ReaderHandle) -> &'a mut ReaderUsed<A> {
     unsafe { &mut *addr_of_mut!((*handle.cast::<ReaderObject<A>>()).used) }
 }
 
@@ -444,51 +443,6 @@ extern "C" fn describe<A: Adapter>(
         sink(user, host::text(&description.to_json()));
         Ok(abi::OK)
     })
-}
-
-extern "C" fn waitset_create<A: Adapter>(
-    context: *mut abi::ContextHandle,
-    out: *mut *mut abi::WaitsetHandle,
-) -> Code {
-    guard::call("waitset_create", || {
-        let context = context_of::<A>(context);
-        let waitset = named::<A, _>(A::waitset(context))?;
-        let trigger = waitset.trigger();
-        Ok(hand_out(WaitsetObject::<A> { waitset, trigger, _context: context.clone() }, out))
-    })
-}
-
-fn waitset_of<'a, A: Adapter>(handle: *mut abi::WaitsetHandle) -> &'a mut A::Waitset {
-    unsafe { &mut *addr_of_mut!((*handle.cast::<WaitsetObject<A>>()).waitset) }
-}
-
-extern "C" fn waitset_attach<A: Adapter>(
-    handle: *mut abi::WaitsetHandle,
-    reader: *mut abi::ReaderHandle,
-) -> Code {
-    guard::call("waitset_attach", || {
-        let reader = &mut reader_used::<A>(reader).reader;
-        named::<A, _>(waitset_of::<A>(handle).attach(reader)).map(|()| abi::OK)
-    })
-}
-
-extern "C" fn waitset_wait<A: Adapter>(handle: *mut abi::WaitsetHandle, until_ns: i64) -> Code {
-    guard::call("waitset_wait", || {
-        Ok(match named::<A, _>(waitset_of::<A>(handle).wait(until_ns))? {
-            Woken::Ready => abi::OK,
-            Woken::TimedOut => abi::TIMEOUT,
-        })
-    })
-}
-
-extern "C" fn waitset_trigger<A: Adapter>(handle: *mut abi::WaitsetHandle) {
-    guard::end("waitset_trigger", || {
-        unsafe { &*addr_of!((*handle.cast::<WaitsetObject<A>>()).trigger) }.trigger();
-    });
-}
-
-extern "C" fn waitset_destroy<A: Adapter>(handle: *mut abi::WaitsetHandle) {
-    drop_box::<WaitsetObject<A>, _>("waitset_destroy", handle);
 }
 
 extern "C" fn extension(_kind: u32, _object: *mut c_void, _name: abi::Text) -> *const c_void {

@@ -226,6 +226,43 @@ fn send(table: &Table, writer: *mut abi::WriterHandle, first: u8) -> i32 {
     (table.commit)(writer, &mut message)
 }
 
+// Two readers of one topic: the one that was emptied is named no more.
+fn only_the_ready_reader_is_named(table: &Table, opened: &Opened) {
+    let mut endpoint: abi::EndpointConfig = unsafe { zeroed() };
+    endpoint.size = abi::ENDPOINT_CONFIG_SIZE_1_0 as u32;
+    (endpoint.type_, endpoint.topic, endpoint.dispatch) = (opened.payload, text("topic"), 1);
+    let (mut waitset, mut idle, mut busy) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+    assert_eq!((table.waitset_create.unwrap())(opened.context, &mut waitset), abi::OK);
+    for reader in [&mut idle, &mut busy] {
+        assert_eq!((table.reader_create)(opened.node, &endpoint, reader), abi::OK);
+        assert_eq!((table.waitset_attach.unwrap())(waitset, *reader), abi::OK);
+    }
+    let wait = table.waitset_wait_ready.unwrap();
+    let (mut ready, mut count) = ([9; 2], 9);
+    assert_eq!(wait(waitset, 0, ready.as_mut_ptr(), 2, &mut count), abi::TIMEOUT);
+    assert_eq!((count, ready), (0, [9, 9]));
+    assert_eq!(send(table, opened.writer, 1), abi::OK);
+    assert_eq!(wait(waitset, i64::MAX, ready.as_mut_ptr(), 2, &mut count), abi::OK);
+    assert_eq!((count, ready), (2, [0, 1]));
+    take_all(table, idle);
+    assert_eq!(wait(waitset, i64::MAX, ready.as_mut_ptr(), 2, &mut count), abi::OK);
+    assert_eq!((count, ready[0]), (1, 1));
+    take_all(table, busy);
+    (table.waitset_trigger.unwrap())(waitset);
+    assert_eq!(wait(waitset, i64::MAX, ready.as_mut_ptr(), 2, &mut count), abi::OK);
+    assert_eq!(count, 0);
+    (table.waitset_destroy.unwrap())(waitset);
+    (table.reader_destroy)(idle);
+    (table.reader_destroy)(busy);
+}
+
+fn take_all(table: &Table, reader: *mut abi::ReaderHandle) {
+    let mut samples: [abi::Sample; 8] = unsafe { zeroed() };
+    let (stride, mut taken) = (size_of::<abi::Sample>() as u32, 0);
+    assert_eq!((table.take)(reader, samples.as_mut_ptr(), stride, 8, &mut taken), abi::OK);
+    (table.release)(reader, samples.as_mut_ptr(), stride, taken);
+}
+
 // One test, since a panic ends the adapter for good.
 #[test]
 fn messages_pass_and_a_panic_does_not() {
@@ -253,6 +290,7 @@ fn messages_pass_and_a_panic_does_not() {
     assert_eq!((table.describe)(kind, opened.context.cast(), keep, (&raw mut answer).cast()), abi::OK);
     assert!(answer.contains(r#""settings":{"some":{"default":1,"value":2}}"#), "{answer}");
 
+    only_the_ready_reader_is_named(table, &opened);
     assert_eq!(send(table, opened.writer, 255), abi::FAILED);
     assert!(said().starts_with("panic in commit: "), "{}", said());
     assert_eq!((table.take)(opened.reader, samples.as_mut_ptr(), stride, 8, &mut taken), abi::FAILED);

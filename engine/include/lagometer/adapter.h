@@ -17,10 +17,12 @@
  *
  * LIFECYCLE (`create` allocates and checks, `enable` starts; nothing arrives before `enable`)
  *
- *   entry -> probe                                        (in a child process, nothing started)
- *   entry -> context -> node -> type -> writer, reader -> waitset, attach -> enable(context, then the endpoints)
- *         -> borrow, commit, take, release, wait, ...     (the measured phase)
- *         -> destroy in the reverse order                 (blocks until no callback runs any more)
+ *   loaded    probe                                       (in a child process, nothing started)
+ *   created   context, enable it -> node -> type -> writer, reader -> waitset, attach
+ *   enabled   readers, then writers; discovery: writer_matched and a probe message on each writer every few
+ *             milliseconds, until every reader heard every writer that it expects; not from warm-up to drain
+ *             -> borrow, commit, take, release, wait, ...     (the measured phase)
+ *   gone      destroy in the reverse order, enabled or not    (blocks until no callback runs any more)
  *
  * THE MESSAGE
  *   lagometer writes a 16-byte envelope and the payload into the regions that `borrow` shows; an adapter never
@@ -48,22 +50,25 @@
  *   wrong, where, what to do. Nothing unwinds across this boundary: catch every exception, every panic.
  *
  * GROWTH
- *   Every struct but lagometer_string and lagometer_region, which never grow, starts with `size` (sizeof, as the one who
+ *   Every struct but lagometer_string and lagometer_region, which never grow, starts with `size` (sizeof, as whoever
  *   made it was compiled) and `abi_version`. Tables and structs grow at their end alone: LAGOMETER_..._SIZE_1_0 is what
  *   each had at first. Both sides accept any size from there up, shorter or longer than their own:
  *   - whoever reads uses no field beyond `size`: LAGOMETER_HAS(pointer, field). A function that came later may be null,
  *     as well. "since 1.1" in the comment of a field says that it came later.
- *   - whoever fills a struct of the other side's (`message`, `sample`, `matched`, `counters`) writes no field beyond its
- *     `size`, and leaves `size` and `abi_version` as they are: the caller sets both before the call, in every element.
+ *   - whoever fills a struct of the other side's (`message`, `sample`, `matched`, `counters`) writes no field beyond
+ * its `size` and leaves `size` and `abi_version` alone: the caller sets both before the call, in every element.
  *   `abi_version` changes only if what is there changes its meaning. A host serves every version up to its own.
- *   Reserved words are zero; a flag or mask bit that a callee does not know is refused with LAGOMETER_INVALID. Abilities
- *   beyond the core come as extensions: `extension(object, "loan/1")` returns a table, or null. Their names are listed
- *   at the end.
+ *   Reserved words are zero; a flag or mask bit that a callee does not know is refused with LAGOMETER_INVALID.
+ *   Abilities beyond the core come as extensions: `extension(object, "timers/1")` returns a table, or null.
  *
  * CONTRACT TAGS, on every function pointer
- *   [thread: any | one at a time per object | waiting thread; in-callback: yes | no;
- *    blocks: never | bounded | <what for>; allocates: no | setup | yes]
+ *   [thread: any | one at a time per object | waiting thread; state: loaded | created | enabled | any;
+ *    in-callback: yes | no; blocks: never | bounded | <what for>; allocates: no | setup | yes]
+ *   `state` is that of the object, the first argument, when the host calls: created (and not enabled), enabled, or any
+ *   of the two; of what has no enable (node, type, waitset): created is from create to destroy.
  *   `allocates: no` holds after `enable`, for the adapter's own code; what the middleware does inside is its own.
+ *   Required: the pointer is set. Optional: it may be null. Status: what it may return; beside these every function may
+ *   return NO_RESOURCE and FAILED.
  */
 #ifndef LAGOMETER_ADAPTER_H
 #define LAGOMETER_ADAPTER_H
@@ -158,19 +163,21 @@ typedef struct lagometer_stamp_key {
 typedef struct lagometer_host {
   uint32_t size, abi_version;
   void* self; /* first argument of every function below */
-  /* A line for the log. [thread: any; in-callback: yes; blocks: bounded; allocates: yes] Not from warm-up to drain. */
+  /* Required. A line for the log; not from warm-up to drain. [thread: any; state: any; in-callback: yes; blocks:
+   * bounded; allocates: yes] */
   void (*log)(void* self, uint32_t level, lagometer_string message) LAGOMETER_NOEXCEPT;
-  /* The one clock: CLOCK_MONOTONIC in ns. [thread: any; in-callback: yes; blocks: never; allocates: no] */
+  /* Required. The one clock: CLOCK_MONOTONIC in ns. [thread: any; state: any; in-callback: yes; blocks: never;
+   * allocates: no] */
   int64_t (*now_ns)(void* self) LAGOMETER_NOEXCEPT;
-  /* Reports that the message with this number of the middleware's own passed a layer of this endpoint (its `user`).
-   * [thread: any; in-callback: yes; blocks: never; allocates: no] */
+  /* Required. Reports that the message with this number of the middleware's own passed a layer of this endpoint (its
+   * `user`). [thread: any; state: enabled; in-callback: yes; blocks: never; allocates: no] */
   void (*stamp)(void* self, void* endpoint_user, uint32_t layer, uint64_t sequence, int64_t time_ns) LAGOMETER_NOEXCEPT;
-  /* First and last call of a thread that the adapter itself makes. [thread: that thread; in-callback: no; blocks:
-   * bounded; allocates: setup] */
+  /* Required. First and last call of a thread that the adapter itself makes. [thread: that thread; state: any;
+   * in-callback: no; blocks: bounded; allocates: setup] */
   void (*thread_begin)(void* self, uint32_t role, lagometer_string name) LAGOMETER_NOEXCEPT;
   void (*thread_end)(void* self) LAGOMETER_NOEXCEPT; /* [as thread_begin] */
-  /* Says why the call in progress on this thread returns a negative status; outside a call: the context is broken and
-   * the trial fails. [thread: any; in-callback: yes; blocks: bounded; allocates: yes] */
+  /* Required. Says why the call in progress on this thread returns a negative status; outside a call: the context is
+   * broken and the trial fails. [thread: any; state: any; in-callback: yes; blocks: bounded; allocates: yes] */
   void (*fail)(void* self, lagometer_string message) LAGOMETER_NOEXCEPT;
   /* Beyond LAGOMETER_HOST_SIZE_1_0: as stamp(), of a message known by its key. [as stamp] */
   void (*stamp_keyed)(void* self, void* endpoint_user, const lagometer_stamp_key* key, uint32_t layer, int64_t time_ns,
@@ -251,10 +258,10 @@ typedef struct lagometer_endpoint_config {
   uint32_t size, abi_version;
   lagometer_type* type;
   lagometer_string topic;
-  const lagometer_qos* qos;
-  uint32_t dispatch; /* readers: LAGOMETER_DISPATCH_...; writers: 0 */
-  uint32_t flags;    /* none yet */
-  void* user;        /* first argument of the two functions below */
+  const lagometer_qos* qos; /* never null; with `present` 0 all is the vendor's default */
+  uint32_t dispatch;        /* readers: LAGOMETER_DISPATCH_...; writers: 0 */
+  uint32_t flags;           /* none yet */
+  void* user;               /* first argument of the two functions below */
   lagometer_data_function on_data;
   lagometer_event_function on_event; /* may be null */
 } lagometer_endpoint_config;
@@ -269,8 +276,9 @@ typedef struct lagometer_region {
   uint64_t size;
 } lagometer_region;
 
-/* What borrow() shows: filled by the adapter, kept by the caller until commit or discard. The regions together are the
- * payload, in order; the envelope goes to the start of the first. */
+/* What borrow() shows: the caller zeroes it and sets size and abi_version, the adapter fills the rest, the caller keeps
+ * it until commit or discard. The regions together are the payload, in order; the envelope goes to the start of the
+ * first. */
 typedef struct lagometer_message {
   uint32_t size, abi_version;
   uint32_t origin;
@@ -289,7 +297,12 @@ typedef struct lagometer_message {
 #define LAGOMETER_SAMPLE_NOT_DATA (1u << 0) /* a state change: no payload; the engine skips it */
 #define LAGOMETER_SAMPLE_LOANED (1u << 1)   /* the view is the middleware's own memory */
 
-/* What take() shows: a borrowed view and what is known of it. */
+/* How many samples of one reader the host holds at most, from take() to release(). */
+#define LAGOMETER_HELD_MAX 64u
+
+/* What take() shows: a borrowed view and what is known of it. The caller zeroes an element and sets its size and
+ * abi_version once, and uses it again and again: what an adapter never writes stays 0, what it writes at times it must
+ * write every time. */
 typedef struct lagometer_sample {
   uint32_t size, abi_version;
   uint32_t flags;
@@ -308,6 +321,7 @@ typedef struct lagometer_sample {
 } lagometer_sample;
 #define LAGOMETER_SAMPLE_SIZE_1_0 LAGOMETER_END_OF(lagometer_sample, adapter_data)
 
+/* The caller sets size and abi_version of what it asks to be filled; all else is 0 before the call. */
 typedef struct lagometer_matched {
   uint32_t size, abi_version;
   uint32_t count; /* remote endpoints of the other kind that this one is connected to */
@@ -327,94 +341,119 @@ typedef struct lagometer_counters {
 } lagometer_counters;
 #define LAGOMETER_COUNTERS_SIZE_1_0 LAGOMETER_END_OF(lagometer_counters, resent)
 
-/* The adapter. Every pointer is set, unless its comment says that it may be null. */
+/* The adapter. */
 typedef struct lagometer_adapter_table {
   uint32_t size, abi_version;
   lagometer_string name;
 
-  /* JSON {"version": text, "abilities": {...}, "limits": {...}}, as in the sidecar but found out here and now; starts
-   * nothing. [thread: any; in-callback: no; blocks: bounded; allocates: yes] */
+  /* Required. JSON {"version": text, "abilities": {...}, "limits": {...}}, as in the sidecar but found out here and
+   * now; starts nothing. Status: OK, INVALID (options). [thread: any; state: loaded; in-callback: no; blocks: bounded;
+   * allocates: yes] */
   lagometer_status (*probe)(lagometer_string options, lagometer_sink sink, void* user) LAGOMETER_NOEXCEPT;
 
-  /* [thread: one at a time per object; in-callback: no; blocks: bounded; allocates: setup], for create and enable. */
+  /* Required. An option, profile, flag or quality of service that is not known is INVALID, one that the middleware has
+   * not is UNSUPPORTED; *out is set with OK alone. Of a parent that is created or enabled. Status: OK, INVALID,
+   * UNSUPPORTED. [thread: one at a time per object; state: any; in-callback: no; blocks: bounded; allocates: setup] */
   lagometer_status (*context_create)(const lagometer_context_config* config,
                                      lagometer_context** out) LAGOMETER_NOEXCEPT;
+  /* Required. Once. Status: OK. [thread: one at a time per object; state: created; in-callback: no; blocks: bounded;
+   * allocates: setup] */
   lagometer_status (*context_enable)(lagometer_context* context) LAGOMETER_NOEXCEPT;
   lagometer_status (*node_create)(lagometer_context* context, lagometer_string name,
-                                  lagometer_node** out) LAGOMETER_NOEXCEPT;
+                                  lagometer_node** out) LAGOMETER_NOEXCEPT; /* [as context_create] */
   lagometer_status (*type_create)(lagometer_context* context, const lagometer_type_config* config,
-                                  lagometer_type** out) LAGOMETER_NOEXCEPT;
+                                  lagometer_type** out) LAGOMETER_NOEXCEPT; /* [as context_create] */
   lagometer_status (*writer_create)(lagometer_node* node, const lagometer_endpoint_config* config,
-                                    lagometer_writer** out) LAGOMETER_NOEXCEPT;
-  lagometer_status (*writer_enable)(lagometer_writer* writer) LAGOMETER_NOEXCEPT;
+                                    lagometer_writer** out) LAGOMETER_NOEXCEPT;   /* [as context_create] */
+  lagometer_status (*writer_enable)(lagometer_writer* writer) LAGOMETER_NOEXCEPT; /* [as context_enable] */
   lagometer_status (*reader_create)(lagometer_node* node, const lagometer_endpoint_config* config,
-                                    lagometer_reader** out) LAGOMETER_NOEXCEPT;
-  lagometer_status (*reader_enable)(lagometer_reader* reader) LAGOMETER_NOEXCEPT;
+                                    lagometer_reader** out) LAGOMETER_NOEXCEPT;   /* [as context_create] */
+  lagometer_status (*reader_enable)(lagometer_reader* reader) LAGOMETER_NOEXCEPT; /* [as context_enable] */
 
-  /* Returns when no callback of the object runs or will run. Null is allowed and does nothing.
-   * [thread: one at a time per object; in-callback: no; blocks: until callbacks end; allocates: yes] */
+  /* Required. Returns when no callback of the object runs or will run. Null is allowed and does nothing.
+   * [thread: one at a time per object; state: any; in-callback: no; blocks: until callbacks end; allocates: yes] */
   void (*reader_destroy)(lagometer_reader* reader) LAGOMETER_NOEXCEPT;
   void (*writer_destroy)(lagometer_writer* writer) LAGOMETER_NOEXCEPT;
   void (*type_destroy)(lagometer_type* type) LAGOMETER_NOEXCEPT;
   void (*node_destroy)(lagometer_node* node) LAGOMETER_NOEXCEPT;
   void (*context_destroy)(lagometer_context* context) LAGOMETER_NOEXCEPT;
 
-  /* Shows where `bytes` of payload may be written. One message at a time per writer.
-   * [thread: one at a time per object; in-callback: yes; blocks: bounded; allocates: no] */
+  /* Required. Shows where `bytes` of payload may be written. One message at a time per writer. Status: OK, INVALID (a
+   * size that the type has not), REJECTED (no room now). [thread: one at a time per object; state: enabled;
+   * in-callback: yes; blocks: bounded; allocates: no] */
   lagometer_status (*borrow)(lagometer_writer* writer, uint64_t bytes, lagometer_message* message) LAGOMETER_NOEXCEPT;
-  /* Publishes it. REJECTED: it was not accepted and is gone. [thread: one at a time per object; in-callback: yes;
-   * blocks: qos.blocking_ns_max; allocates: no] */
+  /* Required. Publishes it. OK: the middleware took it, though a queue of keep_last may lose it later, and with the
+   * sidecar's `depth: false` more than `depth` may wait. REJECTED: it was not accepted, no reader gets it, and it is
+   * gone. If one of several readers has no room, all get it or none (REJECTED); or it is OK, and what that one misses
+   * is counted. Status: OK, REJECTED. [thread: one at a time per object; state: enabled; in-callback: yes; blocks:
+   * qos.blocking_ns_max; allocates: no] */
   lagometer_status (*commit)(lagometer_writer* writer, lagometer_message* message) LAGOMETER_NOEXCEPT;
-  /* Gives it back unsent. [thread: one at a time per object; in-callback: yes; blocks: never; allocates: no] */
+  /* Required. Gives it back unsent. [thread: one at a time per object; state: enabled; in-callback: yes; blocks: never;
+   * allocates: no] */
   void (*discard)(lagometer_writer* writer, lagometer_message* message) LAGOMETER_NOEXCEPT;
 
-  /* Up to `max` samples into an array whose elements lie `stride` bytes apart; *taken may be 0 with OK.
-   * [thread: one at a time per object; in-callback: yes, of that reader; blocks: never; allocates: no] */
+  /* Required. Up to `max` samples into an array whose elements lie `stride` bytes apart; *taken may be 0 with OK. The
+   * host releases all of one take() before it takes from that reader again. Status: OK. [thread: one at a time per
+   * object; state: enabled; in-callback: yes, of that reader; blocks: never; allocates: no] */
   lagometer_status (*take)(lagometer_reader* reader, lagometer_sample* samples, uint32_t stride, uint32_t max,
                            uint32_t* taken) LAGOMETER_NOEXCEPT;
-  /* Gives the samples of one take() back. [thread: one at a time per object; in-callback: yes; blocks: never;
-   * allocates: no] */
+  /* Required. Gives the samples of one take() back. [thread: one at a time per object; state: enabled; in-callback:
+   * yes; blocks: never; allocates: no] */
   void (*release)(lagometer_reader* reader, lagometer_sample* samples, uint32_t stride,
                   uint32_t count) LAGOMETER_NOEXCEPT;
 
-  /* [thread: any; in-callback: no; blocks: bounded; allocates: yes] */
+  /* Required. writer_matched is called again and again until discovery ends: where nothing else looks for new readers,
+   * it may. Status: OK. [thread: any; state: enabled; in-callback: no; blocks: bounded; allocates: yes] */
   lagometer_status (*writer_matched)(lagometer_writer* writer, lagometer_matched* out) LAGOMETER_NOEXCEPT;
   lagometer_status (*reader_matched)(lagometer_reader* reader, lagometer_matched* out) LAGOMETER_NOEXCEPT;
   lagometer_status (*writer_counters)(lagometer_writer* writer, lagometer_counters* out) LAGOMETER_NOEXCEPT;
   lagometer_status (*reader_counters)(lagometer_reader* reader, lagometer_counters* out) LAGOMETER_NOEXCEPT;
 
-  /* JSON of the effective settings of an object (LAGOMETER_OBJECT_...): {"settings": {key: {"value":, "default":}},
-   * "observed": {key: value} (what is so though nobody set it, such as the library that was loaded), "paste": [{"file":
-   * text, "text": text}], "transport": see docs/ADAPTERS.md}. [thread: any; in-callback: no; blocks: bounded;
-   * allocates: yes] */
+  /* Required. JSON of the effective settings of an object (LAGOMETER_OBJECT_...): {"settings": {key: {"value":,
+   * "default":}}, "observed": {key: value} (what is so though nobody set it, such as the library that was loaded),
+   * "paste": [{"file": text, "text": text}], "transport": see docs/ADAPTERS.md}. Status: OK. [thread: any; state:
+   * enabled; in-callback: no; blocks: bounded; allocates: yes] */
   lagometer_status (*describe)(uint32_t kind, const void* object, lagometer_sink sink, void* user) LAGOMETER_NOEXCEPT;
 
-  /* Waitsets; null as a group where the middleware has nothing to wait on (the sidecar then lists no "waitset").
-   * create, attach, destroy: [thread: one at a time per object; in-callback: no; blocks: bounded; allocates: setup] */
+  /* Optional, as a group: null where the middleware has nothing to wait on (the sidecar then lists no "waitset"). A
+   * reader is attached between its create and its enable, with LAGOMETER_DISPATCH_WAITSET, to one waitset; of another
+   * context of this adapter only where the abilities say "waitset_contexts": true. Status: OK, INVALID, UNSUPPORTED.
+   * [thread: one at a time per object; state: created; in-callback: no; blocks: bounded; allocates: setup] */
   lagometer_status (*waitset_create)(lagometer_context* context, lagometer_waitset** out) LAGOMETER_NOEXCEPT;
   lagometer_status (*waitset_attach)(lagometer_waitset* waitset, lagometer_reader* reader) LAGOMETER_NOEXCEPT;
-  /* Until a reader that is attached has data, trigger() was called, or host time `until_ns` is reached (TIMEOUT). It is
-   * level-triggered: with data left untaken it returns at once. [thread: waiting thread; in-callback: no; blocks:
-   * until_ns; allocates: no] */
+  /* Optional, as above. Until a reader that is attached has data, trigger() was called, or host time `until_ns` is
+   * reached (TIMEOUT). It is level-triggered: with data left untaken it returns at once. Status: OK, TIMEOUT. [thread:
+   * waiting thread; state: created; in-callback: no; blocks: until_ns; allocates: no] */
   lagometer_status (*waitset_wait)(lagometer_waitset* waitset, int64_t until_ns) LAGOMETER_NOEXCEPT;
-  /* Ends one wait, present or next. [thread: any; in-callback: yes; blocks: never; allocates: no] */
+  /* Optional, as above. Ends one wait, present or next. [thread: any; state: created; in-callback: yes; blocks: never;
+   * allocates: no] */
   void (*waitset_trigger)(lagometer_waitset* waitset) LAGOMETER_NOEXCEPT;
+  /* Optional, as above. Before its readers. Null is allowed. [thread: one at a time per object; state: created;
+   * in-callback: no; blocks: bounded; allocates: yes] */
   void (*waitset_destroy)(lagometer_waitset* waitset) LAGOMETER_NOEXCEPT;
 
-  /* The table of an extension of this object, or null. [thread: any; in-callback: no; blocks: never; allocates: no]
-   * Names taken: executor/1 intra/1 serialized/1 forward/1 discovery/1 stamps/1 threads/1 services/1 security/1 shm/1
-   * flush/1 loan/1 timers/1. Each gets a header of its own beside this one. */
+  /* Required. The table of an extension of this object, or null, which is what most adapters return. [thread: any;
+   * state: any; in-callback: no; blocks: never; allocates: no] See EXTENSIONS below. */
   const void* (*extension)(uint32_t kind, void* object, lagometer_string name)LAGOMETER_NOEXCEPT;
 
-  /* Since 1.1; may be null, and is not called then. As waitset_wait, and says which readers have data: `ready` gets
-   * their places in the order of attach, from 0 on, each once, `max` at most, and *count how many. With OK, a reader
-   * that has untaken data and was not named is named by the next wait; *count may be 0 (trigger(), or for nothing). A
-   * reader that was named may turn out to have none. [thread: waiting thread; in-callback: no; blocks: until_ns;
-   * allocates: no] */
+  /* Optional, since 1.1. As waitset_wait, and says which readers have data: `ready` gets their places in the order of
+   * attach, from 0 on, each once, `max` at most, and *count how many. The host takes from these alone: a reader that
+   * has untaken data is named, or, if `max` others were, by a later wait. A reader that was named may turn out to have
+   * none; *count may be 0 (trigger(), or for nothing). Status: OK, TIMEOUT. [thread: waiting thread; state: created;
+   * in-callback: no; blocks: until_ns; allocates: no] */
   lagometer_status (*waitset_wait_ready)(lagometer_waitset* waitset, int64_t until_ns, uint32_t* ready, uint32_t max,
                                          uint32_t* count) LAGOMETER_NOEXCEPT;
 } lagometer_adapter_table;
 #define LAGOMETER_ADAPTER_TABLE_SIZE_1_0 LAGOMETER_END_OF(lagometer_adapter_table, extension)
+
+/* EXTENSIONS: names that are taken. Each that is there has a header of its own, with the object that is asked for it.
+ *   there: timers/1 (timers.h, of a node): timers that the executor fires which calls the node's readers back.
+ *   there: stamps/1 (stamps.h, of a writer and of a reader): when a message was in which layer of the middleware.
+ *   not yet: executor/1 (executors by kind and threads, callback groups, posting, spinning on the host's thread). Its
+ *     timers will be those of timers/1, which need nothing of it: so there is one way to make a timer, and a middleware
+ *     with one executor per node has all it needs.
+ *   not yet: intra/1 serialized/1 forward/1 discovery/1 threads/1 services/1 security/1 shm/1 flush/1 loan/1
+ */
 
 /* The one symbol of the library. Keeps `host`; returns null if it can't work with host->abi_version. */
 #if defined(__GNUC__)

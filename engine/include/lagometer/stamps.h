@@ -67,8 +67,9 @@ typedef struct lagometer_stamps_table {
   uint32_t key;         /* LAGOMETER_KEY_... */
   uint32_t reserved;
 
-  /* From now on the endpoint stamps these of its layers; a bit that is not in `layers` is refused with INVALID. Before
-   * the endpoint is enabled. [thread: one at a time per object; in-callback: no; blocks: never; allocates: setup] */
+  /* Required. From now on the endpoint stamps these of its layers. Before the endpoint is enabled. Status: OK, INVALID
+   * (a bit that is not in `layers`). [thread: one at a time per object; state: created; in-callback: no; blocks: never;
+   * allocates: setup] */
   lagometer_status (*ask)(void* endpoint, uint64_t layers) LAGOMETER_NOEXCEPT;
 } lagometer_stamps_table;
 

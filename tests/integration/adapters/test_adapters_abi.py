@@ -45,5 +45,26 @@ def test_the_header_stands_alone(tmp_path: Path, compiler: str, language: str, s
         assert " T lagometer_adapter\n" in symbols, "it is not a C symbol"
 
 
+def test_what_is_installed_compiles(build: Path, tmp_path: Path) -> None:
+    """Each header by itself: those of the ABI in C11 and C++20, the helpers in their language."""
+    need("cc")
+    need("c++")
+    command = ["cmake", "--install", str(build), "--prefix", str(tmp_path), "--component", "headers"]
+    subprocess.run(command, check=True, capture_output=True)
+    (include,) = tmp_path.rglob("include")
+    installed = {path.name for path in (include / "lagometer").iterdir()}
+    abi = {path.name for path in HEADER.parent.glob("*.h")}
+    assert abi <= installed, f"not installed: {abi - installed}"
+    c, cpp = ["cc", "-xc", "-std=c11"], ["c++", "-xc++", "-std=c++20"]
+    for name in sorted(installed):
+        languages = {"plain.h": [c], "binding.hpp": [cpp]}.get(name, [c, cpp] if name.endswith(".h") else [])
+        for language in languages:
+            line = [*language, *WARNINGS, "-Wno-unused-function", f"-I{include}", "-fsyntax-only", "-"]
+            result = subprocess.run(
+                line, input=f"#include <lagometer/{name}>\n", capture_output=True, text=True
+            )
+            assert result.returncode == 0, f"{name}: {result.stderr}"
+
+
 def test_the_header_is_short() -> None:
     assert len(HEADER.read_text(encoding="utf-8").splitlines()) <= 500

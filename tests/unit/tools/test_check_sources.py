@@ -85,18 +85,30 @@ def test_includes_do_not_cross_the_walls(tmp_path: Path, monkeypatch: pytest.Mon
         assert list(check_sources.check_includes(path, f"#include {crossing}\n")), crossing
     engine = tmp_path / "engine/src/plan.cpp"
     assert list(check_sources.check_includes(engine, '#include "../../adapters/common/binding.hpp"\n'))
+    host = tmp_path / "engine" / "abi_host" / "host.cpp"
+    assert not list(check_sources.check_includes(host, '#include "lagometer/adapter.h"\n#include <atomic>\n'))
+    assert list(check_sources.check_includes(host, '#include "session.hpp"\n'))
 
 
 def test_a_function_pointer_without_a_contract_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(check_sources, "ROOT", tmp_path)
-    tag = "/* Takes. [thread: any; in-callback: no;\n * blocks: never; allocates: no] */\n"
-    pointer = "  int (*take)(void *reader);\n"
+    tag = (
+        "/* Required. Takes. Status: OK. [thread: any; state: enabled; in-callback: no;\n"
+        " * blocks: never; allocates: no] */\n"
+    )
+    pointer = "  lagometer_status (*take)(void *reader,\n      void *samples);\n"
+    other = "  void (*give)(void *reader);"
     path = tmp_path / "adapter.h"
-    assert not list(check_sources.check_contracts(path, tag + pointer + pointer))
+    assert not list(check_sources.check_contracts(path, tag + pointer + pointer + other))
+    assert not list(check_sources.check_contracts(path, f"{tag}{pointer}\n{other} /* [as take] */\n"))
+    assert list(check_sources.check_contracts(path, f"{tag}{pointer}\n{other} /* [as nobody] */\n"))
     assert list(check_sources.check_contracts(path, tag + "\n" + pointer))
     assert list(check_sources.check_contracts(path, "/* Takes. */\n" + pointer))
+    for word in ("Required.", "Status:", "[thread:", "state:", "in-callback:", "blocks:", "allocates:"):
+        (found,) = check_sources.check_contracts(path, tag.replace(word, "") + pointer)
+        assert word.strip("[.") in found
 
 
 def test_a_lock_file_names_no_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

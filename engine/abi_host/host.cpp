@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <mutex>
 
-namespace lagometer::conformance {
+namespace lagometer::abi_host {
 
 namespace {
 
@@ -18,23 +18,30 @@ thread_local std::string reason;
 std::mutex first_reason_mutex;
 std::string first_reason;
 
-std::string text_of(lagometer_string text) {
-  return text.data == nullptr ? std::string() : std::string(text.data, text.size);
-}
-
 void host_log(void*, uint32_t level, lagometer_string message) noexcept {
   static constexpr const char* kNames[] = {"debug", "info", "warning", "error"};
-  host_tally().logged.fetch_add(1);
+  tally().logged.fetch_add(1);
   std::fprintf(stderr, "%s: %.*s\n", kNames[std::min<uint32_t>(level, 3)], static_cast<int>(message.size),
                message.data);
 }
 
+int64_t host_now(void*) noexcept {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+void host_stamp(void*, void*, uint32_t, uint64_t, int64_t) noexcept {}
+void host_stamp_keyed(void*, void*, const lagometer_stamp_key*, uint32_t, int64_t, uint32_t) noexcept {}
+
 void host_thread_begin(void*, uint32_t, lagometer_string name) noexcept {
-  host_tally().threads_begun.fetch_add(1);
+  tally().threads_begun.fetch_add(1);
   char shortened[16] = {};
   std::copy_n(name.data, std::min<uint64_t>(name.size, 15), shortened);
   pthread_setname_np(pthread_self(), shortened);
 }
+
+void host_thread_end(void*) noexcept { tally().threads_ended.fetch_add(1); }
 
 void host_fail(void*, lagometer_string message) noexcept {
   if (call_depth > 0) {
@@ -47,27 +54,25 @@ void host_fail(void*, lagometer_string message) noexcept {
 
 }  // namespace
 
-HostTally& host_tally() noexcept {
-  static HostTally tally;
-  return tally;
-}
-
-const lagometer_host& host() noexcept {
-  static const lagometer_host instance = {
-      .size = sizeof(lagometer_host),
-      .abi_version = LAGOMETER_ABI_VERSION,
-      .self = nullptr,
-      .log = host_log,
-      .now_ns = [](void*) noexcept { return now_ns(); },
-      .stamp = [](void*, void*, uint32_t, uint64_t, int64_t) noexcept {},
-      .thread_begin = host_thread_begin,
-      .thread_end = [](void*) noexcept { host_tally().threads_ended.fetch_add(1); },
-      .fail = host_fail,
-      .stamp_keyed = [](void*, void*, const lagometer_stamp_key*, uint32_t, int64_t, uint32_t) noexcept {}};
+Tally& tally() noexcept {
+  static Tally instance;
   return instance;
 }
 
-InCall::InCall(const char* name) noexcept : mark_(name) { ++call_depth; }
+lagometer_host make_host() noexcept {
+  return {.size = sizeof(lagometer_host),
+          .abi_version = LAGOMETER_ABI_VERSION,
+          .self = nullptr,
+          .log = host_log,
+          .now_ns = host_now,
+          .stamp = host_stamp,
+          .thread_begin = host_thread_begin,
+          .thread_end = host_thread_end,
+          .fail = host_fail,
+          .stamp_keyed = host_stamp_keyed};
+}
+
+InCall::InCall() noexcept { ++call_depth; }
 InCall::~InCall() { --call_depth; }
 
 void forget_reason() noexcept { reason.clear(); }
@@ -78,10 +83,8 @@ std::string broken_reason() {
   return first_reason;
 }
 
-int64_t now_ns() noexcept {
-  timespec time{};
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+std::string text_of(lagometer_string text) {
+  return text.data == nullptr ? std::string() : std::string(text.data, text.size);
 }
 
-}  // namespace lagometer::conformance
+}  // namespace lagometer::abi_host
