@@ -164,16 +164,6 @@ TEST(Session, GivesTheAdaptersOwnWords) {
   EXPECT_NE(text.find("keep_last"), std::string::npos) << text;
 }
 
-TEST(Session, RefusesAWaitsetOverTwoContexts) {
-  json plan = test::pipeline_plan(NULL_ADAPTER);
-  plan["contexts"].push_back(plan["contexts"][0]);
-  plan["nodes"][2]["readers"].push_back(test::reader("t0", {}));
-  plan["nodes"][2]["readers"][1]["context"] = 1;
-  const std::string text = refusal(plan);
-  EXPECT_NE(text.find("sink"), std::string::npos) << text;
-  EXPECT_NE(text.find("contexts"), std::string::npos) << text;
-}
-
 TEST(Session, SaysThatTheRuntimeDirectoryCanNotBeMade) {
   json plan = test::pipeline_plan(NULL_ADAPTER);
   plan["runtime_directory"] = "/proc/self/nothing";
