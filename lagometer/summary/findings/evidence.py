@@ -175,6 +175,15 @@ def cells_of(
         )
 
 
+def of_reasons(cell: CellEvidence, known: Iterable[tuple[str, str, str]]) -> Iterator[Said]:
+    """A finding for each reason of `known` (code word, what happened, what to change) of failed trials."""
+    for word, what, fix in known:
+        trials = [trial for trial in cell.trials if trial.reasons(word)]
+        if trials:
+            number = trials[0].reasons(word)[0] or f"{len(trials)} trials"
+            yield Said(word, len(trials), what, number, fix, "docs/methodology/validity.md")
+
+
 def _flat(entries: Iterable[Json]) -> dict[str, Any]:
     """Each setting's value in force, the first of those that objects report."""
     found: dict[str, Any] = {}

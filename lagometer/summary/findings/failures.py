@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from lagometer.summary.findings.evidence import CellEvidence, Said, Trial
+from lagometer.summary.findings.evidence import CellEvidence, Said, Trial, of_reasons
 from lagometer.summary.findings.network import UDP_DATAGRAM_BYTES
 from lagometer.units import size_text
 
@@ -32,6 +32,36 @@ SIGNALS = {
         "see the trial's log for the assertion; report it to the adapter's vendor",
     ),
 }
+# The others: the code word, what happened, what to change.
+REASONS = (
+    (
+        "transport-mismatch",
+        "messages did not go the way that the adapter claims",
+        "see which transport was seen; the setting that chooses it did not take effect",
+    ),
+    (
+        "lost-keep-all",
+        "a message was lost although RELIABLE and KEEP_ALL promise every one",
+        "raise what bounds the middleware's queues (resource limits), and report it to its vendor",
+    ),
+    ("corrupted", "a payload was not what had been sent", "report it to the middleware's vendor"),
+    (
+        "daemon-not-ready",
+        "a daemon that the workers need did not serve in time",
+        "start it by hand with the command in the manifest's settings, and read what it prints",
+    ),
+    (
+        "daemon-died",
+        "a daemon that the workers need ended during the trial",
+        "read its output in the trial's log",
+    ),
+    (
+        "worker-hung",
+        "a worker stopped answering",
+        "read the trial's log; the last call to the adapter hangs",
+    ),
+    ("adapter-failed", "the middleware refused or broke", "read the reason: it is the middleware's own"),
+)
 _SIGNAL = re.compile(r"signal (\d+)")
 
 
@@ -40,7 +70,7 @@ def failures(cell: CellEvidence) -> Iterator[Said]:
     yield from _nothing_received(cell)
     yield from _never_met(cell)
     yield from _died(cell)
-    yield from _other(cell)
+    yield from of_reasons(cell, REASONS)
 
 
 def _failed(cell: CellEvidence, word: str) -> list[Trial]:
@@ -119,45 +149,3 @@ def _died(cell: CellEvidence) -> Iterator[Said]:
         if signal in SIGNALS:
             kind, what, fix = SIGNALS[signal]
             yield Said(kind, len(trials), what, trials[0].reasons("worker-died")[0], fix, "man 7 signal")
-
-
-def _other(cell: CellEvidence) -> Iterator[Said]:
-    for word, what, fix in (
-        (
-            "transport-mismatch",
-            "messages did not go the way that the adapter claims",
-            "see which transport was seen; the setting that chooses it did not take effect",
-        ),
-        (
-            "lost-keep-all",
-            "a message was lost although RELIABLE and KEEP_ALL promise every one",
-            "raise what bounds the middleware's queues (resource limits), and report it to its vendor",
-        ),
-        ("corrupted", "a payload was not what had been sent", "report it to the middleware's vendor"),
-        (
-            "daemon-not-ready",
-            "a daemon that the workers need did not serve in time",
-            "start it by hand with the command in the manifest's settings, and read what it prints",
-        ),
-        (
-            "daemon-died",
-            "a daemon that the workers need ended during the trial",
-            "read its output in the trial's log",
-        ),
-        (
-            "worker-hung",
-            "a worker stopped answering",
-            "read the trial's log; the last call to the adapter hangs",
-        ),
-        ("adapter-failed", "the middleware refused or broke", "read the reason: it is the middleware's own"),
-    ):
-        trials = _failed(cell, word)
-        if trials:
-            yield Said(
-                word,
-                len(trials),
-                what,
-                trials[0].reasons(word)[0] or f"{len(trials)} trials",
-                fix,
-                "docs/methodology/validity.md",
-            )

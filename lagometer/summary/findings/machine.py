@@ -5,17 +5,46 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lagometer.summary.findings.evidence import CellEvidence, Said, Trial
+from lagometer.stats.verdict.noise import STOLEN_SHARE_MAX
+from lagometer.summary.findings.evidence import CellEvidence, Said, Trial, of_reasons
 from lagometer.units import duration_text
 
-STOLEN_SHARE_MIN = 0.01  # as `stats.verdict.noise.STOLEN_SHARE_MAX`
 RUN_BY_REAL_TIME = "`sysctl kernel.sched_rt_runtime_us=-1`, or leave the threads time to sleep"
+
+# Reasons of failed trials: the code word, what happened, what to change.
+REASONS = (
+    (
+        "clock-stepped",
+        "the system's clock was set or pulled during the trial",
+        "stop what sets the clock while you measure (chronyd, ntpd, a suspend)",
+    ),
+    (
+        "realtime-throttled",
+        "the kernel stopped a real-time thread that used up its share",
+        RUN_BY_REAL_TIME,
+    ),
+    (
+        "scheduling-refused",
+        "the scheduling that the study asks for was not granted",
+        "run as root, or raise the limits for real-time priority (`ulimit -r`, limits.conf)",
+    ),
+    (
+        "no-memory",
+        "there was no room for the records",
+        "measure shorter, lower the rate, or give the machine more memory",
+    ),
+    (
+        "recorder-full",
+        "the room for records was used up",
+        "measure shorter or lower the rate; report this, since the plan should have sized it",
+    ),
+)
 
 
 def machine(cell: CellEvidence) -> Iterator[Said]:
     """Everything that the machine did to the trials."""
     yield from _load(cell)
-    yield from _reasons(cell)
+    yield from of_reasons(cell, REASONS)
     yield from _steady(cell)
 
 
@@ -41,7 +70,7 @@ def _load(cell: CellEvidence) -> Iterator[Said]:
             "cool the machine, or measure shorter",
             "Linux, thermal_throttle in /sys/devices/system/cpu",
         )
-    stolen = [trial for trial in cell.trials if _stolen(trial) > STOLEN_SHARE_MIN]
+    stolen = [trial for trial in cell.trials if _stolen(trial) > STOLEN_SHARE_MAX]
     if stolen:
         yield Said(
             "hypervisor-stole-time",
@@ -56,51 +85,6 @@ def _load(cell: CellEvidence) -> Iterator[Said]:
 def _stolen(trial: Trial) -> float:
     capacity, stolen = trial.load("capacity_ns"), trial.load("stolen_ns")
     return stolen / capacity if capacity and stolen else 0.0
-
-
-def _reasons(cell: CellEvidence) -> Iterator[Said]:
-    for word, kind, what, fix in (
-        (
-            "clock-stepped",
-            "clock-stepped",
-            "the system's clock was set or pulled during the trial",
-            "stop what sets the clock while you measure (chronyd, ntpd, a suspend)",
-        ),
-        (
-            "realtime-throttled",
-            "realtime-throttled",
-            "the kernel stopped a real-time thread that used up its share",
-            RUN_BY_REAL_TIME,
-        ),
-        (
-            "scheduling-refused",
-            "scheduling-refused",
-            "the scheduling that the study asks for was not granted",
-            "run as root, or raise the limits for real-time priority (`ulimit -r`, limits.conf)",
-        ),
-        (
-            "no-memory",
-            "no-memory",
-            "there was no room for the records",
-            "measure shorter, lower the rate, or give the machine more memory",
-        ),
-        (
-            "recorder-full",
-            "recorder-full",
-            "the room for records was used up",
-            "measure shorter or lower the rate; report this, since the plan should have sized it",
-        ),
-    ):
-        trials = [trial for trial in cell.trials if trial.reasons(word)]
-        if trials:
-            yield Said(
-                kind,
-                len(trials),
-                what,
-                trials[0].reasons(word)[0] or f"{len(trials)} trials",
-                fix,
-                "docs/methodology/validity.md",
-            )
 
 
 def _steady(cell: CellEvidence) -> Iterator[Said]:

@@ -139,6 +139,12 @@ def test_each_kind_says_the_number_and_a_fix(kind: str, number: str, given: dict
     assert found[kind].trials == (2 if kind == "publish-blocks" else 1)
 
 
+def test_the_page_on_findings_names_each_kind() -> None:
+    page = (ROOT / "docs" / "methodology" / "findings.md").read_text(encoding="utf-8")
+    kinds = {kind for kind, _, _ in FORCED} | {trap["kind"] for each in declared().values() for trap in each}
+    assert sorted(kind for kind in kinds if f"`{kind}`" not in page) == []
+
+
 def test_a_quiet_cell_has_none() -> None:
     assert said_of(cell_with()) == {}
 
