@@ -205,7 +205,8 @@ void Session::ask_for_stamps(uint32_t context, uint32_t kind, void* endpoint) {
   const Adapter& adapter = adapter_of(context);
   const auto* stamps = static_cast<const lagometer_stamps_table*>(
       adapter.table().extension(kind, endpoint, to_c(LAGOMETER_STAMPS_EXTENSION)));
-  if (stamps != nullptr && stamps->size >= sizeof *stamps && stamps->abi_version >= LAGOMETER_ABI_VERSION)
+  if (stamps != nullptr && stamps->size >= LAGOMETER_STAMPS_TABLE_SIZE_1_0 &&
+      stamps->abi_version >= LAGOMETER_ABI_VERSION)
     return check("asking for stamps", [&] { return stamps->ask(endpoint, stamps->layers); });
   const char* const side = kind == LAGOMETER_OBJECT_WRITER ? "writers" : "readers";
   const std::string warning = "no layer stamps: " + adapter.name() + " has none of its " + side;

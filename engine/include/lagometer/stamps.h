@@ -72,6 +72,7 @@ typedef struct lagometer_stamps_table {
    * allocates: setup] */
   lagometer_status (*ask)(void* endpoint, uint64_t layers) LAGOMETER_NOEXCEPT;
 } lagometer_stamps_table;
+#define LAGOMETER_STAMPS_TABLE_SIZE_1_0 LAGOMETER_END_OF(lagometer_stamps_table, ask)
 
 #ifdef __cplusplus
 }
