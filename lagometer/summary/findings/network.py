@@ -22,9 +22,14 @@ def network(cell: CellEvidence) -> Iterator[Said]:
 
 
 def _receive_buffer(cell: CellEvidence) -> Iterator[Said]:
-    trials, errors = cell.kernel("udp_receive_buffer_errors")
+    trials = [
+        trial
+        for trial in cell.kernel("udp_receive_buffer_errors")[0]
+        if not trial.reasons("nothing-received")  # `failures` says it of these
+    ]
     if not trials:
         return
+    errors = sum(trial.kernel("udp_receive_buffer_errors") for trial in trials)
     buffer_bytes, payload = cell.receive_buffer_bytes(), cell.payload_bytes
     numbers = [f"{errors:,} receive-buffer errors in the kernel{_whose(trials)}"]
     if buffer_bytes is not None:

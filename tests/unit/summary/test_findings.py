@@ -145,6 +145,12 @@ def test_the_page_on_findings_names_each_kind() -> None:
     assert sorted(kind for kind in kinds if f"`{kind}`" not in page) == []
 
 
+def test_what_is_said_of_a_failed_trial_is_said_once() -> None:
+    assert set(said_of(cell_with(DROPS | {"n": 0, "lost": 0}, reasons=(NOTHING,)))) == {
+        "nothing-received-too-large"
+    }
+
+
 def test_a_quiet_cell_has_none() -> None:
     assert said_of(cell_with()) == {}
 
