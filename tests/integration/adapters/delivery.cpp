@@ -298,8 +298,8 @@ Arrival publish_until_heard(End& end, int report, pid_t child) {
   return arrival;
 }
 
-// Nobody leaves while messages flow, and the publisher first: Fast DDS 2.9 can lock itself up if a subscriber goes while its
-// publisher's thread for asynchronous sending has something to send, and that is not what is asked here.
+// Nobody leaves while messages flow, and the publisher first: Fast DDS 2.9 can lock itself up if a subscriber goes
+// while its publisher's thread for asynchronous sending has something to send, and that is not what is asked here.
 void between_two_processes(char** arguments) {
   int report[2];
   int leave[2];
