@@ -123,7 +123,10 @@ class Session:
     def _waitset_of(self, node: Node) -> interface.Waitset:
         context = node.inputs[0].plan.context
         if any(entry.plan.context != context for entry in node.inputs):
-            raise AdapterError(f"node {node.plan.name}: one waitset can't span contexts")
+            raise AdapterError(
+                f"node {node.plan.name}: a waitset of an adapter in Python can't wait for readers of several "
+                "contexts (waitset_contexts); use poll or listener"
+            )
         with _in_adapter("creating a waitset"):
             return self._contexts[context].create_waitset([entry.reader for entry in node.inputs])
 

@@ -122,8 +122,8 @@ def test_the_buffers_are_what_the_settings_say(build: Path) -> None:
         receive, sent = buffers_of(process_of(private, 0))
     (context,) = [each for each in ready["settings"] if each["object"] == "context"]
     settings = context["effective"]["settings"]
-    assert settings["Internal/SocketReceiveBufferSize[max]"]["value"] == 150_000
-    assert settings["Internal/SocketSendBufferSize[max]"]["value"] == 1 << 30
+    assert settings["Internal/SocketReceiveBufferSize[@max]"]["value"] == 150_000
+    assert settings["Internal/SocketSendBufferSize[@max]"]["value"] == 1 << 30
     assert {settings["SO_RCVBUF"]["value"]} == receive == {150_000}
     assert {settings["SO_SNDBUF"]["value"]} == sent
     assert sent < {1 << 30} or max(sent) < 1 << 30
@@ -177,7 +177,7 @@ def test_what_cannot_be_is_refused(build: Path, options: Mapping, said: str) -> 
 
 TURNED_ON = {
     "cyclonedds": "SharedMemory/Enable",
-    "cyclonedds11": "General/Interfaces/PubSubMessageExchange[type]",
+    "cyclonedds11": "General/Interfaces/PubSubMessageExchange[@type]",
 }
 
 

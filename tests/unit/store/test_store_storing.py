@@ -41,7 +41,7 @@ def test_the_working_folder_is_not_moved_away(tmp_path: Path, monkeypatch: pytes
     monkeypatch.chdir(inner)
     (inner / "file").touch()
     for place in (Path(), inner, tmp_path / "a"):
-        with pytest.raises(BadInput, match="lies above it"):
+        with pytest.raises(BadInput, match="is the current folder or contains it"):
             prepare_folder(place, resume=False)
     assert (inner / "file").exists()
 
