@@ -83,8 +83,7 @@ void give_back(const Struct& whole, Struct& given) noexcept {
 /// Calls function(struct) with the host's own struct or, where that is shorter than this header's, with a whole one.
 template <typename Struct, typename Function>
 auto with_whole(Struct& given, Function&& function) {
-  if (given.size >= sizeof given) [[likely]]
-    return function(given);
+  if (__builtin_expect(given.size >= sizeof given, 1)) return function(given);
   Struct whole = completed(given);
   const lagometer_status status = function(whole);
   give_back(whole, given);
@@ -412,14 +411,14 @@ struct Binding {
     t.take = [](lagometer_reader* r, lagometer_sample* samples, uint32_t stride, uint32_t max,
                 uint32_t* taken) noexcept {
       return guarded([&] {
-        if (max > 0 && samples->size < sizeof *samples) [[unlikely]]
+        if (__builtin_expect(max > 0 && samples->size < sizeof *samples, 0))
           return take_short(object<Reader>(r), samples, stride, max, *taken);
         return object<Reader>(r).take(samples, stride, max, *taken);
       });
     };
     t.release = [](lagometer_reader* r, lagometer_sample* samples, uint32_t stride, uint32_t count) noexcept {
       done([&] {
-        if (count > 0 && samples->size < sizeof *samples) [[unlikely]]
+        if (__builtin_expect(count > 0 && samples->size < sizeof *samples, 0))
           return release_short(object<Reader>(r), samples, stride, count);
         object<Reader>(r).release(samples, stride, count);
       });

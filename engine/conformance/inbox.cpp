@@ -67,8 +67,8 @@ void Inbox::on_data(void* user) noexcept {
   inbox.stay_stalled();
   try {
     inbox.take_all();
-  } catch (const Refusal& refusal) {
-    inbox.note_failure(refusal.what());
+  } catch (const std::exception& problem) {
+    inbox.note_failure(problem.what());
   }
 }
 
@@ -85,8 +85,8 @@ void Inbox::wait_and_take() noexcept {
       stay_stalled();
       take_all();
     }
-  } catch (const Refusal& refusal) {
-    note_failure(refusal.what());
+  } catch (const std::exception& problem) {
+    note_failure(problem.what());
   }
 }
 

@@ -103,8 +103,13 @@ void carry_over_settings(std::vector<std::string>& warnings) {
     if (value.empty() || read_line(path) == value) continue;
     std::ofstream(path) << value;
     if (const std::string inside = read_line(path); !inside.empty() && inside != value)
-      warnings.push_back(name + " is " + inside + " in the private machine and " + value +
-                         " outside: it can't be carried over without root; run as root or with network: host");
+      warnings.push_back(
+          std::string(name)
+              .append(" is ")
+              .append(inside)
+              .append(" in the private machine and ")
+              .append(value)
+              .append(" outside: it can't be carried over without root; run as root or with network: host"));
   }
 }
 
