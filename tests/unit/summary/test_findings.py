@@ -195,6 +195,12 @@ def test_best_effort_over_udp_names_the_release_with_the_fix() -> None:
     assert "best-effort-over-udp" not in trapped(cell_with(factors=factors, versions={"fastdds": "2.11.2"}))
 
 
+@pytest.mark.parametrize("pair", ["cyclonedds+fastdds", "fastdds+cyclonedds"])
+def test_two_vendors_have_no_shared_memory_to_miss(pair: str) -> None:
+    factors = {"reliability": "best_effort", "adapter": pair}
+    assert trapped(cell_with(factors=factors, versions={"fastdds": "2.9.1"})) == {}
+
+
 def test_a_depth_that_bounds_the_sender_is_named_where_a_queue_builds_up() -> None:
     growing = cell_with(factors={"adapter": "zeromq"}, warnings=("queue-builds-up: source→sink",))
     assert "depth 1" in trapped(growing)["depth-bounds-the-sender"].number
