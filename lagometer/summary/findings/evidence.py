@@ -72,6 +72,13 @@ class Trial:
         return None if value is None else float(value)
 
     @property
+    def watched(self) -> bool:
+        """Whether the kernel's counters were read: not so in a campaign from another tool."""
+        if any(name.startswith("kernel_") and row[name] is not None for row in self.rows for name in row):
+            return True
+        return bool((self.line.get("evidence") or {}).get("network"))
+
+    @property
     def private(self) -> bool:
         """Whether the kernel's counters are the trial's own."""
         return bool((self.line.get("evidence") or {}).get("private"))
@@ -117,14 +124,8 @@ class CellEvidence:
         """What carried the messages, as observed."""
         return {str(row["transport"]) for trial in self.trials for row in trial.rows if row.get("transport")}
 
-    def seen(self, column: str) -> tuple[list[Trial], int]:
-        """The valid trials in which this count is above zero, and its sum."""
-        trials = [trial for trial in self.valid if trial.count(column) > 0]
-        return trials, sum(trial.count(column) for trial in trials)
-
     def kernel(self, name: str) -> tuple[list[Trial], int]:
-        """The trials, failed ones included, in which this counter of the kernel is above zero, and "
-        "its sum."""
+        """The trials in which this counter of the kernel is above zero, failed ones included, and its sum."""
         trials = [trial for trial in self.trials if trial.kernel(name) > 0]
         return trials, sum(trial.kernel(name) for trial in trials)
 

@@ -83,35 +83,32 @@ def _nothing_received(cell: CellEvidence) -> Iterator[Said]:
         return
     dropped = sum(trial.kernel("udp_receive_buffer_errors") for trial in trials)
     payload, buffer_bytes = cell.payload_bytes, cell.receive_buffer_bytes()
-    if payload is not None and buffer_bytes is not None and dropped:
-        fragments = -(-payload // UDP_DATAGRAM_BYTES)
+    if payload is not None and payload > UDP_DATAGRAM_BYTES and buffer_bytes is not None and dropped:
         yield Said(
             "nothing-received-too-large",
             len(trials),
-            f"nothing was received: each message is {fragments} or more datagrams, and the receive "
-            "buffer is full "
-            "before the last one comes",
+            f"nothing was received: each message is {-(-payload // UDP_DATAGRAM_BYTES)} or more datagrams, "
+            "and the receive buffer is full before the last one comes",
             f"a message has {size_text(payload)}, a receive buffer holds {size_text(buffer_bytes)}, "
-            f"{dropped:,} "
-            "datagrams dropped by the kernel",
+            f"{dropped:,} datagrams dropped by the kernel",
             "raise the receive buffer (the adapter's option for socket buffers, `profile: matched`, "
             "`sysctl net.core.rmem_max`), or send smaller messages",
             "man 7 udp; Cyclone DDS, issue 294",
         )
         return
-    sent = sum(trial.count("sent") for trial in trials)
+    numbers = [f"{sum(trial.count('sent') for trial in trials):,} messages were sent"]
+    numbers.append(trials[0].reasons("nothing-received")[0] or "on all edges")
+    if all(trial.watched for trial in trials):
+        numbers.append(
+            f"{dropped:,} datagrams dropped by the kernel" if dropped else "no drops in the kernel"
+        )
     yield Said(
         "nothing-received",
         len(trials),
         "publishers and subscribers met, yet no message arrived in the measure phase",
-        f"{sent:,} messages were sent; {trials[0].reasons('nothing-received')[0] or 'on all edges'}; "
-        "no drops in the "
-        "kernel"
-        if not dropped
-        else f"{dropped:,} datagrams dropped by the kernel",
-        "compare the largest message of both sides (limits of `lagometer adapters --json`) and their "
-        "QoS; try a "
-        "payload below 1 KB, then double it",
+        "; ".join(numbers),
+        "compare the largest message of both sides (limits of `lagometer adapters --json`) and their QoS; "
+        "try a payload below 1 KB, then double it",
         "docs/methodology/validity.md",
     )
 
@@ -132,8 +129,7 @@ def _never_met(cell: CellEvidence) -> Iterator[Said]:
         ),
         trials[0].reasons("endpoints-missing")[0] or f"{len(trials)} trials",
         "see docs/INTEROPERABILITY.md for what this pair can exchange; compare domain, transport, QoS "
-        "and the type's "
-        "name on both sides"
+        "and the type's name on both sides"
         if mixed
         else "compare domain, transport and QoS of both sides; give discovery more time",
         "docs/INTEROPERABILITY.md" if mixed else "docs/methodology/validity.md",

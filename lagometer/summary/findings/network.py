@@ -48,7 +48,7 @@ def _receive_buffer(cell: CellEvidence) -> Iterator[Said]:
         f"{what}, and the kernel dropped datagrams; {_what_became(trials)}",
         ", ".join(numbers),
         f"raise the receive buffer: {_buffer_option(cell)}, and `sysctl net.core.rmem_max` "
-        f"(now {_known(cell.sysctl('net.core.rmem_max'))}) so that the kernel grants it",
+        f"(now {_size(cell.sysctl('net.core.rmem_max'))}) so that the kernel grants it",
         "Cyclone DDS, issue 1304; ROS 2, issue 946; man 7 udp, man 7 socket",
     )
 
@@ -76,10 +76,9 @@ def _reassembly(cell: CellEvidence) -> Iterator[Said]:
             "fragments-lost",
             len(trials),
             "IP fragments were missing or had no room, so whole datagrams were dropped",
-            f"{failed:,} failed reassemblies{_whose(trials)}, room for fragments {_known(room)}",
+            f"{failed:,} failed reassemblies{_whose(trials)}, room for fragments {_size(room)}",
             "raise `sysctl net.ipv4.ipfrag_high_thresh`, shorten `net.ipv4.ipfrag_time`, or let the "
-            "middleware "
-            f"cut messages to {ETHERNET_PAYLOAD_BYTES} B itself",
+            f"middleware cut messages to {ETHERNET_PAYLOAD_BYTES} B itself",
             "ROS 2 documentation, DDS tuning; man 7 ip",
         )
 
@@ -93,8 +92,7 @@ def _send_buffer(cell: CellEvidence) -> Iterator[Said]:
             "the sender's socket buffer was full, and datagrams were not sent",
             f"{errors:,} send-buffer errors in the kernel{_whose(trials)}",
             "raise the send buffer (the adapter's option for socket buffers, `sysctl "
-            "net.core.wmem_max`), or send "
-            "less at once",
+            "net.core.wmem_max`), or send less at once",
             "man 7 udp, man 7 socket",
         )
 
@@ -111,7 +109,7 @@ def _backlog(cell: CellEvidence) -> Iterator[Said]:
             len(trials),
             "a CPU's queue of received packets was full, and the kernel dropped some",
             f"{dropped:,} packets of the whole machine, "
-            f"net.core.netdev_max_backlog {_known(cell.sysctl('net.core.netdev_max_backlog'))}",
+            f"net.core.netdev_max_backlog {cell.sysctl('net.core.netdev_max_backlog') or 'unknown'}",
             "raise `sysctl net.core.netdev_max_backlog`",
             "Linux, Documentation/admin-guide/sysctl/net.rst",
         )
@@ -134,5 +132,5 @@ def _whose(trials: list[Trial]) -> str:
     return "" if all(trial.private for trial in trials) else " of the whole machine"
 
 
-def _known(value: int | None) -> str:
-    return "unknown" if value is None else f"{value:,} B" if value > 100_000 else f"{value:,}"
+def _size(value_bytes: int | None) -> str:
+    return "unknown" if value_bytes is None else size_text(value_bytes)
