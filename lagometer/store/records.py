@@ -18,9 +18,9 @@ import numpy.typing as npt
 from lagometer.store.errors import RecordsError
 
 MAGIC = 0x31434552_4F47414C  # "LAGOREC1", little-endian
-VERSION = 3
-# 1 has no lanes in pages, 1 and 2 none of stamps; the words that say so were zero.
-VERSIONS_READ = (1, 2, 3)
+VERSION = 4
+# 1 has no lanes in pages, 1 and 2 none of stamps, 1 to 3 none of events; the words that say so were zero.
+VERSIONS_READ = (1, 2, 3, 4)
 ALIGNMENT_BYTES = 64
 HEADER_BYTES = 64
 LANE_BYTES = 64
@@ -34,19 +34,27 @@ KIND_RECEIVED = 2
 KIND_CAUSES = 3
 KIND_SENT_STAMPS = 4
 KIND_RECEIVED_STAMPS = 5
+KIND_SENT_EVENTS = 6
+KIND_RECEIVED_EVENTS = 7
 KIND_NAMES = {
     KIND_SENT: "sent",
     KIND_RECEIVED: "received",
     KIND_CAUSES: "causes",
     KIND_SENT_STAMPS: "sent stamps",
     KIND_RECEIVED_STAMPS: "received stamps",
+    KIND_SENT_EVENTS: "sent events",
+    KIND_RECEIVED_EVENTS: "received events",
 }
 KINDS_OF_STAMPS = (KIND_SENT_STAMPS, KIND_RECEIVED_STAMPS)
-KINDS_OF_READERS = (KIND_RECEIVED, KIND_RECEIVED_STAMPS)
+KINDS_OF_EVENTS = (KIND_SENT_EVENTS, KIND_RECEIVED_EVENTS)
+KINDS_SHARED = KINDS_OF_STAMPS + KINDS_OF_EVENTS  # lanes that several threads write to, never in pages
+KINDS_OF_READERS = (KIND_RECEIVED, KIND_RECEIVED_STAMPS, KIND_RECEIVED_EVENTS)
 
 STATUS_SENT = 0
 STATUS_REJECTED = 1
 STATUS_FAILED = 2
+
+EVENT_NAMES = {1: "matched", 2: "lost", 3: "deadline_missed", 4: "incompatible_qos"}
 
 FLAG_LANE_FULL = 1
 FLAG_CORRUPTED = 1
@@ -121,12 +129,17 @@ STAMP_DTYPE = np.dtype(
         ("zeros", "<u2", (7,)),
     ]
 )
+EVENT_DTYPE = np.dtype(
+    [("total", "<u8"), ("time_ns", "<i8"), ("event", "<u4"), ("zero", "<u4"), ("zeros", "<u8")]
+)
 RECORD_DTYPES = {
     KIND_SENT: SENT_DTYPE,
     KIND_RECEIVED: RECEIVED_DTYPE,
     KIND_CAUSES: CAUSES_DTYPE,
     KIND_SENT_STAMPS: STAMP_DTYPE,
     KIND_RECEIVED_STAMPS: STAMP_DTYPE,
+    KIND_SENT_EVENTS: EVENT_DTYPE,
+    KIND_RECEIVED_EVENTS: EVENT_DTYPE,
 }
 
 Records = npt.NDArray[np.void]
@@ -142,7 +155,7 @@ class Lane:
     records: Records  # of RECORD_DTYPES[kind]; a view of the block, unless the lane lay in pages
     full: bool = False  # recording stopped because the lane had no room left
     worker: int = 0
-    overflow: int = 0  # of lanes of stamps: how many found no room
+    overflow: int = 0  # of lanes that several threads write to: how many records found no room
 
 
 def decode(block: bytes | bytearray | memoryview) -> list[Lane]:
@@ -264,8 +277,8 @@ def _unpaged(index: int, entry: np.void, octets: npt.NDArray[np.uint8]) -> npt.N
 
 
 def _whole(kind: int, records: Records) -> Records:
-    """Leaves out stamps that a thread had claimed room for and not written yet: their time is stored last."""
-    if kind not in KINDS_OF_STAMPS or records["time_ns"].all():
+    """Leaves out records that a thread had claimed room for and not written yet: their time is stored last."""
+    if kind not in KINDS_SHARED or records["time_ns"].all():
         return records
     whole: Records = records[records["time_ns"] != 0]
     return whole
@@ -306,6 +319,10 @@ def _check_records(index: int, lane: Lane) -> None:
     elif lane.kind in KINDS_OF_STAMPS:
         wrong = (records["time_ns"] < 0) | records["zeros"].any(axis=1)
         what = "a stamp before the machine was started, or one whose reserved words are not zero"
+    elif lane.kind in KINDS_OF_EVENTS:
+        wrong = (records["time_ns"] < 0) | ~np.isin(records["event"], list(EVENT_NAMES))
+        wrong |= (records["zero"] != 0) | (records["zeros"] != 0)
+        what = "an unknown event, or one before the machine was started or with reserved words that are not zero"
     else:
         wrong = records["zero"] != 0
         what = "a cause whose reserved word is not zero"
@@ -319,7 +336,7 @@ def encode(
     lanes: Iterable[Lane], *, worker: int = 0, capacity: int | None = None, page_bytes: int = 0
 ) -> bytes:
     """A block of these lanes: packed, or (with a capacity) as in the memfd, each lane at its full capacity,
-    and with `page_bytes` in pages, but for stamps.
+    and with `page_bytes` in pages, but for stamps and events.
 
     For tests and golden files; a worker writes its own.
     """
@@ -332,7 +349,7 @@ def encode(
         size = RECORD_DTYPES[lane.kind].itemsize
         entry["kind"], entry["node"], entry["endpoint"] = lane.kind, lane.node, lane.endpoint
         entry["record_bytes"], entry["offset"], entry["capacity"] = size, position, room
-        pages = 0 if lane.kind in KINDS_OF_STAMPS else page_bytes
+        pages = 0 if lane.kind in KINDS_SHARED else page_bytes
         entry["page_bytes"], entry["flags"] = pages, FLAG_LANE_FULL if lane.full else 0
         entry["count"], entry["overflow"] = 0 if pages else len(lane.records), lane.overflow
         content = _paged(lane.records, room, pages) if pages else lane.records.tobytes()
