@@ -19,8 +19,10 @@ struct Traits {
 
   static std::string probe(std::string_view options) {
     Settings::from("default", options, 0);
+    const nlohmann::json events{{"writer", {"matched", "deadline_missed", "incompatible_qos"}},
+                                {"reader", {"matched", "lost", "deadline_missed", "incompatible_qos"}}};
     return nlohmann::json{
-        {"version", DDS_VERSION}, {"abilities", nlohmann::json::object()}, {"limits", nlohmann::json::object()}}
+        {"version", DDS_VERSION}, {"abilities", {{"events", events}}}, {"limits", nlohmann::json::object()}}
         .dump();
   }
   static std::string describe(uint32_t kind, const void* object) {

@@ -114,7 +114,9 @@ Endpoint::Endpoint(Node& node, const lagometer_endpoint_config& config)
       type_(*reinterpret_cast<const Type*>(config.type)),
       topic_name_(type_.topic_name(view(config.topic))),
       topic_(type_.create_topic(participant_, topic_name_)),
-      qos_(make_qos(*config.qos)) {
+      qos_(make_qos(*config.qos)),
+      user_(config.user),
+      on_event_(config.on_event) {
   const bool kept = (config.qos->present & LAGOMETER_QOS_DURABILITY) != 0;
   if (in_shared_memory_ && kept && config.qos->durability == LAGOMETER_TRANSIENT_LOCAL)
     throw unsupported(
@@ -162,9 +164,26 @@ nlohmann::json Endpoint::describe_entity(dds_entity_t entity, bool reliable_by_d
 Writer::Writer(Node& node, const lagometer_endpoint_config& config)
     : Endpoint(node, config), message_(type_.make_message()) {}
 
+Listener Writer::event_listener() {
+  Listener listener(nullptr, dds_delete_listener);
+  if (on_event_ == nullptr) return listener;
+  listener.reset(dds_create_listener(this));
+  dds_lset_publication_matched(listener.get(), [](dds_entity_t, auto status, void* self) {
+    static_cast<Writer*>(self)->tell(LAGOMETER_EVENT_MATCHED, status.current_count);
+  });
+  dds_lset_offered_deadline_missed(listener.get(), [](dds_entity_t, auto status, void* self) {
+    static_cast<Writer*>(self)->tell(LAGOMETER_EVENT_DEADLINE_MISSED, status.total_count);
+  });
+  dds_lset_offered_incompatible_qos(listener.get(), [](dds_entity_t, auto status, void* self) {
+    static_cast<Writer*>(self)->tell(LAGOMETER_EVENT_INCOMPATIBLE_QOS, status.total_count);
+  });
+  return listener;
+}
+
 void Writer::enable() {
-  writer_ =
-      Entity(dds_create_writer(participant_, topic_.get(), qos_.get(), nullptr), "making a writer on " + topic_name_);
+  const Listener listener = event_listener();
+  writer_ = Entity(dds_create_writer(participant_, topic_.get(), qos_.get(), listener.get()),
+                   "making a writer on " + topic_name_);
   lends_ = type_.is_fixed() && shared_memory::lends(writer_.get());
   if (!stamped_) return;
   dds_guid_t guid;
@@ -230,12 +249,7 @@ void Writer::matched(lagometer_matched& out) const {
 void Writer::counters(lagometer_counters& out) const { out.present = 0; }
 
 Reader::Reader(Node& node, const lagometer_endpoint_config& config)
-    : Endpoint(node, config),
-      dispatch_(config.dispatch),
-      user_(config.user),
-      on_data_(config.on_data),
-      pointers_(kBatch),
-      infos_(kBatch) {
+    : Endpoint(node, config), dispatch_(config.dispatch), on_data_(config.on_data), pointers_(kBatch), infos_(kBatch) {
   for (void*& pointer : pointers_) pointer = messages_.emplace_back(type_.make_message())->sample();
 }
 
@@ -249,19 +263,38 @@ void Reader::on_data(dds_entity_t, void* self) noexcept {
   reader->on_data_(reader->user_);
 }
 
+Listener Reader::event_listener() {
+  Listener listener(nullptr, dds_delete_listener);
+  if (on_event_ == nullptr) return listener;
+  listener.reset(dds_create_listener(this));
+  dds_lset_subscription_matched(listener.get(), [](dds_entity_t, auto status, void* self) {
+    static_cast<Reader*>(self)->tell(LAGOMETER_EVENT_MATCHED, status.current_count);
+  });
+  dds_lset_sample_lost(listener.get(), [](dds_entity_t, auto status, void* self) {
+    static_cast<Reader*>(self)->tell(LAGOMETER_EVENT_LOST, status.total_count);
+  });
+  dds_lset_requested_deadline_missed(listener.get(), [](dds_entity_t, auto status, void* self) {
+    static_cast<Reader*>(self)->tell(LAGOMETER_EVENT_DEADLINE_MISSED, status.total_count);
+  });
+  dds_lset_requested_incompatible_qos(listener.get(), [](dds_entity_t, auto status, void* self) {
+    static_cast<Reader*>(self)->tell(LAGOMETER_EVENT_INCOMPATIBLE_QOS, status.total_count);
+  });
+  return listener;
+}
+
 void Reader::enable() {
   if (in_shared_memory_) place_ = shared_memory::reader_place();
-  std::unique_ptr<dds_listener_t, void (*)(dds_listener_t*)> listener(nullptr, dds_delete_listener);
-  if (dispatch_ == LAGOMETER_DISPATCH_LISTENER) {
-    listener.reset(dds_create_listener(this));
-    dds_lset_data_available(listener.get(), &Reader::on_data);
-  }
-  reader_ =
-      Entity(dds_create_reader(participant_, topic_.get(), qos_.get(), nullptr), "making a reader on " + topic_name_);
+  // Events from the first moment on: what happened before a listener was set is not told.
+  Listener listener = event_listener();
+  reader_ = Entity(dds_create_reader(participant_, topic_.get(), qos_.get(), listener.get()),
+                   "making a reader on " + topic_name_);
   in_place_ = type_.is_fixed() && shared_memory::shows_in_place(reader_.get());
   condition_ = Entity(dds_create_readcondition(reader_.get(), DDS_ANY_STATE), "making a read condition");
   // Only now, since the listener takes from reader_. What came in between waits in the reader for the next arrival.
-  if (listener) check(dds_set_listener(reader_.get(), listener.get()), "setting a listener");
+  if (dispatch_ != LAGOMETER_DISPATCH_LISTENER) return;
+  if (!listener) listener.reset(dds_create_listener(this));
+  dds_lset_data_available(listener.get(), &Reader::on_data);
+  check(dds_set_listener(reader_.get(), listener.get()), "setting a listener");
 }
 
 lagometer_status Reader::take(lagometer_sample* samples, uint32_t stride, uint32_t max, uint32_t& taken) {

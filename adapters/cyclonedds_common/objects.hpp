@@ -87,6 +87,10 @@ class Endpoint {
   Endpoint(Node& node, const lagometer_endpoint_config& config);
 
  protected:
+  /// Reports an event, if anybody asked. [thread: any of Cyclone DDS]
+  void tell(uint32_t event, uint32_t total) const noexcept {
+    if (on_event_ != nullptr) on_event_(user_, event, total);
+  }
   /// The quality of service in force, read back from the entity, where it differs from the default of the standard;
   /// with the option shared_memory also what carries its messages.
   [[nodiscard]] nlohmann::json describe_entity(dds_entity_t entity, bool reliable_by_default) const;
@@ -96,7 +100,11 @@ class Endpoint {
   std::string topic_name_;
   Entity topic_;
   std::unique_ptr<dds_qos_t, void (*)(dds_qos_t*)> qos_;
+  void* user_;
+  lagometer_event_function on_event_;  // null: nobody asked for events
 };
+
+using Listener = std::unique_ptr<dds_listener_t, void (*)(dds_listener_t*)>;
 
 class Writer : Endpoint {
  public:
@@ -114,6 +122,8 @@ class Writer : Endpoint {
   [[nodiscard]] nlohmann::json describe() const { return describe_entity(writer_.get(), true); }
 
  private:
+  /// Tells what happens to the writer, or null if nobody asked.
+  [[nodiscard]] Listener event_listener();
   void reshape(uint64_t bytes);
   dds_return_t write_stamped(lagometer_message& message);
 
@@ -150,12 +160,13 @@ class Reader : Endpoint {
  private:
   static constexpr uint32_t kBatch = 8;
   static void on_data(dds_entity_t reader, void* self) noexcept;
+  /// As the writer's.
+  [[nodiscard]] Listener event_listener();
   void show(lagometer_sample& sample, uint32_t index) const noexcept;
   /// What a writer is known by in all processes, from what this reader calls it.
   uint64_t id_of(dds_instance_handle_t writer) noexcept;
 
   uint32_t dispatch_;
-  void* user_;
   lagometer_data_function on_data_;
   // Where Cyclone DDS puts what it deserialises: made once, used for every take.
   std::vector<std::unique_ptr<Message>> messages_;

@@ -227,7 +227,10 @@ std::string probe() {
                        {"profiles", {"default", "matched"}},
                        {"domains", true},
                        {"stamps", {{"listener", {"signalled"}}, {"waitset", {"woken"}}, {"poll", json::array()}}},
-                       {"origin", "copied"}};
+                       {"origin", "copied"},
+                       {"events",
+                        {{"writer", {"matched", "deadline_missed", "incompatible_qos"}},
+                         {"reader", {"matched", "lost", "deadline_missed", "incompatible_qos"}}}}};
   return json{{"version", library_version(file)},
               {"library", file.string()},
               {"abilities", abilities},

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "endpoint_events.hpp"
 #include "lagometer/stamps.h"
 #include "recorder.hpp"
 #include "stage.hpp"
@@ -34,7 +35,14 @@ class EndpointUser {
                  .zeros = {}});
   }
 
+  /// [thread: any; allocates: no]
+  static void event(void* user, uint32_t event, uint64_t total) noexcept {
+    auto* const self = static_cast<EndpointUser*>(user);
+    self->events.happened(self->stage, event, total);
+  }
+
   const Stage& stage;
+  EndpointEvents events;
 
  private:
   StampLane stamps_;

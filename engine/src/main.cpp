@@ -95,7 +95,9 @@ class Worker {
       return fail(failure.reason, failure.message, failure.missing);
     } catch (const Dismissed&) {
       session_->stop();
-      if (session_->recorder().count() > 0) control_.send_block(session_->recorder().packed());
+      const Recorder& recorder = session_->recorder();
+      if (recorder.count(LaneKind::sent) + recorder.count(LaneKind::received) > 0)
+        control_.send_block(recorder.packed());
       session_.reset();
       control_.send({{"event", "bye"}});
       return 0;
@@ -150,6 +152,7 @@ class Worker {
     for (;;) {
       if (session_->send_probes()) interval_ns = kProbeFirst_ns;  // who is new is waiting for the next one
       check_failure();
+      tell_of_incompatible();
       const int64_t next_ns = now_ns() + interval_ns;
       interval_ns = std::min(interval_ns * 5 / 4, kProbeSlowest_ns);
       do {
@@ -170,6 +173,14 @@ class Worker {
         }
       } while (now_ns() < next_ns);
       if (!matched && now_ns() - begin_ns > plan_.discovery_timeout_ns) report_missing();
+    }
+  }
+
+  /// Endpoints that can't match are no reason to give up: others of the topic may fit.
+  void tell_of_incompatible() {
+    for (json event : session_->newly_incompatible()) {
+      event["event"] = "incompatible";
+      control_.send(event);
     }
   }
 

@@ -177,6 +177,7 @@ Qos parse_qos(const Json& value, const std::string& path) {
   if (object.has("history")) qos.keep_all = object.word("history", {"keep_last", "keep_all"}) == 1;
   if (object.has("depth")) qos.depth = object.integer("depth", plan_bounds::Qos::depth);
   if (object.has("durability")) qos.transient_local = object.word("durability", {"volatile", "transient_local"}) == 1;
+  if (object.has("deadline_ns")) qos.deadline_ns = object.integer("deadline_ns", plan_bounds::Qos::deadline_ns);
   object.finish();
   return qos;
 }

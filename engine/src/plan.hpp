@@ -27,6 +27,7 @@ struct Qos {
   std::optional<bool> keep_all;
   std::optional<uint32_t> depth;
   std::optional<bool> transient_local;
+  std::optional<int64_t> deadline_ns;
 };
 
 struct EndpointPlan {

@@ -76,6 +76,7 @@ struct Context {
 
 struct Qos {
   static constexpr Bounds<uint32_t> depth{1U, 1048576U};
+  static constexpr Bounds<int64_t> deadline_ns{1000, 4611686018427387904};
 };
 
 struct Endpoint {

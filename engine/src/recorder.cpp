@@ -28,13 +28,17 @@ uint32_t record_bytes(LaneKind kind) {
     case LaneKind::sent_stamps:
     case LaneKind::received_stamps:
       return sizeof(StampRecord);
+    case LaneKind::sent_events:
+    case LaneKind::received_events:
+      return sizeof(EventRecord);
   }
   throw std::logic_error("a lane of unknown kind");
 }
 
 uint64_t aligned(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-bool is_of_stamps(LaneKind kind) { return kind == LaneKind::sent_stamps || kind == LaneKind::received_stamps; }
+/// Whether several threads may write to such a lane at once.
+bool is_shared(LaneKind kind) { return kind >= LaneKind::sent_stamps; }
 
 uint64_t pages_of(const LaneHeader& lane) {
   const uint64_t records = records_per_page(lane.record_bytes);
@@ -81,7 +85,7 @@ Recorder::Recorder(uint32_t worker, std::span<const LaneSpecification> lanes, in
     header.record_bytes = record_bytes(lane.kind);
     header.offset = bytes_;
     header.capacity = lane.capacity;
-    if (is_of_stamps(lane.kind)) {
+    if (is_shared(lane.kind)) {
       bytes_ += whole_pages(lane.capacity * header.record_bytes);
     } else {
       header.page_bytes = kPageBytes;

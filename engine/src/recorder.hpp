@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where records go: memory that is sized, mapped and faulted in before anything is measured, shared with a memfd so
 // that it can still be read after the worker was killed. One lane per endpoint and kind; a lane has one writing thread
-// at a time, unless it holds stamps.
+// at a time, unless it holds stamps or events.
 #pragma once
 
 #include <algorithm>
@@ -88,17 +88,18 @@ using SentLane = Lane<SentRecord, SendState>;
 using ReceivedLane = Lane<ReceivedRecord, ReceiveState>;
 using CauseLane = Lane<CauseRecord, NoState>;
 
-/// The writing end of a lane of stamps, which any number of threads write to at once: a place is claimed by one
-/// exchange of its number. Records that find no room are counted. Neither allocates nor locks nor calls the system.
-class StampLane {
+/// The writing end of a lane which any number of threads write to at once: a place is claimed by one exchange of its
+/// number. Records that find no room are counted. Neither allocates nor locks nor calls the system.
+template <typename Record>
+class SharedLane {
  public:
-  StampLane() = default;  // keeps nothing
-  StampLane(LaneHeader* header, StampRecord* records) noexcept : header_(header), records_(records) {}
+  SharedLane() = default;  // keeps nothing
+  SharedLane(LaneHeader* header, Record* records) noexcept : header_(header), records_(records) {}
 
-  /// Whether anybody asked for stamps.
+  /// Whether anybody asked for these records.
   [[nodiscard]] bool wanted() const noexcept { return records_ != nullptr; }
   /// `record.time_ns` is not 0. [thread: any]
-  void add(const StampRecord& record) const noexcept {
+  void add(const Record& record) const noexcept {
     uint64_t place = __atomic_load_n(&header_->count, __ATOMIC_RELAXED);
     do {
       if (place == header_->capacity) [[unlikely]] {
@@ -107,7 +108,15 @@ class StampLane {
       }
     } while (
         !__atomic_compare_exchange_n(&header_->count, &place, place + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
-    StampRecord& to = records_[place];
+    Record& to = records_[place];
+    write_but_time(to, record);
+    // Release: whoever finds a time finds the record whole.
+    __atomic_store_n(&to.time_ns, record.time_ns, __ATOMIC_RELEASE);
+  }
+  [[nodiscard]] uint64_t overflow() const noexcept { return __atomic_load_n(&header_->overflow, __ATOMIC_RELAXED); }
+
+ private:
+  static void write_but_time(StampRecord& to, const StampRecord& record) noexcept {
     to.sequence = record.sequence;
     to.writer_id = record.writer_id;
     to.middleware_sequence = record.middleware_sequence;
@@ -115,15 +124,18 @@ class StampLane {
     to.stream = record.stream;
     to.layer = record.layer;
     to.cpu = record.cpu;
-    // Release: whoever finds a time finds the record whole.
-    __atomic_store_n(&to.time_ns, record.time_ns, __ATOMIC_RELEASE);
   }
-  [[nodiscard]] uint64_t overflow() const noexcept { return __atomic_load_n(&header_->overflow, __ATOMIC_RELAXED); }
+  static void write_but_time(EventRecord& to, const EventRecord& record) noexcept {
+    to.total = record.total;
+    to.event = record.event;
+  }
 
- private:
   LaneHeader* header_ = nullptr;
-  StampRecord* records_ = nullptr;
+  Record* records_ = nullptr;
 };
+
+using StampLane = SharedLane<StampRecord>;
+using EventLane = SharedLane<EventRecord>;
 
 struct LaneSpecification {
   LaneKind kind;
@@ -143,10 +155,8 @@ class Recorder {
   [[nodiscard]] SentLane sent(size_t lane) const noexcept { return at<SentLane>(lane); }
   [[nodiscard]] ReceivedLane received(size_t lane) const noexcept { return at<ReceivedLane>(lane); }
   [[nodiscard]] CauseLane causes(size_t lane) const noexcept { return at<CauseLane>(lane); }
-  [[nodiscard]] StampLane stamps(size_t lane) const noexcept {
-    LaneHeader* header = table() + lane;
-    return {header, reinterpret_cast<StampRecord*>(base_ + header->offset)};
-  }
+  [[nodiscard]] StampLane stamps(size_t lane) const noexcept { return shared<StampRecord>(lane); }
+  [[nodiscard]] EventLane events(size_t lane) const noexcept { return shared<EventRecord>(lane); }
 
   /// Records so far in all lanes, or in those of one kind. [thread: any]
   [[nodiscard]] uint64_t count(std::optional<LaneKind> kind = std::nullopt) const noexcept;
@@ -159,6 +169,12 @@ class Recorder {
   [[nodiscard]] Lane at(size_t lane) const noexcept {
     LaneHeader* header = table() + lane;
     return {header, reinterpret_cast<typename Lane::Page*>(base_ + header->offset)};
+  }
+
+  template <typename Record>
+  [[nodiscard]] SharedLane<Record> shared(size_t lane) const noexcept {
+    LaneHeader* header = table() + lane;
+    return {header, reinterpret_cast<Record*>(base_ + header->offset)};
   }
 
   int descriptor_ = -1;

@@ -13,7 +13,7 @@ namespace lagometer::engine {
 static_assert(std::endian::native == std::endian::little, "the records block is little-endian");
 
 constexpr uint64_t kRecordsMagic = 0x314345524F47414Cull;  // "LAGOREC1"
-constexpr uint32_t kRecordsVersion = 3;
+constexpr uint32_t kRecordsVersion = 4;
 
 struct RecordsHeader {
   uint64_t magic;
@@ -26,7 +26,15 @@ struct RecordsHeader {
 };
 static_assert(sizeof(RecordsHeader) == 64);
 
-enum class LaneKind : uint32_t { sent = 1, received = 2, causes = 3, sent_stamps = 4, received_stamps = 5 };
+enum class LaneKind : uint32_t {
+  sent = 1,
+  received = 2,
+  causes = 3,
+  sent_stamps = 4,
+  received_stamps = 5,
+  sent_events = 6,
+  received_events = 7
+};
 constexpr uint32_t kLaneFull = 1;
 
 struct LaneHeader {
@@ -39,7 +47,7 @@ struct LaneHeader {
   uint64_t count;
   uint32_t flags;
   uint32_t page_bytes;  // 0: records lie side by side; else in pages of so many bytes, each with a count of its own
-  uint64_t overflow;    // of lanes of stamps: records that found no room
+  uint64_t overflow;    // of lanes that several threads write: records that found no room
   uint8_t zeros[8];
 };
 static_assert(sizeof(LaneHeader) == 64);
@@ -102,6 +110,16 @@ struct StampRecord {
   uint8_t zeros[14];
 };
 static_assert(sizeof(StampRecord) == 64);
+
+/// What the middleware reported of an endpoint (LAGOMETER_EVENT_...).
+struct EventRecord {
+  uint64_t total;   // so far; of matched: endpoints at present
+  int64_t time_ns;  // when we were told; stored last: a record without it is not whole
+  uint32_t event;
+  uint32_t zero;
+  uint64_t zeros;
+};
+static_assert(sizeof(EventRecord) == 32);
 
 constexpr uint64_t kPageBytes = 4096;
 constexpr uint64_t kPageHeadBytes = 64;

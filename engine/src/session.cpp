@@ -34,19 +34,9 @@ lagometer_qos to_c_qos(const Qos& qos) {
     result.present |= LAGOMETER_QOS_DURABILITY;
     result.durability = *qos.transient_local ? LAGOMETER_TRANSIENT_LOCAL : LAGOMETER_VOLATILE;
   }
-  return result;
-}
-
-json counters_of(const lagometer_counters& counters) {
-  json result = json::object();
-  const std::pair<uint64_t, std::pair<const char*, uint64_t>> all[] = {
-      {LAGOMETER_COUNTER_LOST, {"lost", counters.lost}},
-      {LAGOMETER_COUNTER_REJECTED, {"rejected", counters.rejected}},
-      {LAGOMETER_COUNTER_OVERWRITTEN, {"overwritten", counters.overwritten}},
-      {LAGOMETER_COUNTER_DEADLINE, {"deadline_missed", counters.deadline_missed}},
-      {LAGOMETER_COUNTER_RESENT, {"resent", counters.resent}}};
-  for (const auto& [bit, entry] : all) {
-    if ((counters.present & bit) != 0) result[entry.first] = entry.second;
+  if (qos.deadline_ns) {
+    result.present |= LAGOMETER_QOS_DEADLINE;
+    result.deadline_ns = *qos.deadline_ns;
   }
   return result;
 }
@@ -59,11 +49,6 @@ json parsed(const std::string& text) {
 // Entering and leaving two layers on each side.
 constexpr uint64_t kStampsPerMessage = 4;
 
-const char* origin_name(uint32_t origin) {
-  static constexpr const char* kNames[] = {"none", "loaned", "native", "copied"};
-  return kNames[origin < 4 ? origin : 0];
-}
-
 }  // namespace
 
 Session::Session(const Plan& plan, int records_descriptor) : plan_(plan), content_(plan.content) {
@@ -72,6 +57,7 @@ Session::Session(const Plan& plan, int records_descriptor) : plan_(plan), conten
     std::filesystem::create_directories(plan_.runtime_directory, problem);
     if (problem)
       throw AdapterError("can't make runtime_directory " + plan_.runtime_directory + ": " + problem.message());
+    stage_.warmup_ns = plan_.warmup_ns;
     load_adapters();
     create_contexts();
     for (const NodePlan& node : plan_.nodes) create_node(node);
@@ -95,7 +81,11 @@ void Session::load_adapters() {
   for (const AdapterPlan& adapter : plan_.adapters) {
     for (const auto& [name, value] : adapter.environment) setenv(name.c_str(), value.c_str(), 1);
   }
-  for (const AdapterPlan& adapter : plan_.adapters) adapters_.emplace_back(adapter.library);
+  for (const AdapterPlan& adapter : plan_.adapters) {
+    adapters_.emplace_back(adapter.library);
+    probed_.push_back(parsed(adapters_.back().probe(adapter.options)));
+    abilities_.push_back(probed_.back().is_object() ? probed_.back().value("abilities", json()) : json());
+  }
 }
 
 void Session::create_contexts() {
@@ -165,7 +155,8 @@ void Session::create_node(const NodePlan& plan) {
     config.type = create_type(writer);
     config.topic = to_c(writer.topic);
     config.qos = &qos;
-    config.user = writer_users_.emplace_back(std::make_unique<EndpointUser>(stage_)).get();
+    ask_for_events(*writer_users_.emplace_back(std::make_unique<EndpointUser>(stage_)), abilities_of(writer.context),
+                   "writer", config);
     lagometer_node* parent = node_in(writer.context, plan.name);
     lagometer_writer* handle = nullptr;
     check("writer_create", [&] { return table.writer_create(parent, &config, &handle); });
@@ -184,7 +175,7 @@ void Session::create_node(const NodePlan& plan) {
     config.qos = &qos;
     config.dispatch = static_cast<uint32_t>(plan.dispatch);
     callbacks_.push_back(std::make_unique<Callback>(stage_, node, &input));
-    config.user = static_cast<EndpointUser*>(callbacks_.back().get());
+    ask_for_events(*callbacks_.back(), abilities_of(reader.context), "reader", config);
     config.on_data = [](void* user) { static_cast<Callback*>(static_cast<EndpointUser*>(user))->called(); };
     lagometer_node* parent = node_in(reader.context, plan.name);
     lagometer_reader* handle = nullptr;
@@ -198,6 +189,13 @@ void Session::create_node(const NodePlan& plan) {
   create_waitset(node, waitset, waitset_table);
   node.prepare(waitset, waitset_table);
   if (node.wants_timer()) create_timer(node);
+}
+
+void Session::ask_for_events(EndpointUser& user, const json& abilities, const char* side,
+                             lagometer_endpoint_config& config) {
+  user.events.offer(abilities, side);
+  config.user = &user;
+  config.on_event = user.events.offered() ? &EndpointUser::event : nullptr;
 }
 
 void Session::ask_for_stamps(uint32_t context, uint32_t kind, void* endpoint) {
@@ -257,9 +255,8 @@ void Session::check_waitset_spans(const Node& node, uint32_t first) const {
                          ": one waitset can't wait for readers of two adapters; use poll or listener");
   }
   if (!spans) return;
-  const json probed = parsed(adapters_[adapter].probe(plan_.adapters[adapter].options));
-  const json abilities = probed.is_object() ? probed.value("abilities", json::object()) : json::object();
-  if (abilities.value("waitset_contexts", json(false)) != json(true))
+  const json& abilities = abilities_[adapter];
+  if (!abilities.is_object() || abilities.value("waitset_contexts", json(false)) != json(true))
     throw AdapterError("node " + node.plan().name + ": a waitset of " + adapters_[adapter].name() +
                        " can't wait for readers of several contexts (waitset_contexts); use poll or listener");
 }
@@ -269,6 +266,10 @@ void Session::create_recorder(int descriptor) {
   const auto add_stamps = [&](LaneKind kind, uint32_t node, uint32_t endpoint, uint64_t capacity) {
     if (plan_.layer_stamps) lanes.push_back({kind, node, endpoint, capacity * kStampsPerMessage});
   };
+  const auto add_events = [&](LaneKind kind, uint32_t node, uint32_t endpoint, const EndpointUser& user) {
+    if (user.events.offered()) lanes.push_back({kind, node, endpoint, EndpointEvents::kCapacity});
+  };
+  auto writer = writer_users_.begin();
   for (Node& node : nodes_) {
     const NodePlan& plan = node.plan();
     size_t causes_max = 0;
@@ -278,10 +279,12 @@ void Session::create_recorder(int descriptor) {
       lanes.push_back({LaneKind::causes, plan.index, output.plan().stream,
                        causes_max > 1 ? output.plan().capacity * causes_max : 0});
       add_stamps(LaneKind::sent_stamps, plan.index, output.plan().stream, output.plan().capacity);
+      add_events(LaneKind::sent_events, plan.index, output.plan().stream, **writer++);
     }
     for (uint32_t reader = 0; reader < node.inputs.size(); ++reader) {
       lanes.push_back({LaneKind::received, plan.index, reader, node.inputs[reader].plan().capacity});
       add_stamps(LaneKind::received_stamps, plan.index, reader, node.inputs[reader].plan().capacity);
+      add_events(LaneKind::received_events, plan.index, reader, user_of(node.inputs[reader]));
     }
   }
   recorder_ = std::make_unique<Recorder>(plan_.worker, lanes, descriptor);
@@ -292,15 +295,20 @@ void Session::create_recorder(int descriptor) {
       output.record_into(recorder_->sent(lane), recorder_->causes(lane + 1));
       lane += 2;
       EndpointUser& user = **writer_user++;
-      if (!plan_.layer_stamps) continue;
-      output.stamp_into(recorder_->stamps(lane));
-      user.record_into(recorder_->stamps(lane++), output.plan().stream);
+      if (plan_.layer_stamps) {
+        output.stamp_into(recorder_->stamps(lane));
+        user.record_into(recorder_->stamps(lane++), output.plan().stream);
+      }
+      if (user.events.offered()) user.events.record_into(recorder_->events(lane++));
     }
     for (Input& input : node.inputs) {
       input.record_into(recorder_->received(lane++));
-      if (!plan_.layer_stamps) continue;
-      input.stamp_into(recorder_->stamps(lane));
-      user_of(input).record_into(recorder_->stamps(lane++));
+      EndpointUser& user = user_of(input);
+      if (plan_.layer_stamps) {
+        input.stamp_into(recorder_->stamps(lane));
+        user.record_into(recorder_->stamps(lane++));
+      }
+      if (user.events.offered()) user.events.record_into(recorder_->events(lane++));
     }
   }
 }
@@ -314,7 +322,7 @@ void Session::enable_all() {
   }
 }
 
-EndpointUser& Session::user_of(const Input& input) {
+EndpointUser& Session::user_of(const Input& input) const {
   const auto found = std::find_if(callbacks_.begin(), callbacks_.end(),
                                   [&](const auto& callback) { return callback->input == &input; });
   return **found;
@@ -348,6 +356,26 @@ json Session::missing() const {
   return result;
 }
 
+template <typename Visit>
+void Session::for_each_endpoint(Visit visit) {
+  auto writer = writer_users_.begin();
+  for (Node& node : nodes_) {
+    for (const Output& output : node.outputs) visit(node, "writer", output.plan().topic, **writer++);
+    for (const Input& input : node.inputs) visit(node, "reader", input.plan().topic, user_of(input));
+  }
+}
+
+json Session::newly_incompatible() {
+  json result = json::array();
+  for_each_endpoint([&](const Node& node, const char* side, const std::string& topic, const EndpointUser& user) {
+    const uint64_t total = user.events.total(LAGOMETER_EVENT_INCOMPATIBLE_QOS);
+    if (total == 0 || std::find(incompatible_.begin(), incompatible_.end(), &user) != incompatible_.end()) return;
+    incompatible_.push_back(&user);
+    result.push_back({{"node", node.plan().name}, {"side", side}, {"topic", topic}, {"total", total}});
+  });
+  return result;
+}
+
 void Session::start(int64_t at_ns, int64_t source_stop_ns) {
   stage_.source_stop_ns.store(source_stop_ns, std::memory_order_relaxed);
   stage_.start_ns.store(at_ns, std::memory_order_release);
@@ -374,96 +402,6 @@ void Session::stop() {
     while (callback->running.load(std::memory_order_acquire) != 0)
       clock_nanosleep(CLOCK_MONOTONIC, 0, &kGlance, nullptr);
   }
-}
-
-json Session::describe_adapters() const {
-  json result = json::array();
-  for (size_t index = 0; index < adapters_.size(); ++index) {
-    const json probed = parsed(adapters_[index].probe(plan_.adapters[index].options));
-    result.push_back({{"name", plan_.adapters[index].name},
-                      {"version", adapters_[index].table().abi_version},
-                      {"library_version", probed.is_object() ? probed.value("version", json()) : json()},
-                      {"abilities", probed.is_object() ? probed.value("abilities", json()) : json()}});
-  }
-  return result;
-}
-
-json Session::describe_settings() const {
-  json result = json::array();
-  for (uint32_t index = 0; index < contexts_.size(); ++index) {
-    result.push_back({{"adapter", plan_.adapters[plan_.contexts[index].adapter].name},
-                      {"object", "context"},
-                      {"effective", parsed(adapter_of(index).describe(LAGOMETER_OBJECT_CONTEXT, contexts_[index]))}});
-  }
-  const auto add = [&](const EndpointPlan& endpoint, const char* what, uint32_t kind, const void* handle) {
-    result.push_back({{"adapter", plan_.adapters[plan_.contexts[endpoint.context].adapter].name},
-                      {"object", what + endpoint.topic},
-                      {"effective", parsed(adapter_of(endpoint.context).describe(kind, handle))}});
-  };
-  for (const Node& node : nodes_) {
-    for (const Output& output : node.outputs) add(output.plan(), "writer ", LAGOMETER_OBJECT_WRITER, output.handle());
-    for (const Input& input : node.inputs) add(input.plan(), "reader ", LAGOMETER_OBJECT_READER, input.handle());
-  }
-  return result;
-}
-
-json Session::describe_writers() const {
-  json result = json::array();
-  for (const Node& node : nodes_) {
-    for (uint32_t index = 0; index < node.outputs.size(); ++index) {
-      const Output& output = node.outputs[index];
-      lagometer_counters counters{};
-      counters.size = sizeof counters;
-      counters.abi_version = LAGOMETER_ABI_VERSION;
-      check("writer_counters", [&] { return output.table().writer_counters(output.handle(), &counters); });
-      json& said = result.emplace_back();
-      said = json({{"node", node.plan().index},
-                   {"stream", output.plan().stream},
-                   {"sent", output.sent()},
-                   {"rejected", output.rejected()},
-                   {"resent_after_timeout", node.resent(index)},
-                   {"recorder_full", output.recorder_full()},
-                   {"origin", origin_name(output.origin())},
-                   {"counters", counters_of(counters)}});
-      if (const auto kept = node.punctuality(index, plan_.warmup_ns, plan_.warmup_ns + plan_.measure_ns)) {
-        said["due"] = kept->due;
-        said["skipped"] = kept->skipped;
-        said["shift_ns"] = kept->shift_ns;
-      }
-    }
-  }
-  return result;
-}
-
-json Session::describe_readers() const {
-  json result = json::array();
-  for (const Node& node : nodes_) {
-    for (uint32_t index = 0; index < node.inputs.size(); ++index) {
-      const Input& input = node.inputs[index];
-      lagometer_counters counters{};
-      counters.size = sizeof counters;
-      counters.abi_version = LAGOMETER_ABI_VERSION;
-      check("reader_counters", [&] { return input.table().reader_counters(input.handle(), &counters); });
-      result.push_back({{"node", node.plan().index},
-                        {"reader", index},
-                        {"received", input.received()},
-                        {"corrupted", input.corrupted()},
-                        {"recorder_full", input.recorder_full()},
-                        {"counters", counters_of(counters)}});
-    }
-  }
-  return result;
-}
-
-std::vector<std::string> Session::warnings() const {
-  std::vector<std::string> result = warnings_;
-  for (const Node& node : nodes_) {
-    if (node.ended_early()) {
-      result.push_back("the closed loop of node " + node.plan().name + " ended early, after " +
-                       std::to_string(node.outputs.front().sent()) + " messages: no room for more records");
-    }
-  }
-  return result;
 }
 
 std::string Session::failure() const {

@@ -38,6 +38,9 @@ class Session {
   bool send_probes();
   /// [{"node", "reader", "topic", "streams"}] of readers that still miss probes.
   [[nodiscard]] nlohmann::json missing() const;
+  /// [{"node", "side", "topic", "total"}] of endpoints that have met others of a quality of service that does not fit,
+  /// each once.
+  [[nodiscard]] nlohmann::json newly_incompatible();
 
   void start(int64_t at_ns, int64_t source_stop_ns);
   /// Ends all measuring; returns when no node's thread and no callback runs.
@@ -65,6 +68,7 @@ class Session {
   };
 
   const Adapter& adapter_of(uint32_t context) const { return adapters_[plan_.contexts[context].adapter]; }
+  const nlohmann::json& abilities_of(uint32_t context) const { return abilities_[plan_.contexts[context].adapter]; }
   void load_adapters();
   void create_contexts();
   void create_node(const NodePlan& plan);
@@ -81,7 +85,13 @@ class Session {
   void enable_all();
   lagometer_node* node_in(uint32_t context, const std::string& name);
   const Content& content_of(const WriterPlan& writer);
-  EndpointUser& user_of(const Input& input);
+  EndpointUser& user_of(const Input& input) const;
+  /// What an endpoint is known by to its adapter, and which of its events are asked for.
+  static void ask_for_events(EndpointUser& user, const nlohmann::json& abilities, const char* side,
+                             lagometer_endpoint_config& config);
+  /// f(node's name, side, endpoint's plan, its EndpointUser) for each writer and each reader.
+  template <typename Visit>
+  void for_each_endpoint(Visit visit);
 
   Plan plan_;
   Content content_;
@@ -89,12 +99,15 @@ class Session {
   Stage stage_;
   FailureFlag failure_;
   std::deque<Adapter> adapters_;
+  std::vector<nlohmann::json> probed_;     // what each adapter says of itself
+  std::vector<nlohmann::json> abilities_;  // of that, what it is able to do
   std::vector<lagometer_context*> contexts_;
   std::vector<std::pair<std::pair<uint32_t, std::string>, lagometer_node*>> node_handles_;
   std::deque<Node> nodes_;
   std::vector<std::unique_ptr<Callback>> callbacks_;
   std::vector<std::unique_ptr<EndpointUser>> writer_users_;  // in the order of the nodes and their outputs
   std::vector<std::string> warnings_;
+  std::vector<const EndpointUser*> incompatible_;  // reported already
   std::unique_ptr<Recorder> recorder_;
   std::vector<Deleter> deleters_;  // in order of creation; run backwards
   bool stopped_ = false;

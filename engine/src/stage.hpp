@@ -46,8 +46,14 @@ struct Stage {
   std::atomic<int64_t> start_ns{0};
   std::atomic<int64_t> source_stop_ns{kNever_ns};
   std::atomic<bool> stopped{false};
+  int64_t warmup_ns = 0;     // set before any other thread runs
   mutable SpinLock probing;  // held by the main thread while it sends a probe, before the start
 
+  /// Whether a time lies in the measure phase.
+  [[nodiscard]] bool measures(int64_t time_ns) const noexcept {
+    const int64_t start = start_ns.load(std::memory_order_acquire);
+    return start != 0 && time_ns >= start + warmup_ns && time_ns < source_stop_ns.load(std::memory_order_relaxed);
+  }
   [[nodiscard]] bool running() const noexcept {
     return start_ns.load(std::memory_order_acquire) != 0 && !stopped.load(std::memory_order_relaxed);
   }

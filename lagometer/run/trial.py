@@ -19,7 +19,7 @@ from lagometer.run.facts import trial_facts
 from lagometer.run.launchers.base import Command
 from lagometer.run.launchers.isolation import runtime_directory
 from lagometer.run.launchers.local import Leaves, LocalLauncher
-from lagometer.run.results.trial_store import TrialStore
+from lagometer.run.results.trial_store import BesideSamples, TrialStore
 from lagometer.run.tuned import tuned_for
 from lagometer.run.worker.conductor import Conductor
 from lagometer.run.worker.layout import worker_plans
@@ -27,7 +27,8 @@ from lagometer.run.worker.outcome import TrialOutcome
 from lagometer.run.worker.plan import Plan
 from lagometer.stats.trial.edges import samples as samples_of
 from lagometer.stats.trial.estimate import summarise
-from lagometer.stats.trial.layers import LayerStamps, layer_stamps
+from lagometer.stats.trial.events import endpoint_events
+from lagometer.stats.trial.layers import layer_stamps
 from lagometer.stats.trial.warmup import WarmUp, noted, without_warm_up
 from lagometer.store.errors import RecordsError
 from lagometer.store.records import Lane, decode
@@ -87,8 +88,8 @@ class TrialRunner:
             launcher = LocalLauncher(self._supervisor, leaves, beside.commands, before)
             with tuned_for(cell, self._tuner) as tuned:
                 outcome = tuned.noted(conductor.carry_out(launcher, commands, plans, network, beside))
-        samples, rows, stamps = _estimates(study, cell, trial, outcome)
-        store.store((cell.id, trial), outcome, samples, rows, began_s, stamps)
+        samples, rows, beside_samples = _estimates(study, cell, trial, outcome)
+        store.store((cell.id, trial), outcome, samples, rows, began_s, beside_samples)
         return Trial(outcome, samples, rows)
 
     def _command(self, plan: Plan) -> Command:
@@ -113,8 +114,8 @@ class TrialRunner:
 
 def _estimates(
     study: Study, cell: Cell, trial: int, outcome: TrialOutcome
-) -> tuple[pl.DataFrame, pl.DataFrame, LayerStamps | None]:
-    """Returns the samples of a trial, its rows of cells.parquet and its layer stamps.
+) -> tuple[pl.DataFrame, pl.DataFrame, BesideSamples]:
+    """Returns the samples of a trial, its rows of cells.parquet, its layer stamps and events.
 
     Records that contradict themselves fail the trial; what a failed one left in memory is kept.
     """
@@ -129,7 +130,8 @@ def _estimates(
         facts = replace(facts, reasons=(*facts.reasons, f"protocol-error: {error}"))
         samples = samples_of([], facts)
     samples, steadiness = without_warm_up(samples, facts, WarmUp(study.discard, study.warmup_max_ns))
-    return samples, noted(summarise(samples, facts), steadiness), stamps
+    beside = BesideSamples(stamps, endpoint_events(lanes, known))
+    return samples, noted(summarise(samples, facts), steadiness), beside
 
 
 def _lanes(outcome: TrialOutcome) -> tuple[list[Lane], tuple[str, ...]]:

@@ -44,6 +44,7 @@ class WriterFacts:
     skipped: int = 0  # messages that it dropped because they were late
     shift_ns: int = 0  # by how much its schedule was behind the original in the end
     at_once: int = 1  # messages that its schedule has at a time
+    events: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # as of a reader
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,9 @@ class ReaderFacts:
     corrupted: int
     recorder_full: bool
     counters: Mapping[str, int] = field(default_factory=dict)
+    # What the middleware reports of it, by the names of `records.EVENT_NAMES` that the adapter offers: each with
+    # `total` and `measured` (in the measure phase).
+    events: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

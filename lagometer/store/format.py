@@ -22,6 +22,7 @@ ENVIRONMENT = "environment.json"
 JOURNAL = "journal.jsonl"
 CELLS = "cells.parquet"
 SAMPLES = "samples"
+EVENTS = "events"  # likewise: what the middleware reported of endpoints
 STAMPS = "stamps"  # a folder like that of the samples: when messages were in which layer
 ESTIMATES = "estimates.parquet"
 FLOOR = "floor.json"
@@ -73,6 +74,21 @@ STAMPS_SCHEMA: dict[str, pl.DataType] = {
     "time_ns": pl.Int64(),
     "cpu": pl.UInt16(),
 }
+
+EVENTS_SCHEMA: dict[str, pl.DataType] = {
+    "node": pl.Categorical(),
+    "side": pl.Categorical(),
+    "endpoint": pl.UInt32(),
+    "event": pl.Categorical(),
+    "time_ns": pl.Int64(),
+    "total": pl.UInt64(),
+}
+EVENT_COLUMNS = (
+    "event_lost",
+    "event_deadline_missed",
+    "event_deadline_missed_offered",
+    "event_incompatible_qos",
+)
 
 COUNTS = (
     "n",
@@ -166,6 +182,7 @@ FIGURES_SCHEMA: dict[str, pl.DataType] = {
     "deadline_met_of_k_min": pl.Int64(),
     "response_growth_ns_per_s": pl.Float64(),
     "involuntary_switches": pl.Int64(),
+    **{name: pl.Int64() for name in EVENT_COLUMNS},
 }
 # Before `deadline_k` could be chosen it was ten, and a column bore that name.
 FORMER_K, FORMER_MET_MIN = 10, "deadline_met_of_10_min"
@@ -230,6 +247,11 @@ def write_samples(samples: pl.DataFrame, path: Path) -> int:
 def write_stamps(stamps: pl.DataFrame, path: Path) -> int:
     """Writes the layer stamps of one trial; returns the bytes written. Raises OSError naming the file."""
     return _write_parquet(stamps, path)
+
+
+def write_events(events: pl.DataFrame, path: Path) -> int:
+    """Writes the events of one trial; returns the bytes written. Raises OSError naming the file."""
+    return _write_parquet(events, path)
 
 
 def write_cells(cells: pl.DataFrame, path: Path) -> int:

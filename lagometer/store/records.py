@@ -277,7 +277,7 @@ def _unpaged(index: int, entry: np.void, octets: npt.NDArray[np.uint8]) -> npt.N
 
 
 def _whole(kind: int, records: Records) -> Records:
-    """Leaves out records that a thread had claimed room for and not written yet: their time is stored last."""
+    """Leaves out records that a thread claimed and had not written yet: their time is stored last."""
     if kind not in KINDS_SHARED or records["time_ns"].all():
         return records
     whole: Records = records[records["time_ns"] != 0]
@@ -322,7 +322,9 @@ def _check_records(index: int, lane: Lane) -> None:
     elif lane.kind in KINDS_OF_EVENTS:
         wrong = (records["time_ns"] < 0) | ~np.isin(records["event"], list(EVENT_NAMES))
         wrong |= (records["zero"] != 0) | (records["zeros"] != 0)
-        what = "an unknown event, or one before the machine was started or with reserved words that are not zero"
+        what = (
+            "an unknown event, or one before the machine was started or with reserved words that are not zero"
+        )
     else:
         wrong = records["zero"] != 0
         what = "a cause whose reserved word is not zero"

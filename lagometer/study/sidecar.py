@@ -39,13 +39,20 @@ class Layers(_Part):
     key: Literal["sequence", "source-time"]
 
 
+class Events(_Part):
+    """What the middleware reports of an endpoint on threads of its own (`lagometer_event_function`)."""
+
+    writer: tuple[Literal["matched", "deadline_missed", "incompatible_qos"], ...] = ()
+    reader: tuple[Literal["matched", "lost", "deadline_missed", "incompatible_qos"], ...] = ()
+
+
 class Abilities(_Part):
     """What the adapter can do; a study's cell that asks for more is excluded.
 
     stamps: per dispatch, the receiver's stamps beyond `taken` and `handled`; origin: whose memory a message
     lies in; depth: False if keep_last is accepted, but its depth has no effect; drops: which message a full
     queue of keep_last loses. `newest` is not what keep_last means: conformance calls that ability absent;
-    layers: which layers are stamped, null: none.
+    layers: which layers are stamped, null: none; events: what is reported of endpoints.
     """
 
     dispatch: tuple[Dispatch, ...]
@@ -61,6 +68,7 @@ class Abilities(_Part):
     depth: bool = True
     drops: Literal["oldest", "newest"] = "oldest"
     layers: Layers | None = None
+    events: Events = Events()
 
 
 class Limits(_Part):

@@ -52,6 +52,7 @@ class Qos:
     history: str | None = None
     depth: int | None = None
     durability: str | None = None
+    deadline_ns: int | None = None
     blocking_ns_max: int = 1_000_000_000
 
 

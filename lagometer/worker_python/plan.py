@@ -290,8 +290,11 @@ def _qos(part: Fields) -> Qos:
     history = part.word("history", "keep_last", "keep_all") if part.has("history") else None
     depth = part.integer("depth", plan_bounds.Qos.DEPTH) if part.has("depth") else None
     durability = part.word("durability", "volatile", "transient_local") if part.has("durability") else None
+    deadline_ns = (
+        part.integer("deadline_ns", plan_bounds.Qos.DEADLINE_NS) if part.has("deadline_ns") else None
+    )
     part.finish()
-    return Qos(reliability, history, depth, durability)
+    return Qos(reliability, history, depth, durability, deadline_ns)
 
 
 def _rule(part: Fields, readers: int, writers: int) -> RulePlan:

@@ -73,6 +73,7 @@ class Qos:
     """Of each `Qos` in a plan."""
 
     DEPTH = Bounds(1, 1_048_576)
+    DEADLINE_NS = Bounds(1_000, 4_611_686_018_427_387_904)
 
 
 class Endpoint:

@@ -40,6 +40,14 @@ class Finished:
     spent_s: float
 
 
+@dataclass(frozen=True)
+class BesideSamples:
+    """What a trial has beside its samples, None where it has not. events: as `format.EVENTS_SCHEMA`."""
+
+    stamps: LayerStamps | None = None
+    events: pl.DataFrame | None = None
+
+
 class TrialStore:
     """The finished trials below one folder, owned by the process that carries them out."""
 
@@ -60,9 +68,8 @@ class TrialStore:
         """Where the samples of a trial lie."""
         return self.directory / form.SAMPLES / key[0] / f"{key[1]}.parquet"
 
-    def stamps_path(self, key: Key) -> Path:
-        """Where the layer stamps of a trial lie, if the study asked for them."""
-        return self.directory / form.STAMPS / key[0] / f"{key[1]}.parquet"
+    def _path(self, folder: str, key: Key) -> Path:
+        return self.directory / folder / key[0] / f"{key[1]}.parquet"
 
     def samples(self, key: Key) -> pl.DataFrame:
         """The samples of a finished trial. Raises `BadInput`."""
@@ -108,29 +115,33 @@ class TrialStore:
         samples: pl.DataFrame,
         rows: pl.DataFrame,
         began_s: float,
-        stamps: LayerStamps | None = None,
+        beside: BesideSamples = BesideSamples(),
     ) -> None:
         """Adds one trial. Raises `CannotStore`; the folder is then as it was before the trial.
 
         began_s: when work on it began, on the clock of `time.monotonic`.
         """
         path = self.samples_path(key)
-        log, stamps_path = path.with_suffix(".log"), self.stamps_path(key)
+        log = path.with_suffix(".log")
+        others = [self._path(folder, key) for folder in (form.STAMPS, form.EVENTS)]
         journal_bytes = self._journal.size()
         self._cells.append(rows)
         try:
             with storing(path):
                 make_folders(path.parent)
                 form.write_samples(samples, path)
-                if stamps is not None:
-                    make_folders(stamps_path.parent)
-                    form.write_stamps(stamps.frame, stamps_path)
+                if beside.stamps is not None:
+                    make_folders(others[0].parent)
+                    form.write_stamps(beside.stamps.frame, others[0])
+                if beside.events is not None:
+                    make_folders(others[1].parent)
+                    form.write_events(beside.events, others[1])
                 if outcome.reasons:
                     form.write_bytes_atomic(_log_text(outcome).encode(), log)
                 spent_s = time.monotonic() - began_s
                 entry = journal_entry(key, outcome, rows, str(path.relative_to(self.directory)))
-                if stamps is not None:
-                    entry["layer_stamps"] = stamps.counts.as_json()
+                if beside.stamps is not None:
+                    entry["layer_stamps"] = beside.stamps.counts.as_json()
                 self._journal.append({**entry, "spent_s": spent_s, "rows": rows.to_dicts()})
                 if self._cells_are_due():
                     self._write_cells()
@@ -138,9 +149,8 @@ class TrialStore:
             self._cells.pop()
             with contextlib.suppress(OSError):
                 self._journal.cut(journal_bytes)
-                path.unlink(missing_ok=True)
-                log.unlink(missing_ok=True)
-                stamps_path.unlink(missing_ok=True)
+                for written in (path, log, *others):
+                    written.unlink(missing_ok=True)
             raise
         reasons = tuple(rows["reasons"][0].to_list())
         self._done[key] = Finished(bool(rows["valid"].all()), reasons, outcome.overhead_s, spent_s)
@@ -179,9 +189,9 @@ class TrialStore:
                 if match and path.is_file() and (cell, int(match[1])) not in self._done:
                     path.unlink()
 
-    def _roots(self) -> tuple[Path, Path]:
+    def _roots(self) -> tuple[Path, ...]:
         """The folders that have files of trials."""
-        return self.directory / form.SAMPLES, self.directory / form.STAMPS
+        return tuple(self.directory / folder for folder in (form.SAMPLES, form.STAMPS, form.EVENTS))
 
     def _sync_folders(self) -> None:
         """Puts folders on the disk that a killed process made: who finds one takes it to be there."""

@@ -24,7 +24,7 @@ from lagometer.run.events import EventLog
 from lagometer.run.interruption import Interruption
 from lagometer.run.launchers.base import Command, Launcher, LaunchError, Pipes
 from lagometer.run.observe.witness import Evidence, Witness
-from lagometer.run.worker.conversation import Conversation
+from lagometer.run.worker.conversation import Conversation, failure_code
 from lagometer.run.worker.messages import ProtocolError
 from lagometer.run.worker.outcome import PHASES, TrialOutcome, WorkerOutcome
 from lagometer.run.worker.plan import Phases, Plan
@@ -330,7 +330,9 @@ class _Trial:
                 f" (missing: {', '.join(map(_text, each.failed.missing))})" if each.failed.missing else ""
             )
             where = f"{each.name} in phase {each.failed.phase}"
-            self._fail(f"{each.failed.reason}: {where}: {each.failed.message}{missing}")
+            self._fail(
+                f"{failure_code(each.failed, self._conversations)}: {where}: {each.failed.message}{missing}"
+            )
         return True
 
     def _on_stderr(self, index: int) -> bool:

@@ -7,12 +7,14 @@ No descriptor is touched here, so that every split of the bytes and every kind o
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterable
 
 from lagometer.run.worker.messages import (
     Bye,
     Done,
     Failed,
     Hello,
+    Incompatible,
     Matched,
     ProtocolError,
     Ready,
@@ -34,6 +36,7 @@ class Conversation:
         self.name = name
         self.hello: Hello | None = None
         self.ready: Ready | None = None
+        self.incompatible: list[Incompatible] = []
         self.matched: Matched | None = None
         self.done: Done | None = None
         self.records: bytearray | None = None
@@ -120,6 +123,8 @@ class Conversation:
             self.hello = message
         elif isinstance(message, Ready):
             self.ready = message
+        elif isinstance(message, Incompatible):
+            self.incompatible.append(message)
         elif isinstance(message, Matched):
             self.matched = message
         elif isinstance(message, Done):
@@ -149,9 +154,24 @@ class Conversation:
         if self.ready is None:
             return ("ready", "failed")
         if self.matched is None:
-            return ("matched", "failed")
+            return ("matched", "incompatible", "failed")
         if self.done is None:
-            return ("done", "failed")
+            return ("done", "incompatible", "failed")
         if self.records is None:
             return ("records", "failed")
         return ("bye", "failed")
+
+
+def failure_code(failed: Failed, conversations: Iterable[Conversation]) -> str:
+    """The code of a worker's failure. Where readers were not matched, it is the quality of service if the
+    middleware reported that of the same topics."""
+    topics = {str(each.get("topic")) for each in failed.missing if isinstance(each, dict)}
+    ends = [
+        f"{end.side} {end.node} on {end.topic}"
+        for each in conversations
+        for end in each.incompatible
+        if end.topic in topics
+    ]
+    if failed.reason != "endpoints-missing" or not ends:
+        return failed.reason
+    return f"incompatible-qos: the middleware says so of {', '.join(dict.fromkeys(ends))}"

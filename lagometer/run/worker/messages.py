@@ -66,6 +66,23 @@ class ContextSwitches(Message):
     involuntary: int = 0
 
 
+class Incompatible(Message):
+    """An endpoint met others of a quality of service that does not fit."""
+
+    event: Literal["incompatible"]
+    node: str
+    side: Literal["writer", "reader"]
+    topic: str
+    total: int = 1
+
+
+class EventCount(Message):
+    """How often the middleware reported something of an endpoint: so far, and in the measure phase."""
+
+    total: int
+    measured: int = 0
+
+
 class WriterDone(Message):
     """What became of one writer's messages."""
 
@@ -80,6 +97,7 @@ class WriterDone(Message):
     due: int | None = None
     skipped: int = 0
     shift_ns: int = 0
+    events: dict[str, EventCount] = {}
 
 
 class ReaderDone(Message):
@@ -91,6 +109,7 @@ class ReaderDone(Message):
     corrupted: int = 0
     recorder_full: bool = False
     counters: dict[str, int] = {}
+    events: dict[str, EventCount] = {}
 
 
 class Done(Message):
@@ -134,7 +153,7 @@ class Failed(Message):
     missing: list[Any] = []
 
 
-AnyMessage = Hello | Ready | Matched | Done | Records | Bye | Failed
+AnyMessage = Hello | Ready | Incompatible | Matched | Done | Records | Bye | Failed
 _MESSAGE: TypeAdapter[AnyMessage] = TypeAdapter(Annotated[AnyMessage, Field(discriminator="event")])
 
 

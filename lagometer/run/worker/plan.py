@@ -103,6 +103,7 @@ class Qos(PlanModel):
     history: Literal["keep_last", "keep_all"] | None = None
     depth: Annotated[int, Field(ge=1, le=2**20)] | None = None
     durability: Literal["volatile", "transient_local"] | None = None
+    deadline_ns: Annotated[int, Field(ge=1_000, le=2**62)] | None = None
 
     @model_serializer(mode="wrap")
     def _leave_out_absent(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import polars as pl
 
 from lagometer.stats.interval.confidence import SUPPORT
 from lagometer.stats.trial.deadline import deadline_figures
+from lagometer.stats.trial.events import event_columns
 from lagometer.stats.trial.punctuality import punctuality
 from lagometer.stats.verdict.causes import columns
 from lagometer.stats.verdict.growth import Growth, response_growth
@@ -85,6 +86,7 @@ def summarise(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
     rates = _rates(samples, facts)
     punctual = punctuality(samples, facts)
     deadlines = deadline_figures(samples, facts)
+    events = event_columns(facts)
     growths: dict[str, Growth] = {}
     rows: list[dict[str, object]] = []
     for name in [*dict.fromkeys(edge.name for edge in facts.edges), form.END_TO_END]:
@@ -93,6 +95,7 @@ def summarise(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
         rows[-1].update(columns(facts.observed, name))
         rows[-1].update(punctual.get(name, {}))
         rows[-1].update(deadlines[name])
+        rows[-1].update(events[name])
         growth = response_growth(samples, name) if not facts.closed_loop else None  # it has no schedule
         if growth is not None:
             growths[name] = growth

@@ -35,6 +35,7 @@ REASONS = {
     # found by the conductor
     "launch-failed": "the trial's processes could not be started",
     "endpoints-missing": "a reader did not get a probe from every publisher that it expects",
+    "incompatible-qos": "a reader asks for a quality of service that its writer does not offer",
     "worker-died": "a worker ended before it delivered its records",
     "worker-hung": "a worker stopped answering",
     "tuning-failed": "the machine could not be tuned as the cell asks, or was already tuned",

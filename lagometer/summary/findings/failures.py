@@ -60,6 +60,11 @@ REASONS = (
         "a worker stopped answering",
         "read the trial's log; the last call to the adapter hangs",
     ),
+    (
+        "incompatible-qos",
+        "reader and writer never matched: one asks for a quality of service that the other does not offer",
+        "offer at least what readers ask for, in reliability, durability and deadline",
+    ),
     ("adapter-failed", "the middleware refused or broke", "read the reason: it is the middleware's own"),
 )
 _SIGNAL = re.compile(r"signal (\d+)")

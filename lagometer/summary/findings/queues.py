@@ -16,8 +16,8 @@ DROPS_IN_KERNEL = ("udp_receive_buffer_errors", "ip_reassembly_failed", "udp_sen
 class Counted:
     """A count of messages that means something where it is above zero.
 
-    number: what shows it, with `{count}`, `{sent}` and `{depth}` filled in; counts: whether a trial with such
-    messages is meant.
+    number: what shows it, with `{count}`, `{sent}`, `{lost}` and `{depth}` filled in; counts: whether a
+    trial with such messages is meant.
     """
 
     column: str
@@ -68,6 +68,30 @@ COUNTED = (
         "docs/methodology/messages.md",
     ),
     Counted(
+        "event_lost",
+        "middleware-noticed-loss",
+        "the middleware itself reported to a reader that messages were lost",
+        "{count} reported, {lost} of {sent} messages missing by the records",
+        "raise the depth and the receive buffer, or use `reliability: reliable`",
+        "DDS 1.4, 2.2.4.1 SAMPLE_LOST",
+    ),
+    Counted(
+        "event_deadline_missed",
+        "reader-missed-deadline",
+        "a reader got no message within its deadline (the quality of service)",
+        "{count} times in the measure phase",
+        "publish more often than the deadline asks, or ask for a longer one",
+        "DDS 1.4, 2.2.3.7 DEADLINE",
+    ),
+    Counted(
+        "event_deadline_missed_offered",
+        "writer-missed-deadline",
+        "a writer published less often than the deadline that it offers (the quality of service)",
+        "{count} times in the measure phase",
+        "publish more often, or offer a longer deadline",
+        "DDS 1.4, 2.2.3.7 DEADLINE",
+    ),
+    Counted(
         "duplicated",
         "taken-twice",
         "a reader took the same message twice",
@@ -102,6 +126,7 @@ def _of_count(cell: CellEvidence, counted: Counted) -> Iterator[Said]:
     number = counted.number.format(
         count=f"{sum(trial.count(counted.column) for trial in trials):,}",
         sent=f"{sum(trial.count('sent') for trial in trials):,}",
+        lost=f"{sum(trial.count('lost') for trial in trials):,}",
         depth=f"depth {depth}" if depth is not None else "the adapter's own depth",
     )
     yield Said(counted.kind, len(trials), counted.what, number, counted.fix, counted.source)

@@ -73,6 +73,17 @@ def golden_lanes_with_stamps() -> list[rec.Lane]:
     ]
 
 
+def golden_lanes_with_events() -> list[rec.Lane]:
+    """The same, and what the middleware reported of both sides."""
+    sent = [{"event": 1, "total": 1, "time_ns": 500}, {"event": 3, "total": 2, "time_ns": 1_700}]
+    received = [{"event": 2, "total": 9, "time_ns": 1_600}]
+    return [
+        *golden_lanes_with_stamps(),
+        rec.Lane(6, 0, 7, rec.make_records(rec.KIND_SENT_EVENTS, sent), overflow=3),
+        rec.Lane(7, 1, 2, rec.make_records(rec.KIND_RECEIVED_EVENTS, received)),
+    ]
+
+
 @pytest.mark.parametrize(
     ("name", "beside"),
     [
@@ -81,6 +92,8 @@ def golden_lanes_with_stamps() -> list[rec.Lane]:
         ("records-v2-pages.bin", "records-v1.json"),
         ("records-v3.bin", "records-v3.json"),
         ("records-v3-pages.bin", "records-v3.json"),
+        ("records-v4.bin", "records-v4.json"),
+        ("records-v4-pages.bin", "records-v4.json"),
     ],
 )
 def test_golden_blocks_decode_to_the_json_beside_them(name: str, beside: str) -> None:
@@ -89,10 +102,10 @@ def test_golden_blocks_decode_to_the_json_beside_them(name: str, beside: str) ->
 
 
 def test_golden_blocks_are_what_is_written() -> None:
-    lanes = golden_lanes_with_stamps()
-    assert rec.encode(lanes, worker=6) == (GOLDEN / "records-v3.bin").read_bytes()
+    lanes = golden_lanes_with_events()
+    assert rec.encode(lanes, worker=6) == (GOLDEN / "records-v4.bin").read_bytes()
     paged = rec.encode(lanes, worker=6, capacity=3, page_bytes=192)
-    assert paged == (GOLDEN / "records-v3-pages.bin").read_bytes()
+    assert paged == (GOLDEN / "records-v4-pages.bin").read_bytes()
 
 
 def test_layout_sizes_are_those_of_the_protocol() -> None:
@@ -131,7 +144,7 @@ def changed(field: str, value: int, lane: int | None = None) -> bytes:
         (b"", "header alone"),
         (b"\0" * 64, "ended before it set up"),
         (b"x" * 200, "magic"),
-        (changed("version", 4), "layout version 4"),
+        (changed("version", 5), "layout version 5"),
         (changed("page_bytes", 64, lane=0), "hold no record"),
         (changed("page_bytes", 4097, lane=0), "hold no record"),
         (changed("page_bytes", 2**31, lane=0), "lies at bytes"),

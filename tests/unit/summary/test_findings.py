@@ -122,6 +122,10 @@ FORCED: list[tuple[str, str, dict[str, Any]]] = [
     ("daemon-not-ready", "roudi", {"reasons": ("daemon-not-ready: roudi",)}),
     ("daemon-died", "roudi", {"reasons": ("daemon-died: roudi",)}),
     ("worker-hung", "sink", {"reasons": ("worker-hung: sink",)}),
+    ("incompatible-qos", "writer source", {"reasons": ("incompatible-qos: writer source",)}),
+    ("middleware-noticed-loss", "3 reported", {"row": {"event_lost": 3}}),
+    ("reader-missed-deadline", "4 times", {"row": {"event_deadline_missed": 4}}),
+    ("writer-missed-deadline", "5 times", {"row": {"event_deadline_missed_offered": 5}}),
     ("adapter-failed", "no port", {"reasons": ("adapter-failed: no port",)}),
 ]
 

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a middleware reports of its endpoints reaches the verdict, cells.parquet and the files of events."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from campaign_support import write_study
+from needs import need
+
+from lagometer.cli.main import main
+from lagometer.run.worker import layout
+from lagometer.run.worker.plan import Qos, Writer
+from lagometer.store.format import EVENT_COLUMNS
+from lagometer.store.reader import Campaign, open_campaign
+from lagometer.summary.summarise import summarise
+
+OFFERING = ("cyclonedds", "fastdds")
+MILLISECOND_NS = 1_000_000
+
+
+def campaign_of(folder: Path, adapter: str, **keys: Any) -> Campaign:
+    """One short trial at 10 Hz."""
+    need(adapter)
+    need("netns")
+    matrix = {"adapter": adapter, "workload": "pipeline-2", "rate": "10Hz", "reliability": "reliable"}
+    study = write_study(folder, matrix=matrix, machine_floor="off", **keys)
+    with pytest.raises(SystemExit):
+        main(["run", str(study), "--out", str(folder / "out"), "--no-report"])
+    return open_campaign(folder / "out")
+
+
+def edge_of(campaign: Campaign) -> dict[str, Any]:
+    """The row of the one edge."""
+    (row,) = campaign.cells.filter(pl.col("edge") != "end-to-end").to_dicts()
+    return row
+
+
+def events_of(campaign: Campaign) -> pl.DataFrame:
+    return pl.read_parquet(campaign.events_path(campaign.cells["cell"][0], 0))
+
+
+@pytest.mark.parametrize("adapter", OFFERING)
+def test_a_quality_of_service_that_does_not_fit_is_the_reason(
+    adapter: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reader is reliable, its writer best-effort: the middleware says so to both sides."""
+    original = layout._Layout._writer
+
+    def best_effort(self: Any, *arguments: Any) -> Writer:
+        written = original(self, *arguments)
+        qos = written.qos.model_copy(update={"reliability": "best_effort"})
+        return written.model_copy(update={"qos": qos})
+
+    monkeypatch.setattr(layout._Layout, "_writer", best_effort)
+    campaign = campaign_of(tmp_path, adapter, discovery_timeout="1s")
+    row = edge_of(campaign)
+    (reason,) = row["reasons"][:1]
+    assert not row["valid"]
+    assert reason.startswith("incompatible-qos: the middleware says so of "), reason
+    assert "writer source on lagometer/" in reason and "reader sink on lagometer/" in reason
+    (kind,) = {finding.kind for finding in summarise(campaign).findings}
+    assert kind == "incompatible-qos"
+
+
+@pytest.mark.parametrize("adapter", OFFERING)
+def test_missed_deadlines_are_counted_on_both_sides(
+    adapter: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A message every 100 ms where one is due every 20 ms."""
+    original = layout._Layout._qos
+
+    def with_deadline(self: Any) -> Qos:
+        return original(self).model_copy(update={"deadline_ns": 20 * MILLISECOND_NS})
+
+    monkeypatch.setattr(layout._Layout, "_qos", with_deadline)
+    campaign = campaign_of(tmp_path, adapter, duration="1s")
+    row = edge_of(campaign)
+    assert row["n"] > 0
+    assert row["event_deadline_missed"] > 5 and row["event_deadline_missed_offered"] > 5
+    assert (row["event_lost"], row["event_incompatible_qos"]) == (0, 0)
+    events = events_of(campaign)
+    told = events.filter(pl.col("event") == "deadline_missed")
+    assert set(told["side"].cast(pl.String)) == {"sender", "receiver"}
+    assert set(told["node"].cast(pl.String)) == {"source", "sink"}
+    for side in ("sender", "receiver"):
+        totals = told.filter(pl.col("side") == side).sort("time_ns")["total"].to_list()
+        assert totals == sorted(totals), "each time at least one more"
+    # What came in the warm-up and in the drain is in the file, and not in the column.
+    assert told.filter(pl.col("side") == "receiver")["total"].max() > row["event_deadline_missed"]
+
+
+@pytest.mark.parametrize("adapter", OFFERING)
+def test_a_trial_without_trouble_has_matched_and_nothing_else(adapter: str, tmp_path: Path) -> None:
+    campaign = campaign_of(tmp_path, adapter)
+    row = edge_of(campaign)
+    assert {name: row[name] for name in EVENT_COLUMNS} == dict.fromkeys(EVENT_COLUMNS, 0)
+    events = events_of(campaign)
+    assert set(events["event"].cast(pl.String)) == {"matched"}
+    assert set(events["side"].cast(pl.String)) == {"sender", "receiver"}
+
+
+def test_what_is_not_offered_is_null(tmp_path: Path) -> None:
+    campaign = campaign_of(tmp_path, "shm")
+    row = edge_of(campaign)
+    assert {name: row[name] for name in EVENT_COLUMNS} == dict.fromkeys(EVENT_COLUMNS)
+    assert not campaign.events_path(row["cell"], 0).exists()
