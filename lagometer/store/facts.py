@@ -57,7 +57,7 @@ class ReaderFacts:
     corrupted: int
     recorder_full: bool
     counters: Mapping[str, int] = field(default_factory=dict)
-    # What the middleware reports of it, by the names of `records.EVENT_NAMES` that the adapter offers: each with
+    # What the middleware reports of it, by the names of `records.EVENT_NAMES` that the adapter offers: each has
     # `total` and `measured` (in the measure phase).
     events: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
