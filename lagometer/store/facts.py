@@ -57,8 +57,8 @@ class ReaderFacts:
     corrupted: int
     recorder_full: bool
     counters: Mapping[str, int] = field(default_factory=dict)
-    # What the middleware reports of it, by the names of `records.EVENT_NAMES` that the adapter offers: each has
-    # `total` and `measured` (in the measure phase).
+    # What the middleware reports of it, by the names of `records.EVENT_NAMES`, as far as the adapter offers it:
+    # `total` and `measured` (in the measure phase) of each.
     events: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
