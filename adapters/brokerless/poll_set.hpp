@@ -46,6 +46,8 @@ class PollSet {
     }
   }
 
+  /// Whether the last wait found the descriptor readable that was the n-th to be watched, from 0 on. [thread: waiting]
+  [[nodiscard]] bool found_readable(size_t place) const noexcept { return entries_[place + 1].revents != 0; }
   /// Ends one wait, present or next. [thread: any]
   void trigger() noexcept { eventfd_write(trigger_.get(), 1); }
 

@@ -2,7 +2,11 @@
 // A waitset for libraries that name a descriptor for each socket.
 #pragma once
 
+#include <algorithm>
+#include <span>
 #include <vector>
+
+#include "binding.hpp"
 
 #include "poll_set.hpp"
 
@@ -24,19 +28,20 @@ class Waitset {
     readers_.push_back(&reader);
   }
 
-  lagometer_status wait(int64_t until_ns) {
+  lagometer_status wait_ready(int64_t until_ns, std::span<uint32_t> places, uint32_t& count) {
+    count = 0;
     for (;;) {
-      for (Reader* reader : readers_) {
-        if (reader->has_data()) return LAGOMETER_OK;
-      }
-      switch (set_.wait(until_ns)) {
-        case PollSet::Woken::timeout:
-          return LAGOMETER_TIMEOUT;
-        case PollSet::Woken::triggered:
-          return LAGOMETER_OK;
-        case PollSet::Woken::readable:
-          if (Reader::descriptor_tells_messages) return LAGOMETER_OK;
-      }
+      const bool untaken = std::ranges::any_of(readers_, [](Reader* reader) { return reader->has_data(); });
+      // Descriptors are looked at even then where they may name others.
+      const bool looks = !untaken || (Reader::descriptor_tells_messages && !places.empty());
+      const auto woken = looks ? set_.wait(untaken ? 0 : until_ns) : PollSet::Woken::readable;
+      if (woken == PollSet::Woken::timeout && !untaken) return LAGOMETER_TIMEOUT;
+      if (woken == PollSet::Woken::readable && !untaken && !Reader::descriptor_tells_messages) continue;
+      count = name_ready(readers_, places, [this, place = size_t{0}](Reader* reader) mutable {
+        const bool readable = Reader::descriptor_tells_messages && set_.found_readable(place++);
+        return readable || reader->has_data();
+      });
+      return LAGOMETER_OK;
     }
   }
 

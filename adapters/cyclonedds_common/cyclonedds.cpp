@@ -21,8 +21,9 @@ struct Traits {
     Settings::from("default", options, 0);
     const nlohmann::json events{{"writer", {"matched", "deadline_missed", "incompatible_qos"}},
                                 {"reader", {"matched", "lost", "deadline_missed", "incompatible_qos"}}};
-    return nlohmann::json{
-        {"version", DDS_VERSION}, {"abilities", {{"events", events}}}, {"limits", nlohmann::json::object()}}
+    return nlohmann::json{{"version", DDS_VERSION},
+                          {"abilities", {{"events", events}, {"waitset_contexts", true}}},
+                          {"limits", nlohmann::json::object()}}
         .dump();
   }
   static std::string describe(uint32_t kind, const void* object) {

@@ -375,30 +375,40 @@ void Reader::counters(lagometer_counters& out) const {
   out.rejected = rejected.total_count;
 }
 
-Waitset::Waitset(Context& context)
-    : guard_(dds_create_guardcondition(context.participant()), "making a guard condition"),
-      waitset_(dds_create_waitset(context.participant()), "making a waitset") {
-  check(dds_waitset_attach(waitset_.get(), guard_.get(), 0), "attaching the guard condition");
+// A participant's waitset takes conditions of that participant alone, the library's own takes all.
+Waitset::Waitset(Context&)
+    : guard_(dds_create_guardcondition(DDS_CYCLONEDDS_HANDLE), "making a guard condition"),
+      waitset_(dds_create_waitset(DDS_CYCLONEDDS_HANDLE), "making a waitset") {
+  check(dds_waitset_attach(waitset_.get(), guard_.get(), kGuard), "attaching the guard condition");
+  fired_.resize(1);
 }
 
 void Waitset::attach(const Reader& reader) {
   // The reader's condition comes to be in enable(), so it is attached when the first wait needs it.
-  pending_.push_back(&reader);
+  readers_.push_back(&reader);
+  fired_.resize(readers_.size() + 1);
 }
 
-lagometer_status Waitset::wait(int64_t until_ns) {
-  for (const Reader* reader : pending_)
-    check(dds_waitset_attach(waitset_.get(), reader->condition(), 0), "attaching a reader");
-  pending_.clear();
+lagometer_status Waitset::wait_ready(int64_t until_ns, std::span<uint32_t> places, uint32_t& count) {
+  count = 0;
+  for (; watched_ < readers_.size(); ++watched_) {
+    const auto known_by = static_cast<dds_attach_t>(watched_ + 1);
+    check(dds_waitset_attach(waitset_.get(), readers_[watched_]->condition(), known_by), "attaching a reader");
+  }
   constexpr int64_t kLongest_ns = int64_t{1}
                                   << 40;  // the wait is relative in this API; one of 18 minutes is simply begun again
   const int64_t left_ns = std::clamp<int64_t>(until_ns - now_ns(), 0, kLongest_ns);
-  dds_attach_t fired[1];
-  const dds_return_t count = dds_waitset_wait(waitset_.get(), fired, 1, left_ns);
-  check(count, "waiting");
-  if (count == 0) return LAGOMETER_TIMEOUT;
-  bool triggered = false;
-  dds_take_guardcondition(guard_.get(), &triggered);
+  const dds_return_t fired = dds_waitset_wait(waitset_.get(), fired_.data(), fired_.size(), left_ns);
+  check(fired, "waiting");
+  if (fired == 0) return LAGOMETER_TIMEOUT;
+  for (const dds_attach_t known_by : std::span(fired_).first(std::min(fired_.size(), static_cast<size_t>(fired)))) {
+    bool triggered = false;
+    if (known_by == kGuard) {
+      dds_take_guardcondition(guard_.get(), &triggered);
+    } else if (count < places.size()) {
+      places[count++] = static_cast<uint32_t>(known_by - 1);
+    }
+  }
   return LAGOMETER_OK;
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -189,11 +190,15 @@ class Waitset {
  public:
   explicit Waitset(Context& context);
   void attach(const Reader& reader);
-  lagometer_status wait(int64_t until_ns);
+  lagometer_status wait_ready(int64_t until_ns, std::span<uint32_t> places, uint32_t& count);
   void trigger() noexcept;
 
  private:
-  std::vector<const Reader*> pending_;  // attached, but not enabled yet
+  static constexpr dds_attach_t kGuard = 0;  // what the waitset knows a reader by is its place, from 1 on
+
+  std::vector<const Reader*> readers_;
+  size_t watched_ = 0;               // how many of them the waitset has: the others were not enabled yet
+  std::vector<dds_attach_t> fired_;  // room for all, so that waiting allocates nothing
   Entity guard_;
   Entity waitset_;
 };

@@ -226,6 +226,7 @@ std::string probe() {
                        {"types", {"bytes", "fixed", "string", "Image", "Imu", "PointCloud2"}},
                        {"profiles", {"default", "matched"}},
                        {"domains", true},
+                       {"waitset_contexts", true},
                        {"stamps", {{"listener", {"signalled"}}, {"waitset", {"woken"}}, {"poll", json::array()}}},
                        {"origin", "copied"},
                        {"events",

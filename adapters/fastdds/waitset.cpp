@@ -27,15 +27,19 @@ void Waitset::attach(Reader& reader) {
 }
 
 // A reader's condition is cleared by the first take(), even if that leaves data behind: hence the question before.
-lagometer_status Waitset::wait(int64_t until_ns) {
+lagometer_status Waitset::wait_ready(int64_t until_ns, std::span<uint32_t> places, uint32_t& count) {
+  count = 0;
   const bool left_over =
       std::any_of(readers_.begin(), readers_.end(), [](const Reader* r) { return r->has_left_over(); });
   const ReturnCode_t code = waitset_.wait(active_, left_over ? eprosima::fastrtps::Duration_t{} : time_left(until_ns));
-  if (code == ReturnCode_t::RETCODE_TIMEOUT) return left_over ? LAGOMETER_OK : LAGOMETER_TIMEOUT;
-  if (!(code == ReturnCode_t::RETCODE_OK)) {
+  if (code == ReturnCode_t::RETCODE_TIMEOUT && !left_over) return LAGOMETER_TIMEOUT;
+  if (!(code == ReturnCode_t::RETCODE_OK) && !left_over) {
     throw Error(LAGOMETER_FAILED, "fastdds: waiting failed with return code " + std::to_string(code()));
   }
   if (std::find(active_.begin(), active_.end(), &triggered_) != active_.end()) triggered_.set_trigger_value(false);
+  count = name_ready(readers_, places, [](Reader* reader) {
+    return reader->has_left_over() || reader->vendor_reader().get_statuscondition().get_trigger_value();
+  });
   return LAGOMETER_OK;
 }
 

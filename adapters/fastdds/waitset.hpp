@@ -3,6 +3,7 @@
 
 #include <fastdds/dds/core/condition/GuardCondition.hpp>
 #include <fastdds/dds/core/condition/WaitSet.hpp>
+#include <span>
 #include <vector>
 
 #include "reader.hpp"
@@ -14,7 +15,7 @@ class Waitset {
   explicit Waitset(Context& context);
 
   void attach(Reader& reader);
-  lagometer_status wait(int64_t until_ns);
+  lagometer_status wait_ready(int64_t until_ns, std::span<uint32_t> places, uint32_t& count);
   void trigger();
 
  private:

@@ -19,7 +19,7 @@ struct Traits {
   static std::string probe(std::string_view options) {
     static_cast<void>(Choices(options));
     const nlohmann::json result{{"version", nng_version()},
-                                {"abilities", nlohmann::json::object()},
+                                {"abilities", {{"waitset_contexts", true}}},
                                 {"limits", {{"payload_bytes_max", abilities.payload_bytes_max}}}};
     return result.dump();
   }

@@ -109,7 +109,7 @@ std::string probe_socket() {
   if (abilities.reliable) reliability.push_back("reliable");
   if (abilities.keep_all) history.push_back("keep_all");
   const nlohmann::json result{{"version", floor::version()},
-                              {"abilities", {{"reliability", reliability}, {"history", history}}},
+                              {"abilities", {{"reliability", reliability}, {"history", history}, {"waitset_contexts", true}}},
                               {"limits", {{"payload_bytes_max", abilities.payload_bytes_max}}}};
   return result.dump();
 }

@@ -40,6 +40,7 @@ class EpollSet {
  public:
   /// The data of the event that the trigger makes.
   static constexpr uint64_t triggered = ~uint64_t{0};
+  static constexpr size_t sources_max = 1024;
 
   EpollSet();
 
@@ -56,14 +57,23 @@ class EpollSet {
   void clear_trigger() noexcept;
 
   [[nodiscard]] bool anything_buffered() noexcept;
+  /// f(slot, source) for each that is in the set.
+  template <typename Function>
+  void serve_all(Function&& function) noexcept {
+    for (uint32_t slot = 0; slot < sources_.end(); ++slot)
+      sources_.serve(slot, [&](Source& source) noexcept { function(slot, source); });
+  }
+  [[nodiscard]] static uint32_t slot_of(const epoll_event& event) noexcept {
+    return static_cast<uint32_t>(event.data.u64 >> 32U);
+  }
   template <typename Function>
   void serve(const epoll_event& event, Function&& function) noexcept {
-    sources_.serve(static_cast<uint32_t>(event.data.u64 >> 32U),
+    sources_.serve(slot_of(event),
                    [&](Source& source) noexcept { function(source, static_cast<uint32_t>(event.data.u64)); });
   }
 
  private:
-  CallbackSlots<Source, 1024> sources_;
+  CallbackSlots<Source, sources_max> sources_;
   Descriptor epoll_;
   Descriptor trigger_;
 };

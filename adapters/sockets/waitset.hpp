@@ -2,7 +2,9 @@
 // One thread waits here until a socket of one of its readers has something, or a buffer still has.
 #pragma once
 
+#include <bitset>
 #include <memory>
+#include <span>
 
 #include "context.hpp"
 
@@ -13,9 +15,12 @@ class Waitset {
  public:
   explicit Waitset(Context&) {}
 
+  /// Readers get their slots in the order of attach: a slot is a place.
   void attach(Reader& reader) { reader.attach(set_); }
 
-  lagometer_status wait(int64_t until_ns) noexcept {
+  lagometer_status wait_ready(int64_t until_ns, std::span<uint32_t> places, uint32_t& count) noexcept {
+    count = 0;
+    readable_.reset();
     const bool buffered = set_->anything_buffered();
     do {
       bool woken = buffered;
@@ -25,10 +30,17 @@ class Waitset {
         if (event.data.u64 == EpollSet::triggered) {
           set_->clear_trigger();
         } else {
+          readable_.set(EpollSet::slot_of(event));
           set_->serve(event, [](Source& source, uint32_t tag) noexcept { source.readable(tag); });
         }
       }
-      if (woken) return LAGOMETER_OK;
+      if (!woken) continue;
+      if (!places.empty()) {
+        set_->serve_all([&](uint32_t slot, const Source& source) noexcept {
+          if (count < places.size() && (readable_.test(slot) || source.buffered())) places[count++] = slot;
+        });
+      }
+      return LAGOMETER_OK;
     } while (now_ns() < until_ns);
     return LAGOMETER_TIMEOUT;
   }
@@ -38,6 +50,7 @@ class Waitset {
  private:
   std::shared_ptr<EpollSet> set_ = std::make_shared<EpollSet>();
   Events events_{};
+  std::bitset<EpollSet::sources_max> readable_;  // sources of which the last wait found a socket readable
 };
 
 }  // namespace lagometer::sockets

@@ -24,7 +24,7 @@ struct Traits {
     zmq_version(&major, &minor, &patch);
     const std::string version = std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(patch);
     const nlohmann::json result{{"version", version},
-                                {"abilities", nlohmann::json::object()},
+                                {"abilities", {{"waitset_contexts", true}}},
                                 {"limits", {{"payload_bytes_max", abilities.payload_bytes_max}}}};
     return result.dump();
   }
