@@ -43,6 +43,7 @@ class EndpointUser {
 
   const Stage& stage;
   EndpointEvents events;
+  bool stamped = false;  // its adapter was asked for stamps, and gives them
 
  private:
   StampLane stamps_;

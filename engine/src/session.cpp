@@ -162,7 +162,7 @@ void Session::create_node(const NodePlan& plan) {
     check("writer_create", [&] { return table.writer_create(parent, &config, &handle); });
     deleters_.emplace_back([&table, handle] { table.writer_destroy(handle); });
     output.attach(handle);
-    ask_for_stamps(writer.context, LAGOMETER_OBJECT_WRITER, handle);
+    writer_users_.back()->stamped = ask_for_stamps(writer.context, LAGOMETER_OBJECT_WRITER, handle);
     if (plan_.content.kind != ContentKind::any) output.fill_from(content_of(writer));
   }
   for (const ReaderPlan& reader : plan.readers) {
@@ -182,7 +182,7 @@ void Session::create_node(const NodePlan& plan) {
     check("reader_create", [&] { return table.reader_create(parent, &config, &handle); });
     deleters_.emplace_back([&table, handle] { table.reader_destroy(handle); });
     input.attach(handle);
-    ask_for_stamps(reader.context, LAGOMETER_OBJECT_READER, handle);
+    callbacks_.back()->stamped = ask_for_stamps(reader.context, LAGOMETER_OBJECT_READER, handle);
   }
   lagometer_waitset* waitset = nullptr;
   const lagometer_adapter_table* waitset_table = nullptr;
@@ -198,17 +198,19 @@ void Session::ask_for_events(EndpointUser& user, const json& abilities, const ch
   config.on_event = user.events.offered() ? &EndpointUser::event : nullptr;
 }
 
-void Session::ask_for_stamps(uint32_t context, uint32_t kind, void* endpoint) {
-  if (!plan_.layer_stamps) return;
+bool Session::ask_for_stamps(uint32_t context, uint32_t kind, void* endpoint) {
+  if (!plan_.layer_stamps) return false;
   const Adapter& adapter = adapter_of(context);
   const auto* stamps = static_cast<const lagometer_stamps_table*>(
       adapter.table().extension(kind, endpoint, to_c(LAGOMETER_STAMPS_EXTENSION)));
   if (stamps != nullptr && stamps->size >= LAGOMETER_STAMPS_TABLE_SIZE_1_0 &&
-      stamps->abi_version >= LAGOMETER_ABI_VERSION)
-    return check("asking for stamps", [&] { return stamps->ask(endpoint, stamps->layers); });
-  const char* const side = kind == LAGOMETER_OBJECT_WRITER ? "writers" : "readers";
-  const std::string warning = "no layer stamps: " + adapter.name() + " has none of its " + side;
+      stamps->abi_version >= LAGOMETER_ABI_VERSION) {
+    check("asking for stamps", [&] { return stamps->ask(endpoint, stamps->layers); });
+    return true;
+  }
+  const std::string warning = "no layer stamps: " + adapter.name() + " has none";
   if (std::find(warnings_.begin(), warnings_.end(), warning) == warnings_.end()) warnings_.push_back(warning);
+  return false;
 }
 
 void Session::create_timer(Node& node) {
@@ -263,11 +265,10 @@ void Session::check_waitset_spans(const Node& node, uint32_t first) const {
 
 void Session::create_recorder(int descriptor) {
   std::vector<LaneSpecification> lanes;
-  const auto add_stamps = [&](LaneKind kind, uint32_t node, uint32_t endpoint, uint64_t capacity) {
-    if (plan_.layer_stamps) lanes.push_back({kind, node, endpoint, capacity * kStampsPerMessage});
-  };
-  const auto add_events = [&](LaneKind kind, uint32_t node, uint32_t endpoint, const EndpointUser& user) {
-    if (user.events.offered()) lanes.push_back({kind, node, endpoint, EndpointEvents::kCapacity});
+  const auto add_shared = [&](const EndpointUser& user, LaneKind stamps, LaneKind events, uint32_t node,
+                              uint32_t endpoint, uint64_t capacity) {
+    if (user.stamped) lanes.push_back({stamps, node, endpoint, capacity * kStampsPerMessage});
+    if (user.events.offered()) lanes.push_back({events, node, endpoint, EndpointEvents::kCapacity});
   };
   auto writer = writer_users_.begin();
   for (Node& node : nodes_) {
@@ -278,13 +279,13 @@ void Session::create_recorder(int descriptor) {
       lanes.push_back({LaneKind::sent, plan.index, output.plan().stream, output.plan().capacity});
       lanes.push_back({LaneKind::causes, plan.index, output.plan().stream,
                        causes_max > 1 ? output.plan().capacity * causes_max : 0});
-      add_stamps(LaneKind::sent_stamps, plan.index, output.plan().stream, output.plan().capacity);
-      add_events(LaneKind::sent_events, plan.index, output.plan().stream, **writer++);
+      add_shared(**writer++, LaneKind::sent_stamps, LaneKind::sent_events, plan.index, output.plan().stream,
+                 output.plan().capacity);
     }
     for (uint32_t reader = 0; reader < node.inputs.size(); ++reader) {
       lanes.push_back({LaneKind::received, plan.index, reader, node.inputs[reader].plan().capacity});
-      add_stamps(LaneKind::received_stamps, plan.index, reader, node.inputs[reader].plan().capacity);
-      add_events(LaneKind::received_events, plan.index, reader, user_of(node.inputs[reader]));
+      add_shared(user_of(node.inputs[reader]), LaneKind::received_stamps, LaneKind::received_events, plan.index,
+                 reader, node.inputs[reader].plan().capacity);
     }
   }
   recorder_ = std::make_unique<Recorder>(plan_.worker, lanes, descriptor);
@@ -295,7 +296,7 @@ void Session::create_recorder(int descriptor) {
       output.record_into(recorder_->sent(lane), recorder_->causes(lane + 1));
       lane += 2;
       EndpointUser& user = **writer_user++;
-      if (plan_.layer_stamps) {
+      if (user.stamped) {
         output.stamp_into(recorder_->stamps(lane));
         user.record_into(recorder_->stamps(lane++), output.plan().stream);
       }
@@ -304,7 +305,7 @@ void Session::create_recorder(int descriptor) {
     for (Input& input : node.inputs) {
       input.record_into(recorder_->received(lane++));
       EndpointUser& user = user_of(input);
-      if (plan_.layer_stamps) {
+      if (user.stamped) {
         input.stamp_into(recorder_->stamps(lane));
         user.record_into(recorder_->stamps(lane++));
       }

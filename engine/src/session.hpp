@@ -79,8 +79,8 @@ class Session {
   void check_waitset_spans(const Node& node, uint32_t first) const;
   /// Where the adapter's executor keeps a node's time.
   void create_timer(Node& node);
-  /// Asks an endpoint for stamps of its layers, and notes adapters that have none.
-  void ask_for_stamps(uint32_t context, uint32_t kind, void* endpoint);
+  /// Asks an endpoint for stamps of its layers if the plan wants them; whether it gives any.
+  bool ask_for_stamps(uint32_t context, uint32_t kind, void* endpoint);
   void create_recorder(int descriptor);
   void enable_all();
   lagometer_node* node_in(uint32_t context, const std::string& name);

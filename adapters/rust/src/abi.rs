@@ -58,6 +58,10 @@ pub const LAYER_WOKEN: u32 = 4;
 pub const LAYER_TAKE: u32 = 5;
 pub const LAYER_DESERIALISE: u32 = 6;
 pub const LAYER_VENDOR: u32 = 4096;
+pub const LAYER_END: u32 = 0x8000_0000;
+
+pub const KEY_SEQUENCE: u32 = 1;
+pub const KEY_SOURCE_TIME: u32 = 2;
 
 pub const STAMPS_MAX: usize = 8;
 
@@ -130,6 +134,7 @@ pub struct Stamp {
 }
 
 #[repr(C)]
+#[derive(Clone, Copy)]
 pub struct StampList {
     pub count: u32,
     pub reserved: u32,
@@ -323,3 +328,14 @@ pub struct Table {
 
 // SAFETY: a table is written once, at compile time, and points at static text and functions alone.
 unsafe impl Sync for Table {}
+
+/// Of the extension `stamps/1` (`lagometer/stamps.h`).
+#[repr(C)]
+pub struct StampsTable {
+    pub size: u32,
+    pub abi_version: u32,
+    pub layers: u64,
+    pub key: u32,
+    pub reserved: u32,
+    pub ask: extern "C" fn(*mut c_void, u64) -> Status,
+}

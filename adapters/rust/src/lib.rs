@@ -19,6 +19,8 @@ mod objects;
 pub mod ros2;
 mod ros2_messages;
 mod sidecar;
+mod stamps;
+mod stamps_table;
 mod table;
 mod waitset_table;
 
@@ -34,6 +36,7 @@ pub use inbox::{Fillable, HasInbox, Inbox, InboxWaitset};
 pub use objects::*;
 pub use serde_json;
 pub use sidecar::{Options, Sidecar};
+pub use stamps::{writer_id, Layer, Layers, Stamps};
 #[doc(hidden)]
 pub use table::{enter, table};
 

@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-use crate::{ContextConfig, Description, Endpoint, Result};
+use crate::{ContextConfig, Description, Endpoint, Layers, Result, Stamps};
 
 /// A middleware.
 pub trait Adapter: Sized + 'static {
@@ -149,6 +149,14 @@ pub trait Writer: Send {
     fn borrow(&mut self, bytes: usize) -> Result<Option<Self::Loan>>;
     /// Sends it.
     fn commit(&mut self, loan: Self::Loan) -> Result<Sent>;
+    /// The layers that it can stamp (`lagometer/stamps.h`); the sidecar lists them as well.
+    const STAMPED: Layers = Layers::NONE;
+    /// From now on it stamps these of its layers. Before `enable`.
+    fn ask_for_stamps(&mut self, _layers: Layers) {}
+    /// Stamps and key of the message that was committed last; none where nobody asked.
+    fn stamps(&self) -> Option<&Stamps> {
+        None
+    }
     /// What any thread may ask.
     fn status(&self) -> Arc<dyn Status>;
 }
@@ -203,6 +211,14 @@ pub trait Reader: Send {
     }
     /// The next message, if there is one. Never waits.
     fn take(&mut self) -> Result<Option<Self::Sample>>;
+    /// As a writer's.
+    const STAMPED: Layers = Layers::NONE;
+    /// As of a writer.
+    fn ask_for_stamps(&mut self, _layers: Layers) {}
+    /// Stamps of the message that was taken last, and its writer; none where nobody asked.
+    fn stamps(&self) -> Option<&Stamps> {
+        None
+    }
     /// Gives a message back.
     fn release(&mut self, sample: Self::Sample) {
         drop(sample);

@@ -12,6 +12,7 @@ use std::ptr::{self, addr_of, addr_of_mut};
 use std::sync::Arc;
 
 use crate::abi::{self, Status as Code, Table};
+use crate::stamps_table::{extension, fill_message, fill_sample};
 use crate::waitset_table::*;
 use crate::{
     config, guard, host, Adapter, Context, ContextConfig, Counters, Endpoint, Error, Loan, Matched,
@@ -38,9 +39,9 @@ struct WriterObject<A: Adapter> {
 }
 
 /// What one thread at a time uses. A loan goes before its writer.
-struct WriterUsed<A: Adapter> {
+pub(crate) struct WriterUsed<A: Adapter> {
     loan: Option<LoanOf<A>>,
-    writer: A::Writer,
+    pub(crate) writer: A::Writer,
 }
 
 struct ReaderObject<A: Adapter> {
@@ -91,7 +92,7 @@ pub const fn table<A: Adapter>() -> Table {
         waitset_wait: Some(waitset_wait::<A>),
         waitset_trigger: Some(waitset_trigger::<A>),
         waitset_destroy: Some(waitset_destroy::<A>),
-        extension,
+        extension: extension::<A>,
         waitset_wait_ready: if <A::Waitset as Waitset<A::Reader>>::NAMES_READY {
             Some(waitset_wait_ready::<A>)
         } else {
@@ -217,7 +218,7 @@ extern "C" fn writer_create<A: Adapter>(
     })
 }
 
-fn writer_used<'a, A: Adapter>(handle: *mut abi::WriterHandle) -> &'a mut WriterUsed<A> {
+pub(crate) fn writer_used<'a, A: Adapter>(handle: *mut abi::WriterHandle) -> &'a mut WriterUsed<A> {
     unsafe { &mut *addr_of_mut!((*handle.cast::<WriterObject<A>>()).used) }
 }
 
@@ -259,11 +260,13 @@ fn region_of(memory: crate::Memory<'_>) -> abi::Region {
     abi::Region { data: memory.data, size: memory.size as u64 }
 }
 
-extern "C" fn commit<A: Adapter>(handle: *mut abi::WriterHandle, _message: *mut abi::Message) -> Code {
+extern "C" fn commit<A: Adapter>(handle: *mut abi::WriterHandle, message: *mut abi::Message) -> Code {
     guard::call("commit", || {
         let used = writer_used::<A>(handle);
         let loan = used.loan.take().ok_or_else(|| Error::invalid("commit without borrow"))?;
-        Ok(match named::<A, _>(used.writer.commit(loan))? {
+        let sent = named::<A, _>(used.writer.commit(loan))?;
+        fill_message(message, used.writer.stamps());
+        Ok(match sent {
             Sent::Accepted => abi::OK,
             Sent::Rejected => abi::REJECTED,
         })
@@ -323,7 +326,9 @@ extern "C" fn take<A: Adapter>(
             match used.reader.take() {
                 Ok(Some(sample)) => {
                     let view = used.taken[slot].insert(sample).view();
-                    fill(unsafe { sample_at(samples, stride, count) }, &view, slot);
+                    let shown = unsafe { sample_at(samples, stride, count) };
+                    fill(shown, &view, slot);
+                    fill_sample(shown, used.reader.stamps());
                     count += 1;
                 }
                 other => {
@@ -443,8 +448,4 @@ extern "C" fn describe<A: Adapter>(
         sink(user, host::text(&description.to_json()));
         Ok(abi::OK)
     })
-}
-
-extern "C" fn extension(_kind: u32, _object: *mut c_void, _name: abi::Text) -> *const c_void {
-    ptr::null()
 }

@@ -4,7 +4,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use lagometer_adapter::ros2::Places;
-use lagometer_adapter::{Doing, Endpoint, Reader, Result, Ros2Message, Sample, Signalled, Status, View};
+use lagometer_adapter::{
+    writer_id, Doing, Endpoint, Layer, Layers, Reader, Result, Ros2Message, Sample, Signalled, Stamps,
+    Status, View,
+};
 use lagometer_rustdds_common::message::{Image, Imu, PointCloud2, Text};
 use lagometer_rustdds_common::{refuse_listener, Awaited, Facts, Told};
 use rustdds::dds::ReadResult;
@@ -40,6 +43,8 @@ pub(crate) struct RustDdsReader {
     form: Form,
     told: Told,
     facts: Arc<Facts>,
+    /// Of the call that took what is ready; the key is that of the message taken last.
+    stamps: Option<Stamps>,
 }
 
 impl RustDdsReader {
@@ -54,6 +59,7 @@ impl RustDdsReader {
             wanted,
             told: Told::default(),
             facts: Arc::new(facts),
+            stamps: None,
         })
     }
 }
@@ -100,19 +106,44 @@ impl Reader for RustDdsReader {
     fn prepare(&mut self, most: usize) -> Result<()> {
         let Some(reader) = self.reader.as_mut().filter(|_| self.ready.is_empty()) else { return Ok(()) };
         self.told.set_untaken(false);
-        let taken = reader.take_most(most).doing("taking")?;
+        let mut take = || reader.take_most(most);
+        let taken = match &mut self.stamps {
+            None => take(),
+            Some(stamps) => {
+                stamps.begin();
+                stamps.within(Layer::Take, take)
+            }
+        }
+        .doing("taking")?;
         self.told.set_untaken(taken.len() >= most);
         self.ready.extend(taken);
         Ok(())
     }
 
     fn take(&mut self) -> Result<Option<RustDdsSample>> {
-        Ok(self.ready.pop_front().map(RustDdsSample))
+        let Some(sample) = self.ready.pop_front() else { return Ok(None) };
+        if let Some(stamps) = &mut self.stamps {
+            let identity = sample.sample_info().sample_identity();
+            stamps.set_key(writer_id(&identity.writer_guid.to_bytes()), sequence_of(&sample));
+        }
+        Ok(Some(RustDdsSample(sample)))
+    }
+
+    const STAMPED: Layers = Layers::of(&[Layer::Take]);
+    fn ask_for_stamps(&mut self, layers: Layers) {
+        self.stamps = (!layers.is_empty()).then(|| Stamps::new(layers));
+    }
+    fn stamps(&self) -> Option<&Stamps> {
+        self.stamps.as_ref()
     }
 
     fn status(&self) -> Arc<dyn Status> {
         self.facts.clone()
     }
+}
+
+fn sequence_of(sample: &DataSample<Places>) -> u64 {
+    i64::from(sample.sample_info().sample_identity().sequence_number).unsigned_abs()
 }
 
 /// A sample that was taken.
@@ -124,7 +155,7 @@ impl Sample for RustDdsSample {
         View {
             regions: [&payload.first, &payload.second, &[], &[]],
             loaned: false,
-            sequence: i64::from(self.0.sample_info().sample_identity().sequence_number).unsigned_abs(),
+            sequence: sequence_of(&self.0),
             signalled: Signalled::default(),
         }
     }

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use lagometer_adapter::ros2::Places;
 use lagometer_adapter::{
-    Doing, Endpoint, Error, Loan, Memory, Origin, PayloadType, Result, Sent, Status, Writer,
+    writer_id, Doing, Endpoint, Error, Layer, Layers, Loan, Memory, Origin, PayloadType, Result, Sent,
+    Stamps, Status, Writer,
 };
 use lagometer_rustdds_common::Facts;
 use rustdds::dds::WriteError;
 use rustdds::no_key::DataWriter;
 use rustdds::RTPSEntity;
+use rustdds::WriteOptions;
 
 use crate::context::{RustDdsContext, Wanted};
 use crate::quality;
@@ -24,6 +26,7 @@ pub(crate) struct RustDdsWriter {
     /// Those that no message is written to at the moment.
     buffers: Vec<Arc<Vec<u8>>>,
     facts: Arc<Facts>,
+    stamps: Option<Stamps>,
 }
 
 impl RustDdsWriter {
@@ -41,6 +44,7 @@ impl RustDdsWriter {
             },
             wanted,
             facts: Arc::new(facts),
+            stamps: None,
         })
     }
 }
@@ -82,9 +86,22 @@ impl Writer for RustDdsWriter {
             (RustDdsLoan::Message(_), _) => return Err(Error::invalid("a loan of another writer")),
         };
         // It is serialised before this returns, and with that the buffer is free again.
-        let written = writer.write(message, None);
+        let send = || writer.write_with_options(message, WriteOptions::default());
+        let written = match &mut self.stamps {
+            None => send(),
+            Some(stamps) => {
+                stamps.begin();
+                stamps.within(Layer::Write, send)
+            }
+        };
         let sent = match written {
-            Ok(()) => Sent::Accepted,
+            Ok(identity) => {
+                if let Some(stamps) = &mut self.stamps {
+                    let sequence = i64::from(identity.sequence_number).unsigned_abs();
+                    stamps.set_key(writer_id(&identity.writer_guid.to_bytes()), sequence);
+                }
+                Sent::Accepted
+            }
             Err(WriteError::WouldBlock { .. }) => {
                 self.facts.note_rejected();
                 Sent::Rejected
@@ -93,6 +110,14 @@ impl Writer for RustDdsWriter {
         };
         self.buffers.extend(buffer);
         Ok(sent)
+    }
+
+    const STAMPED: Layers = Layers::of(&[Layer::Write]);
+    fn ask_for_stamps(&mut self, layers: Layers) {
+        self.stamps = (!layers.is_empty()).then(|| Stamps::new(layers));
+    }
+    fn stamps(&self) -> Option<&Stamps> {
+        self.stamps.as_ref()
     }
 
     fn status(&self) -> Arc<dyn Status> {
