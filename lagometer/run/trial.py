@@ -78,7 +78,7 @@ class TrialRunner:
         with (
             runtime_directory(network, number) as directory,
             load_of(study, cell, number) as load,
-            daemons_of(study, cell, self._adapters, directory) as daemons,
+            daemons_of(cell, self._adapters, directory) as daemons,
         ):
             plans = worker_plans(study, cell, trial, self._adapters, runtime_directory=directory)
             commands = [self._command(plan) for plan in plans]

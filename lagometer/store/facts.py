@@ -57,7 +57,7 @@ class ReaderFacts:
     corrupted: int
     recorder_full: bool
     counters: Mapping[str, int] = field(default_factory=dict)
-    # What the middleware reports of it, by the names of `records.EVENT_NAMES`, as far as the adapter offers it:
+    # What the middleware reports of it, by the names of `records.EVENT_NAMES`, where the adapter offers it:
     # `total` and `measured` (in the measure phase) of each.
     events: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 

@@ -135,6 +135,7 @@ FACTOR_TYPES: dict[str, pl.DataType] = {
     "domain": pl.Int64(),
     "interference": pl.String(),
     "tuning": pl.String(),
+    "variant": pl.String(),
 }
 
 FIGURES_SCHEMA: dict[str, pl.DataType] = {

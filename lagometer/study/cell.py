@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from lagometer.study.graph import Graph
 from lagometer.study.payload import PayloadType
+from lagometer.study.sidecar import OptionValue
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class Factors:
     domain: int = 0
     interference: str = "none"
     tuning: Literal["none", "latency"] = "none"
+    variant: str = "none"
 
     @property
     def publisher_adapter(self) -> str:
@@ -62,7 +65,8 @@ class Cell:
 
     id: unique in the study, the folder name under `samples/`; named: the fields of `factors` that the study
     varies or sets; graph: the workload with rate and work filled in; workers: for each worker (a process),
-    its nodes' names.
+    its nodes' names; options: adapter → option → value, the variant's over the study's; environment: the
+    variant's, of the workers.
     """
 
     id: str
@@ -70,6 +74,8 @@ class Cell:
     named: tuple[str, ...]
     graph: Graph
     workers: tuple[tuple[str, ...], ...]
+    options: Mapping[str, Mapping[str, OptionValue]] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
 
     def columns(self) -> dict[str, object]:
         """The factors as the columns of cells.parquet: null where the study neither varies nor sets one."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from lagometer import units
 from lagometer.study.adapter import Adapter
@@ -24,12 +24,10 @@ from lagometer.study.stacking import Options
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What reasons depend on beside the cell: the adapters by name, the CPUs that this process may use, and
-    the study's options."""
+    """What reasons depend on beside the cell: adapters by name, and the CPUs that this process may use."""
 
     adapters: Mapping[str, Adapter]
     cpus: tuple[int, ...]
-    options: Options = field(default_factory=dict)
 
 
 def reasons(cell: Cell, template: Graph, measure_ns: int, around: Surroundings) -> list[str]:
@@ -45,10 +43,10 @@ def reasons(cell: Cell, template: Graph, measure_ns: int, around: Surroundings) 
     for name, adapter in sides.items():
         if adapter.missing is not None:
             found.append(f"{name}: {adapter.missing}" if len(sides) > 1 else adapter.missing)
-        found += _placement(name, adapter, cell, around.options)
+        found += _placement(name, adapter, cell, cell.options)
         found += _abilities(name, adapter, factors)
         found += _scale(name, adapter.sidecar.limits, cell.graph)
-        found += missing_daemons(adapter, around.options, factors.profile)
+        found += missing_daemons(adapter, cell.options, factors.profile)
     found += _dispatch(around.adapters[factors.subscriber_adapter], factors)
     found += _pair(factors, around.adapters)
     found += _worker(cell, around.adapters)

@@ -288,6 +288,14 @@ FACTORS: tuple[Factor, ...] = (
         {"enum": ["none", "latency"]},
         prefix="tuning-",
     ),
+    Factor(
+        "variant",
+        "variant",
+        text_parser,
+        str,
+        "a set of options by name, from the key `variants`, or none",
+        {"type": "string"},
+    ),
 )
 FACTORS_BY_NAME: Mapping[str, Factor] = {factor.name: factor for factor in FACTORS}
 

@@ -37,6 +37,7 @@ from lagometer.study.values import (
     single,
     word_parser,
 )
+from lagometer.study.variants import NONE, PLAIN, Variant, combined, is_option, read_option, read_variants
 from lagometer.study.workload import find_workload
 from lagometer.units import UnitError
 
@@ -69,6 +70,7 @@ class _Loader:
         self._graphs: dict[str, Graph] = {}
         self._recordings: dict[str, Recording] = {}
         self._contents: dict[str, ContentFile] = {}
+        self._variants: dict[str, Variant] = {}
 
     def study(self, path: Path | None, text: str) -> Study:
         given = self._known_keys()
@@ -77,6 +79,8 @@ class _Loader:
         values["warmup_max_ns"] = self._warmup_max_ns(warmup, values)
         self._check_adaptive(given, values)
         self._check_deadline(given)
+        if "variants" in given:
+            self._variants = read_variants(given["variants"], self._problems, self._lines)
         matrix = self._matrix(given.get("matrix"))
         adaptive = values["precision"] is not None
         control = self._control(given.get("control"), adaptive)
@@ -91,6 +95,7 @@ class _Loader:
             recordings=self._recordings,
             contents=self._contents,
             options=options,
+            variants=self._variants,
             exclude=exclude,
             source=self._source,
             path=path,
@@ -229,8 +234,12 @@ class _Loader:
             )
             return {}
         given = {}
+        by_option: list[dict[str, Variant]] = []
         for key, item in value.entries:
             self._lines[f"matrix.{key.text}"] = key.line
+            if is_option(key.text):
+                by_option.append(read_option(key, item, self._problems))
+                continue
             if key.text in FACTORS_BY_NAME:
                 given[key.text] = self._factor(FACTORS_BY_NAME[key.text], item, f"matrix.{key.text}")
                 continue
@@ -244,8 +253,36 @@ class _Loader:
                 self._problems.add(
                     f"the factor '{name}' is missing", value.line, "matrix", f"{name}: {description}"
                 )
+        self._choose_variants(given, by_option)
         self._check_size(given)
         return {factor.name: given[factor.name] for factor in FACTORS if factor.name in given}
+
+    def _choose_variants(
+        self, given: dict[str, tuple[object, ...]], by_option: list[dict[str, Variant]]
+    ) -> None:
+        """Makes the values of single options part of the factor `variant`."""
+        names = [str(name) for name in given.get("variant", ())]
+        for name in names:
+            if name != NONE and name not in self._variants:
+                hint = (
+                    nearest(name, [*self._variants, NONE]) if self._variants else "write it under `variants:`"
+                )
+                self._problems.add(
+                    f"unknown variant '{name}'", self._lines["matrix.variant"], "matrix.variant", hint
+                )
+        unused = [name for name in self._variants if name not in names]
+        if unused and "variant" not in given:
+            what = "no cell has a variant"
+            self._problems.add(
+                what,
+                self._lines["variants"],
+                "variants",
+                f"add `variant: [{', '.join(unused)}]` to the matrix",
+            )
+        if by_option:
+            chosen = {name: self._variants.get(name, PLAIN) for name in names}
+            self._variants = combined(chosen, by_option)
+            given["variant"] = tuple(self._variants)
 
     def _factor(self, factor: Factor, value: Tree, key: str) -> tuple[object, ...]:
         """The values of one factor, under a dotted key; each may be written once."""

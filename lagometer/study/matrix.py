@@ -7,8 +7,10 @@ import fnmatch
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from lagometer import units
 from lagometer.errors import BadInput, Problem, SetupMissing
 from lagometer.study.adapter import Adapter
 from lagometer.study.adapters import available_cpus
@@ -20,9 +22,11 @@ from lagometer.study.load_shape import spread_of
 from lagometer.study.own_installation import PRODUCTS, look_for
 from lagometer.study.schedule import RECORDED, schedule_of
 from lagometer.study.schema import Study
-from lagometer.study.sidecar import OptionValue
+from lagometer.study.sidecar import Option, OptionValue
 from lagometer.study.values import nearest
+from lagometer.study.variants import NONE, PLAIN, Options
 from lagometer.study.way_out import way_out
+from lagometer.units import UnitError
 
 # From spawning the workers to their first message and from their last to the end; seen on two cores with five
 # processes. Only the predicted time rests on it.
@@ -37,17 +41,18 @@ def expand(study: Study, adapters: Mapping[str, Adapter], cpus: tuple[int, ...] 
     all.
     """
     _check_adapters(study, adapters)
-    resolved_options(study, adapters)
-    around = Surroundings(adapters, available_cpus() if cpus is None else cpus, study.options)
+    check_options(study, adapters)
+    around = Surroundings(adapters, available_cpus() if cpus is None else cpus)
     patterns = [_pattern(glob) for glob in study.exclude]
     matched = [False] * len(patterns)
     cells: list[Cell] = []
     excluded: list[Excluded] = []
-    for cell in _combinations(study):
+    for cell, needless in _candidates(study, adapters):
         hits = [index for index, pattern in enumerate(patterns) if pattern.fullmatch(cell.id)]
         for index in hits:
             matched[index] = True
         found = [f"left out by the study: {study.exclude[hits[0]]}"] if hits else []
+        found = found or [needless] * bool(needless)
         found = found or reasons(cell, study.graphs[cell.factors.workload], study.duration_ns, around)
         if found:
             instead = tuple(str(each) for each in way_out(cell, adapters))
@@ -73,25 +78,34 @@ def select(cells: Iterable[Cell], select_globs: Sequence[str], skip_globs: Seque
     )
 
 
-def resolved_options(study: Study, adapters: Mapping[str, Adapter]) -> dict[str, dict[str, OptionValue]]:
-    """The study's options by adapter, checked against what each adapter declares. Raises BadInput."""
+def check_options(study: Study, adapters: Mapping[str, Adapter]) -> None:
+    """Raises BadInput for an option, of the study or of a variant, that its adapter does not declare."""
+    problems = _wrong_options(study, study.options, "options", adapters)
+    for name, variant in study.variants.items():
+        problems += _wrong_options(study, variant.options, f"variants.{name}", adapters)
+    if problems:
+        raise BadInput.of(list(dict.fromkeys(problems)))
+
+
+def _wrong_options(
+    study: Study, options: Options, place: str, adapters: Mapping[str, Adapter]
+) -> list[Problem]:
     problems: list[Problem] = []
-    for name, given in study.options.items():
+    for name, given in options.items():
         adapter = adapters.get(name)
         if adapter is None:
-            problems.append(_no_adapter(name, adapters, study.where(f"options.{name}")))
+            problems.append(_no_adapter(name, adapters, study.where(f"{place}.{name}")))
             continue
         for key, value in given.items():
             declared = adapter.sidecar.options.get(key)
-            where = study.where(f"options.{name}.{key}")
+            in_matrix = f"matrix.{name}.{key}"
+            where = study.where(in_matrix if in_matrix in study.lines else f"{place}.{name}.{key}")
             if declared is None:
                 hint = nearest(key, adapter.sidecar.options)
                 problems.append(Problem(f"{name} has no option '{key}'", where, hint))
-            elif not declared.accepts(value):
+            elif not declared.accepts(_typed(value, declared)):
                 problems.append(Problem(f"'{value}' is not {declared.wanted()}", where, declared.description))
-    if problems:
-        raise BadInput.of(problems)
-    return {name: dict(given) for name, given in study.options.items()}
+    return problems
 
 
 def cell_id(values: Mapping[str, object]) -> str:
@@ -99,7 +113,30 @@ def cell_id(values: Mapping[str, object]) -> str:
     return "/".join(FACTORS_BY_NAME[name].label(value) for name, value in values.items())
 
 
-def _combinations(study: Study) -> Iterator[Cell]:
+def _candidates(study: Study, adapters: Mapping[str, Adapter]) -> Iterator[tuple[Cell, str]]:
+    """All combinations, each with why it would only repeat another one, or ''.
+
+    A variant that sets nothing for a cell's adapters would give an equal measurement another name. Such cells
+    are measured once, as the variant `none`.
+    """
+    plain_ids: set[str] = set()
+    for cell in _combinations(study, adapters):
+        variant = study.variants.get(cell.factors.variant)
+        names = tuple(dict.fromkeys((cell.factors.publisher_adapter, cell.factors.subscriber_adapter)))
+        if variant is None or variant.concerns(names):
+            yield cell, ""
+            continue
+        what = f"variant '{cell.factors.variant}' sets nothing for {' and '.join(names)}"
+        yield cell, f"{what}: measured once, as '{NONE}'"
+        point = replace(cell.factors, variant=NONE)
+        values = {name: getattr(point, FACTORS_BY_NAME[name].field) for name in study.matrix}
+        plain_id = cell_id(values)
+        if NONE not in study.matrix["variant"] and plain_id not in plain_ids:
+            plain_ids.add(plain_id)
+            yield replace(cell, id=plain_id, factors=point), ""
+
+
+def _combinations(study: Study, adapters: Mapping[str, Adapter]) -> Iterator[Cell]:
     factors: list[Factor] = [FACTORS_BY_NAME[name] for name in study.matrix]
     graphs: dict[tuple[str, float, int, str, str], Graph] = {}
     for values in itertools.product(*study.matrix.values()):
@@ -113,13 +150,36 @@ def _combinations(study: Study) -> Iterator[Cell]:
             graphs[key] = study.graphs[point.workload].resolved(
                 period_ns, point.work_ns, schedule, spread_of(point.work_spread)
             )
+        variant = study.variants.get(point.variant, PLAIN)
         yield Cell(
             id=cell_id(dict(zip(study.matrix, values, strict=True))),
             factors=point,
             named=tuple(factor.field for factor in factors),
             graph=graphs[key],
             workers=_workers(graphs[key], point.placement),
+            options=_as_declared(variant.over(study.options), adapters),
+            environment=variant.environment,
         )
+
+
+def _as_declared(options: Options, adapters: Mapping[str, Adapter]) -> dict[str, dict[str, OptionValue]]:
+    """Options with sizes such as 512KB as the numbers that their adapters ask for."""
+    return {
+        name: {
+            key: _typed(value, adapters[name].sidecar.options.get(key)) if name in adapters else value
+            for key, value in given.items()
+        }
+        for name, given in options.items()
+    }
+
+
+def _typed(value: OptionValue, declared: Option | None) -> OptionValue:
+    if not isinstance(value, str) or declared is None or declared.type not in ("integer", "number"):
+        return value
+    try:
+        return units.parse_payload_bytes(value)
+    except UnitError:
+        return value
 
 
 def _workers(graph: Graph, placement: str) -> tuple[tuple[str, ...], ...]:

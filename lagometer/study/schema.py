@@ -17,6 +17,7 @@ from lagometer.study.load_shape import ContentFile
 from lagometer.study.schedule import Recording
 from lagometer.study.sidecar import OptionValue
 from lagometer.study.values import name_parser, text_parser
+from lagometer.study.variants import Variant
 from lagometer.units import UnitError
 
 CELLS_MAX = 100_000
@@ -34,10 +35,11 @@ class Study:
     """A study, checked as far as it can be without adapters.
 
     duration_ns, warmup_ns, drain_ns: phases of one trial; discovery_timeout_ns: the longest wait for
-    endpoints to match; priority: of SCHED_FIFO; options: adapter → option → value; exclude: globs over cell
-    ids; matrix: the factors that are varied or set, by name, in id order; graphs: the workload graphs by
-    name, rate and work not filled in; source: the file's name, or what stands for it in errors; text: the
-    file, empty for a study without one; lines: dotted key → line, for errors that are found later.
+    endpoints to match; priority: of SCHED_FIFO; options: adapter → option → value; variants: by name;
+    exclude: globs over cell ids; matrix: the factors that are varied or set, by name, in id order; graphs:
+    the workload graphs by name, rate and work not filled in; source: the file's name, or what stands for it
+    in errors; text: the file, empty for a study without one; lines: dotted key → line, for errors that are
+    found later.
 
     warmup_ns: the worker's own phase, the least; warmup_max_ns: the latest end of warm-up that a steady-state
     test may find, from the common start on, None without the test; discard: first messages of each edge's
@@ -75,6 +77,7 @@ class Study:
     recordings: Mapping[str, Recording] = field(default_factory=dict)
     contents: Mapping[str, ContentFile] = field(default_factory=dict)
     options: Mapping[str, Mapping[str, OptionValue]] = field(default_factory=dict)
+    variants: Mapping[str, Variant] = field(default_factory=dict)
     exclude: tuple[str, ...] = ()
     source: str = "study"
     path: Path | None = None
@@ -123,6 +126,7 @@ class Study:
             "discovery_timeout_ns": self.discovery_timeout_ns,
             "priority": self.priority,
             "options": {name: dict(given) for name, given in self.options.items()},
+            "variants": {name: each.as_json() for name, each in self.variants.items()},
             "exclude": list(self.exclude),
             "recordings": {name: each.as_json() for name, each in self.recordings.items()},
             "contents": {name: each.as_json() for name, each in self.contents.items()},
@@ -353,6 +357,8 @@ FLOOR: Mapping[str, object] = {"adapter": "shm", "workload": "pingpong"}
 # The keys that take more than one value.
 NESTED_KEYS: Mapping[str, str] = {
     "options": "settings per adapter: `options: {cyclonedds: {max_message_size: 65500}}`",
+    "variants": "sets of options for the factor `variant`: `variants: {udp: {fastdds: {transport: udp}}}`; "
+    "`env: {NAME: value}` in one sets variables of the workers",
     "control": "a cell that runs between blocks: `none`, `floor` (shm, pingpong), or factors",
     "exclude": "globs over cell ids to leave out",
     "matrix": "the factors; the cells are every combination of their values",
@@ -362,7 +368,7 @@ NESTED_KEYS: Mapping[str, str] = {
 def key_defaults() -> dict[str, object]:
     """What each key of a resolved study is where a study is silent; so reads one of an older lagometer."""
     keys = {key.field: key.parse(key.default) if key.default else key.absent for key in TOP_LEVEL_KEYS}
-    return {**keys, "recordings": {}, "contents": {}}
+    return {**keys, "recordings": {}, "contents": {}, "variants": {}}
 
 
 KEY_NAMES: tuple[str, ...] = (*(key.name for key in TOP_LEVEL_KEYS), *NESTED_KEYS)

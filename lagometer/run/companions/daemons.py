@@ -23,7 +23,7 @@ from typing import Any
 from lagometer.run.launchers.base import Companion, Prepared
 from lagometer.run.observe.processes import ancestor_among, cpu_time_ns, parents, proportional_bytes
 from lagometer.run.observe.sockets import find_workers, has_bound_socket, listens_on
-from lagometer.study import Adapter, Cell, Study
+from lagometer.study import Adapter, Cell
 from lagometer.study.daemons import daemons_in_use, filled_in, find_program, option_values
 from lagometer.study.room import UNKNOWN_ROOM, room_for
 from lagometer.study.sidecar import Ready
@@ -223,14 +223,12 @@ class Daemons:
 
 
 @contextlib.contextmanager
-def daemons_of(
-    study: Study, cell: Cell, adapters: Mapping[str, Adapter], runtime: str
-) -> Iterator[Daemons | None]:
+def daemons_of(cell: Cell, adapters: Mapping[str, Adapter], runtime: str) -> Iterator[Daemons | None]:
     """Gives the daemons of one trial of a cell, None if it has none.
 
     What they leave outside of the trial's folder `runtime` is removed afterwards.
     """
-    with started_with(wanted_daemons(study, cell, adapters, runtime)) as daemons:
+    with started_with(wanted_daemons(cell, adapters, runtime)) as daemons:
         yield daemons
 
 
@@ -252,9 +250,7 @@ def started_with(wanted: Sequence[Wanted]) -> Iterator[Daemons | None]:
         _remove(_matching(patterns) - before)
 
 
-def wanted_daemons(
-    study: Study, cell: Cell, adapters: Mapping[str, Adapter], runtime: str
-) -> tuple[Wanted, ...]:
+def wanted_daemons(cell: Cell, adapters: Mapping[str, Adapter], runtime: str) -> tuple[Wanted, ...]:
     """Returns the daemons of a cell, each once, with the texts that a trial in the folder `runtime` gives."""
     factors = cell.factors
     pinned: tuple[str, ...] = ()
@@ -263,7 +259,7 @@ def wanted_daemons(
     room = room_for(cell)
     found: list[Wanted] = []
     for name in dict.fromkeys((factors.publisher_adapter, factors.subscriber_adapter)):
-        each = filled_daemons(adapters[name], study.options, factors.profile, runtime, pinned, room)
+        each = filled_daemons(adapters[name], cell.options, factors.profile, runtime, pinned, room)
         found += [daemon for daemon in each if not any(map(daemon.is_like, found))]
     return tuple(found)
 

@@ -42,7 +42,6 @@ from lagometer.study.adapters import available_cpus
 from lagometer.study.cell import Cell
 from lagometer.study.daemons import daemons_in_use, filled_in, option_values
 from lagometer.study.graph import Graph, Rule
-from lagometer.study.matrix import resolved_options
 from lagometer.study.schedule import RECORDED
 from lagometer.study.schema import Study
 
@@ -115,7 +114,6 @@ class _Layout:
         self._cell = cell
         self._graph = cell.graph
         self._adapters = adapters
-        self._options = resolved_options(study, adapters)
         self._capacities = self._stream_capacities()
 
     def plan(self, index: int, standalone: bool, runtime_directory: str) -> Plan:
@@ -170,7 +168,7 @@ class _Layout:
             name=name,
             library=str(built.library),
             profile=self._cell.factors.profile,
-            options={**self._options.get(name, {}), **built.fixed_options},
+            options={**self._cell.options.get(name, {}), **built.fixed_options},
             environment=self._environment(built, runtime_directory),
             network={"loopback": True, "peers": participants} if private else {},
         )
@@ -178,13 +176,13 @@ class _Layout:
     def _environment(self, built: BuiltAdapter, runtime_directory: str) -> dict[str, str]:
         """Returns the sidecar's variables, and those by which the workers find their daemons."""
         found = dict(built.sidecar.environment)
-        options, profile = self._study.options, self._cell.factors.profile
+        options, profile = self._cell.options, self._cell.factors.profile
         values = option_values(built, options, profile)
         for daemon in daemons_in_use(built, options, profile):
             found |= {
                 name: filled_in(text, values, runtime_directory) for name, text in daemon.environment.items()
             }
-        return found
+        return {**found, **self._cell.environment}
 
     def _node(self, name: str, used: list[str]) -> Node:
         graph, factors = self._graph, self._cell.factors

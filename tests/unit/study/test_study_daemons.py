@@ -184,7 +184,7 @@ def test_workers_get_the_environment_and_both_ends_share_a_daemon(
     (cell,) = expand(study, adapters, (0, 1)).cells
     for plan in worker_plans(study, cell, 0, adapters):
         assert {"BROKER_CONF": "/dev/shm/lagometer/conf"} in [each.environment for each in plan.adapters]
-    (daemon,) = wanted_daemons(study, cell, adapters, "/dev/shm/lagometer")
+    (daemon,) = wanted_daemons(cell, adapters, "/dev/shm/lagometer")
     assert daemon.companion.arguments[:3] == ("taskset", "-c", "0")
 
 
@@ -204,7 +204,7 @@ def test_a_program_that_each_of_both_has_in_its_folder_runs_once(
     study = study_from_mapping({"name": "s", "matrix": matrix}, "test")
     adapters = discover_adapters(study.options)
     (cell,) = expand(study, adapters, (0, 1)).cells
-    daemons = wanted_daemons(study, cell, adapters, "/dev/shm/lagometer")
+    daemons = wanted_daemons(cell, adapters, "/dev/shm/lagometer")
     assert len(daemons) == count
     assert daemons[0].companion.arguments == (str(tmp_path / "brokered" / "own-broker"), "--loud")
 
@@ -244,7 +244,7 @@ def test_a_daemon_learns_how_much_room_the_cell_needs(
     matrix = {"adapter": "brokered", "workload": "pipeline-3", "payload": "64B", **factors}
     study = study_from_mapping({"name": "s", "matrix": matrix}, "test")
     (cell,) = expand(study, {"brokered": one}, (0, 1)).cells
-    (daemon,) = wanted_daemons(study, cell, {"brokered": one}, "/run/x")
+    (daemon,) = wanted_daemons(cell, {"brokered": one}, "/run/x")
     assert daemon.files == {"pools": f"{messages} x {message_bytes}"}
     (unknown,) = filled_daemons(one, {}, "default", "/run/x")
     assert unknown.files == {"pools": "1024 x 65792"}

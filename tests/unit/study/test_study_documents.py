@@ -91,8 +91,11 @@ def test_the_workloads_that_the_page_lists_exist() -> None:
 
 
 def test_the_examples_of_the_page_run(tmp_path: Path) -> None:
-    study, workload = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    study, variants, workload = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     (tmp_path / "study.yaml").write_text(study)
     assert load_study(tmp_path / "study.yaml").trials == 3
+    (tmp_path / "variants.yaml").write_text(f"name: variants\n{variants}")
+    chosen = load_study(tmp_path / "variants.yaml")
+    assert set(chosen.matrix["variant"]) == {"none", *chosen.variants}
     (tmp_path / "workload.yaml").write_text(workload)
     assert find_workload("workload.yaml", tmp_path).name == "diamond"

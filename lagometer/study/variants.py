@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Variants: named sets of adapters' options and environment variables, compared within one study.
+
+A variant is a value of the factor `variant`, so trials of all variants stand in the same randomised blocks.
+`none` is the study without one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lagometer.study.document import Entries, Scalar, Tree
+from lagometer.study.sidecar import OptionValue
+from lagometer.study.values import Problems, is_null, name_parser, option_value, parsed, scalars, single
+
+NONE = "none"
+ENVIRONMENT = "env"
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_name = name_parser("a variant")
+
+Options = Mapping[str, Mapping[str, OptionValue]]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """options: adapter → option → value, over the study's own; environment: variables of the workers."""
+
+    options: Options = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def concerns(self, adapters: tuple[str, ...]) -> bool:
+        """Whether it changes anything for a cell of these adapters."""
+        return bool(self.environment) or any(self.options.get(name) for name in adapters)
+
+    def over(self, options: Options) -> dict[str, dict[str, OptionValue]]:
+        """These options, and the variant's in their place."""
+        names = dict.fromkeys((*options, *self.options))
+        return {name: {**options.get(name, {}), **self.options.get(name, {})} for name in names}
+
+    def joined(self, other: Variant) -> Variant:
+        """Both at once."""
+        return Variant(other.over(self.options), {**self.environment, **other.environment})
+
+    def as_json(self) -> dict[str, object]:
+        """For manifest.json."""
+        return {
+            "options": {name: dict(given) for name, given in self.options.items()},
+            "environment": dict(self.environment),
+        }
+
+
+PLAIN = Variant()
+
+
+def read_variants(value: Tree, problems: Problems, lines: dict[str, int | None]) -> dict[str, Variant]:
+    """The key `variants`: `{name: {adapter: {option: value}, env: {NAME: value}}}`."""
+    if not isinstance(value, Entries):
+        problems.add(
+            "has no variants under it", value.line, "variants", "write `name: {adapter: {option: value}}`"
+        )
+        return {}
+    found: dict[str, Variant] = {}
+    for key, item in value.entries:
+        where = f"variants.{key.text}"
+        lines[where] = key.line
+        if parsed(key, where, _name, problems) is None:
+            continue
+        if key.text == NONE:
+            problems.add("'none' is the study without a variant", key.line, where, "choose another name")
+        elif isinstance(item, Entries):
+            found[key.text] = _variant(item, where, problems, lines)
+        else:
+            problems.add("sets nothing", key.line, where, "write `adapter: {option: value}` under it")
+    return found
+
+
+def _variant(value: Entries, where: str, problems: Problems, lines: dict[str, int | None]) -> Variant:
+    options: dict[str, dict[str, OptionValue]] = {}
+    environment: dict[str, str] = {}
+    for key, item in value.entries:
+        name = "null" if is_null(key) else key.text
+        lines[f"{where}.{name}"] = key.line
+        if not isinstance(item, Entries):
+            problems.add("has nothing under it", key.line, f"{where}.{name}", "write `option: value`")
+            continue
+        for setting, given in item.entries:
+            place = f"{where}.{name}.{setting.text}"
+            lines[place] = setting.line
+            one = single(given, place, problems)
+            if one is None:
+                continue
+            if name != ENVIRONMENT:
+                options.setdefault(name, {})[setting.text] = option_value(one.text, one.plain)
+            elif _VARIABLE.fullmatch(setting.text):
+                environment[setting.text] = one.text
+            else:
+                problems.add(f"'{setting.text}' is not the name of a variable", setting.line, place)
+    return Variant(options, environment)
+
+
+def is_option(key: str) -> bool:
+    """Whether a key of the matrix names an adapter's option, as `adapter.option`."""
+    adapter, dot, option = key.partition(".")
+    return bool(adapter and dot and option)
+
+
+def read_option(key: Scalar, value: Tree, problems: Problems) -> dict[str, Variant]:
+    """The key `adapter.option` of the matrix: a variant for each value, named `option=value`."""
+    adapter, _, option = key.text.partition(".")
+    found: dict[str, Variant] = {}
+    for scalar in scalars(value, f"matrix.{key.text}", problems):
+        if is_null(scalar):
+            problems.add("has no value", scalar.line, f"matrix.{key.text}", "write one, or leave it out")
+            continue
+        name = re.sub(r"[^A-Za-z0-9._=+-]", "_", f"{option}={scalar.text}")
+        found[name] = Variant({adapter: {option: option_value(scalar.text, scalar.plain)}})
+    return found
+
+
+def combined(chosen: Mapping[str, Variant], by_option: list[dict[str, Variant]]) -> dict[str, Variant]:
+    """Every combination of the variants that the study names and of the values of single options."""
+    sets = [chosen, *by_option] if chosen else by_option
+    found: dict[str, Variant] = {}
+    for parts in itertools.product(*(each.items() for each in sets)):
+        variant = PLAIN
+        for _, part in parts:
+            variant = variant.joined(part)
+        found["+".join(name for name, _ in parts)] = variant
+    return found

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sets of options as a factor: which cells they make, what reaches the workers, what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from study_adapters import write_adapters
+
+from lagometer.errors import BadInput
+from lagometer.run.worker.layout import worker_plans
+from lagometer.study import Adapter, Cell, Expansion, Study, expand, study_from_mapping
+
+CPUS = (0, 1)
+SIZES: dict[str, Any] = {
+    "small": {"cyclonedds": {"max_message_size": 2048}},
+    "large": {"cyclonedds": {"max_message_size": "64KB"}, "env": {"CYCLONEDDS_URI": "<x/>"}},
+}
+
+
+@pytest.fixture(scope="module")
+def adapters(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Adapter]:
+    return write_adapters(tmp_path_factory.mktemp("adapters"))
+
+
+def study(matrix: dict[str, Any], **top: Any) -> Study:
+    matrix = {"adapter": "cyclonedds", "workload": "pipeline-2", **matrix}
+    return study_from_mapping({"name": "test", "matrix": matrix, **top}, source="test")
+
+
+def cells_of(expansion: Expansion) -> dict[str, Cell]:
+    return {cell.id: cell for cell in expansion.cells}
+
+
+def said(matrix: dict[str, Any], adapters: dict[str, Adapter], **top: Any) -> str:
+    """What is wrong with this study."""
+    with pytest.raises(BadInput) as caught:
+        expand(study(matrix, **top), adapters, CPUS)
+    return str(caught.value)
+
+
+def test_a_variant_is_a_factor_whose_options_reach_the_workers(adapters: dict[str, Adapter]) -> None:
+    given = study(
+        {"variant": ["none", "small", "large"]},
+        variants=SIZES,
+        options={"cyclonedds": {"transport": "udp", "max_message_size": 4096}},
+    )
+    cells = cells_of(expand(given, adapters, CPUS))
+    assert list(cells) == [f"cyclonedds/pipeline-2/{name}" for name in ("none", "small", "large")]
+    sizes, environments = [], []
+    for cell in cells.values():
+        assert cell.columns()["variant"] == cell.factors.variant
+        for plan in worker_plans(given, cell, 0, adapters):
+            (adapter,) = plan.adapters
+            assert adapter.options["transport"] == "udp", "what the variant leaves alone stays"
+            sizes.append(adapter.options["max_message_size"])
+            environments.append(adapter.environment.get("CYCLONEDDS_URI"))
+    assert sizes == [4096] * 2 + [2048] * 2 + [65536] * 2
+    assert environments == [None] * 4 + ["<x/>"] * 2
+    assert given.as_json()["variants"] == {
+        "small": {"options": SIZES["small"], "environment": {}},
+        "large": {
+            "options": {"cyclonedds": {"max_message_size": "64KB"}},
+            "environment": SIZES["large"]["env"],
+        },
+    }
+
+
+def test_a_single_option_is_written_into_the_matrix(adapters: dict[str, Adapter]) -> None:
+    given = study({"cyclonedds.max_message_size": ["2KB", 4096], "cyclonedds.transport": ["udp", "shm"]})
+    cells = cells_of(expand(given, adapters, CPUS))
+    assert list(cells) == [
+        f"cyclonedds/pipeline-2/max_message_size={size}+transport={transport}"
+        for size in ("2KB", "4096")
+        for transport in ("udp", "shm")
+    ]
+    assert next(dict(cell.options["cyclonedds"]) for cell in cells.values()) == {
+        "max_message_size": 2048,
+        "transport": "udp",
+    }
+    both = study({"variant": ["none", "small"], "cyclonedds.transport": "udp"}, variants=SIZES)
+    assert [cell.factors.variant for cell in expand(both, adapters, CPUS).cells] == [
+        "none+transport=udp",
+        "small+transport=udp",
+    ]
+
+
+@pytest.mark.parametrize("variants", [["small", "large"], ["small"], ["none", "small"]])
+def test_what_a_variant_does_not_concern_is_measured_once(
+    adapters: dict[str, Adapter], variants: list[str]
+) -> None:
+    sets = {name: {"cyclonedds": SIZES[name]["cyclonedds"]} for name in ("small", "large")}
+    expansion = expand(
+        study({"adapter": ["cyclonedds", "shm"], "variant": variants}, variants=sets), adapters, CPUS
+    )
+    assert [cell for cell in cells_of(expansion) if cell.startswith("shm")] == ["shm/pipeline-2/none"]
+    needless = {each.cell: each.reason for each in expansion.excluded}
+    assert needless == {
+        f"shm/pipeline-2/{name}": f"variant '{name}' sets nothing for shm: measured once, as 'none'"
+        for name in variants
+        if name != "none"
+    }
+    assert not cells_of(expansion)["shm/pipeline-2/none"].environment
+
+
+def test_ids_of_studies_without_variants_are_as_before(adapters: dict[str, Adapter]) -> None:
+    (cell,) = expand(study({}), adapters, CPUS).cells
+    assert cell.id == "cyclonedds/pipeline-2"
+    assert cell.columns()["variant"] is None
+
+
+def test_what_is_wrong_is_said_with_its_place(adapters: dict[str, Adapter]) -> None:
+    assert "unknown variant 'smal' (did you mean 'small'" in said(
+        {"variant": "smal"}, adapters, variants=SIZES
+    )
+    assert "write it under `variants:`" in said({"variant": "small"}, adapters)
+    assert "no cell has a variant" in said({}, adapters, variants=SIZES)
+    wrong = {"small": {"cyclonedds": {"max_mesage_size": 2048}}}
+    text = said({"variant": "small"}, adapters, variants=wrong)
+    assert "cyclonedds has no option 'max_mesage_size' (did you mean 'max_message_size'" in text
+    assert "variants.small.cyclonedds.max_mesage_size" in text
+    assert "'none' is the study without" in said({}, adapters, variants={"none": SIZES["small"]})
+    assert "sets nothing" in said({}, adapters, variants={"small": "x"})
+    assert "not the name of a variable" in said({}, adapters, variants={"a": {"env": {"9": "x"}}})
+    assert "test: matrix.cyclonedds.max_message_size: '10' is not" in said(
+        {"cyclonedds.max_message_size": 10}, adapters
+    )
+    assert "unknown adapter" in said({"cyclonddd.max_message_size": 10}, adapters)
