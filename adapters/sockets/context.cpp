@@ -108,9 +108,10 @@ std::string probe_socket() {
   nlohmann::json history = {"keep_last"};
   if (abilities.reliable) reliability.push_back("reliable");
   if (abilities.keep_all) history.push_back("keep_all");
-  const nlohmann::json result{{"version", floor::version()},
-                              {"abilities", {{"reliability", reliability}, {"history", history}, {"waitset_contexts", true}}},
-                              {"limits", {{"payload_bytes_max", abilities.payload_bytes_max}}}};
+  const nlohmann::json result{
+      {"version", floor::version()},
+      {"abilities", {{"reliability", reliability}, {"history", history}, {"waitset_contexts", true}}},
+      {"limits", {{"payload_bytes_max", abilities.payload_bytes_max}}}};
   return result.dump();
 }
 

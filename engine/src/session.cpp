@@ -284,8 +284,8 @@ void Session::create_recorder(int descriptor) {
     }
     for (uint32_t reader = 0; reader < node.inputs.size(); ++reader) {
       lanes.push_back({LaneKind::received, plan.index, reader, node.inputs[reader].plan().capacity});
-      add_shared(user_of(node.inputs[reader]), LaneKind::received_stamps, LaneKind::received_events, plan.index,
-                 reader, node.inputs[reader].plan().capacity);
+      add_shared(user_of(node.inputs[reader]), LaneKind::received_stamps, LaneKind::received_events, plan.index, reader,
+                 node.inputs[reader].plan().capacity);
     }
   }
   recorder_ = std::make_unique<Recorder>(plan_.worker, lanes, descriptor);

@@ -12,7 +12,9 @@ BARE_TRANSPORTS = frozenset({"null", "shm", "uds", "udp", "tcp"})
 
 # What a bare transport need not share with the cell that it is the floor of: a stricter QoS can only cost
 # more.
-_FREE_FACTORS = frozenset({"adapter", "reliability", "history", "depth", "durability", "profile", "domain", "variant"})
+_FREE_FACTORS = frozenset(
+    {"adapter", "reliability", "history", "depth", "durability", "profile", "domain", "variant"}
+)
 
 
 def work_key(factors: Mapping[str, object]) -> tuple[tuple[str, str], ...]:

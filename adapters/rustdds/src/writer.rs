@@ -74,6 +74,7 @@ impl Writer for RustDdsWriter {
         Ok(Some(RustDdsLoan::Octets { buffer, bytes }))
     }
 
+    #[allow(clippy::result_large_err)] // RustDDS gives back in it what could not be written
     fn commit(&mut self, loan: RustDdsLoan) -> Result<Sent> {
         let writer = self.writer.as_ref().ok_or_else(|| Error::invalid("commit before enable"))?;
         let (message, buffer) = match (loan, self.form) {
