@@ -40,11 +40,13 @@ def command(
     from lagometer.stats.compare.explain import explain
     from lagometer.store.errors import StoreError
     from lagometer.summary.findings.derive import findings
+    from lagometer.summary.floor_change import floor_change
 
     try:
         cell_a = _cell(a, None)
         cell_b = _cell(b, cell_a)
         explanation = explain(cell_a, cell_b)
+        floor = floor_change((cell_a.campaign, cell_a.cell), (cell_b.campaign, cell_b.cell))
         sides = {
             f"findings_{side}": findings(each.campaign, {each.cell})
             for side, each in (("a", cell_a), ("b", cell_b))
@@ -57,12 +59,17 @@ def command(
         found = asdict(explanation)
         for part, given in zip(found["parts"], explanation.parts, strict=True):
             part["difference_ns"] = given.difference_ns
+        found["floor"] = None
+        if floor is not None:
+            found["floor"] = {**asdict(floor), "verdict": floor.verdict, "sentence": floor.sentence}
         for side, said in sides.items():
             found[side] = [each.model_dump() for each in said]
         print_json(finite(found))
     else:
         console = output_console()
         _render(explanation, console)
+        if floor is not None:
+            console.print(f"\n{floor.sentence}", markup=False, soft_wrap=True)
         for name, said in zip("AB", sides.values(), strict=True):
             render_findings(said, console, f"findings in {name}")
 

@@ -52,6 +52,7 @@ def trial_facts(cell: Cell, trial: int, outcome: TrialOutcome, reasons: tuple[st
         reasons=(*outcome.reasons, *reasons),
         warnings=(*outcome.warnings, *dict.fromkeys(warnings)),
         observed=observed(cell, outcome),
+        discovery_ns=outcome.discovery_ns,
     )
 
 

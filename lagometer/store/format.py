@@ -184,6 +184,7 @@ FIGURES_SCHEMA: dict[str, pl.DataType] = {
     "response_growth_ns_per_s": pl.Float64(),
     "involuntary_switches": pl.Int64(),
     **{name: pl.Int64() for name in EVENT_COLUMNS},
+    "discovery_ns": pl.Int64(),
 }
 # Before `deadline_k` could be chosen it was ten, and a column bore that name.
 FORMER_K, FORMER_MET_MIN = 10, "deadline_met_of_10_min"

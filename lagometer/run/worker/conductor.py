@@ -111,6 +111,7 @@ class _Trial:
         self._evidence: Evidence | None = None
         self._begin_ns = 0
         self._started_ns = self._workers_started_ns = self._ended_ns = 0
+        self._discovery_ns: int | None = None
         self._started = ""
         self._phase = "create"
         self._phase_began: dict[str, int] = {}
@@ -151,8 +152,10 @@ class _Trial:
         deadline_ns = self._workers_started_ns + self._phases.discovery_timeout_ns + CREATE_SLACK_NS
         self._require(lambda: all(each.ready for each in self._conversations), deadline_ns, "ready")
         self._enter("discover")
-        deadline_ns = time.monotonic_ns() + self._phases.discovery_timeout_ns + GRACE_NS
+        began_ns = time.monotonic_ns()
+        deadline_ns = began_ns + self._phases.discovery_timeout_ns + GRACE_NS
         self._require(lambda: all(each.matched for each in self._conversations), deadline_ns, "matched")
+        self._discovery_ns = time.monotonic_ns() - began_ns
 
     def await_load(self) -> None:
         """Waits until the load beside the workers is at work."""
@@ -247,6 +250,7 @@ class _Trial:
             evidence=self._evidence,
             load=self._companions.load_done(self._launcher),
             daemons=self._companions.daemons_done(self._launcher, self._phases.measure_ns),
+            discovery_ns=self._discovery_ns,
             reasons=tuple(self._reasons),
             warnings=tuple(self._warnings),
         )

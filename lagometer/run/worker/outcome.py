@@ -49,5 +49,6 @@ class TrialOutcome:
     evidence: Evidence | None = None  # None if it ended before the common start
     load: interference.Done | None = None  # None without interference
     daemons: tuple[DaemonDone, ...] = ()
+    discovery_ns: int | None = None  # from the last worker's `ready` to the last one's `matched`
     reasons: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -111,6 +111,7 @@ def summarise(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
         "trial": facts.trial,
         "cpu_per_message_ns": facts.cpu_ns / delivered if delivered else None,
         "overhead_s": facts.overhead_s,
+        "discovery_ns": facts.discovery_ns,
         "started": facts.started,
         **{name: _factor(value, schema[name]) for name, value in facts.factors.items()},
     }

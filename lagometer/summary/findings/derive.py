@@ -12,6 +12,7 @@ from lagometer.summary.findings.failures import failures
 from lagometer.summary.findings.machine import machine
 from lagometer.summary.findings.network import network
 from lagometer.summary.findings.queues import queues
+from lagometer.summary.findings.scaling import scaling
 from lagometer.summary.findings.sending import sending
 from lagometer.summary.findings.traps import traps
 
@@ -27,10 +28,13 @@ def findings(campaign: Campaign, only: Collection[str] | None = None) -> list[Fi
     declared = declared if isinstance(declared, dict) else {}
     found = []
     rows = campaign.cells.iter_rows(named=True)
-    for cell in cells_of(campaign.manifest, campaign.environment, rows, campaign.journal):
+    cells = list(cells_of(campaign.manifest, campaign.environment, rows, campaign.journal))
+    grows = list(scaling(cells))
+    for cell in cells:
         if only is not None and cell.cell not in only:
             continue
         said = [*traps(cell, declared), *(each for rule in RULES for each in rule(cell))]
+        said += [each for of, each in grows if of is cell]
         found += [_finding(cell, each) for each in said]
     return found
 

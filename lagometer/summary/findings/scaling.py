@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Findings about what grows with the number of subscribers: they rest on several cells of a campaign."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import scipy
+
+from lagometer.stats.interval.shares import Floats
+from lagometer.summary.findings.evidence import CellEvidence, Said
+from lagometer.units import duration_text
+
+TRIALS_MIN = 6  # of all cells together
+GROWTH_MIN = 0.2  # of the discovery time of the smallest cell: less is not worth a word
+_FANOUT = re.compile(r"fanout-([0-9]+)")
+
+
+def scaling(cells: Sequence[CellEvidence]) -> Iterator[tuple[CellEvidence, Said]]:
+    """The largest cell of each group that differs in subscribers alone, and what grows in it."""
+    groups: dict[object, list[tuple[int, CellEvidence]]] = {}
+    for cell in cells:
+        match = _FANOUT.fullmatch(str(cell.factors.get("workload")))
+        if match:
+            others = tuple(sorted((k, str(v)) for k, v in cell.factors.items() if k != "workload"))
+            groups.setdefault(others, []).append((int(match[1]), cell))
+    for group in groups.values():
+        ordered = sorted(group, key=lambda each: each[0])
+        if ordered[0][0] < ordered[-1][0]:
+            yield from _discovery(ordered)
+
+
+def _discovery(ordered: Sequence[tuple[int, CellEvidence]]) -> Iterator[tuple[CellEvidence, Said]]:
+    points = [
+        (subscribers, value)
+        for subscribers, cell in ordered
+        for trial in cell.valid
+        if (value := trial.figure("discovery_ns")) is not None
+    ]
+    if len(points) < TRIALS_MIN or len({subscribers for subscribers, _ in points}) < 2:
+        return
+    x, y = (np.array(column, dtype=np.float64) for column in zip(*points, strict=True))
+    slope, half = slope_of(x, y)
+    fewest, most = x.min(), x.max()
+    if slope - half <= 0.0 or slope * (most - fewest) < GROWTH_MIN * float(np.median(y[x == fewest])):
+        return
+    low, high = (duration_text(slope + sign * half) for sign in (-1.0, 1.0))
+    cell = ordered[-1][1]
+    yield (
+        cell,
+        Said(
+            "discovery-grows",
+            len(cell.valid),
+            "discovery takes longer with every subscriber",
+            f"{duration_text(slope)} more per subscriber (95 %: {low} to {high}), "
+            f"{duration_text(float(np.median(y[x == most])))} with {most:.0f}",
+            "start subscribers early and wait until they are matched, or use a discovery server",
+            "docs/methodology/findings.md",
+        ),
+    )
+
+
+def slope_of(x: Floats, y: Floats) -> tuple[float, float]:
+    """The slope of the least-squares line and half of its 95 % interval (Student's t, n - 2 degrees).
+
+    The interval is too narrow where y is not linear in x; the slope is then the mean growth.
+    """
+    found = scipy.stats.linregress(x, y)
+    half = float(scipy.special.stdtrit(len(x) - 2, 0.975) * found.stderr)
+    return float(found.slope), half

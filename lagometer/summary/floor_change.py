@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Did two cells differ by more than their floor did? If not, the machine explains it, and not the middleware.
+
+A message that comes seldom finds its receiver's CPU asleep and caches cold, whoever carries it: bare shared
+memory gets slower as well. So the change between two cells of one middleware is held against the change of a
+bare transport that did the same work twice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+import scipy
+
+from lagometer.stats.compare.comparable import factors_of
+from lagometer.stats.interval.shares import Floats
+from lagometer.store.format import END_TO_END
+from lagometer.store.reader import Campaign
+from lagometer.summary.floor_ratio import BARE_TRANSPORTS, work_key
+
+UNCHANGED = 1.1  # a floor that changed by less did not change
+
+
+@dataclass(frozen=True)
+class FloorChange:
+    """How often as slow the slower of two cells is as the faster one, and so its floor, by median of p50.
+
+    floor_a, floor_b: the cells of the bare transport; cell_times, floor_times: of both by the same direction,
+    so the floor's may be below 1; excess_low, excess_high: 95 % interval (Welch, of the logarithms over
+    trials) of cell_times over floor_times, None with fewer than two trials of one of the four.
+    """
+
+    floor_a: str
+    floor_b: str
+    cell_times: float
+    floor_times: float
+    excess_low: float | None = None
+    excess_high: float | None = None
+
+    @property
+    def verdict(self) -> str:
+        """`machine`: no more than the floor; `middleware`: it alone; `both`; `unknown`."""
+        if self.excess_low is None or self.excess_high is None:
+            return "unknown"
+        if self.excess_low <= 1.0:
+            return "machine" if self.floor_times >= UNCHANGED else "unknown"
+        return "both" if self.floor_times >= UNCHANGED else "middleware"
+
+    @property
+    def sentence(self) -> str:
+        """What to make of it."""
+        adapter = self.floor_a.split("/")[0]
+        changes = (
+            f"the floor ({adapter}) changed by {self.floor_times:.2g} ×, this cell by {self.cell_times:.2g} ×"
+        )
+        says = {
+            "machine": "the machine (waking up, cold caches), not the middleware",
+            "middleware": "the middleware, not the machine",
+            "both": "the machine, and the middleware beyond that",
+            "unknown": "too little to tell the machine from the middleware",
+        }
+        return f"{changes}: {says[self.verdict]}"
+
+
+def floor_change(a: tuple[Campaign, str], b: tuple[Campaign, str]) -> FloorChange | None:
+    """None unless both cells are of one middleware and a bare transport did the work of each.
+
+    a, b: a campaign and a cell of it.
+    """
+    factors = [factors_of(*side) for side in (a, b)]
+    if factors[0].get("adapter") != factors[1].get("adapter") or factors[0].get("adapter") in BARE_TRANSPORTS:
+        return None
+    of_cells = [_log_p50s(*side) for side in (a, b)]
+    floors = [_floors(campaign, each) for (campaign, _), each in zip((a, b), factors, strict=True)]
+    common = [name for name in floors[0] if name in floors[1] and floors[0][name] != floors[1][name]]
+    if not common or not all(len(each) for each in of_cells):
+        return None
+    fastest = min(common, key=lambda name: float(_log_p50s(a[0], floors[0][name]).mean()))
+    of_floors = [_log_p50s(side[0], floors[n][fastest]) for n, side in enumerate((a, b))]
+    return _change(of_cells, of_floors, (floors[0][fastest], floors[1][fastest]))
+
+
+def _floors(campaign: Campaign, factors: Mapping[str, object]) -> dict[str, str]:
+    """The cells of bare transports that did this work and have a figure, by adapter."""
+    key = work_key(factors)
+    found: dict[str, str] = {}
+    for cell in campaign.cells["cell"].unique(maintain_order=True):
+        own = factors_of(campaign, cell)
+        name = str(own.get("adapter"))
+        if name in BARE_TRANSPORTS and work_key(own) == key and len(_log_p50s(campaign, cell)):
+            found.setdefault(name, cell)
+    return found
+
+
+def _log_p50s(campaign: Campaign, cell: str) -> Floats:
+    """Of each valid trial that has an end-to-end p50."""
+    here = (pl.col("cell") == cell) & (pl.col("edge") == END_TO_END) & pl.col("valid")
+    p50s = campaign.cells.filter(here)["latency_p50_ns"].drop_nulls()
+    logarithms: Floats = np.log(p50s.filter(p50s > 0).to_numpy().astype(np.float64))
+    return logarithms
+
+
+def _change(of_cells: list[Floats], of_floors: list[Floats], names: tuple[str, str]) -> FloorChange:
+    cell, floor = (float(of[1].mean() - of[0].mean()) for of in (of_cells, of_floors))
+    sign = 1.0 if cell >= 0 else -1.0
+    times = math.exp(sign * cell), math.exp(sign * floor)
+    groups = [*of_cells, *of_floors]
+    if min(map(len, groups)) < 2:
+        return FloorChange(*names, *times)
+    each = np.array([group.var(ddof=1) / len(group) for group in groups])
+    excess, half = sign * (cell - floor), 0.0
+    if each.sum() > 0.0:
+        degrees = each.sum() ** 2 / (each**2 / np.array([len(group) - 1 for group in groups])).sum()
+        half = float(scipy.special.stdtrit(degrees, 0.975) * np.sqrt(each.sum()))
+    return FloorChange(*names, *times, math.exp(excess - half), math.exp(excess + half))

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What grows with the number of subscribers is said with its slope, and only where it does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lagometer.summary.findings.evidence import CellEvidence, Said, cells_of
+from lagometer.summary.findings.scaling import scaling, slope_of
+
+MILLISECOND_NS = 1_000_000
+NOISE_NS = (0, 300_000, -200_000, 100_000, -300_000, 200_000)
+
+
+def cells(discovery_ms: dict[int, float], workload: str = "fanout-{}", trials: int = 6) -> list[CellEvidence]:
+    """A cell for each number of subscribers, whose discovery takes so long."""
+    listed, rows, journal = [], [], []
+    for subscribers, milliseconds in discovery_ms.items():
+        cell = workload.format(subscribers)
+        listed.append({"id": cell, "factors": {"adapter": "a", "workload": cell, "payload_bytes": 64}})
+        for trial in range(trials):
+            took_ns = int(milliseconds * MILLISECOND_NS) + NOISE_NS[trial]
+            rows.append({"cell": cell, "trial": trial, "edge": "end-to-end", "discovery_ns": took_ns})
+            journal.append({"cell": cell, "trial": trial, "valid": True, "reasons": [], "warnings": []})
+    return list(cells_of({"cells": listed}, {}, rows, journal))
+
+
+def found(given: list[CellEvidence]) -> list[tuple[str, Said]]:
+    return [(cell.cell, said) for cell, said in scaling(given)]
+
+
+def test_discovery_that_grows_has_its_slope_with_an_interval() -> None:
+    ((cell, said),) = found(cells({2: 20, 10: 36, 30: 76}))
+    assert (cell, said.kind, said.trials) == ("fanout-30", "discovery-grows", 6)
+    assert said.number.startswith("2.00 ms more per subscriber (95 %: 1.9")
+    assert said.number.endswith("with 30")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        cells({2: 20, 30: 20}),  # it does not grow
+        cells({2: 20, 30: 21}),  # by too little to matter
+        cells({30: 76}),  # nothing to hold it against
+        cells({2: 20, 30: 76}, workload="pipeline-{}"),  # other numbers than those of subscribers
+        cells({2: 20, 30: 76}, trials=2),  # too few to tell
+    ],
+)
+def test_nothing_is_said_where_it_does_not_grow(given: list[CellEvidence]) -> None:
+    assert found(given) == []
+
+
+def test_the_interval_of_the_slope_contains_the_truth_as_often_as_it_says() -> None:
+    random = np.random.default_rng(1)
+    x = np.repeat([2.0, 5.0, 10.0], 4)
+    hits = 0
+    for _ in range(400):
+        slope, half = slope_of(x, 3.0 + 0.5 * x + random.normal(size=len(x)))
+        hits += abs(slope - 0.5) <= half
+    assert 0.92 <= hits / 400 <= 0.98
