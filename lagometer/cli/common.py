@@ -30,6 +30,9 @@ JsonFlag = Annotated[
 WideFlag = Annotated[
     bool, typer.Option("--wide", help="All columns, whatever the terminal's width; else it fits 80 columns.")
 ]
+ScaleOption = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The study at this scale, one of its `scales`.")
+]
 SelectGlobs = Annotated[
     list[str] | None,
     typer.Option(

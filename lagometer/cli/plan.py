@@ -14,6 +14,7 @@ import typer
 from lagometer.cli.common import (
     DEFAULT_FOLDER,
     JsonFlag,
+    ScaleOption,
     SelectGlobs,
     SkipGlobs,
     output_console,
@@ -32,6 +33,7 @@ def command(
     study: Annotated[Path, typer.Argument(metavar="STUDY", help="The study's file.")],
     select: SelectGlobs = None,
     skip: SkipGlobs = None,
+    scale: ScaleOption = None,
     worker: Annotated[
         tuple[str, int] | None,
         typer.Option(
@@ -70,7 +72,7 @@ def command(
     from lagometer.study import discover_adapters, expand, load_study
     from lagometer.study.matrix import select as selected
 
-    loaded = load_study(study)
+    loaded = load_study(study, scale)
     adapters = discover_adapters(loaded.options)
     expansion = expand(loaded, adapters)
     if worker is not None:

@@ -12,6 +12,7 @@ import typer
 from lagometer.cli.common import (
     DEFAULT_FOLDER,
     JsonFlag,
+    ScaleOption,
     SelectGlobs,
     SkipGlobs,
     WideFlag,
@@ -45,6 +46,7 @@ def command(
     ] = None,
     select: SelectGlobs = None,
     skip: SkipGlobs = None,
+    scale: ScaleOption = None,
     max_time: Annotated[
         str | None,
         typer.Option(
@@ -76,7 +78,7 @@ def command(
     from lagometer.study.matrix import select as selected
 
     limits = parse_absolute(fail_if or [])
-    loaded = load_study(study)
+    loaded = load_study(study, scale)
     adapters = discover_adapters(loaded.options)
     expansion = expand(loaded, adapters)
     assignment = Assignment(

@@ -12,6 +12,7 @@ from lagometer.study.document import Entries, Scalar, Tree, read_document, tree_
 from lagometer.study.factors import FACTORS, FACTORS_BY_NAME, Factor
 from lagometer.study.graph import Graph
 from lagometer.study.load_shape import ContentFile, load_content
+from lagometer.study.scales import scale_names, scaled
 from lagometer.study.schedule import RECORDED, Recording, load_recording
 from lagometer.study.schema import (
     ADAPTIVE_TRIALS_MIN,
@@ -44,10 +45,15 @@ from lagometer.units import UnitError
 File = TypeVar("File", Recording, ContentFile)
 
 
-def load_study(path: Path) -> Study:
-    """Reads a study's file. Raises BadInput that names every problem: file, line, key, nearest valid word."""
+def load_study(path: Path, scale: str | None = None) -> Study:
+    """Reads a study's file, at one of its scales or as it stands. Raises BadInput that names every problem:
+    file, line, key, nearest valid word; also those of the other scales, which would show up another day."""
     document, text = read_document(path)
-    return _Loader(document, str(path), path.parent).study(path, text)
+    study = _Loader(document, str(path), path.parent, scale).study(path, text)
+    for other in scale_names(document):
+        if other != scale:
+            _Loader(document, str(path), path.parent, other).study(path, text)
+    return study
 
 
 def study_from_mapping(mapping: Mapping[str, Any], source: str) -> Study:
@@ -61,10 +67,11 @@ def study_from_mapping(mapping: Mapping[str, Any], source: str) -> Study:
 class _Loader:
     """Walks one study, collecting its problems; every method notes what is wrong and goes on."""
 
-    def __init__(self, document: Entries, source: str, folder: Path) -> None:
-        self._document = document
-        self._folder = folder
+    def __init__(self, document: Entries, source: str, folder: Path, scale: str | None = None) -> None:
         self._problems = Problems(source)
+        self._document = scaled(document, scale, self._problems)
+        self._scale = scale
+        self._folder = folder
         self._source = source
         self._lines: dict[str, int | None] = {}
         self._graphs: dict[str, Graph] = {}
@@ -96,6 +103,7 @@ class _Loader:
             contents=self._contents,
             options=options,
             variants=self._variants,
+            scale=self._scale,
             exclude=exclude,
             source=self._source,
             path=path,

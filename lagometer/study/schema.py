@@ -78,6 +78,7 @@ class Study:
     contents: Mapping[str, ContentFile] = field(default_factory=dict)
     options: Mapping[str, Mapping[str, OptionValue]] = field(default_factory=dict)
     variants: Mapping[str, Variant] = field(default_factory=dict)
+    scale: str | None = None  # the name of the scale that was chosen
     exclude: tuple[str, ...] = ()
     source: str = "study"
     path: Path | None = None
@@ -127,6 +128,7 @@ class Study:
             "priority": self.priority,
             "options": {name: dict(given) for name, given in self.options.items()},
             "variants": {name: each.as_json() for name, each in self.variants.items()},
+            "scale": self.scale,
             "exclude": list(self.exclude),
             "recordings": {name: each.as_json() for name, each in self.recordings.items()},
             "contents": {name: each.as_json() for name, each in self.contents.items()},
@@ -360,6 +362,7 @@ NESTED_KEYS: Mapping[str, str] = {
     "variants": "sets of options for the factor `variant`: `variants: {udp: {fastdds: {transport: udp}}}`; "
     "`env: {NAME: value}` in one sets variables of the workers",
     "control": "a cell that runs between blocks: `none`, `floor` (shm, pingpong), or factors",
+    "scales": "the study in other sizes, for `--scale`: `scales: {quick: {trials: 1, matrix: {rate: 10Hz}}}`",
     "exclude": "globs over cell ids to leave out",
     "matrix": "the factors; the cells are every combination of their values",
 }
@@ -368,7 +371,7 @@ NESTED_KEYS: Mapping[str, str] = {
 def key_defaults() -> dict[str, object]:
     """What each key of a resolved study is where a study is silent; so reads one of an older lagometer."""
     keys = {key.field: key.parse(key.default) if key.default else key.absent for key in TOP_LEVEL_KEYS}
-    return {**keys, "recordings": {}, "contents": {}, "variants": {}}
+    return {**keys, "recordings": {}, "contents": {}, "variants": {}, "scale": None}
 
 
 KEY_NAMES: tuple[str, ...] = (*(key.name for key in TOP_LEVEL_KEYS), *NESTED_KEYS)

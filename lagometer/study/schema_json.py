@@ -29,6 +29,22 @@ def study_schema() -> dict[str, object]:
             "additionalProperties": {"type": ["string", "number", "boolean"]},
         },
     }
+    properties["variants"] = {
+        "description": NESTED_KEYS["variants"],
+        "type": "object",
+        "additionalProperties": {
+            "type": "object",
+            "additionalProperties": {
+                "type": "object",
+                "additionalProperties": {"type": ["string", "number", "boolean"]},
+            },
+        },
+    }
+    properties["scales"] = {
+        "description": NESTED_KEYS["scales"],
+        "type": "object",
+        "additionalProperties": {"type": "object"},
+    }
     properties["control"] = {
         "description": NESTED_KEYS["control"],
         "anyOf": [
@@ -49,6 +65,7 @@ def study_schema() -> dict[str, object]:
         "description": NESTED_KEYS["matrix"],
         "type": "object",
         "properties": {factor.name: _factor(factor) for factor in FACTORS},
+        "patternProperties": {"^[^.]+[.].+$": _one_or_more({"type": ["string", "number", "boolean"]})},
         "required": ["adapter", "workload"],
         "additionalProperties": False,
     }
@@ -74,12 +91,12 @@ def _top_level(key: TopLevelKey) -> dict[str, object]:
     return described
 
 
+def _one_or_more(one: dict[str, object]) -> dict[str, object]:
+    return {"anyOf": [one, {"type": "array", "items": one, "minItems": 1}]}
+
+
 def _factor(factor: Factor) -> dict[str, object]:
-    one = dict(factor.schema)
-    described: dict[str, object] = {
-        "description": factor.description,
-        "anyOf": [one, {"type": "array", "items": one, "minItems": 1}],
-    }
+    described: dict[str, object] = {"description": factor.description, **_one_or_more(dict(factor.schema))}
     if factor.default is not None:
         written = factor.write(factor.default)
         described["default"] = int(written) if written.isdigit() else written

@@ -91,10 +91,12 @@ def test_the_workloads_that_the_page_lists_exist() -> None:
 
 
 def test_the_examples_of_the_page_run(tmp_path: Path) -> None:
-    study, variants, workload = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    study, variants, scales, workload = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     (tmp_path / "study.yaml").write_text(study)
     assert load_study(tmp_path / "study.yaml").trials == 3
     (tmp_path / "variants.yaml").write_text(f"name: variants\n{variants}")
+    (tmp_path / "scales.yaml").write_text(f"name: scales\n{scales}")
+    assert load_study(tmp_path / "scales.yaml", "quick").matrix["payload"] == (100, 100 * 1024)
     chosen = load_study(tmp_path / "variants.yaml")
     assert set(chosen.matrix["variant"]) == {"none", *chosen.variants}
     (tmp_path / "workload.yaml").write_text(workload)
