@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many trials each cell of a campaign gets: as many as the study says, or until it is precise enough."""
+"""How many trials each cell of a campaign gets: as many as the study says, until so many are valid, or until
+it is precise enough."""
 
 from __future__ import annotations
 
@@ -9,8 +10,10 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from lagometer.run.results.trial_store import Finished
-from lagometer.stats.interval.stopping import Bounds, CellProgress, chain_latencies
+from lagometer.stats.interval.stopping import TRIALS, Bounds, CellProgress, chain_latencies
 from lagometer.study import Study
+
+VALID = "valid"
 
 
 class Stopping:
@@ -18,6 +21,8 @@ class Stopping:
 
     def __init__(self, study: Study, cells: Sequence[str]) -> None:
         self._trials = study.trials
+        self._valid_wanted, self._trials_max = study.trials_valid, study.most_trials()
+        self._valid: Counter[str] = Counter()
         self._carried_out: Counter[str] = Counter(dict.fromkeys(cells, 0))
         bounds = Bounds.of_study(study.as_json())
         self._progress = {cell: CellProgress(bounds) for cell in cells} if bounds is not None else {}
@@ -35,23 +40,33 @@ class Stopping:
     def add(self, cell: str, finished: Finished, samples: pl.DataFrame | None) -> None:
         """Adds a finished trial; `samples` of a valid one, for an adaptive campaign."""
         self._carried_out[cell] += 1
+        self._valid[cell] += finished.valid
         if self.adaptive:
             latencies = chain_latencies(samples) if finished.valid and samples is not None else None
             self._progress[cell].add(latencies, finished.spent_s)
 
     def stopped(self, cell: str) -> str | None:
         """Why a cell gets no more trials though there are blocks left; None while it goes on."""
+        if self._valid_wanted is not None:
+            enough = self._valid[cell] >= self._valid_wanted
+            return VALID if enough else TRIALS if self._carried_out[cell] >= self._trials_max else None
         return self._progress[cell].stopped if self.adaptive else None
 
     def remaining(self) -> int:
         """How many trials are left in all; of an adaptive campaign, as many as are expected."""
         if self.adaptive:
             return sum(each.remaining() for each in self._progress.values())
+        if self._valid_wanted is not None:
+            return sum(
+                min(self._valid_wanted - self._valid[cell], self._trials_max - done)
+                for cell, done in self._carried_out.items()
+                if self.stopped(cell) is None
+            )
         return sum(self._trials - done for done in self._carried_out.values())
 
     def counts(self) -> dict[str, int] | None:
         """How many cells were ended by what; None where the number of trials is fixed."""
-        if not self.adaptive:
+        if not self.adaptive and self._valid_wanted is None:
             return None
-        whys = Counter(each.stopped or "open" for each in self._progress.values())
-        return {why: whys[why] for why in ("precision", "time", "trials", "open") if whys[why]}
+        whys = Counter(self.stopped(cell) or "open" for cell in self._carried_out)
+        return {why: whys[why] for why in ("precision", VALID, "time", TRIALS, "open") if whys[why]}

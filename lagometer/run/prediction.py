@@ -90,7 +90,7 @@ def trials_of(study: Study, each_s: float, relative_sd: float | None) -> tuple[i
     """The fewest, the expected and the highest number of trials of a cell, each of which takes `each_s`."""
     bounds = Bounds.of_study(study.as_json())
     if bounds is None:
-        return study.trials, study.trials, study.trials
+        return study.fewest_trials(), study.fewest_trials(), study.most_trials()
     fewest, highest = study.fewest_trials(), bounds.trials_max
     if bounds.cell_time_s is not None:
         highest = min(highest, max(1, int(bounds.cell_time_s / each_s)))

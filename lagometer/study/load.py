@@ -22,6 +22,8 @@ from lagometer.study.schema import (
     FLOOR,
     KEY_NAMES,
     TOP_LEVEL_KEYS,
+    TRIALS_MAX,
+    TRIES_PER_VALID,
     WARMUP_AUTO,
     Study,
     parse_warmup_ns,
@@ -84,6 +86,7 @@ class _Loader:
         warmup = self._warmup_bounds(given)
         values = {key.field: self._top_level(given.get(key.name), key.name) for key in TOP_LEVEL_KEYS}
         values["warmup_max_ns"] = self._warmup_max_ns(warmup, values)
+        self._check_valid(given, values)
         self._check_adaptive(given, values)
         self._check_deadline(given)
         if "variants" in given:
@@ -171,12 +174,27 @@ class _Loader:
             )
         return most_ns
 
+    def _check_valid(self, given: Mapping[str, Tree], values: dict[str, Any]) -> None:
+        """`trials_valid` counts trials by itself; without `trials_max` it tries three times as often."""
+        wanted = values["trials_valid"]
+        if "trials_valid" not in given:
+            return
+        for name in ("trials", "precision"):
+            if name in given:
+                what = f"'{name}' and 'trials_valid' both say how many trials a cell gets"
+                self._problems.add(what, self._lines[name], "", "keep one")
+        if wanted is not None and "trials_max" not in given:
+            values["trials_max"] = min(TRIALS_MAX, TRIES_PER_VALID * wanted)
+        elif wanted is not None and values["trials_max"] is not None and values["trials_max"] < wanted:
+            what = f"'{values['trials_max']}' is fewer than the {wanted} valid trials of each cell"
+            self._problems.add(what, self._lines["trials_max"], "trials_max")
+
     def _check_adaptive(self, given: Mapping[str, Tree], values: Mapping[str, Any]) -> None:
         """The bounds of an adaptive campaign go together, and mean nothing without `precision`."""
         if values["precision"] is None:
             if "precision" not in given:
                 for name in ("trials_min", "trials_max", "cell_time"):
-                    if name in given:
+                    if name in given and not (name == "trials_max" and "trials_valid" in given):
                         self._problems.add(
                             f"'{name}' is for studies with `precision`", self._lines[name], "", "add it"
                         )

@@ -22,6 +22,7 @@ from lagometer.units import UnitError
 
 CELLS_MAX = 100_000
 TRIALS_MAX = 100_000
+TRIES_PER_VALID = 3  # of `trials_valid`, without a `trials_max`
 ADAPTIVE_TRIALS_MIN = 6  # fewer say too little of the spread between trials for a decision to rest on
 DISCARD_MAX = 1_000_000_000
 DEADLINE_K, DEADLINE_K_MAX = 10, 1_000_000
@@ -64,6 +65,7 @@ class Study:
     description: str = ""
     warmup_max_ns: int | None = None
     discard: int = 0
+    trials_valid: int | None = None  # a cell gets trials until so many are valid, at most trials_max
     precision: float | None = None
     trials_min: int = ADAPTIVE_TRIALS_MIN
     trials_max: int = 60
@@ -96,11 +98,13 @@ class Study:
 
     def fewest_trials(self) -> int:
         """Executions that each cell gets in any case."""
+        if self.trials_valid is not None:
+            return self.trials_valid
         return self.trials if self.precision is None else max(self.trials_min, self.trials)
 
     def most_trials(self) -> int:
         """Executions that no cell goes beyond."""
-        return self.trials if self.precision is None else self.trials_max
+        return self.trials if self.precision is None and self.trials_valid is None else self.trials_max
 
     def as_json(self) -> dict[str, object]:
         """The whole study as resolved, defaults filled in, for manifest.json."""
@@ -113,6 +117,7 @@ class Study:
             "discard": self.discard,
             "drain_ns": self.drain_ns,
             "trials": self.trials,
+            "trials_valid": self.trials_valid,
             "precision": self.precision,
             "trials_min": self.trials_min,
             "trials_max": self.trials_max,
@@ -257,6 +262,15 @@ TOP_LEVEL_KEYS: tuple[TopLevelKey, ...] = (
         "trials", "trials", _count(1, TRIALS_MAX), "1", "executions of each cell", _whole(1, TRIALS_MAX)
     ),
     TopLevelKey(
+        "trials_valid",
+        "trials_valid",
+        _count(1, TRIALS_MAX),
+        "",
+        "instead of `trials`: a cell gets trials until so many are valid, up to `trials_max`",
+        _whole(1, TRIALS_MAX),
+        absent=None,
+    ),
+    TopLevelKey(
         "precision",
         "precision",
         _precision,
@@ -278,8 +292,8 @@ TOP_LEVEL_KEYS: tuple[TopLevelKey, ...] = (
         "trials_max",
         _count(1, TRIALS_MAX),
         "60",
-        "with `precision`: the maximum number of executions of a cell",
-        _whole(ADAPTIVE_TRIALS_MIN, TRIALS_MAX),
+        "with `precision` or `trials_valid`: the maximum number of executions of a cell",
+        _whole(1, TRIALS_MAX),
     ),
     TopLevelKey(
         "cell_time",

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from campaign_support import journal, lagometer, running, write_study
+from campaign_support import journal, lagometer, programs, running, write_study
 from needs import need
+from toy_campaign import CELL, write_toy
 
 from lagometer.store.reader import open_campaign
 
@@ -187,3 +188,34 @@ def test_a_worker_runs_from_a_printed_plan(tmp_path: Path) -> None:
     said = subprocess.run([str(worker_path())], input=plan.encode(), capture_output=True, timeout=30)
     assert said.returncode == 0, said.stderr
     assert said.stdout.endswith(b'{"event":"bye"}\n')
+
+
+FAILS_ONCE = """
+import pathlib
+
+MARK = pathlib.Path(__file__).with_name("failed")
+
+
+class FailsOnce(ToyWriter):
+    def commit(self) -> bool:
+        if self._buffer[3] == 0 and not MARK.exists():  # data, and no probe
+            MARK.touch()
+            raise RuntimeError("this once")
+        return super().commit()
+
+
+ToyWriter = FailsOnce
+"""
+
+
+def test_a_trial_that_fails_is_made_up_for_until_enough_are_valid(build: Path, tmp_path: Path) -> None:
+    environment = {**programs(build), **write_toy(tmp_path, FAILS_ONCE)}
+    matrix = {**CELL, "workload": "pipeline-2", "rate": "10Hz"}
+    study = write_study(tmp_path, matrix=matrix, machine_floor="off", trials_valid=2)
+    arguments = ("run", str(study), "--out", str(tmp_path / "out"), "--json", "--no-report")
+    code, output, errors = lagometer(tmp_path, *arguments, environment=environment)
+    tally = json.loads(output)
+    assert (code, tally["valid"], tally["failed"], tally["stopped"]) == (3, 2, 1, {"valid": 1}), errors
+    assert [entry["valid"] for entry in journal(tmp_path / "out")] == [False, True, True]
+    again = lagometer(tmp_path, *arguments, "--resume", environment=environment)
+    assert (again[0], json.loads(again[1])["resumed"]) == (3, 3), "nothing is left to do"

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from study_adapters import write_adapters
 
+from lagometer.errors import BadInput
 from lagometer.run.adaptive import Stopping
 from lagometer.run.observe.wakeup import floor_ns
 from lagometer.run.order import blocks, control_cell, long_trial_cells, long_trial_ns
@@ -108,6 +109,30 @@ def test_an_adaptive_campaign_counts_its_cells_by_what_ended_them() -> None:
     assert stopping.stopped("a") == "trials"
     assert stopping.counts() == {"trials": 1, "open": 1}
     assert stopping.remaining() == 6
+
+
+def test_a_cell_gets_trials_until_so_many_are_valid_or_it_has_had_the_most() -> None:
+    stopping = Stopping(study(trials_valid=2, trials_max=4), ["good", "bad"])
+    assert (stopping.remaining(), stopping.adaptive) == (4, False)
+    for valid in (True, False, True):
+        assert stopping.stopped("good") is None
+        stopping.add("good", Finished(valid, (), 0.1, 1.0), None)
+        stopping.add("bad", Finished(False, ("worker-died: x",), 0.1, 1.0), None)
+    assert (stopping.stopped("good"), stopping.stopped("bad"), stopping.remaining()) == ("valid", None, 1)
+    stopping.add("bad", Finished(False, ("worker-died: x",), 0.1, 1.0), None)
+    assert (stopping.stopped("bad"), stopping.remaining()) == ("trials", 0)
+    assert stopping.counts() == {"valid": 1, "trials": 1}
+
+
+def test_so_many_valid_trials_are_tried_three_times_as_often() -> None:
+    assert (study(trials_valid=100).fewest_trials(), study(trials_valid=100).most_trials()) == (100, 300)
+    for more, said in (
+        ({"trials": 3}, "'trials' and 'trials_valid' both say"),
+        ({"precision": "5%"}, "'precision' and 'trials_valid' both say"),
+        ({"trials_max": 2}, "'2' is fewer than the 3 valid trials"),
+    ):
+        with pytest.raises(BadInput, match=said):
+            study(trials_valid=3, **more)
 
 
 def test_blocks_do_not_depend_on_how_many_there_are(adapters: dict[str, Adapter]) -> None:
