@@ -10,7 +10,7 @@ namespace lagometer::engine {
 
 namespace {
 
-constexpr std::array<const char*, 5> kNames = {"", "matched", "lost", "deadline_missed", "incompatible_qos"};
+constexpr std::array<const char*, 5> kEventNames = {"", "matched", "lost", "deadline_missed", "incompatible_qos"};
 static_assert(LAGOMETER_EVENT_MATCHED == 1 && LAGOMETER_EVENT_LOST == 2 && LAGOMETER_EVENT_DEADLINE_MISSED == 3 &&
               LAGOMETER_EVENT_INCOMPATIBLE_QOS == 4);
 
@@ -22,7 +22,7 @@ void EndpointEvents::offer(const nlohmann::json& abilities, const char* side) {
   const nlohmann::json names = events.value(side, nlohmann::json::array());
   for (uint32_t event = 1; event < kEvents; ++event) {
     for (const nlohmann::json& name : names) {
-      if (name == kNames[event]) offered_ |= 1U << event;
+      if (name == kEventNames[event]) offered_ |= 1U << event;
     }
   }
 }
@@ -41,7 +41,8 @@ nlohmann::json EndpointEvents::describe() const {
   nlohmann::json result = nlohmann::json::object();
   for (uint32_t event = 1; event < kEvents; ++event) {
     if ((offered_ & (1U << event)) == 0) continue;
-    result[kNames[event]] = {{"total", total(event)}, {"measured", measured_[event].load(std::memory_order_relaxed)}};
+    result[kEventNames[event]] = {{"total", total(event)},
+                                  {"measured", measured_[event].load(std::memory_order_relaxed)}};
   }
   return result;
 }

@@ -41,11 +41,6 @@ lagometer_qos to_c_qos(const Qos& qos) {
   return result;
 }
 
-json parsed(const std::string& text) {
-  json value = json::parse(text, nullptr, false);
-  return value.is_discarded() ? json(text) : value;
-}
-
 // Entering and leaving two layers on each side.
 constexpr uint64_t kStampsPerMessage = 4;
 
@@ -75,6 +70,11 @@ Session::~Session() {
   stop();
   const InCall in_call;
   std::for_each(deleters_.rbegin(), deleters_.rend(), [](const Deleter& destroy) { destroy(); });
+}
+
+json Session::parsed(const std::string& text) {
+  json value = json::parse(text, nullptr, false);
+  return value.is_discarded() ? json(text) : value;
 }
 
 void Session::load_adapters() {

@@ -68,6 +68,8 @@ class Session {
   };
 
   const Adapter& adapter_of(uint32_t context) const { return adapters_[plan_.contexts[context].adapter]; }
+  /// What an adapter said, as text where it is no JSON.
+  static nlohmann::json parsed(const std::string& text);
   const nlohmann::json& abilities_of(uint32_t context) const { return abilities_[plan_.contexts[context].adapter]; }
   void load_adapters();
   void create_contexts();

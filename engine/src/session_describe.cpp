@@ -24,14 +24,9 @@ json counters_of(const lagometer_counters& counters) {
   return result;
 }
 
-json parsed(const std::string& text) {
-  json value = json::parse(text, nullptr, false);
-  return value.is_discarded() ? json(text) : value;
-}
-
 const char* origin_name(uint32_t origin) {
-  static constexpr const char* kNames[] = {"none", "loaned", "native", "copied"};
-  return kNames[origin < 4 ? origin : 0];
+  static constexpr const char* kOrigins[] = {"none", "loaned", "native", "copied"};
+  return kOrigins[origin < 4 ? origin : 0];
 }
 
 }  // namespace

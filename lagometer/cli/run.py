@@ -113,7 +113,7 @@ def carry_out(
     except Interrupted as interruption:
         _say(str(interruption))
     tally = campaign.tally
-    wanted = report and tally.valid + tally.failed > 0
+    wanted = report and tally.finished > 0
     hindrance = hindered_report(assignment.directory) if wanted else None
     judged = judged_limits(opened(assignment.directory), limits, strict) if limits else Judged()
     try:
@@ -168,7 +168,10 @@ def _print(tally: Tally, directory: Path, kept: bool, console: Console) -> None:
     if tally.stopped:
         ended = ", ".join(f"{why} {count}" for why, count in tally.stopped.items())
         console.print(f"cells ended by: {ended}")
-    console.print(f"{tally.valid} valid, {tally.failed} failed, {len(tally.excluded)} excluded{where}")
+    saturated = f", {tally.saturated} saturated" if tally.saturated else ""
+    console.print(
+        f"{tally.valid} valid{saturated}, {tally.failed} failed, {len(tally.excluded)} excluded{where}"
+    )
 
 
 def _say(text: str) -> None:

@@ -40,7 +40,7 @@ class Stopping:
     def add(self, cell: str, finished: Finished, samples: pl.DataFrame | None) -> None:
         """Adds a finished trial; `samples` of a valid one, for an adaptive campaign."""
         self._carried_out[cell] += 1
-        self._valid[cell] += finished.valid
+        self._valid[cell] += finished.valid or finished.saturated
         if self.adaptive:
             latencies = chain_latencies(samples) if finished.valid and samples is not None else None
             self._progress[cell].add(latencies, finished.spent_s)

@@ -65,12 +65,13 @@ class Beside:
 class Tally:
     """What came of a campaign, in the form that `run --json` prints.
 
-    valid, failed, failures: of the study's own trials; stopped: how many cells of an adaptive campaign ended
-    by what; remaining: trials left for `--resume`, for an adaptive campaign as expected.
+    valid, saturated, failed, failures: of the study's own trials; stopped: how many cells of an adaptive
+    campaign ended by what; remaining: trials left for `--resume`, for an adaptive campaign as expected.
     """
 
     dir: str
     valid: int = 0
+    saturated: int = 0
     failed: int = 0
     excluded: list[dict[str, str]] = field(default_factory=list)
     failures: list[dict[str, Any]] = field(default_factory=list)
@@ -83,6 +84,11 @@ class Tally:
     stopped: dict[str, int] | None = None
     control: Beside | None = None
     long_trials: Beside | None = None
+
+    @property
+    def finished(self) -> int:
+        """Trials that were carried out."""
+        return self.valid + self.saturated + self.failed
 
 
 class OutOfTime(Exception):
@@ -214,7 +220,7 @@ class CampaignRun:
         self._stopping.add(cell.id, finished, done.samples)
         self._count(cell.id, trial, finished, done.warnings)
         self.tally.remaining = self._stopping.remaining()
-        turn.progress.expect(self.tally.valid + self.tally.failed - self.tally.resumed + self.tally.remaining)
+        turn.progress.expect(self.tally.finished - self.tally.resumed + self.tally.remaining)
         turn.progress.end(cell.id, trial, done.valid, done.reasons, finished.spent_s)
 
     def _run_beside(self, turn: _Turn, study: Study, cell: Cell, trial: int, store: TrialStore) -> None:
@@ -256,6 +262,8 @@ class CampaignRun:
     def _count(self, cell: str, trial: int, finished: Finished, warnings: Sequence[str] = ()) -> None:
         if finished.valid:
             self.tally.valid += 1
+        elif finished.saturated:
+            self.tally.saturated += 1
         else:
             self.tally.failed += 1
             self.tally.failures.append({"cell": cell, "trial": trial, "reasons": list(finished.reasons)})

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from lagometer.standard_streams import Unfailing
+from lagometer.stats.verdict.validity import is_saturated
 
 
 class CampaignProgress:
@@ -63,9 +64,10 @@ class CampaignProgress:
     def end(self, cell: str, trial: int, valid: bool, reasons: list[str], seconds: float) -> None:
         """Counts a trial; `seconds` is what it took in all."""
         self._done += 1
-        self._failed += not valid
+        saturated = not valid and is_saturated(reasons)
+        self._failed += not valid and not saturated
         self._spent_s += seconds
-        verdict = "valid" if valid else f"failed ({'; '.join(reasons)})"
+        verdict = "valid" if valid else "; ".join(reasons) if saturated else f"failed ({'; '.join(reasons)})"
         if self._bar is None:
             self._line(f"[{self._done}/{self._total}] {cell} #{trial} {verdict}, {self._left()} left")
         elif not valid:

@@ -123,7 +123,13 @@ def _estimates(
     known = trial_facts(cell, trial, outcome, problems)
     stamps = layer_stamps(lanes, known)
     warnings = (*known.warnings, *(stamps.counts.warnings() if stamps is not None else ()))
-    facts = replace(known, deadline_ns=study.deadline_ns, deadline_k=study.deadline_k, warnings=warnings)
+    facts = replace(
+        known,
+        deadline_ns=study.deadline_ns,
+        deadline_k=study.deadline_k,
+        keeps_saturated=study.saturation == "keep",
+        warnings=warnings,
+    )
     try:
         samples = samples_of(lanes, facts)
     except RecordsError as error:

@@ -85,6 +85,7 @@ class TrialFacts:
     reasons: tuple[str, ...] = ()  # found by the conductor, see docs/methodology/validity.md
     warnings: tuple[str, ...] = ()
     deadline_ns: int | None = None  # from when a message was due until it is taken; None: the study has none
+    keeps_saturated: bool = False  # a source that falls behind makes the trial saturated, not failed
     deadline_k: int = 10  # of how many activations in a row the fewest met are looked for
     discovery_ns: int | None = None  # until all readers had heard all writers; None if they never did
     observed: Observed | None = None  # None if it ended before its common start

@@ -16,7 +16,7 @@ from lagometer.study.graph import Graph
 from lagometer.study.load_shape import ContentFile
 from lagometer.study.schedule import Recording
 from lagometer.study.sidecar import OptionValue
-from lagometer.study.values import name_parser, text_parser
+from lagometer.study.values import name_parser, text_parser, word_parser
 from lagometer.study.variants import Variant
 from lagometer.units import UnitError
 
@@ -72,6 +72,7 @@ class Study:
     cell_time_ns: int | None = None
     control: Mapping[str, object] | None = None
     long_trial_ns: int | None = None
+    saturation: str = "fail"  # what a trial is whose sources fall behind: `fail`, or `keep`: saturated
     deadline_ns: int | None = None
     deadline_k: int = DEADLINE_K  # of how many messages in a row the fewest that met it are told
     layer_stamps: bool = False  # the middleware's layers are stamped, where adapters can
@@ -123,6 +124,7 @@ class Study:
             "trials_max": self.trials_max,
             "cell_time_ns": self.cell_time_ns,
             "long_trial_ns": self.long_trial_ns,
+            "saturation": self.saturation,
             "deadline_ns": self.deadline_ns,
             "deadline_k": self.deadline_k,
             "layer_stamps": self.layer_stamps,
@@ -321,6 +323,14 @@ TOP_LEVEL_KEYS: tuple[TopLevelKey, ...] = (
         "how long the CPUs' wake-up latency is measured first: a time, off, or auto (10s, at most a tenth of "
         "the campaign)",
         _TIME,
+    ),
+    TopLevelKey(
+        "saturation",
+        "saturation",
+        word_parser(("fail", "keep")),
+        "fail",
+        "a trial whose sources publish less than 99 % of their schedule: fail, or keep it as saturated",
+        {"enum": ["fail", "keep"]},
     ),
     TopLevelKey(
         "deadline",

@@ -35,6 +35,7 @@ class Counts(Model):
     cells: int
     trials: int
     trials_valid: int
+    trials_saturated: int
     trials_failed: int
     trials_noisy: int
     excluded: int
@@ -136,8 +137,26 @@ class Row(Model):
     stopped: str | None
 
 
+class Saturated(Model):
+    """A cell whose sources fell behind, in a study that keeps such trials: neither valid nor failed.
+
+    `trials`: that were saturated; figures: medians over them, end to end; `goodput_bytes_per_s`: payload that
+    was delivered; `latency_p50_ns`: of what was delivered, while the sources sent as fast as they could.
+    """
+
+    cell: str
+    trials: int
+    of_trials: int
+    rate_intended_hz: float | None
+    rate_achieved_hz: float | None
+    goodput_bytes_per_s: float | None
+    lost_share: float | None
+    deadline_miss_share: float | None
+    latency_p50_ns: float | None
+
+
 class Failure(Model):
-    """A trial that did not count, and why."""
+    """A trial that failed, and why."""
 
     cell: str
     trial: int
@@ -468,6 +487,7 @@ class Summary(Model):
     interference: list[Interference]
     findings: list[Finding]
     failures: list[Failure]
+    saturated: list[Saturated]
     reasons: list[ReasonCount]
     without_noise: list[WithoutNoise]
     preemption: Preemption | None

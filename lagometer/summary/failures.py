@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lagometer.stats.verdict.noise import NOISES
-from lagometer.stats.verdict.validity import REASONS, WARNINGS
+from lagometer.stats.verdict.validity import REASONS, WARNINGS, is_saturated
 from lagometer.summary.data import Failure, ReasonCount, Row
 from lagometer.summary.limits import LOG_CHARACTERS_MAX
 
@@ -16,10 +16,10 @@ Json = Mapping[str, Any]
 
 
 def failures(directory: Path, journal: Iterable[Json]) -> list[Failure]:
-    """The trials that did not count, with the end of what their workers said."""
+    """The trials that failed, with the end of what their workers said."""
     found = []
     for line in journal:
-        if line.get("valid"):
+        if line.get("valid") or is_saturated(line.get("reasons") or ()):
             continue
         log = directory / "samples" / str(line["cell"]) / f"{line['trial']}.log"
         text = log.read_text(encoding="utf-8", errors="replace").strip() if log.is_file() else ""

@@ -32,6 +32,7 @@ from lagometer.summary.intervals import Known, known, with_intervals
 from lagometer.summary.lost_tails import lost_tails
 from lagometer.summary.queues import queues
 from lagometer.summary.rows import group_by_edge, missing_rows, over_trials, trial_row
+from lagometer.summary.saturated import saturated
 from lagometer.summary.settings import settings
 
 Factors = dict[str, dict[str, object]]
@@ -60,6 +61,7 @@ def summarise(campaign: Campaign, confidence: Known | None = None) -> Summary:
     shown, unshown = conformance(campaign)
     failed = failures(campaign.directory, campaign.journal)
     excluded = exclusions(campaign.manifest)
+    behind = saturated(campaign, factors)
     at_a_glance = glance(over, factors, campaign.journal, excluded, failed)
     needed = _trials_needed(over) if confidence.absent is None else None
     if needed is not None:  # said once for all, so that a large campaign's page stays small
@@ -74,7 +76,8 @@ def summarise(campaign: Campaign, confidence: Known | None = None) -> Summary:
         counts=Counts(
             cells=len(named),
             trials=len(campaign.journal),
-            trials_valid=len(campaign.journal) - len(failed),
+            trials_valid=len(campaign.journal) - len(failed) - sum(each.trials for each in behind),
+            trials_saturated=sum(each.trials for each in behind),
             trials_failed=len(failed),
             trials_noisy=len({(row.cell, row.trial) for row in measured_rows if row.trials_noisy}),
             excluded=len(campaign.excluded),
@@ -89,6 +92,7 @@ def summarise(campaign: Campaign, confidence: Known | None = None) -> Summary:
         interference=interference(by_cell),
         findings=findings(campaign),
         failures=failed,
+        saturated=behind,
         reasons=reason_counts(campaign.journal, measured_rows),
         without_noise=without_noise(campaign, measured_rows, confidence),
         preemption=preemption(campaign, measured_rows),

@@ -27,6 +27,7 @@ export interface Counts {
   cells: number;
   trials: number;
   trials_valid: number;
+  trials_saturated: number;
   trials_failed: number;
   trials_noisy: number;
   excluded: number;
@@ -130,7 +131,25 @@ export interface Row {
 }
 
 /**
- * A trial that did not count, and why.
+ * A cell whose sources fell behind, in a study that keeps such trials: neither valid nor failed.
+ *
+ * `trials`: that were saturated; figures: medians over them, end to end; `goodput_bytes_per_s`: payload that
+ * was delivered; `latency_p50_ns`: of what was delivered, while the sources sent as fast as they could.
+ */
+export interface Saturated {
+  cell: string;
+  trials: number;
+  of_trials: number;
+  rate_intended_hz: number | null;
+  rate_achieved_hz: number | null;
+  goodput_bytes_per_s: number | null;
+  lost_share: number | null;
+  deadline_miss_share: number | null;
+  latency_p50_ns: number | null;
+}
+
+/**
+ * A trial that failed, and why.
  */
 export interface Failure {
   cell: string;
@@ -472,6 +491,7 @@ export interface Summary {
   interference: Interference[];
   findings: Finding[];
   failures: Failure[];
+  saturated: Saturated[];
   reasons: ReasonCount[];
   without_noise: WithoutNoise[];
   preemption: Preemption | null;

@@ -140,6 +140,32 @@ function noiseTable(report: Report): HTMLElement[] {
   return [element("h3", {}, title), element("p", { class: "quiet" }, said), element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": title }, table)];
 }
 
+function saturatedPart(report: Report): HTMLElement[] {
+  if (report.saturated.length === 0) return [];
+  const rate = (hertz: number | null): string => (hertz === null ? ABSENT : `${hertz.toPrecision(4)} Hz`);
+  const share = (value: number | null): string => (value === null ? ABSENT : percentText(value));
+  const rows = report.saturated.map((each) =>
+    element(
+      "tr",
+      { "data-cell": each.cell },
+      element("th", { scope: "row" }, element("code", {}, each.cell)),
+      element("td", {}, `${String(each.trials)} of ${String(each.of_trials)}`),
+      element("td", { class: "number" }, rate(each.rate_achieved_hz)),
+      element("td", { class: "number" }, rate(each.rate_intended_hz)),
+      element("td", { class: "number" }, each.goodput_bytes_per_s === null ? ABSENT : `${(each.goodput_bytes_per_s / 1048576).toPrecision(3)} MiB/s`),
+      element("td", { class: "number" }, share(each.lost_share)),
+      element("td", { class: "number" }, share(each.deadline_miss_share)),
+      element("td", { class: "number" }, durationText(each.latency_p50_ns)),
+    ),
+  );
+  const names = ["cell", "trials", "rate", "of", "goodput", "lost", "deadlines missed", "p50 of what came"];
+  const heads = names.map((head) => element("th", { scope: "col" }, head));
+  const table = element("table", { id: "saturated" }, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
+  const title = "Saturated cells";
+  const said = "Their sources fell behind the schedule. They are no measurement at the rate that was asked for, and stand in no ranking. Medians over the saturated trials, end to end.";
+  return [element("h3", {}, title), element("p", { class: "quiet" }, said), element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": title }, table)];
+}
+
 export function failuresSection(report: Report): HTMLElement {
   const failed = report.failures.map((each) =>
     element(
@@ -164,6 +190,7 @@ export function failuresSection(report: Report): HTMLElement {
     ...queuePart(report),
     ...preemptionPart(report),
     ...noiseTable(report),
+    ...saturatedPart(report),
     element("h3", {}, "Failed trials"),
     failed.length === 0 ? element("p", { class: "quiet" }, "None.") : element("ul", { class: "reasons" }, ...failed),
     element("h3", {}, "Excluded combinations"),

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from lagometer.store.reader import Campaign
-    from lagometer.summary.data import Finding, Queue
+    from lagometer.summary.data import Finding, Queue, Saturated
 
 Row = dict[str, Any]
-OfCell = TypeVar("OfCell", "Finding", "Queue")
+OfCell = TypeVar("OfCell", "Finding", "Queue", "Saturated")
 EdgeGlob = Annotated[
     str | None,
     typer.Option("--edge", metavar="GLOB", help="Which edges; end-to-end if not given, '*' for all."),
@@ -90,13 +90,12 @@ def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None
     summary = summarise(campaign)
     rows = _chosen(campaign, edge, cell)
     estimates, why_none = _estimates(campaign, edge, cell)
-    verdicts = {(row["cell"], row["trial"]): bool(row["valid"]) for row in rows}
+    verdicts = {(row["cell"], row["trial"]): _verdict(row) for row in rows}
     return {
         "dir": str(campaign.directory),
         "name": campaign.name,
         "state": campaign.manifest.get("state"),
-        "valid": sum(verdicts.values()),
-        "failed": len(verdicts) - sum(verdicts.values()),
+        **{word: list(verdicts.values()).count(word) for word in ("valid", "saturated", "failed")},
         "rows": rows,
         "excluded": _excluded(campaign, cell),
         "estimates": estimates,
@@ -109,8 +108,15 @@ def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None
         "findings": [each.model_dump() for each in _of_cells(summary.findings, cell)],
         "queues": [each.model_dump() for each in _of_cells(summary.queues, cell)],
         "preemption": summary.preemption.model_dump() if summary.preemption is not None else None,
+        "saturation": [each.model_dump() for each in _of_cells(summary.saturated, cell)],
         **cells_as_json(summary, edge, cell),
     }
+
+
+def _verdict(row: Row) -> str:
+    from lagometer.stats.verdict.validity import is_saturated
+
+    return "valid" if row["valid"] else "saturated" if is_saturated(row["reasons"] or ()) else "failed"
 
 
 def _estimates(campaign: Campaign, edge: str | None, cell: str | None) -> tuple[list[Row], str | None]:
@@ -163,6 +169,7 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     from lagometer.cli.show.floor import render_floor
     from lagometer.cli.show.glance import render_glance
     from lagometer.cli.show.noise import render_lost, render_noise
+    from lagometer.cli.show.saturated import render_saturated
     from lagometer.stats.cell.preempted import with_noise_of_campaign
     from lagometer.summary.answer import answers
     from lagometer.summary.summarise import summarise
@@ -195,6 +202,7 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     }
     render_noise([{**row, **flagged[row["cell"], row["trial"]]} for row in valid], console)
     _render_warnings(valid, console)
+    render_saturated(_of_cells(summary.saturated, cell), console)
     _render_failed(rows, console)
     render_findings(_of_cells(summary.findings, cell), console)
     excluded = _excluded(campaign, cell)
@@ -211,10 +219,12 @@ def _print_table(rows: list[Row], console: Console) -> None:
 
 
 def _render_failed(rows: list[Row], console: Console) -> None:
-    """The trials that are not valid, each once, with the reasons; their figures are not shown."""
+    """The trials that failed, each once, with the reasons; their figures are not shown."""
     from rich.markup import escape
 
-    failed = {(row["cell"], row["trial"]): list(row["reasons"] or []) for row in rows if not row["valid"]}
+    failed = {
+        (row["cell"], row["trial"]): list(row["reasons"] or []) for row in rows if _verdict(row) == "failed"
+    }
     if failed:
         console.print(f"\n[bold red]failed[/] {len(failed)}")
     for (cell, trial), reasons in failed.items():

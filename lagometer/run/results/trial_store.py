@@ -21,6 +21,7 @@ import polars as pl
 from lagometer.errors import BadInput
 from lagometer.run.worker.outcome import TrialOutcome
 from lagometer.stats.trial.layers import LayerStamps
+from lagometer.stats.verdict.validity import is_saturated
 from lagometer.store import format as form
 from lagometer.store.storing import Journal, make_folders, storing
 
@@ -38,6 +39,11 @@ class Finished:
     reasons: tuple[str, ...]
     overhead_s: float
     spent_s: float
+
+    @property
+    def saturated(self) -> bool:
+        """Whether its sources fell behind, in a study that keeps such trials: neither valid nor failed."""
+        return not self.valid and is_saturated(self.reasons)
 
 
 @dataclass(frozen=True)

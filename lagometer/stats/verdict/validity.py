@@ -7,7 +7,7 @@ what to do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import polars as pl
@@ -17,10 +17,12 @@ from lagometer.stats.verdict.growth import Growth
 from lagometer.store import format as form
 from lagometer.store.facts import EdgeSpec, TrialFacts
 
+SATURATED = "saturated"
 RATE_SHARE_MIN = 0.99  # of the messages that the schedule called for in the measure phase
 
 REASONS = {
     "rate-missed": "a source published fewer than 99 % of the messages that its schedule called for",
+    "saturated": "the same, in a study that keeps such trials (`saturation: keep`): a state of its own",
     "nothing-received": "an edge, or every chain, delivered no message in the measure phase",
     "recorder-full": "the space for records was used up, so later records are missing",
     "lost-keep-all": "a message was lost although RELIABLE and KEEP_ALL promise every one",
@@ -85,8 +87,16 @@ def judge(
         reasons += _broken_promises(facts, rows)
         reasons += _inconsistent(facts, rows)
         reasons += trial_causes(facts.observed, facts.measure_end_ns - facts.measure_begin_ns)
+    if facts.keeps_saturated and reasons and all(each.startswith("rate-missed:") for each in reasons):
+        reasons = [SATURATED + each.removeprefix("rate-missed") for each in reasons]
     warnings = [*facts.warnings, *_classes(facts, rows, reasons), *_queues(facts, growths or {})]
     return not reasons, tuple(dict.fromkeys(reasons)), tuple(dict.fromkeys(warnings))
+
+
+def is_saturated(reasons: Iterable[str]) -> bool:
+    """Whether a trial that is not valid for these reasons is saturated, and not failed."""
+    words = {reason.partition(":")[0] for reason in reasons}
+    return words == {SATURATED}
 
 
 def _never_measured(facts: TrialFacts) -> bool:

@@ -59,6 +59,19 @@ def test_the_rate_is_judged_by_what_was_sent(sent: int, fails: bool) -> None:
     assert judged(trial, period_ns=20_000)[1] == ({"rate-missed"} if fails else set())
 
 
+def test_a_study_may_keep_what_falls_behind_as_saturated() -> None:
+    """Neither valid nor failed; whatever else is wrong with such a trial makes it a failed one."""
+    behind, _, _ = pipeline(10)
+    assert judged(behind, period_ns=20_000, keeps_saturated=True) == (False, {"saturated"}, set())
+    good, _, _ = pipeline()
+    assert judged(good, period_ns=20_000, keeps_saturated=True) == (True, set(), set())
+    wrong, _, _ = pipeline(10)
+    for row in wrong.received_rows[(1, 0)]:
+        row["flags"] = 1
+    _, reasons, _ = judged(wrong, period_ns=20_000, keeps_saturated=True)
+    assert reasons == {"rate-missed", "corrupted"}
+
+
 def test_a_source_that_catches_up_after_the_window_missed_its_rate() -> None:
     trial = SmallTrial()
     edge = trial.edge(0, "source", "sink")

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cells whose sources fell behind their schedule, in a study that keeps such trials (`saturation: keep`).
+
+They are no measurement at the rate that was asked for, so they stand in no table of latencies and are ranked
+with nothing; what such a cell still delivers is its figure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from statistics import median
+from typing import Any
+
+import polars as pl
+
+from lagometer.stats.verdict.validity import is_saturated
+from lagometer.store.format import END_TO_END
+from lagometer.store.reader import Campaign
+from lagometer.summary.data import Saturated
+
+NS_PER_S = 1_000_000_000
+
+
+def saturated(campaign: Campaign, factors: Mapping[str, Mapping[str, Any]]) -> list[Saturated]:
+    """The saturated cells in the study's order; medians over their saturated trials, end to end."""
+    duration_ns = (campaign.manifest.get("study") or {}).get("duration_ns")
+    rows = campaign.cells.filter((pl.col("edge") == END_TO_END) & ~pl.col("valid"))
+    found: dict[str, list[dict[str, Any]]] = {cell: [] for cell in factors}
+    for row in rows.iter_rows(named=True):
+        if is_saturated(row["reasons"] or ()):
+            found.setdefault(row["cell"], []).append(row)
+    trials = campaign.cells.select("cell", "trial").unique()["cell"].value_counts()
+    counts = dict(trials.iter_rows())
+    return [
+        _of_cell(cell, own, counts[cell], factors.get(cell, {}), duration_ns)
+        for cell, own in found.items()
+        if own
+    ]
+
+
+def _of_cell(
+    cell: str,
+    rows: list[dict[str, Any]],
+    trials: int,
+    factors: Mapping[str, Any],
+    duration_ns: int | None,
+) -> Saturated:
+    sent, lost = (sum(row[name] or 0 for row in rows) for name in ("sent", "lost"))
+    payload_bytes = factors.get("payload_bytes")
+    delivered = median(row["n"] or 0 for row in rows)
+    goodput = None
+    if duration_ns and isinstance(payload_bytes, int):
+        goodput = delivered * payload_bytes * NS_PER_S / duration_ns
+    return Saturated(
+        cell=cell,
+        trials=len(rows),
+        of_trials=trials,
+        rate_intended_hz=_middle(row["rate_intended_hz"] for row in rows),
+        rate_achieved_hz=_middle(row["rate_achieved_hz"] for row in rows),
+        goodput_bytes_per_s=goodput,
+        lost_share=lost / sent if sent else None,
+        deadline_miss_share=_middle(row.get("deadline_miss_share") for row in rows),
+        latency_p50_ns=_middle(row["latency_p50_ns"] for row in rows),
+    )
+
+
+def _middle(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return median(known) if known else None
