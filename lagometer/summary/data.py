@@ -8,7 +8,7 @@ observed, or a quantile with fewer than 10 samples beyond it. It never stands fo
 
 from __future__ import annotations
 
-from lagometer.summary.cell_data import Deadline, Interference, LostTail
+from lagometer.summary.cell_data import Deadline, Interference, LostTail, Saturated
 from lagometer.summary.model import Model
 
 
@@ -135,24 +135,6 @@ class Row(Model):
     transport: str | None
     intervals: list[Interval]
     stopped: str | None
-
-
-class Saturated(Model):
-    """A cell whose sources fell behind, in a study that keeps such trials: neither valid nor failed.
-
-    `trials`: that were saturated; figures: medians over them, end to end; `goodput_bytes_per_s`: payload that
-    was delivered; `latency_p50_ns`: of what was delivered, while the sources sent as fast as they could.
-    """
-
-    cell: str
-    trials: int
-    of_trials: int
-    rate_intended_hz: float | None
-    rate_achieved_hz: float | None
-    goodput_bytes_per_s: float | None
-    lost_share: float | None
-    deadline_miss_share: float | None
-    latency_p50_ns: float | None
 
 
 class Failure(Model):

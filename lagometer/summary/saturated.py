@@ -16,7 +16,7 @@ import polars as pl
 from lagometer.stats.verdict.validity import is_saturated
 from lagometer.store.format import END_TO_END
 from lagometer.store.reader import Campaign
-from lagometer.summary.data import Saturated
+from lagometer.summary.cell_data import Saturated
 
 NS_PER_S = 1_000_000_000
 

@@ -82,3 +82,21 @@ export interface Interference {
   unit: string;
   cpu_per_message_ns: number | null;
 }
+
+/**
+ * A cell whose sources fell behind, in a study that keeps such trials: neither valid nor failed.
+ *
+ * `trials`: that were saturated; figures: medians over them, end to end; `goodput_bytes_per_s`: payload that
+ * was delivered; `latency_p50_ns`: of what was delivered, while the sources sent as fast as they could.
+ */
+export interface Saturated {
+  cell: string;
+  trials: number;
+  of_trials: number;
+  rate_intended_hz: number | null;
+  rate_achieved_hz: number | null;
+  goodput_bytes_per_s: number | null;
+  lost_share: number | null;
+  deadline_miss_share: number | null;
+  latency_p50_ns: number | null;
+}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Generated from lagometer/summary/data.py by `python -m lagometer.report.typescript web/src`; do not edit.
 
-import type { Deadline, Interference, LostTail } from "./cell-data";
+import type { Deadline, Interference, LostTail, Saturated } from "./cell-data";
 
 /**
  * Where the figures come from: the head of `manifest.json`.
@@ -128,24 +128,6 @@ export interface Row {
   transport: string | null;
   intervals: Interval[];
   stopped: string | null;
-}
-
-/**
- * A cell whose sources fell behind, in a study that keeps such trials: neither valid nor failed.
- *
- * `trials`: that were saturated; figures: medians over them, end to end; `goodput_bytes_per_s`: payload that
- * was delivered; `latency_p50_ns`: of what was delivered, while the sources sent as fast as they could.
- */
-export interface Saturated {
-  cell: string;
-  trials: number;
-  of_trials: number;
-  rate_intended_hz: number | null;
-  rate_achieved_hz: number | null;
-  goodput_bytes_per_s: number | null;
-  lost_share: number | null;
-  deadline_miss_share: number | null;
-  latency_p50_ns: number | null;
 }
 
 /**

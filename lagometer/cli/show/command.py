@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from lagometer.store.reader import Campaign
-    from lagometer.summary.data import Finding, Queue, Saturated
+    from lagometer.summary.cell_data import Saturated
+    from lagometer.summary.data import Finding, Queue
 
 Row = dict[str, Any]
 OfCell = TypeVar("OfCell", "Finding", "Queue", "Saturated")

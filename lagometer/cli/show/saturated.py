@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from lagometer.summary.data import Saturated
+    from lagometer.summary.cell_data import Saturated
 
 HEADINGS = ("cell", "trials", "rate", "of", "goodput", "lost", "deadlines missed", "p50 of what came")
 
