@@ -4,7 +4,7 @@
 import type { Fact, AbilityVerdict, MachineFloor, Settings } from "./data";
 import type { Report } from "./report-data";
 import { element, section, type Child } from "./dom";
-import { ABSENT, countText, dateText, durationText, factorLabel, intervalText, percentText, shareText } from "./format";
+import { ABSENT, countText, dateText, durationText, factorLabel, intervalText, percentText, rateText, shareText, threeDigits } from "./format";
 import { END_TO_END } from "./model";
 
 function verdict(value: string, label: string, kind = ""): HTMLElement {
@@ -140,21 +140,21 @@ function noiseTable(report: Report): HTMLElement[] {
   return [element("h3", {}, title), element("p", { class: "quiet" }, said), element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": title }, table)];
 }
 
+const MEBIBYTE = 1024 ** 2;
+
 function saturatedPart(report: Report): HTMLElement[] {
   if (report.saturated.length === 0) return [];
-  const rate = (hertz: number | null): string => (hertz === null ? ABSENT : `${hertz.toPrecision(4)} Hz`);
-  const share = (value: number | null): string => (value === null ? ABSENT : percentText(value));
   const rows = report.saturated.map((each) =>
     element(
       "tr",
       { "data-cell": each.cell },
       element("th", { scope: "row" }, element("code", {}, each.cell)),
       element("td", {}, `${String(each.trials)} of ${String(each.of_trials)}`),
-      element("td", { class: "number" }, rate(each.rate_achieved_hz)),
-      element("td", { class: "number" }, rate(each.rate_intended_hz)),
-      element("td", { class: "number" }, each.goodput_bytes_per_s === null ? ABSENT : `${(each.goodput_bytes_per_s / 1048576).toPrecision(3)} MiB/s`),
-      element("td", { class: "number" }, share(each.lost_share)),
-      element("td", { class: "number" }, share(each.deadline_miss_share)),
+      element("td", { class: "number" }, rateText(each.rate_achieved_hz)),
+      element("td", { class: "number" }, rateText(each.rate_intended_hz)),
+      element("td", { class: "number" }, each.goodput_bytes_per_s === null ? ABSENT : `${threeDigits(each.goodput_bytes_per_s / MEBIBYTE)} MiB/s`),
+      element("td", { class: "number" }, shareText(each.lost_share)),
+      element("td", { class: "number" }, shareText(each.deadline_miss_share)),
       element("td", { class: "number" }, durationText(each.latency_p50_ns)),
     ),
   );

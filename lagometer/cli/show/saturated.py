@@ -35,7 +35,7 @@ def render_saturated(found: Sequence[Saturated], console: Console) -> None:
             f"{each.trials} of {each.of_trials}",
             _rate(each.rate_achieved_hz),
             _rate(each.rate_intended_hz),
-            "-" if each.goodput_bytes_per_s is None else f"{each.goodput_bytes_per_s / MIB:.3g} MiB/s",
+            _goodput(each.goodput_bytes_per_s),
             percent(each.lost_share),
             percent(each.deadline_miss_share),
             duration_text(each.latency_p50_ns),
@@ -46,3 +46,10 @@ def render_saturated(found: Sequence[Saturated], console: Console) -> None:
 
 def _rate(rate_hz: float | None) -> str:
     return "-" if rate_hz is None else format_rate(float(f"{rate_hz:.4g}"))
+
+
+def _goodput(bytes_per_s: float | None) -> str:
+    if bytes_per_s is None:
+        return "-"
+    size = bytes_per_s / MIB
+    return f"{size:,.0f} MiB/s" if size >= 100 else f"{size:.3g} MiB/s"

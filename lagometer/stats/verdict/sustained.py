@@ -15,7 +15,7 @@ from lagometer.stats.verdict.growth import response_growth
 from lagometer.store import format as form
 
 # What too much load brings about; any other reason says nothing about the rate.
-OF_LOAD = frozenset({"rate-missed", "nothing-received", "lost-keep-all", "no-memory"})
+OF_LOAD = frozenset({"rate-missed", "saturated", "nothing-received", "lost-keep-all", "no-memory"})
 _ABSENT = ("lost", "overwritten", "censored", "rejected")
 
 
