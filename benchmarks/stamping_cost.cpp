@@ -257,7 +257,7 @@ MESSAGE void plain_send(Layout& layout) {
   kept = now_ns() - before;
   ++publisher.sent;
 }
-MESSAGE void engine_send(Layout& layout) { layout.output.publish(1, {}); }
+MESSAGE void engine_send(Layout& layout) { layout.output.publish({.intended_ns = 1, .begun_ns = 1}); }
 
 /// Likewise for the receiver in a listener: signalled, taken, handled.
 MESSAGE void plain_receive(Layout& layout) {

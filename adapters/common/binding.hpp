@@ -193,8 +193,8 @@ struct PayloadType {
       : name(view(config.name)), bytes_max(config.max_bytes), fixed(name == "fixed") {
     if (!fixed && name != "bytes")
       throw Error(LAGOMETER_UNSUPPORTED, whose + "no type '" + name + "'; valid: bytes, fixed");
-    if (bytes_max < LAGOMETER_ENVELOPE_BYTES || bytes_max > most)
-      throw Error(LAGOMETER_INVALID, whose + "a payload has " + std::to_string(LAGOMETER_ENVELOPE_BYTES) + " to " +
+    if (bytes_max < LAGOMETER_PAYLOAD_BYTES_MIN || bytes_max > most)
+      throw Error(LAGOMETER_INVALID, whose + "a payload has " + std::to_string(LAGOMETER_PAYLOAD_BYTES_MIN) + " to " +
                                          std::to_string(most) + " bytes, not " + std::to_string(bytes_max));
   }
   [[nodiscard]] bool accepts(uint64_t bytes) const noexcept { return fixed ? bytes == bytes_max : bytes <= bytes_max; }

@@ -30,8 +30,8 @@ Type::Type(Context& context, const lagometer_type_config& config)
     throw Error(LAGOMETER_UNSUPPORTED, "fastdds: unknown type \"" + std::string(view(config.name)) +
                                            "\": use bytes, fixed, string, Image, Imu or PointCloud2");
   }
-  if (bytes_max_ < LAGOMETER_ENVELOPE_BYTES || bytes_max_ > INT32_MAX) {
-    throw Error(LAGOMETER_INVALID, "fastdds: a payload has 16 to 2147483647 bytes, not " + std::to_string(bytes_max_));
+  if (bytes_max_ < LAGOMETER_PAYLOAD_BYTES_MIN || bytes_max_ > INT32_MAX) {
+    throw Error(LAGOMETER_INVALID, "fastdds: a payload has 4 to 2147483647 bytes, not " + std::to_string(bytes_max_));
   }
   if (message_ && !ros2::has_size(*message_, bytes_max_)) {
     throw Error(LAGOMETER_INVALID, "fastdds: a payload of type " + std::string(view(config.name)) + " has " +

@@ -40,8 +40,8 @@ Type::Type(Context&, const lagometer_type_config& config)
     throw Error(LAGOMETER_INVALID, "ros1: the type fixed has 64, 1024, 65536 or 1048576 bytes");
   // roscpp drops the connection over a longer one; 12 bytes of it are the layout of a UInt8MultiArray.
   constexpr uint64_t kPayloadBytesMax = 1'000'000'000 - 12;
-  if (max_bytes < LAGOMETER_ENVELOPE_BYTES || max_bytes > kPayloadBytesMax)
-    throw Error(LAGOMETER_INVALID, "ros1: a payload has 16 to " + std::to_string(kPayloadBytesMax) + " bytes");
+  if (max_bytes < LAGOMETER_PAYLOAD_BYTES_MIN || max_bytes > kPayloadBytesMax)
+    throw Error(LAGOMETER_INVALID, "ros1: a payload has 4 to " + std::to_string(kPayloadBytesMax) + " bytes");
 }
 
 Endpoint::Endpoint(Node& node, const lagometer_endpoint_config& config)

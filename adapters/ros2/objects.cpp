@@ -130,8 +130,8 @@ rclcpp::CallbackGroup::SharedPtr Node::group_for(uint32_t dispatch) {
 
 Type::Type(Context&, const lagometer_type_config& config) : name(view(config.name)), max_bytes(config.max_bytes) {
   if (config.flags != 0) throw Error(LAGOMETER_UNSUPPORTED, "ros2: topics of ROS 2 have no keys");
-  if (max_bytes < LAGOMETER_ENVELOPE_BYTES || max_bytes > INT32_MAX)
-    throw Error(LAGOMETER_INVALID, "ros2: a payload has 16 to " + std::to_string(INT32_MAX) + " bytes");
+  if (max_bytes < LAGOMETER_PAYLOAD_BYTES_MIN || max_bytes > INT32_MAX)
+    throw Error(LAGOMETER_INVALID, "ros2: a payload has 4 to " + std::to_string(INT32_MAX) + " bytes");
 }
 
 void Type::check(uint64_t bytes) const {

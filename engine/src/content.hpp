@@ -17,6 +17,8 @@ struct ContentPlan {
   uint64_t seed = 0;   ///< random
   std::string path;    ///< recorded: a file
   uint32_t crc32 = 0;  ///< recorded: of the file
+
+  bool operator==(const ContentPlan&) const = default;
 };
 
 /// Bytes to fill payloads from, made once before anything is sent.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "adapter_host.hpp"
@@ -37,6 +38,12 @@ inline void mark_lines(lagometer_message& message, uint64_t mark) noexcept {
   for (uint32_t region = 1; region < message.region_count; ++region) {
     touch_write(message.regions[region].data, message.regions[region].size, 0, mark);
   }
+}
+
+/// From the begin of a callback to its publishing, as a record keeps it: at least 1, since 0 is "not known".
+uint32_t callback_ns(int64_t begun_ns, int64_t publish_ns) noexcept {
+  constexpr int64_t kMost_ns = std::numeric_limits<uint32_t>::max();
+  return static_cast<uint32_t>(std::clamp<int64_t>(publish_ns - begun_ns, 1, kMost_ns));
 }
 
 /// One record for each stamp of a list, or one for the key alone where there is none.
@@ -77,7 +84,9 @@ Output::Sent Output::fill_and_commit(const Envelope& envelope, uint64_t bytes) n
   if (sent.status != LAGOMETER_OK) return sent;
   state.origin = message.origin;
   if (content_ != nullptr) content_->fill(message, envelope.sequence);
-  if (writes_text_) [[unlikely]] {
+  if (bytes < type_.envelope_bytes()) [[unlikely]] {
+    write_small_envelope(message.regions[0].data, envelope, writes_text_);
+  } else if (writes_text_) [[unlikely]] {
     write_text(message, envelope);
   } else {
     if (touch_write_) mark_lines(message, envelope.sequence);
@@ -114,14 +123,14 @@ void Output::write_text(lagometer_message& message, const Envelope& envelope) co
   write_text_envelope(message.regions[0].data, envelope);
 }
 
-void Output::publish(int64_t intended_ns, std::span<const Cause> causes, std::optional<uint64_t> echo) noexcept {
+void Output::publish(const Occasion& occasion) noexcept {
   SendState& state = sent_.state();
   const Envelope envelope{.kind = static_cast<uint8_t>(MessageKind::data),
                           .stream = plan_.stream,
-                          .sequence = echo.value_or(state.next_sequence)};
+                          .sequence = occasion.echo.value_or(state.next_sequence)};
   ++state.next_sequence;
   state.last_sequence = envelope.sequence;  // before it leaves: the reply may come on another thread
-  Sent sent = fill_and_commit(envelope, plan_.payload_bytes);
+  Sent sent = fill_and_commit(envelope, size_of(envelope.sequence));
   stamping_path();
   if (sent.status == LAGOMETER_OK) [[likely]] {
     ++sent_.state().sent;  // looked up again: what was sent may have come back, and more been sent
@@ -130,14 +139,14 @@ void Output::publish(int64_t intended_ns, std::span<const Cause> causes, std::op
     ++rejected_count_;
     if (sent.publish.time_ns == 0) sent.publish.time_ns = now_ns();  // refused before there was anything to send
   }
-  record(sent, intended_ns, causes);
+  record(sent, occasion);
 }
 
-void Output::record(const Sent& sent, int64_t intended_ns, std::span<const Cause> causes) noexcept {
+void Output::record(const Sent& sent, const Occasion& occasion) noexcept {
   SentRecord* const record = sent_.claim();
   if (record == nullptr) return;
   record->sequence = sent.sequence;
-  record->intended_ns = intended_ns;
+  record->intended_ns = occasion.intended_ns;
   record->publish_ns = sent.publish.time_ns;
   record->published_ns = sent.published.time_ns;
   record->cpu_publish = sent.publish.cpu;
@@ -145,7 +154,8 @@ void Output::record(const Sent& sent, int64_t intended_ns, std::span<const Cause
   if (sent.status != LAGOMETER_OK) {
     record->status = static_cast<uint32_t>(sent.status < 0 ? SendStatus::failed : SendStatus::rejected);
   }
-  record_causes(*record, causes);
+  if (occasion.begun_ns != 0) record->callback_ns = callback_ns(occasion.begun_ns, sent.publish.time_ns);
+  record_causes(*record, occasion.causes);
   sent_.keep();
 }
 
@@ -155,7 +165,7 @@ void Output::record_causes(SentRecord& record, std::span<const Cause> causes) no
   record.cause_stream = causes.front().stream;
   record.cause_sequence = causes.front().sequence;
   if (causes.size() == 1) return;
-  record.first_cause = causes_.count();
+  record.first_cause = static_cast<uint32_t>(causes_.count());
   for (const Cause& cause : causes) {
     CauseRecord* const claimed = causes_.claim();
     if (claimed == nullptr) return;
@@ -187,6 +197,7 @@ Input::Input(const ReaderPlan& plan, uint32_t index, const lagometer_adapter_tab
     : plan_(plan),
       reads_text_(payload_type(plan.type).text_envelope),
       envelope_bytes_(payload_type(plan.type).envelope_bytes()),
+      may_be_small_(plan.sizes_vary || plan.payload_bytes < envelope_bytes_),
       index_(index),
       table_(table),
       touch_(touch),
@@ -241,9 +252,31 @@ std::optional<Envelope> Input::open(const lagometer_sample& sample) noexcept {
     const uint8_t* const data = sample.regions[0].data;
     const Envelope envelope = reads_text_ ? read_text_envelope(data) : read_envelope(data);
     if (envelope.magic == kEnvelopeMagic && envelope.version == kEnvelopeVersion) return envelope;
+  } else if (may_be_small_ && sample.region_count > 0 && sample.regions[0].size >= SmallEnvelope::kBytes) {
+    return open_small(sample.regions[0].data);
   }
   ++corrupted_count_;
   return std::nullopt;
+}
+
+std::optional<Envelope> Input::open_small(const uint8_t* data) noexcept {
+  const SmallEnvelope small = read_small_envelope(data, reads_text_);
+  if (plan_.streams.size() != 1) return std::nullopt;
+  Envelope envelope{.kind = static_cast<uint8_t>(small.probe ? MessageKind::probe : MessageKind::data),
+                    .stream = plan_.streams.front()};
+  if (small.probe) {
+    envelope.sequence = uint64_t{small.low} << SmallEnvelope::kTimeShift;
+    return envelope;
+  }
+  envelope.sequence = nearest_sequence(small.low, small_expected_, reads_text_);
+  const uint64_t away =
+      envelope.sequence > small_expected_ ? envelope.sequence - small_expected_ : small_expected_ - envelope.sequence;
+  if (away > SmallEnvelope::span(reads_text_) / 4) {
+    ++corrupted_count_;
+    return std::nullopt;
+  }
+  small_expected_ = std::max(small_expected_, envelope.sequence + 1);
+  return envelope;
 }
 
 void Input::note_probe(uint32_t stream, uint64_t sent_ns, int64_t taken_ns) noexcept {
@@ -251,7 +284,11 @@ void Input::note_probe(uint32_t stream, uint64_t sent_ns, int64_t taken_ns) noex
     if (plan_.streams[index] != stream) continue;
     Heard& first = heard_[index];
     if (first.taken_ns == 0) first = {.sent_ns = sent_ns, .taken_ns = taken_ns};
-    const auto sent_later_ns = static_cast<int64_t>(sent_ns - first.sent_ns);
+    auto sent_later_ns = static_cast<int64_t>(sent_ns - first.sent_ns);
+    // Of a small payload only the low bits are known: which of the two was sent first is told by the shorter way.
+    const auto round_ns = static_cast<int64_t>(SmallEnvelope::span(reads_text_) << SmallEnvelope::kTimeShift);
+    if (may_be_small_ && sent_later_ns < -round_ns / 2) sent_later_ns += round_ns;
+    if (may_be_small_ && sent_later_ns >= round_ns / 2) sent_later_ns -= round_ns;
     if (sent_later_ns >= kInFlightMax_ns && taken_ns - first.taken_ns >= kInFlightMax_ns)
       matched_[index].store(true, std::memory_order_release);
   }
@@ -265,7 +302,7 @@ bool Input::read_payload(const lagometer_sample& sample, const Envelope& envelop
     bytes += sample.regions[region].size;
     if (touch_.read) state.byte_sum += touch_read(sample.regions[region].data, sample.regions[region].size);
   }
-  bool whole = bytes == plan_.payload_bytes;
+  bool whole = plan_.sizes_vary ? bytes <= plan_.payload_bytes : bytes == plan_.payload_bytes;
   if (whole && touch_.read && touch_.write) whole = is_marked(sample, envelope.sequence);
   if (!whole) ++corrupted_count_;
   return whole;

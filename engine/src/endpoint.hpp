@@ -55,9 +55,16 @@ class Output {
   /// Keeps the stamps that the adapter was asked for; likewise.
   void stamp_into(const StampLane& stamps) noexcept { stamps_ = stamps; }
 
-  /// Fills, stamps, sends and records one message. `intended_ns` 0: there was no schedule. `echo`: the sequence to use.
-  void publish(int64_t intended_ns, std::span<const Cause> causes,
-               std::optional<uint64_t> echo = std::nullopt) noexcept;
+  /// Why and for when a message is sent. `intended_ns` 0: there was no schedule. `begun_ns`: when the callback that
+  /// sends it began, 0 where that is not known. `echo`: the sequence to use.
+  struct Occasion {
+    int64_t intended_ns = 0;
+    int64_t begun_ns = 0;
+    std::span<const Cause> causes = {};
+    std::optional<uint64_t> echo = std::nullopt;
+  };
+  /// Fills, stamps, sends and records one message.
+  void publish(const Occasion& occasion) noexcept;
   /// Numbers of messages that were due and are not sent: the gap in the sequence tells how many.
   void skip(uint64_t count) noexcept { sent_.state().next_sequence += count; }
   /// A message that says "I am here"; outside the measured phases.
@@ -86,7 +93,10 @@ class Output {
     lagometer_status status = LAGOMETER_OK;
   };
 
-  void record(const Sent& sent, int64_t intended_ns, std::span<const Cause> causes) noexcept;
+  void record(const Sent& sent, const Occasion& occasion) noexcept;
+  [[nodiscard]] uint64_t size_of(uint64_t sequence) const noexcept {
+    return plan_.sizes_bytes.empty() ? plan_.payload_bytes : plan_.sizes_bytes[sequence % plan_.sizes_bytes.size()];
+  }
   void record_causes(SentRecord& record, std::span<const Cause> causes) noexcept;
   Sent fill_and_commit(const Envelope& envelope, uint64_t bytes) noexcept;
   void record_stamps(const lagometer_message& message, const Sent& sent) noexcept;
@@ -128,6 +138,9 @@ class Input {
 
   /// What a sample holds: an envelope, or nothing if it is not ours (then counted as corrupted).
   std::optional<Envelope> open(const lagometer_sample& sample) noexcept;
+  /// The same of a payload that is smaller than an envelope: the stream is the only one, the sequence the nearest to
+  /// the last. Whatever is further from it than a quarter of what its bits can tell apart counts as corrupted.
+  std::optional<Envelope> open_small(const uint8_t* data) noexcept;
   /// Notes a probe: when it was sent by its sender's clock, and when it was taken by ours; the two are never compared.
   /// A stream is matched by one that was sent after another was heard: of those that came while both sides still got to
   /// know each other a reliable reader may have lost some, and it holds up all that follows until they are sent again
@@ -163,6 +176,8 @@ class Input {
   ReaderPlan plan_;
   bool reads_text_;  // envelope and marks are characters
   uint64_t envelope_bytes_;
+  bool may_be_small_;            // payloads may be smaller than an envelope
+  uint64_t small_expected_ = 0;  // the sequence after the last of a small payload
   uint32_t index_;
   const lagometer_adapter_table& table_;
   TouchPlan touch_;

@@ -25,6 +25,19 @@ struct Envelope {
 };
 static_assert(sizeof(Envelope) == LAGOMETER_ENVELOPE_BYTES);
 
+/// What a payload holds that is smaller than an envelope, in its first four bytes: the kind, and the low bits of the
+/// sequence; of a probe those of when it was sent, in units of 1,024 ns. Four characters hold six bits each.
+struct SmallEnvelope {
+  static constexpr uint64_t kBytes = LAGOMETER_PAYLOAD_BYTES_MIN;
+  static constexpr unsigned kTimeShift = 10;
+
+  bool probe = false;
+  uint32_t low = 0;
+
+  static constexpr unsigned sequence_bits(bool text) noexcept { return text ? 23 : 31; }
+  static constexpr uint64_t span(bool text) noexcept { return uint64_t{1} << sequence_bits(text); }
+};
+
 constexpr uint64_t kCacheLineBytes = 64;
 
 inline void write_envelope(uint8_t* payload, const Envelope& envelope) noexcept {
@@ -70,6 +83,37 @@ inline Envelope read_text_envelope(const uint8_t* payload) noexcept {
 
 /// A byte as one of 64 printable characters of ASCII, without a space: '0' to 'o'.
 constexpr uint8_t as_character(uint64_t byte) noexcept { return static_cast<uint8_t>('0' + (byte & 0x3FU)); }
+
+inline void write_small_envelope(uint8_t* payload, const Envelope& envelope, bool text) noexcept {
+  const bool probe = envelope.kind == static_cast<uint8_t>(MessageKind::probe);
+  const uint64_t number = probe ? envelope.sequence >> SmallEnvelope::kTimeShift : envelope.sequence;
+  auto bits = static_cast<uint32_t>(number & (SmallEnvelope::span(text) - 1));
+  if (probe) bits |= uint32_t{1} << SmallEnvelope::sequence_bits(text);
+  if (!text) {
+    std::memcpy(payload, &bits, sizeof bits);
+    return;
+  }
+  for (unsigned place = 0; place < SmallEnvelope::kBytes; ++place) payload[place] = as_character(bits >> (6 * place));
+}
+
+inline SmallEnvelope read_small_envelope(const uint8_t* payload, bool text) noexcept {
+  uint32_t bits = 0;
+  if (text) {
+    for (unsigned place = 0; place < SmallEnvelope::kBytes; ++place)
+      bits |= ((payload[place] - uint32_t{'0'}) & 0x3FU) << (6 * place);
+  } else {
+    std::memcpy(&bits, payload, sizeof bits);
+  }
+  return {.probe = (bits >> SmallEnvelope::sequence_bits(text)) != 0,
+          .low = bits & static_cast<uint32_t>(SmallEnvelope::span(text) - 1)};
+}
+
+/// The number with these low bits that is nearest to the one expected.
+constexpr uint64_t nearest_sequence(uint32_t low, uint64_t expected, bool text) noexcept {
+  const uint64_t span = SmallEnvelope::span(text);
+  const uint64_t ahead = (low - expected) & (span - 1);
+  return ahead < span / 2 || expected + ahead < span ? expected + ahead : expected + ahead - span;
+}
 
 /// Writes one byte of every cache line after the envelope's, so that the sender owns the whole payload.
 inline void touch_write(uint8_t* data, uint64_t bytes, uint64_t offset, uint64_t sequence) noexcept {

@@ -20,6 +20,12 @@ void busy_for(int64_t work_ns) noexcept {
   }
 }
 
+std::optional<size_t> place_in(const std::vector<uint32_t>& readers, uint32_t input) noexcept {
+  const auto found = std::find(readers.begin(), readers.end(), input);
+  if (found == readers.end()) return std::nullopt;
+  return static_cast<size_t>(found - readers.begin());
+}
+
 }  // namespace
 
 void Node::prepare(lagometer_waitset* waitset, const lagometer_adapter_table* waitset_table) {
@@ -32,12 +38,16 @@ void Node::prepare(lagometer_waitset* waitset, const lagometer_adapter_table* wa
     Rule rule{.plan = plan,
               .causes = {},
               .fresh = {},
+              .used = {},
+              .heard = {},
               .known = {},
               .schedule = Schedule(plan.schedule, plan.period_ns),
               .work = Work(plan.work, plan.work_ns)};
     rule.causes.resize(plan.readers.size());
     rule.fresh.resize(plan.readers.size(), false);
-    rule.known.reserve(plan.readers.size());
+    rule.used.resize(plan.uses.size());
+    rule.heard.resize(plan.uses.size(), false);
+    rule.known.reserve(plan.readers.size() + plan.uses.size());
     scheduled_ = scheduled_ || plan.trigger == Trigger::timer || plan.trigger == Trigger::closed_loop;
     rules_.push_back(std::move(rule));
   }
@@ -104,9 +114,14 @@ void Node::handle(Input& input, const lagometer_sample& sample, const Envelope& 
   if (whole) {
     const Cause cause{.stream = envelope.stream, .sequence = envelope.sequence};
     for (Rule& rule : rules_) {
-      const auto found = std::find(rule.plan.readers.begin(), rule.plan.readers.end(), input.index());
-      if (found == rule.plan.readers.end()) continue;
-      apply(rule, static_cast<size_t>(found - rule.plan.readers.begin()), cause, handled_ns);
+      if (const std::optional<size_t> used = place_in(rule.plan.uses, input.index())) {
+        rule.used[*used] = cause;
+        rule.heard[*used] = true;
+      }
+      const std::optional<size_t> position = place_in(rule.plan.readers, input.index());
+      if (!position) continue;
+      const int64_t done_ns = apply(rule, *position, cause, arrival.taken.time_ns);
+      if (done_ns != 0) handled_ns = done_ns;
     }
   }
   if (handled_ns == 0) handled_ns = now_ns();
@@ -129,38 +144,48 @@ void Node::handle(Input& input, const lagometer_sample& sample, const Envelope& 
   input.record_stamps(sample, envelope, arrival.taken.time_ns);
 }
 
-void Node::apply(Rule& rule, size_t position, const Cause& cause, int64_t& handled_ns) noexcept {
+int64_t Node::apply(Rule& rule, size_t position, const Cause& cause, int64_t taken_ns) noexcept {
   rule.causes[position] = cause;
   rule.fresh[position] = true;
-  switch (rule.plan.trigger) {
-    case Trigger::timer:
-      return;  // the newest message is remembered; the timer fires
-    case Trigger::all:
-      if (std::find(rule.fresh.begin(), rule.fresh.end(), false) != rule.fresh.end()) return;
-      std::fill(rule.fresh.begin(), rule.fresh.end(), false);
-      busy_for(rule.work.next_ns());
-      handled_ns = now_ns();
-      return publish_all(rule, rule.causes, std::nullopt);
-    case Trigger::any:
-      busy_for(rule.work.next_ns());
-      handled_ns = now_ns();
-      return publish_all(rule, {&cause, 1}, rule.plan.echo ? std::optional(cause.sequence) : std::nullopt);
-    case Trigger::closed_loop:
-      if (!rule.awaiting || cause.sequence != outputs[rule.plan.writers.front()].last_sequence()) return;
-      rule.awaiting = false;
-      busy_for(rule.work.next_ns());
-      handled_ns = now_ns();
-      return fire_closed_loop(rule, false);
+  if (rule.plan.trigger == Trigger::timer) return 0;  // the newest message is remembered; the timer fires
+  if (rule.plan.trigger == Trigger::all) {
+    if (std::find(rule.fresh.begin(), rule.fresh.end(), false) != rule.fresh.end()) return 0;
+    std::fill(rule.fresh.begin(), rule.fresh.end(), false);
   }
+  if (rule.plan.trigger == Trigger::closed_loop) {
+    if (!rule.awaiting || cause.sequence != outputs[rule.plan.writers.front()].last_sequence()) return 0;
+    rule.awaiting = false;
+  }
+  busy_for(rule.work.next_ns());
+  const int64_t handled_ns = now_ns();
+  if (rule.plan.trigger == Trigger::closed_loop) {
+    fire_closed_loop(rule, false, taken_ns);
+  } else if (rule.plan.trigger == Trigger::all) {
+    publish_all(rule, {.begun_ns = taken_ns, .causes = with_used(rule, rule.causes)});
+  } else {
+    publish_all(rule, {.begun_ns = taken_ns,
+                       .causes = with_used(rule, {&cause, 1}),
+                       .echo = rule.plan.echo ? std::optional(cause.sequence) : std::nullopt});
+  }
+  return handled_ns;
 }
 
-void Node::publish_all(const Rule& rule, std::span<const Cause> causes, std::optional<uint64_t> echo) noexcept {
+std::span<const Cause> Node::with_used(Rule& rule, std::span<const Cause> causes) noexcept {
+  if (rule.used.empty()) return causes;
+  rule.known.assign(causes.begin(), causes.end());
+  for (size_t place = 0; place < rule.used.size(); ++place) {
+    if (rule.heard[place]) rule.known.push_back(rule.used[place]);
+  }
+  return rule.known;
+}
+
+void Node::publish_all(const Rule& rule, const Output::Occasion& occasion) noexcept {
   // A peer that started already may be heard while this worker's main thread still sends probes by the same writers.
   std::unique_lock<SpinLock> against_probes;
   if (stage_.start_ns.load(std::memory_order_acquire) == 0 && !stage_.probing.mine()) [[unlikely]] {
     against_probes = std::unique_lock(stage_.probing);
   }
-  for (const uint32_t writer : rule.plan.writers) outputs[writer].publish(0, causes, echo);
+  for (const uint32_t writer : rule.plan.writers) outputs[writer].publish(occasion);
 }
 
 bool Node::loop_ended(const Rule& rule) noexcept {
@@ -170,7 +195,7 @@ bool Node::loop_ended(const Rule& rule) noexcept {
   return ended_early_;
 }
 
-void Node::fire_closed_loop(Rule& rule, bool timed_out) noexcept {
+void Node::fire_closed_loop(Rule& rule, bool timed_out, int64_t begun_ns) noexcept {
   const int64_t time_ns = now_ns();
   if (time_ns >= stage_.source_stop_ns.load(std::memory_order_relaxed) || loop_ended(rule)) {
     rule.next_due_ns = kNever_ns;
@@ -181,21 +206,21 @@ void Node::fire_closed_loop(Rule& rule, bool timed_out) noexcept {
     rule.awaiting = true;  // before the message leaves: the reply may come on another thread
     rule.next_due_ns = time_ns + rule.plan.timeout_ns;
     ++rule.cycles;
-    outputs[writer].publish(0, {});
+    outputs[writer].publish({.begun_ns = begun_ns});
   }
 }
 
 // Late is what is overdue by a whole spacing: less is the machine's wake-up latency, and no policy's business.
-void Node::fire_timer(Rule& rule, int64_t time_ns) noexcept {
+void Node::fire_timer(Rule& rule, int64_t time_ns, int64_t begun_ns) noexcept {
   const int64_t overdue_ns = time_ns - rule.next_due_ns;
   if (overdue_ns >= rule.schedule.spacing_ns()) {
     if (rule.plan.schedule.late == LatePolicy::skip) return skip_late(rule, time_ns);
     if (rule.plan.schedule.late == LatePolicy::shift) rule.shift_ns += overdue_ns;
   }
-  send_scheduled(rule);
+  send_scheduled(rule, begun_ns);
 }
 
-void Node::send_scheduled(Rule& rule) noexcept {
+void Node::send_scheduled(Rule& rule, int64_t begun_ns) noexcept {
   busy_for(rule.work.next_ns());
   // A timer's message is caused by the newest message of each reader it lists; without one it is a root.
   rule.known.clear();
@@ -203,7 +228,8 @@ void Node::send_scheduled(Rule& rule) noexcept {
     if (rule.fresh[position]) rule.known.push_back(rule.causes[position]);
   }
   // The intended time stays the original schedule's, even where that has moved: a sender can't hide its lateness.
-  for (const uint32_t writer : rule.plan.writers) outputs[writer].publish(rule.intended_ns, rule.known);
+  for (const uint32_t writer : rule.plan.writers)
+    outputs[writer].publish({.intended_ns = rule.intended_ns, .begun_ns = begun_ns, .causes = rule.known});
   ++rule.cycles;
   advance(rule);
 }
@@ -255,13 +281,16 @@ int64_t Node::next_due_ns() const noexcept {
 
 void Node::fire_due(int64_t time_ns) noexcept {
   const int64_t stop_ns = stage_.source_stop_ns.load(std::memory_order_relaxed);
+  int64_t begun_ns = time_ns;  // of the first callback that is due; the others begin when it has ended
   for (Rule& rule : rules_) {
     // Open loop: all that is overdue, each with its own intended time, unless the policy for late ones says otherwise.
     while (rule.plan.trigger == Trigger::timer && rule.next_due_ns <= time_ns && rule.next_due_ns < stop_ns &&
            !stage_.stopped.load(std::memory_order_relaxed)) {
-      fire_timer(rule, time_ns);
+      fire_timer(rule, time_ns, begun_ns != 0 ? begun_ns : now_ns());
+      begun_ns = 0;
     }
-    if (rule.plan.trigger == Trigger::closed_loop && rule.next_due_ns <= time_ns) fire_closed_loop(rule, rule.awaiting);
+    if (rule.plan.trigger == Trigger::closed_loop && rule.next_due_ns <= time_ns)
+      fire_closed_loop(rule, rule.awaiting, time_ns);
   }
 }
 

@@ -69,7 +69,9 @@ class Node {
     RulePlan plan;
     std::vector<Cause> causes;  // parallel to plan.readers: the newest message of each
     std::vector<bool> fresh;    // parallel to plan.readers
-    std::vector<Cause> known;   // timer: those causes that there are; as many as readers fit without allocating
+    std::vector<Cause> used;    // parallel to plan.uses: the newest message of each
+    std::vector<bool> heard;    // parallel to plan.uses: whether there is one
+    std::vector<Cause> known;   // the causes of the message that is sent; as many as readers fit without allocating
     Schedule schedule;
     Work work;
     int64_t intended_ns = 0;  // timer: of the next message, by the original schedule
@@ -93,17 +95,20 @@ class Node {
   void begin_schedules(int64_t start_ns) noexcept;
   [[nodiscard]] int64_t next_due_ns() const noexcept;
   void fire_due(int64_t time_ns) noexcept;
-  void fire_timer(Rule& rule, int64_t time_ns) noexcept;
-  void send_scheduled(Rule& rule) noexcept;
+  void fire_timer(Rule& rule, int64_t time_ns, int64_t begun_ns) noexcept;
+  void send_scheduled(Rule& rule, int64_t begun_ns) noexcept;
   void skip_late(Rule& rule, int64_t time_ns) noexcept;
   void advance(Rule& rule) noexcept;
-  void fire_closed_loop(Rule& rule, bool timed_out) noexcept;
+  void fire_closed_loop(Rule& rule, bool timed_out, int64_t begun_ns) noexcept;
   void drain(Input& input, Arrival arrival) noexcept;
   /// Under the lock: what was announced while this thread was inside the node already.
   void drain_deferred() noexcept;
   void handle(Input& input, const lagometer_sample& sample, const Envelope& envelope, const Arrival& arrival) noexcept;
-  void apply(Rule& rule, size_t position, const Cause& cause, int64_t& handled_ns) noexcept;
-  void publish_all(const Rule& rule, std::span<const Cause> causes, std::optional<uint64_t> echo) noexcept;
+  /// Returns when the node's work on the message was done; 0: it triggered none.
+  int64_t apply(Rule& rule, size_t position, const Cause& cause, int64_t taken_ns) noexcept;
+  void publish_all(const Rule& rule, const Output::Occasion& occasion) noexcept;
+  /// These causes, and after them the newest message of each reader that the rule uses.
+  static std::span<const Cause> with_used(Rule& rule, std::span<const Cause> causes) noexcept;
   [[nodiscard]] bool loop_ended(const Rule& rule) noexcept;
 
   NodePlan plan_;

@@ -2,6 +2,7 @@
 // What lagometer has to know of a payload type to write its messages (adapter.h, "PAYLOAD TYPES").
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
@@ -17,6 +18,7 @@ struct PayloadType {
   bool text_envelope;  // the first region is text, and in it the envelope hexadecimal digits
   bool text;           // so is all that follows
   uint64_t bytes_min;
+  uint64_t probe_bytes_min;
   uint64_t bytes_step = 1;  // sizes are multiples of it
   uint64_t bytes_max = std::numeric_limits<uint64_t>::max();
 
@@ -26,34 +28,51 @@ struct PayloadType {
   }
   /// How large a probe is, of an endpoint with payloads of so many bytes.
   [[nodiscard]] constexpr uint64_t probe_bytes(uint64_t payload_bytes) const noexcept {
-    return one_size ? payload_bytes : bytes_min;
+    return one_size ? payload_bytes : std::min(payload_bytes, probe_bytes_min);
   }
   [[nodiscard]] constexpr uint64_t envelope_bytes() const noexcept {
     return text_envelope ? LAGOMETER_TEXT_ENVELOPE_BYTES : LAGOMETER_ENVELOPE_BYTES;
   }
 };
 
-inline constexpr std::array<PayloadType, 6> kPayloadTypes{
-    {{.name = "bytes", .one_size = false, .text_envelope = false, .text = false, .bytes_min = LAGOMETER_ENVELOPE_BYTES},
-     {.name = "fixed", .one_size = true, .text_envelope = false, .text = false, .bytes_min = LAGOMETER_ENVELOPE_BYTES},
-     {.name = "string",
-      .one_size = false,
-      .text_envelope = true,
-      .text = true,
-      .bytes_min = LAGOMETER_TEXT_ENVELOPE_BYTES},
-     {.name = "Image", .one_size = false, .text_envelope = false, .text = false, .bytes_min = LAGOMETER_ENVELOPE_BYTES},
-     {.name = "Imu",
-      .one_size = true,
-      .text_envelope = true,
-      .text = false,
-      .bytes_min = LAGOMETER_IMU_BYTES,
-      .bytes_max = LAGOMETER_IMU_BYTES},
-     {.name = "PointCloud2",
-      .one_size = false,
-      .text_envelope = false,
-      .text = false,
-      .bytes_min = LAGOMETER_POINT_BYTES,
-      .bytes_step = LAGOMETER_POINT_BYTES}}};
+inline constexpr std::array<PayloadType, 6> kPayloadTypes{{{.name = "bytes",
+                                                            .one_size = false,
+                                                            .text_envelope = false,
+                                                            .text = false,
+                                                            .bytes_min = LAGOMETER_PAYLOAD_BYTES_MIN,
+                                                            .probe_bytes_min = LAGOMETER_ENVELOPE_BYTES},
+                                                           {.name = "fixed",
+                                                            .one_size = true,
+                                                            .text_envelope = false,
+                                                            .text = false,
+                                                            .bytes_min = LAGOMETER_ENVELOPE_BYTES,
+                                                            .probe_bytes_min = LAGOMETER_ENVELOPE_BYTES},
+                                                           {.name = "string",
+                                                            .one_size = false,
+                                                            .text_envelope = true,
+                                                            .text = true,
+                                                            .bytes_min = LAGOMETER_PAYLOAD_BYTES_MIN,
+                                                            .probe_bytes_min = LAGOMETER_TEXT_ENVELOPE_BYTES},
+                                                           {.name = "Image",
+                                                            .one_size = false,
+                                                            .text_envelope = false,
+                                                            .text = false,
+                                                            .bytes_min = LAGOMETER_ENVELOPE_BYTES,
+                                                            .probe_bytes_min = LAGOMETER_ENVELOPE_BYTES},
+                                                           {.name = "Imu",
+                                                            .one_size = true,
+                                                            .text_envelope = true,
+                                                            .text = false,
+                                                            .bytes_min = LAGOMETER_IMU_BYTES,
+                                                            .probe_bytes_min = LAGOMETER_IMU_BYTES,
+                                                            .bytes_max = LAGOMETER_IMU_BYTES},
+                                                           {.name = "PointCloud2",
+                                                            .one_size = false,
+                                                            .text_envelope = false,
+                                                            .text = false,
+                                                            .bytes_min = LAGOMETER_POINT_BYTES,
+                                                            .probe_bytes_min = LAGOMETER_POINT_BYTES,
+                                                            .bytes_step = LAGOMETER_POINT_BYTES}}};
 static_assert(LAGOMETER_POINT_BYTES >= LAGOMETER_ENVELOPE_BYTES, "one point holds an envelope");
 
 /// The type of this name; "bytes" for one that is not known.

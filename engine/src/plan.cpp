@@ -233,8 +233,15 @@ SchedulePlan parse_schedule(const Json& value, const std::string& path) {
 WorkPlan parse_work(const Json& value, const std::string& path) {
   Object object(value, path);
   WorkPlan work;
-  work.kind = object.word("kind", {"normal", "lognormal"}) == 0 ? WorkKind::normal : WorkKind::lognormal;
-  if (work.kind == WorkKind::normal) {
+  constexpr std::array kKinds{WorkKind::normal, WorkKind::lognormal, WorkKind::recorded};
+  work.kind = kKinds[object.word("kind", {"normal", "lognormal", "recorded"})];
+  if (work.kind == WorkKind::recorded) {
+    auto times_ns = std::make_shared<std::vector<int64_t>>();
+    object.each("times_ns", plan_bounds::RecordedWork::times_ns_items, [&](const Json& item, const std::string& where) {
+      times_ns->push_back(Object::integer_of(item, where, plan_bounds::RecordedWork::times_ns));
+    });
+    work.times_ns = std::move(times_ns);
+  } else if (work.kind == WorkKind::normal) {
     work.spread_ns = object.integer("spread_ns", plan_bounds::NormalWork::spread_ns);
     work.seed = object.integer("seed", plan_bounds::NormalWork::seed);
   } else {
@@ -263,6 +270,8 @@ RulePlan parse_rule(const Json& value, const std::string& path, const NodePlan& 
   RulePlan rule;
   rule.trigger = static_cast<Trigger>(object.word("trigger", {"timer", "any", "all", "closed_loop"}));
   rule.readers = indices(object, "readers", plan_bounds::Rule::readers_items, node.readers.size());
+  if (object.has("uses"))
+    rule.uses = indices(object, "uses", plan_bounds::MessageRule::uses_items, node.readers.size());
   rule.writers = indices(object, "writers", plan_bounds::Rule::writers_items, node.writers.size());
   rule.work_ns = object.integer("work_ns", plan_bounds::Rule::work_ns);
   if (object.has("work")) rule.work = parse_work(object.at("work"), object.path_of("work"));
@@ -280,8 +289,23 @@ RulePlan parse_rule(const Json& value, const std::string& path, const NodePlan& 
   }
   if (object.has("echo")) rule.echo = object.boolean("echo");
   if (rule.echo && rule.trigger != Trigger::any) refuse(object.path_of("echo"), "goes with the trigger any alone");
+  if (!rule.uses.empty() && rule.trigger != Trigger::any && rule.trigger != Trigger::all)
+    refuse(object.path_of("uses"), "goes with the triggers any and all alone");
   object.finish();
   return rule;
+}
+
+/// What a writer's messages are filled with, and their sizes, where they are not all alike.
+void parse_payloads(Object& object, WriterPlan& writer) {
+  if (object.has("content")) writer.content = parse_content(object.at("content"), object.path_of("content"));
+  if (!object.has("sizes_bytes")) return;
+  const PayloadType& type = payload_type(writer.type);
+  object.each("sizes_bytes", plan_bounds::Writer::sizes_bytes_items, [&](const Json& item, const std::string& path) {
+    const uint32_t size = Object::integer_of(item, path, plan_bounds::Writer::sizes_bytes);
+    if (size > writer.payload_bytes || !type.has_size(size))
+      refuse(path, "is " + std::to_string(size) + ", larger than payload_bytes or no size of the type " + writer.type);
+    writer.sizes_bytes.push_back(size);
+  });
 }
 
 NodePlan parse_node(const Json& value, const std::string& path, size_t contexts) {
@@ -297,6 +321,7 @@ NodePlan parse_node(const Json& value, const std::string& path, size_t contexts)
     parse_endpoint(reader_object, reader, contexts);
     reader.streams =
         reader_object.integers<uint32_t>("streams", plan_bounds::Reader::streams_items, plan_bounds::Reader::streams);
+    if (reader_object.has("sizes_vary")) reader.sizes_vary = reader_object.boolean("sizes_vary");
     reader_object.finish();
     node.readers.push_back(std::move(reader));
   });
@@ -306,6 +331,7 @@ NodePlan parse_node(const Json& value, const std::string& path, size_t contexts)
     parse_endpoint(writer_object, writer, contexts);
     writer.stream = writer_object.integer("stream", plan_bounds::Writer::stream);
     writer.subscribers = writer_object.integer("subscribers", plan_bounds::Writer::subscribers);
+    parse_payloads(writer_object, writer);
     writer_object.finish();
     node.writers.push_back(std::move(writer));
   });

@@ -41,11 +41,14 @@ struct EndpointPlan {
 
 struct ReaderPlan : EndpointPlan {
   std::vector<uint32_t> streams;
+  bool sizes_vary = false;  ///< messages may be smaller than payload_bytes
 };
 
 struct WriterPlan : EndpointPlan {
   uint32_t stream = 0;
   uint32_t subscribers = 0;
+  std::optional<ContentPlan> content;  ///< the plan's, where it has none
+  std::vector<uint32_t> sizes_bytes;   ///< of message `sequence` modulo their number; empty: payload_bytes
 };
 
 enum class Trigger { timer, any, all, closed_loop };
@@ -61,6 +64,7 @@ struct RulePlan {
   WorkPlan work;
   bool echo = false;
   std::vector<uint32_t> readers;
+  std::vector<uint32_t> uses;  ///< readers whose newest message is a further cause, and triggers nothing
   std::vector<uint32_t> writers;
 };
 

@@ -82,7 +82,7 @@ struct Qos {
 struct Endpoint {
   static constexpr Bounds<uint32_t> context{0U, 4294967295U};
   static constexpr Bounds<uint32_t> topic_characters{1U, 4096U};
-  static constexpr Bounds<uint32_t> payload_bytes{16U, 1073741824U};
+  static constexpr Bounds<uint32_t> payload_bytes{4U, 1073741824U};
   static constexpr Bounds<uint32_t> capacity{1U, 67108864U};
 };
 
@@ -94,6 +94,17 @@ struct Reader {
 struct Writer {
   static constexpr Bounds<uint32_t> stream{0U, 1048576U};
   static constexpr Bounds<uint32_t> subscribers{0U, 65536U};
+  static constexpr Bounds<uint32_t> sizes_bytes_items{0U, 65536U};
+  static constexpr Bounds<uint32_t> sizes_bytes{4U, 1073741824U};
+};
+
+struct RandomContent {
+  static constexpr Bounds<uint64_t> seed{0U, 18446744073709551615U};
+};
+
+struct RecordedContent {
+  static constexpr Bounds<uint32_t> path_characters{1U, 4096U};
+  static constexpr Bounds<uint32_t> crc32{0U, 4294967295U};
 };
 
 struct NormalWork {
@@ -104,6 +115,11 @@ struct NormalWork {
 struct LognormalWork {
   static constexpr Bounds<double> sigma{0.0, 10.0};
   static constexpr Bounds<uint64_t> seed{0U, 18446744073709551615U};
+};
+
+struct RecordedWork {
+  static constexpr Bounds<uint32_t> times_ns_items{1U, 65536U};
+  static constexpr Bounds<int64_t> times_ns{0, 3600000000000};
 };
 
 struct Rule {
@@ -117,6 +133,11 @@ struct Rule {
 struct TimerRule {
   static constexpr Bounds<int64_t> period_ns{1000, 3600000000000};
   static constexpr Bounds<int64_t> offset_ns{0, 3600000000000};
+};
+
+struct MessageRule {
+  static constexpr Bounds<uint32_t> uses_items{0U, 4096U};
+  static constexpr Bounds<uint32_t> uses{0U, 4294967295U};
 };
 
 struct ClosedLoopRule {
@@ -151,15 +172,6 @@ struct Node {
   static constexpr Bounds<uint32_t> readers_items{0U, 4096U};
   static constexpr Bounds<uint32_t> writers_items{0U, 4096U};
   static constexpr Bounds<uint32_t> rules_items{0U, 4096U};
-};
-
-struct RandomContent {
-  static constexpr Bounds<uint64_t> seed{0U, 18446744073709551615U};
-};
-
-struct RecordedContent {
-  static constexpr Bounds<uint32_t> path_characters{1U, 4096U};
-  static constexpr Bounds<uint32_t> crc32{0U, 4294967295U};
 };
 
 struct Plan {

@@ -13,7 +13,7 @@ namespace lagometer::engine {
 static_assert(std::endian::native == std::endian::little, "the records block is little-endian");
 
 constexpr uint64_t kRecordsMagic = 0x314345524F47414Cull;  // "LAGOREC1"
-constexpr uint32_t kRecordsVersion = 4;
+constexpr uint32_t kRecordsVersion = 5;
 
 struct RecordsHeader {
   uint64_t magic;
@@ -65,7 +65,8 @@ struct SentRecord {
   uint32_t status;
   uint16_t cpu_publish;
   uint16_t cpu_published;
-  uint64_t first_cause;
+  uint32_t first_cause;
+  uint32_t callback_ns;  // from the begin of the callback that sends it to publish_ns; 0: not known
 };
 static_assert(sizeof(SentRecord) == 64);
 

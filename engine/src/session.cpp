@@ -46,7 +46,7 @@ constexpr uint64_t kStampsPerMessage = 4;
 
 }  // namespace
 
-Session::Session(const Plan& plan, int records_descriptor) : plan_(plan), content_(plan.content) {
+Session::Session(const Plan& plan, int records_descriptor) : plan_(plan) {
   try {
     std::error_code problem;
     std::filesystem::create_directories(plan_.runtime_directory, problem);
@@ -137,10 +137,14 @@ lagometer_type* Session::create_type(const EndpointPlanType& endpoint) {
   return handle;
 }
 
-const Content& Session::content_of(const WriterPlan& writer) {
-  if (!payload_type(writer.type).text) return content_;
-  if (!text_content_) text_content_.emplace(plan_.content, true);
-  return *text_content_;
+const Content* Session::content_of(const WriterPlan& writer) {
+  const ContentPlan& wanted = writer.content ? *writer.content : plan_.content;
+  if (wanted.kind == ContentKind::any) return nullptr;
+  const bool text = payload_type(writer.type).text;
+  for (const MadeContent& made : contents_) {
+    if (made.text == text && made.plan == wanted) return &made.content;
+  }
+  return &contents_.emplace_back(MadeContent{wanted, text, Content(wanted, text)}).content;
 }
 
 void Session::create_node(const NodePlan& plan) {
@@ -163,7 +167,7 @@ void Session::create_node(const NodePlan& plan) {
     deleters_.emplace_back([&table, handle] { table.writer_destroy(handle); });
     output.attach(handle);
     writer_users_.back()->stamped = ask_for_stamps(writer.context, LAGOMETER_OBJECT_WRITER, handle);
-    if (plan_.content.kind != ContentKind::any) output.fill_from(content_of(writer));
+    if (const Content* const content = content_of(writer); content != nullptr) output.fill_from(*content);
   }
   for (const ReaderPlan& reader : plan.readers) {
     const lagometer_adapter_table& table = adapter_of(reader.context).table();
@@ -274,7 +278,7 @@ void Session::create_recorder(int descriptor) {
   for (Node& node : nodes_) {
     const NodePlan& plan = node.plan();
     size_t causes_max = 0;
-    for (const RulePlan& rule : plan.rules) causes_max = std::max(causes_max, rule.readers.size());
+    for (const RulePlan& rule : plan.rules) causes_max = std::max(causes_max, rule.readers.size() + rule.uses.size());
     for (const Output& output : node.outputs) {
       lanes.push_back({LaneKind::sent, plan.index, output.plan().stream, output.plan().capacity});
       lanes.push_back({LaneKind::causes, plan.index, output.plan().stream,

@@ -86,7 +86,8 @@ class Session {
   void create_recorder(int descriptor);
   void enable_all();
   lagometer_node* node_in(uint32_t context, const std::string& name);
-  const Content& content_of(const WriterPlan& writer);
+  /// What a writer's payloads are filled with; null: what the middleware's buffer holds.
+  const Content* content_of(const WriterPlan& writer);
   EndpointUser& user_of(const Input& input) const;
   /// What an endpoint is known by to its adapter, and which of its events are asked for.
   static void ask_for_events(EndpointUser& user, const nlohmann::json& abilities, const char* side,
@@ -96,8 +97,12 @@ class Session {
   void for_each_endpoint(Visit visit);
 
   Plan plan_;
-  Content content_;
-  std::optional<Content> text_content_;  // of payloads that are text, if there are any
+  struct MadeContent {
+    ContentPlan plan;
+    bool text;
+    Content content;
+  };
+  std::deque<MadeContent> contents_;  // each made once
   Stage stage_;
   FailureFlag failure_;
   std::deque<Adapter> adapters_;

@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long a node works on a message: always the same, or drawn from a distribution.
+// How long a node works on a message: always the same, drawn from a distribution, or from a list.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "plan_bounds.hpp"
 #include "random.hpp"
 
 namespace lagometer::engine {
 
-enum class WorkKind { constant, normal, lognormal };
+enum class WorkKind { constant, normal, lognormal, recorded };
 
 struct WorkPlan {
   WorkKind kind = WorkKind::constant;
   int64_t spread_ns = 0;  ///< normal: standard deviation
   double sigma = 0.0;     ///< lognormal: standard deviation of the logarithm
   uint64_t seed = 0;
+  std::shared_ptr<const std::vector<int64_t>> times_ns = nullptr;  ///< recorded: over and over; not empty
 };
 
 /// Draws times of work. Neither allocates nor locks.
@@ -40,6 +43,8 @@ class Work {
         }
       case WorkKind::lognormal:
         return std::llround(std::min(centre * std::exp(plan_.sigma * random_.normal()), kMost_ns));
+      case WorkKind::recorded:
+        return (*plan_.times_ns)[next_++ % plan_.times_ns->size()];
     }
     return work_ns_;
   }
@@ -48,6 +53,7 @@ class Work {
   WorkPlan plan_;
   int64_t work_ns_;
   Random random_;
+  size_t next_ = 0;
 };
 
 }  // namespace lagometer::engine

@@ -218,7 +218,7 @@ def _print_worker(
     from lagometer.run.worker.layout import worker_plans
 
     cell = _find_cell(expansion, worker[0])
-    plans = worker_plans(study, cell, trial=0, adapters=adapters, standalone=True)
+    plans = worker_plans(study.of(cell), cell, trial=0, adapters=adapters, standalone=True)
     if not 0 <= worker[1] < len(plans):
         from lagometer.errors import BadInput
 

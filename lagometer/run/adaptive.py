@@ -11,7 +11,7 @@ import polars as pl
 
 from lagometer.run.results.trial_store import Finished
 from lagometer.stats.interval.stopping import TRIALS, Bounds, CellProgress, chain_latencies
-from lagometer.study import Study
+from lagometer.study import Cell, Study
 
 VALID = "valid"
 
@@ -19,13 +19,13 @@ VALID = "valid"
 class Stopping:
     """Follows the cells of one campaign; it gets every finished trial, from this call or an earlier one."""
 
-    def __init__(self, study: Study, cells: Sequence[str]) -> None:
-        self._trials = study.trials
+    def __init__(self, study: Study, cells: Sequence[Cell]) -> None:
+        self._trials = {cell.id: study.of(cell).trials for cell in cells}
         self._valid_wanted, self._trials_max = study.trials_valid, study.most_trials()
         self._valid: Counter[str] = Counter()
-        self._carried_out: Counter[str] = Counter(dict.fromkeys(cells, 0))
+        self._carried_out: Counter[str] = Counter(dict.fromkeys(self._trials, 0))
         bounds = Bounds.of_study(study.as_json())
-        self._progress = {cell: CellProgress(bounds) for cell in cells} if bounds is not None else {}
+        self._progress = {cell: CellProgress(bounds) for cell in self._trials} if bounds is not None else {}
 
     @property
     def adaptive(self) -> bool:
@@ -50,7 +50,9 @@ class Stopping:
         if self._valid_wanted is not None:
             enough = self._valid[cell] >= self._valid_wanted
             return VALID if enough else TRIALS if self._carried_out[cell] >= self._trials_max else None
-        return self._progress[cell].stopped if self.adaptive else None
+        if self.adaptive:
+            return self._progress[cell].stopped
+        return TRIALS if self._carried_out[cell] >= self._trials[cell] else None
 
     def remaining(self) -> int:
         """How many trials are left in all; of an adaptive campaign, as many as are expected."""
@@ -62,7 +64,7 @@ class Stopping:
                 for cell, done in self._carried_out.items()
                 if self.stopped(cell) is None
             )
-        return sum(self._trials - done for done in self._carried_out.values())
+        return sum(self._trials[cell] - done for cell, done in self._carried_out.items())
 
     def counts(self) -> dict[str, int] | None:
         """How many cells were ended by what; None where the number of trials is fixed."""

@@ -102,7 +102,7 @@ class CampaignRun:
         self._assignment = assignment
         self._results = Results(assignment.directory)
         self._runner = TrialRunner(assignment.adapters)
-        self._stopping = Stopping(assignment.study, [cell.id for cell in assignment.cells])
+        self._stopping = Stopping(assignment.study, assignment.cells)
         self._began_s = 0.0
         self._spent: list[float] = []
         self.tally = Tally(
@@ -199,7 +199,7 @@ class CampaignRun:
             self.tally.control = Beside(excluded=control.reason)
             turn.progress.note(f"no control: {control.reason}")
         for trial, block in zip(
-            range(study.most_trials()), blocks(self._assignment.cells, study.seed), strict=False
+            range(_most_trials(study)), blocks(self._assignment.cells, study.seed), strict=False
         ):
             missing = [
                 cell
@@ -215,7 +215,7 @@ class CampaignRun:
 
     def _run_own(self, turn: _Turn, cell: Cell, trial: int) -> None:
         """Carries out a trial of the study."""
-        done = self._run(turn, self._assignment.study, cell, trial, self._results.trials)
+        done = self._run(turn, self._assignment.study.of(cell), cell, trial, self._results.trials)
         finished = self._results.trials.done[(cell.id, trial)]
         self._stopping.add(cell.id, finished, done.samples)
         self._count(cell.id, trial, finished, done.warnings)
@@ -234,8 +234,9 @@ class CampaignRun:
 
     def _run_long_trials(self, turn: _Turn) -> None:
         study, cells = self._assignment.study, self._assignment.cells
-        longer = replace(study, duration_ns=long_trial_ns(study, cells))
+        longer_ns = long_trial_ns(study, cells)
         for cell in long_trial_cells(study, cells):
+            longer = replace(study.of(cell), duration_ns=longer_ns)
             self._run_beside(turn, longer, cell, 0, self._results.long)
 
     def _run(self, turn: _Turn, study: Study, cell: Cell, trial: int, store: TrialStore) -> Trial:
@@ -275,9 +276,9 @@ class CampaignRun:
         Nothing but the journal, and the samples of the trials that it names, says how far a cell is.
         """
         study, store = self._assignment.study, self._results.trials
-        cells = {cell.id for cell in self._assignment.cells}
+        cells = {cell.id: study.of(cell) for cell in self._assignment.cells}
         for (cell, trial), finished in sorted(store.done.items(), key=lambda item: item[0][1]):
-            if cell not in cells or trial >= study.most_trials():
+            if cell not in cells or trial >= cells[cell].most_trials():
                 continue
             self.tally.resumed += 1
             self._count(cell, trial, finished)
@@ -306,7 +307,12 @@ class CampaignRun:
             "seed": study.seed,
             "lagometer_version": lagometer.__version__,
             "cells": [
-                {"id": cell.id, "factors": cell.columns(), "trials": study.fewest_trials()}
+                {
+                    "id": cell.id,
+                    "factors": cell.columns(),
+                    "trials": study.of(cell).fewest_trials(),
+                    **({"topics": _topics(cell)} if cell.graph.topics else {}),
+                }
                 for cell in self._assignment.cells
             ],
             "excluded": self.tally.excluded,
@@ -315,7 +321,7 @@ class CampaignRun:
 
     def _traps(self) -> dict[str, list[dict[str, Any]]]:
         """What the sidecars declare, by adapter, so that a campaign can be read where no adapter is."""
-        used = {name for cell in self._assignment.cells for name in cell.factors.adapter.split("+")}
+        used = {name for cell in self._assignment.cells for name in cell.adapters}
         adapters = self._assignment.adapters
         declared = {name: adapters[name].sidecar.traps for name in sorted(used & set(adapters))}
         return {
@@ -323,6 +329,26 @@ class CampaignRun:
             for name, traps in declared.items()
             if traps
         }
+
+
+def _most_trials(study: Study) -> int:
+    """Blocks that no campaign goes beyond; cells of parts with fewer trials are not in the later ones."""
+    return max(each.most_trials() for each in study.parts.values() or (study,))
+
+
+def _topics(cell: Cell) -> dict[str, dict[str, Any]]:
+    """What each topic carries; of drawn or recorded payloads the smallest, the mean and the largest."""
+    found = {}
+    for topic, traffic in cell.traffic.items():
+        found[topic] = {key: value for key, value in vars(traffic).items() if key != "sizes_bytes"}
+        if traffic.sizes_bytes:
+            sizes = {
+                "min": min(traffic.sizes_bytes),
+                "mean": traffic.mean_bytes,
+                "max": traffic.payload_bytes,
+            }
+            found[topic]["payload_bytes"] = sizes
+    return found
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from lagometer.run.transport import matches
 from lagometer.run.worker.layout import topics_read
 from lagometer.run.worker.messages import WriterDone
 from lagometer.run.worker.outcome import TrialOutcome, WorkerOutcome
-from lagometer.store.facts import EdgeSpec, ReaderFacts, TrialFacts, WriterFacts
+from lagometer.store.facts import ChainSpec, EdgeSpec, ReaderFacts, TrialFacts, WriterFacts
 from lagometer.store.observed import KERNEL_COUNTERS, Observed, RealtimeThread
 from lagometer.study.adapters import NOT_FOR_MEASURING
 from lagometer.study.cell import Cell
@@ -35,8 +35,9 @@ def trial_facts(cell: Cell, trial: int, outcome: TrialOutcome, reasons: tuple[st
         trial=trial,
         factors=cell.columns(),
         edges=edge_specs(cell),
+        chains=chain_specs(cell.graph),
         source_streams=cell.graph.source_streams(),
-        sink_nodes=cell.graph.sink_nodes(),
+        sink_edges=cell.graph.sink_edges(),
         closed_loop=cell.graph.closed_loop,
         begin_ns=outcome.begin_ns,
         measure_begin_ns=outcome.measure_begin_ns,
@@ -110,7 +111,8 @@ def _sum(figures: Sequence[int | None]) -> int | None:
 
 def edge_specs(cell: Cell) -> tuple[EdgeSpec, ...]:
     """Returns every stream as every reader of it sees it."""
-    graph, factors = cell.graph, cell.factors
+    graph, traffic = cell.graph, cell.traffic
+    started = [node for nodes in cell.workers for node in nodes]
     return tuple(
         EdgeSpec(
             name=edge.name,
@@ -119,11 +121,26 @@ def edge_specs(cell: Cell) -> tuple[EdgeSpec, ...]:
             receiver=edge.subscriber,
             receiver_node=graph.node_index(edge.subscriber),
             reader=topics_read(graph, edge.subscriber).index(edge.topic),
-            reliability=factors.reliability,
-            history=factors.history,
-            payload_bytes=factors.payload_bytes,
+            reliability=traffic[edge.topic].reliability,
+            history=traffic[edge.topic].history,
+            payload_bytes=traffic[edge.topic].payload_bytes,
+            sizes_bytes=traffic[edge.topic].sizes_bytes,
+            receiver_start=started.index(edge.subscriber),
         )
         for edge in graph.edges()
+    )
+
+
+def chain_specs(graph: Graph) -> tuple[ChainSpec, ...]:
+    """Returns the named chains, and whether each comes back to the node where it began."""
+    edges = {edge.name: edge for edge in graph.edges()}
+    return tuple(
+        ChainSpec(
+            name=chain.name,
+            edges=chain.edges,
+            returns=edges[chain.edges[0]].publisher == edges[chain.edges[-1]].subscriber,
+        )
+        for chain in graph.chains
     )
 
 
@@ -146,5 +163,6 @@ def _writer_facts(said: WriterDone, timer: Rule | None) -> WriterFacts:
     facts = WriterFacts(**said.model_dump())
     if timer is None:
         return facts
-    period_ns = timer.period_ns if timer.schedule.kind == "periodic" else None
+    even = timer.schedule.kind == "periodic" and not timer.jitter_ns
+    period_ns = timer.period_ns if even else None
     return replace(facts, period_ns=period_ns, at_once=timer.schedule.messages)

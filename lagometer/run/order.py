@@ -49,6 +49,7 @@ def control_cell(
     alone = replace(
         study,
         matrix={name: (value,) for name, value in study.control.items()},
+        parts={},
         exclude=(),
         options={name: given for name, given in study.options.items() if name in adapters},
         duration_ns=min(study.duration_ns, CONTROL_DURATION_MAX_NS),
@@ -62,7 +63,8 @@ def control_cell(
 
 def least_ns(study: Study, cells: Sequence[Cell]) -> int:
     """The time that the fewest trials of these cells take, about; by the study alone."""
-    return len(cells) * study.fewest_trials() * (study.trial_ns() + TRIAL_OVERHEAD_NS)
+    studies = [study.of(cell) for cell in cells]
+    return sum(each.fewest_trials() * (each.trial_ns() + TRIAL_OVERHEAD_NS) for each in studies)
 
 
 def long_trial_ns(study: Study, cells: Sequence[Cell]) -> int:

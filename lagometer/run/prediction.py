@@ -67,8 +67,9 @@ def predict(
     expected = least = most = 0.0
     counts: list[int] = []
     for cell in cells:
-        each_s = study.trial_ns() / NS_PER_S + experience.overhead_of(cell)
-        fewest, count, highest = trials_of(study, each_s, experience.spread_of(cell))
+        of_cell = study.of(cell)
+        each_s = of_cell.trial_ns() / NS_PER_S + experience.overhead_of(cell)
+        fewest, count, highest = trials_of(of_cell, each_s, experience.spread_of(cell))
         least, expected, most = (
             total + number * each_s
             for total, number in zip((least, expected, most), (fewest, count, highest), strict=True)
@@ -101,12 +102,12 @@ def trials_of(study: Study, each_s: float, relative_sd: float | None) -> tuple[i
 def experience_of(campaign: Campaign) -> Experience:
     """What a campaign's trials took beyond their phases, and how their medians spread."""
     study = campaign.manifest.get("study", {})
-    phases_s = sum(int(study.get(f"{phase}_ns", 0)) for phase in ("warmup", "duration", "drain")) / NS_PER_S
     factors = {item["id"]: item.get("factors", {}) for item in campaign.manifest.get("cells", [])}
     overhead: dict[str, list[float]] = {}
     for entry in campaign.journal:
         adapter = factors.get(entry["cell"], {}).get("adapter")
         if entry.get("valid") and adapter and "spent_s" in entry:
+            phases_s = _phases_s((study.get("parts") or {}).get(factors[entry["cell"]].get("part"), study))
             overhead.setdefault(str(adapter), []).append(max(0.0, float(entry["spent_s"]) - phases_s))
     medians = campaign.cells.filter(pl.col("valid") & (pl.col("edge") == form.END_TO_END)).drop_nulls(
         "latency_p50_ns"
@@ -118,6 +119,12 @@ def experience_of(campaign: Campaign) -> Experience:
         {adapter: statistics.median(values) for adapter, values in overhead.items()},
         {cell: sd / mean for cell, sd, mean in spread.drop_nulls("sd").iter_rows() if mean},
     )
+
+
+def _phases_s(study: Mapping[str, object]) -> float:
+    """What the phases of one trial take, of a study or a part as its manifest has it."""
+    known = (study.get(f"{phase}_ns", 0) for phase in ("warmup", "duration", "drain"))
+    return sum(each for each in known if isinstance(each, int)) / NS_PER_S
 
 
 def _beside_s(

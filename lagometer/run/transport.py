@@ -121,8 +121,9 @@ def _traffic(cell: Cell, outcome: TrialOutcome, edges: Sequence[Edge]) -> Traffi
     loopback_bytes = evidence.network.get("loopback_bytes")
     if loopback_bytes is None:
         return None
-    messages = _received(cell, outcome, edges)
-    payload_bytes = messages * cell.factors.payload_bytes
+    received = _received(cell, outcome, edges)
+    messages = sum(received.values())
+    payload_bytes = round(sum(count * cell.traffic[topic].mean_bytes for topic, count in received.items()))
     workers, seconds = len(outcome.workers), evidence.window_ns / 1e9
     control = workers * (CONTROL_BYTES_PER_WORKER + CONTROL_BYTES_PER_WORKER_AND_S * seconds)
     over: bool | None = None
@@ -133,8 +134,8 @@ def _traffic(cell: Cell, outcome: TrialOutcome, edges: Sequence[Edge]) -> Traffi
     return Traffic(loopback_bytes, payload_bytes, messages, evidence.network.get("udp_sent"), over)
 
 
-def _received(cell: Cell, outcome: TrialOutcome, edges: Sequence[Edge]) -> int:
-    """Returns how many messages were received, at least.
+def _received(cell: Cell, outcome: TrialOutcome, edges: Sequence[Edge]) -> dict[str, int]:
+    """Returns how many messages of each topic were received, at least.
 
     Of the readers of a topic the one that got most counts, since one transmission may serve them all.
     """
@@ -149,7 +150,7 @@ def _received(cell: Cell, outcome: TrialOutcome, edges: Sequence[Edge]) -> int:
         node = cell.graph.node_index(edge.subscriber)
         reader = topics_read(cell.graph, edge.subscriber).index(edge.topic)
         most[edge.topic] = max(most.get(edge.topic, 0), received.get((node, reader), 0))
-    return sum(most.values())
+    return most
 
 
 def _claimed(cell: Cell, outcome: TrialOutcome, sender: int, receiver: int, topic: str) -> str | None:
@@ -158,14 +159,14 @@ def _claimed(cell: Cell, outcome: TrialOutcome, sender: int, receiver: int, topi
     The sender's preference comes first; an endpoint that says something knows better than its context. Two
     adapters have the network in common, not each other's memory.
     """
-    factors = cell.factors
-    within = sender == receiver and factors.publisher_adapter == factors.subscriber_adapter
+    traffic = cell.traffic[topic]
+    alike = len(traffic.adapters) == 1
+    within = sender == receiver and alike
     key = "within_process" if within else "between_processes"
     objects = (f"writer lagometer/{topic}", "context")
-    offered = _declared(outcome, sender, objects, factors.publisher_adapter, key)
+    offered = _declared(outcome, sender, objects, traffic.publisher_adapter, key)
     objects = (f"reader lagometer/{topic}", "context")
-    accepted = _declared(outcome, receiver, objects, factors.subscriber_adapter, key)
-    alike = factors.publisher_adapter == factors.subscriber_adapter
+    accepted = _declared(outcome, receiver, objects, traffic.subscriber_adapter, key)
     return next((word for word in offered if word in accepted and (alike or word in OVER_LOOPBACK)), None)
 
 

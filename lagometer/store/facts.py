@@ -24,7 +24,21 @@ class EdgeSpec:
     reader: int  # index of the reader within its node
     reliability: str  # "reliable" | "best_effort", as asked for
     history: str  # "keep_last" | "keep_all"
-    payload_bytes: int
+    payload_bytes: int  # the largest
+    receiver_start: int = 0  # as how many-th node of the trial the subscriber was started
+    sizes_bytes: tuple[int, ...] = ()  # of message `sequence` modulo their number; empty: all are the largest
+
+
+@dataclass(frozen=True)
+class ChainSpec:
+    """A named path: the names of its edges, each beginning at the node where the one before ends.
+
+    returns: it ends at the node where it began.
+    """
+
+    name: str
+    edges: tuple[str, ...]
+    returns: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,7 +85,7 @@ class TrialFacts:
     factors: Mapping[str, object]  # every factor of the schema, None where neither varied nor set
     edges: tuple[EdgeSpec, ...]
     source_streams: frozenset[int]  # streams whose messages start a chain (timer or closed loop)
-    sink_nodes: frozenset[int]  # nodes where a chain ends; in a closed loop the node that started it
+    sink_edges: frozenset[str]  # names of edges where a chain ends; in a closed loop the one of the reply
     closed_loop: bool
     begin_ns: int  # the common start T
     measure_begin_ns: int
@@ -87,5 +101,6 @@ class TrialFacts:
     deadline_ns: int | None = None  # from when a message was due until it is taken; None: the study has none
     keeps_saturated: bool = False  # a source that falls behind makes the trial saturated, not failed
     deadline_k: int = 10  # of how many activations in a row the fewest met are looked for
+    chains: tuple[ChainSpec, ...] = ()
     discovery_ns: int | None = None  # until all readers had heard all writers; None if they never did
     observed: Observed | None = None  # None if it ended before its common start

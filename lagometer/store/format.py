@@ -31,12 +31,14 @@ CONTROL = "control"  # a folder of the same layout: the trials of the control ce
 LONG = "long"  # likewise: the long trials
 
 END_TO_END = "end-to-end"
+ARROW = "→"  # in the name of every edge; no chain has it in its name
 
 PHASES = ("warm-up", "measure", "drain")
 OUTCOMES = ("delivered", "lost", "overwritten", "censored", "rejected", "duplicate", "unmatched")
 
 ROW_GROUP_ROWS = 1 << 18  # of a file's parts, which readers take side by side
 
+CHAIN_PARTS = ("communication_ns", "computation_ns", "idle_ns")  # of named chains
 CAUSE = pl.Struct({"stream": pl.UInt32(), "sequence": pl.UInt64()})
 SAMPLES_SCHEMA: dict[str, pl.DataType] = {
     "edge": pl.Categorical(),
@@ -63,6 +65,8 @@ SAMPLES_SCHEMA: dict[str, pl.DataType] = {
     "corrupted": pl.Boolean(),
     "reordered": pl.Boolean(),
     "resent": pl.Boolean(),
+    "begun_ns": pl.Int64(),
+    **{name: pl.Int64() for name in CHAIN_PARTS},
 }
 
 STAMPS_SCHEMA: dict[str, pl.DataType] = {
@@ -109,6 +113,10 @@ SENDING_FIGURES = ("response", "send_lag", "blocked")
 SENDING_ORDER = ("p50", "p90", "p99", "max")
 LAYERS = ("signalled", "woken", "wake", "take", "handle")
 LAYER_ORDER = ("p50", "p99")
+# Of named chains: the whole, from first publishing to the end of the last callback, its parts, and ages.
+CHAIN_FIGURES = ("whole", "communication", "computation", "idle", "half_round_trip")
+CHAIN_ORDER = ("p50", "p99", "mean")
+CHAIN_AGES = ("age_mean_ns", "age_best_ns", "age_worst_ns", "reaction_p50_ns", "reaction_max_ns")
 
 FACTOR_TYPES: dict[str, pl.DataType] = {
     "adapter": pl.String(),
@@ -129,6 +137,7 @@ FACTOR_TYPES: dict[str, pl.DataType] = {
     "touch": pl.String(),
     "profile": pl.String(),
     "placement": pl.String(),
+    "participants": pl.String(),
     "scheduling": pl.String(),
     "cpus": pl.String(),
     "network": pl.String(),
@@ -136,6 +145,7 @@ FACTOR_TYPES: dict[str, pl.DataType] = {
     "interference": pl.String(),
     "tuning": pl.String(),
     "variant": pl.String(),
+    "part": pl.String(),
 }
 
 FIGURES_SCHEMA: dict[str, pl.DataType] = {
@@ -185,6 +195,14 @@ FIGURES_SCHEMA: dict[str, pl.DataType] = {
     "involuntary_switches": pl.Int64(),
     **{name: pl.Int64() for name in EVENT_COLUMNS},
     "discovery_ns": pl.Int64(),
+    **{
+        f"{figure}_{name}_ns": pl.Float64() if name == "mean" else pl.Int64()
+        for figure in CHAIN_FIGURES
+        for name in CHAIN_ORDER
+    },
+    **{name: pl.Float64() if "mean" in name else pl.Int64() for name in CHAIN_AGES},
+    "fairness_p50_ratio": pl.Float64(),
+    "fairness_order_correlation": pl.Float64(),
 }
 # Before `deadline_k` could be chosen it was ten, and a column bore that name.
 FORMER_K, FORMER_MET_MIN = 10, "deadline_met_of_10_min"
@@ -208,6 +226,11 @@ ESTIMATES_SCHEMA: dict[str, pl.DataType] = {
     "high_share": pl.Float64(),
 }
 SHARES = ("estimate_share", "low_share", "high_share")  # of estimates.parquet; not in the first ones written
+
+
+def of_single_edges() -> pl.Expr:
+    """Whether a row is of an edge, not of `end-to-end` or of a named chain, which count messages again."""
+    return pl.col("edge").cast(pl.String()).str.contains(ARROW, literal=True)
 
 
 def cells_schema(factors: Iterable[str] = ()) -> dict[str, pl.DataType]:

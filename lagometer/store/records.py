@@ -18,9 +18,10 @@ import numpy.typing as npt
 from lagometer.store.errors import RecordsError
 
 MAGIC = 0x31434552_4F47414C  # "LAGOREC1", little-endian
-VERSION = 4
-# 1 has no lanes in pages, 1 and 2 none of stamps, 1 to 3 none of events; the words that say so were zero.
-VERSIONS_READ = (1, 2, 3, 4)
+VERSION = 5
+# 1 has no lanes in pages, 1 and 2 none of stamps, 1 to 3 none of events, 1 to 4 no `callback_ns`; the words
+# that say so were zero.
+VERSIONS_READ = (1, 2, 3, 4, 5)
 ALIGNMENT_BYTES = 64
 HEADER_BYTES = 64
 LANE_BYTES = 64
@@ -97,7 +98,8 @@ SENT_DTYPE = np.dtype(
         ("status", "<u4"),
         ("cpu_publish", "<u2"),
         ("cpu_published", "<u2"),
-        ("first_cause", "<u8"),
+        ("first_cause", "<u4"),
+        ("callback_ns", "<u4"),  # 0: not known
     ]
 )
 RECEIVED_DTYPE = np.dtype(

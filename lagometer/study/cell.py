@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from lagometer.study.graph import Graph
+from lagometer.study.graph import Graph, Group
 from lagometer.study.payload import PayloadType
 from lagometer.study.sidecar import OptionValue
+from lagometer.study.traffic import Traffic
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,8 @@ class Factors:
     dispatch: Literal["listener", "waitset", "poll"] = "waitset"
     touch: Literal["header", "write", "read", "write+read"] = "write+read"
     profile: Literal["default", "matched"] = "default"
-    placement: Literal["process-per-node", "single-process"] = "process-per-node"
+    placement: Literal["process-per-node", "single-process", "groups"] = "process-per-node"
+    participants: Literal["per-process", "per-node"] = "per-process"
     scheduling: Literal["other", "fifo"] = "other"
     cpus: str = "any"
     network: Literal["private", "host"] = "private"
@@ -47,16 +49,31 @@ class Factors:
     interference: str = "none"
     tuning: Literal["none", "latency"] = "none"
     variant: str = "none"
+    part: str = "none"
 
     @property
     def publisher_adapter(self) -> str:
-        """The adapter that every publisher of the cell uses."""
+        """The adapter of publishers, but those of topics that name their own."""
         return self.adapter.split("+")[0]
 
     @property
     def subscriber_adapter(self) -> str:
-        """The adapter that every subscriber of the cell uses."""
+        """The adapter of subscribers, but those of topics that name their own."""
         return self.adapter.split("+")[-1]
+
+    def traffic(self) -> Traffic:
+        """What a topic carries that says nothing of its own."""
+        return Traffic(
+            adapter=self.adapter,
+            domain=self.domain,
+            type=self.type,
+            content=self.content,
+            payload_bytes=self.payload_bytes,
+            reliability=self.reliability,
+            history=self.history,
+            depth=self.depth,
+            durability=self.durability,
+        )
 
 
 @dataclass(frozen=True)
@@ -65,8 +82,9 @@ class Cell:
 
     id: unique in the study, the folder name under `samples/`; named: the fields of `factors` that the study
     varies or sets; graph: the workload with rate and work filled in; workers: for each worker (a process),
-    its nodes' names; options: adapter → option → value, the variant's over the study's; environment: the
-    variant's, of the workers.
+    its nodes' names; traffic: what each topic of the graph carries; groups: of each worker the workload's
+    group that it is, None for one without; options: adapter → option → value, the variant's over the
+    study's; environment: the variant's, of the workers.
     """
 
     id: str
@@ -74,6 +92,8 @@ class Cell:
     named: tuple[str, ...]
     graph: Graph
     workers: tuple[tuple[str, ...], ...]
+    traffic: Mapping[str, Traffic]
+    groups: tuple[Group | None, ...]
     options: Mapping[str, Mapping[str, OptionValue]] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
 
@@ -84,14 +104,35 @@ class Cell:
             for field in Factors.__dataclass_fields__
         }
 
+    @property
+    def adapters(self) -> tuple[str, ...]:
+        """All adapters that the cell uses, publishers' first."""
+        sides = [each.publisher_adapter for each in self.traffic.values()]
+        sides += [each.subscriber_adapter for each in self.traffic.values()]
+        return tuple(dict.fromkeys(sides))
+
+    def worker_name(self, worker: int) -> str:
+        """What a worker is called: as its group, as its only node, or by its number."""
+        group, nodes = self.groups[worker], self.workers[worker]
+        if group is not None:
+            return group.name
+        return nodes[0] if len(nodes) == 1 else f"worker-{worker}"
+
     def worker_cpus(self, worker: int, available: tuple[int, ...]) -> tuple[int, ...]:
         """The CPUs that a worker is pinned to, empty for none; `available`: those that this process
         may use."""
-        if self.factors.cpus == "any":
+        group = self.groups[worker]
+        cpus = group.cpus if group is not None and group.cpus is not None else self.factors.cpus
+        if cpus == "any":
             return ()
-        if self.factors.cpus == "spread":
+        if cpus == "spread":
             return (available[worker % len(available)],)
-        return tuple(int(cpu) for cpu in self.factors.cpus.split(","))
+        return tuple(int(cpu) for cpu in cpus.split(","))
+
+    def worker_scheduling(self, worker: int) -> Literal["other", "fifo"]:
+        """The scheduling policy of a worker's threads."""
+        group = self.groups[worker]
+        return group.scheduling if group is not None and group.scheduling else self.factors.scheduling
 
 
 @dataclass(frozen=True)

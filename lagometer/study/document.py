@@ -7,7 +7,7 @@ an unquoted `null` is nothing, `no` is false and `010` is eight.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -95,6 +95,34 @@ def tree_of(value: object) -> Tree:
     if isinstance(value, bool):
         return Scalar("true" if value else "false", True, None)
     return Scalar("null" if value is None else str(value), True, None)
+
+
+def entry_of(document: Entries, name: str) -> Tree | None:
+    """What stands under a key; None if it is not there."""
+    return next((item for key, item in document.entries if key.text == name), None)
+
+
+def replaced(document: Entries, key: Scalar, value: Tree) -> Entries:
+    """The same with one entry replaced, in its place, or added."""
+    if entry_of(document, key.text) is None:
+        return Entries((*document.entries, (key, value)), document.line)
+    return Entries(
+        tuple((key, value) if own.text == key.text else (own, item) for own, item in document.entries),
+        document.line,
+    )
+
+
+def without(document: Entries, names: Collection[str]) -> Entries:
+    """The same without these keys."""
+    return Entries(tuple(each for each in document.entries if each[0].text not in names), document.line)
+
+
+def merged_over(new: Tree, old: Tree | None) -> Tree:
+    """A mapping with the entries of a new one in the place of its own."""
+    assert isinstance(new, Entries) and isinstance(old, Entries)
+    for key, item in new.entries:
+        old = replaced(old, key, item)
+    return old
 
 
 def _read_text(path: Path) -> str:

@@ -17,9 +17,10 @@ from lagometer.study.daemons import missing_daemons
 from lagometer.study.graph import Graph
 from lagometer.study.interference import missing_program
 from lagometer.study.own_installation import PRODUCTS, look_for
-from lagometer.study.payload import payload_reasons
+from lagometer.study.payload import holds_envelope, payload_reasons
 from lagometer.study.sidecar import Limits
 from lagometer.study.stacking import Options
+from lagometer.study.traffic import Traffic
 
 
 @dataclass(frozen=True)
@@ -35,23 +36,26 @@ def reasons(cell: Cell, template: Graph, measure_ns: int, around: Surroundings) 
 
     template: its workload before rate and work are filled in.
     """
-    factors = cell.factors
-    names = dict.fromkeys((factors.publisher_adapter, factors.subscriber_adapter))
+    factors, names = cell.factors, cell.adapters
     if found := list(_own_installations(names, around.adapters)):
         return found
-    sides = {name: around.adapters[name] for name in names}
-    for name, adapter in sides.items():
+    for name in names:
+        adapter = around.adapters[name]
         if adapter.missing is not None:
-            found.append(f"{name}: {adapter.missing}" if len(sides) > 1 else adapter.missing)
+            found.append(f"{name}: {adapter.missing}" if len(names) > 1 else adapter.missing)
         found += _placement(name, adapter, cell, cell.options)
-        found += _abilities(name, adapter, factors)
-        found += _scale(name, adapter.sidecar.limits, cell.graph)
+        found += _profile(name, adapter, factors)
+        found += _scale(name, adapter.sidecar.limits, cell)
         found += missing_daemons(adapter, cell.options, factors.profile)
-    found += _dispatch(around.adapters[factors.subscriber_adapter], factors)
-    found += _pair(factors, around.adapters)
+    for name in dict.fromkeys(each.subscriber_adapter for each in cell.traffic.values()):
+        found += _dispatch(around.adapters[name], factors)
+    for topic, traffic in cell.traffic.items():
+        prefix = f"topic '{topic}': " if topic in cell.graph.topics else ""
+        publishers = len(cell.graph.streams_on(topic))
+        found += (prefix + reason for reason in _topic(topic, traffic, publishers, around.adapters))
+    found += _groups(cell)
+    found += _waits(cell, around.adapters)
     found += _worker(cell, around.adapters)
-    topics = {stream.topic for stream in cell.graph.streams}
-    found += payload_reasons(factors.type, factors.payload_bytes, factors.content, topics)
     found += _workload(cell, template, measure_ns)
     found += _processors(cell, around.cpus)
     found += filter(None, [missing_program(factors.interference)])
@@ -69,7 +73,12 @@ def _own_installations(names: Collection[str], adapters: Mapping[str, Adapter]) 
 
 
 def _placement(name: str, adapter: Adapter, cell: Cell, options: Options) -> Iterator[str]:
-    if len(cell.workers) < 2:
+    worker_of = {node: index for index, nodes in enumerate(cell.workers) for node in nodes}
+    crossing = any(
+        name in cell.traffic[edge.topic].adapters and worker_of[edge.publisher] != worker_of[edge.subscriber]
+        for edge in cell.graph.edges()
+    )
+    if not crossing:
         return
     alone = f"works only within one process, and the placement has {len(cell.workers)}"
     if adapter.sidecar.scope == "process":
@@ -80,52 +89,80 @@ def _placement(name: str, adapter: Adapter, cell: Cell, options: Options) -> Ite
             yield f"{name} with {key} {value} {alone}"
 
 
-def _abilities(name: str, adapter: Adapter, factors: Factors) -> Iterator[str]:
+def _profile(name: str, adapter: Adapter, factors: Factors) -> Iterator[str]:
+    offered = adapter.sidecar.abilities.profiles
+    if factors.profile not in offered:
+        yield _lacks(name, "profile", factors.profile, offered)
+
+
+def _topic(topic: str, traffic: Traffic, publishers: int, adapters: Mapping[str, Adapter]) -> Iterator[str]:
+    """Why these messages can't go over this topic."""
+    for name in traffic.adapters:
+        yield from _abilities(name, adapters[name], traffic)
+    yield from _pair(traffic, adapters)
+    smallest = min(traffic.sizes_bytes, default=traffic.payload_bytes)
+    if publishers > 1 and not holds_envelope(traffic.type, smallest):
+        yield f"a payload of {smallest}B does not say who sent it, and {publishers} nodes publish '{topic}'"
+    for size_bytes in sorted({traffic.payload_bytes, *traffic.sizes_bytes}, reverse=True):
+        yield from payload_reasons(traffic.type, size_bytes, traffic.content, (topic,))
+
+
+def _abilities(name: str, adapter: Adapter, traffic: Traffic) -> Iterator[str]:
     """What both ends of a stream need; how a message is dispatched is the subscriber's affair alone."""
     can = adapter.sidecar.abilities
     asked: tuple[tuple[str, str, Collection[str]], ...] = (
-        ("reliability", factors.reliability, can.reliability),
-        ("history", factors.history, can.history),
-        ("durability", factors.durability, can.durability),
-        ("type", factors.type, can.types),
-        ("profile", factors.profile, can.profiles),
+        ("reliability", traffic.reliability, can.reliability),
+        ("history", traffic.history, can.history),
+        ("durability", traffic.durability, can.durability),
+        ("type", traffic.type, can.types),
     )
     for what, value, offered in asked:
         if value not in offered:
             yield _lacks(name, what, value, offered)
-    if factors.domain and not can.domains:
+    if traffic.domain and not can.domains:
         yield f"{name} has no domains"
-    yield from _limits(name, adapter.sidecar.limits, factors)
+    if traffic.deadline_ns is not None and "deadline_missed" not in can.events.reader:
+        yield f"{name} does not offer the QoS deadline"
+    yield from _limits(name, adapter.sidecar.limits, traffic)
 
 
-def _limits(name: str, limit: Limits, factors: Factors) -> Iterator[str]:
-    if limit.payload_bytes_max is not None and factors.payload_bytes > limit.payload_bytes_max:
+def _limits(name: str, limit: Limits, traffic: Traffic) -> Iterator[str]:
+    if limit.payload_bytes_max is not None and traffic.payload_bytes > limit.payload_bytes_max:
         reason = limit.payload_bytes_max_reason or "larger messages do not exist"
         yield f"{name} carries at most {limit.payload_bytes_max} B: {reason}"
-    keeps_all = factors.history == "keep_all"
-    if limit.depth_max is not None and not keeps_all and factors.depth > limit.depth_max:
+    keeps_all = traffic.history == "keep_all"
+    if limit.depth_max is not None and not keeps_all and traffic.depth > limit.depth_max:
         yield _with_reason(f"{name} keeps at most {limit.depth_max} messages", limit.depth_max_reason)
     durable = limit.transient_local_depth_max
-    kept_for_late = factors.durability == "transient_local"
-    if durable is not None and kept_for_late and (keeps_all or factors.depth > durable):
+    kept_for_late = traffic.durability == "transient_local"
+    if durable is not None and kept_for_late and (keeps_all or traffic.depth > durable):
         at_most = f"{name} keeps at most {durable} messages for late joiners"
         yield _with_reason(at_most, limit.transient_local_depth_max_reason)
 
 
-def _scale(name: str, limit: Limits, graph: Graph) -> Iterator[str]:
+def _scale(name: str, limit: Limits, cell: Cell) -> Iterator[str]:
     """How many topics there are at once, and how many endpoints on each."""
-    topics = {stream.topic for stream in graph.streams}
+    graph = cell.graph
+    topics = {topic for topic, traffic in cell.traffic.items() if name in traffic.adapters}
     if limit.topics_max is not None and len(topics) > limit.topics_max:
         at_most = f"{name} has at most {limit.topics_max} topics at once, and {graph.name} has {len(topics)}"
         yield _with_reason(at_most, limit.topics_max_reason)
     for topic in sorted(topics):
         writers = sum(stream.topic == topic for stream in graph.streams)
-        readers = len({rule.node for rule in graph.rules if topic in rule.reads})
+        readers = len({rule.node for rule in graph.rules if topic in rule.subscribes})
         if limit.endpoints_max is not None and writers + readers > limit.endpoints_max:
             at_most = f"{name} has at most {limit.endpoints_max} endpoints on a topic"
             yield _with_reason(
                 f"{at_most}, and '{topic}' has {writers + readers}", limit.endpoints_max_reason
             )
+
+
+def _groups(cell: Cell) -> Iterator[str]:
+    """What a placement by groups, and a participant for each node, would be without any."""
+    if cell.factors.placement == "groups" and not cell.graph.groups:
+        yield f"{cell.graph.name} has no groups"
+    if cell.factors.participants == "per-node" and all(len(nodes) == 1 for nodes in cell.workers):
+        yield "each process has one node, so a participant per node is one per process"
 
 
 def _with_reason(what: str, reason: str) -> str:
@@ -138,30 +175,45 @@ def _dispatch(adapter: Adapter, factors: Factors) -> Iterator[str]:
         yield _lacks(adapter.name, "dispatch", factors.dispatch, offered)
 
 
-def _pair(factors: Factors, adapters: Mapping[str, Adapter]) -> Iterator[str]:
-    publisher, subscriber = factors.publisher_adapter, factors.subscriber_adapter
+def _waits(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
+    """A node's thread blocks on one waitset, which not every adapter can fill from several participants."""
+    if cell.factors.dispatch != "waitset":
+        return
+    for node in cell.graph.node_names:
+        topics = {topic for rule in cell.graph.rules_of(node) for topic in rule.subscribes}
+        names = sorted({cell.traffic[topic].subscriber_adapter for topic in topics})
+        domains = {cell.traffic[topic].domain for topic in topics}
+        instead = "use poll or listener"
+        if len(names) > 1:
+            yield f"one waitset of {node} can't wait for readers of {' and '.join(names)}: {instead}"
+        elif len(domains) > 1 and not adapters[names[0]].sidecar.abilities.waitset_contexts:
+            yield f"one waitset of {names[0]} can't wait in the {len(domains)} domains of {node}: {instead}"
+
+
+def _pair(traffic: Traffic, adapters: Mapping[str, Adapter]) -> Iterator[str]:
+    publisher, subscriber = traffic.publisher_adapter, traffic.subscriber_adapter
     if publisher != subscriber and subscriber not in adapters[publisher].sidecar.interoperates_with:
         yield f"{subscriber} does not understand {publisher}"
         return
     for name, other in ((publisher, subscriber), (subscriber, publisher)):
-        if name != other and factors.type in adapters[name].sidecar.own_types:
-            yield f"{other} does not understand {name}'s type {factors.type}, only messages that both know"
+        if name != other and traffic.type in adapters[name].sidecar.own_types:
+            yield f"{other} does not understand {name}'s type {traffic.type}, only messages that both know"
 
 
 def _worker(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
     """A process is one worker, and that is in one language."""
-    publisher, subscriber = cell.factors.publisher_adapter, cell.factors.subscriber_adapter
-    workers = adapters[publisher].sidecar.worker, adapters[subscriber].sidecar.worker
-    if workers[0] == workers[1]:
-        return
     for nodes in cell.workers:
         rules = [rule for node in nodes for rule in cell.graph.rules_of(node)]
-        if any(rule.writes for rule in rules) and any(rule.reads for rule in rules):
+        out = {cell.traffic[topic].publisher_adapter for rule in rules for topic in rule.writes}
+        into = {cell.traffic[topic].subscriber_adapter for rule in rules for topic in rule.subscribes}
+        workers = {name: adapters[name].sidecar.worker for name in sorted(out | into)}
+        if len(set(workers.values())) > 1:
             named = nodes[0] if len(nodes) == 1 else f"{nodes[0]}, …"
-            yield (
-                f"the process of {named} publishes through {publisher} and subscribes through {subscriber}, "
-                f"which run in different workers ({workers[0]}, {workers[1]})"
+            does = (
+                f"publishes through {', '.join(sorted(out))} and subscribes through {', '.join(sorted(into))}"
             )
+            in_words = ", ".join(workers[name] for name in (*sorted(out), *sorted(into)))
+            yield f"the process of {named} {does}, which run in different workers ({in_words})"
             return
 
 
@@ -175,6 +227,9 @@ def _workload(cell: Cell, template: Graph, measure_ns: int) -> Iterator[str]:
     if cell.factors.work_spread != "none" and not (cell.factors.work_ns and template.follows_work):
         yield f"there is no work that {cell.factors.work_spread} could spread"
     yield from _schedule(cell, template)
+    for rule in cell.graph.rules:
+        if rule.jitter_ns > (rule.period_ns or rule.jitter_ns):
+            yield f"the jitter of {rule.node} is longer than its period"
     slowest_ns = max(((rule.period_ns or 0) * rule.schedule.messages for rule in cell.graph.rules), default=0)
     if slowest_ns > measure_ns:
         yield f"a source publishes nothing within the {units.format_duration(measure_ns)} that are measured"
@@ -196,12 +251,14 @@ def _processors(cell: Cell, cpus: tuple[int, ...]) -> Iterator[str]:
     mine: tuple[int, ...] = cpus
     if factors.cpus not in ("any", "spread"):
         mine = tuple(int(cpu) for cpu in factors.cpus.split(","))
-        absent = [str(cpu) for cpu in mine if cpu not in cpus]
-        if absent:
-            yield f"CPU {', '.join(absent)} is not available here (there are: {_ranges(cpus)})"
+    pinned = {cpu for worker in range(len(cell.workers)) for cpu in cell.worker_cpus(worker, cpus)}
+    absent = sorted(pinned - set(cpus))
+    if absent:
+        names = ", ".join(map(str, absent))
+        yield f"CPU {names} is not available here (there are: {_ranges(cpus)})"
     if factors.dispatch == "poll" and factors.scheduling == "fifo":
         spinning = sum(
-            1 for node in cell.graph.node_names if any(rule.reads for rule in cell.graph.rules_of(node))
+            1 for node in cell.graph.node_names if any(rule.subscribes for rule in cell.graph.rules_of(node))
         )
         if spinning >= len(mine):
             yield f"{spinning} spinning SCHED_FIFO threads on {len(mine)} CPUs would starve the machine"

@@ -16,18 +16,21 @@ from lagometer import units
 from lagometer.study.cell import Factors
 from lagometer.study.interference import LEVEL_MAX, PROGRAMS, parse_interference
 from lagometer.study.load_shape import canonical_content, canonical_spread
-from lagometer.study.payload import ENVELOPE_BYTES, PayloadType
+from lagometer.study.payload import SMALLEST_BYTES, PayloadType
 from lagometer.study.schedule import FORMS, canonical_schedule
 from lagometer.study.values import text_parser, word_parser
 from lagometer.units import UnitError
 
-PAYLOAD_BYTES_MIN = ENVELOPE_BYTES
+PAYLOAD_BYTES_MIN = SMALLEST_BYTES
 PAYLOAD_BYTES_MAX = 1 << 30
 RATE_HZ_MIN = 0.001
 RATE_HZ_MAX = 1e6
 DEPTH_MAX = 100_000
+WORK_NS_MAX = 60 * 10**9
 DOMAIN_MAX = 232  # the DDS port mapping has room for no more
 CPU_MAX = 1023
+PRIORITY_MAX = 99  # of SCHED_FIFO
+PART = "part"
 
 _QUANTITY = {"type": ["string", "number"]}
 
@@ -63,9 +66,7 @@ class Factor:
 def _payload(text: str) -> int:
     size_bytes = units.parse_payload_bytes(text)
     if size_bytes < PAYLOAD_BYTES_MIN:
-        raise UnitError(
-            f"'{text}' is smaller than {PAYLOAD_BYTES_MIN} B, the envelope that every message carries"
-        )
+        raise UnitError(f"'{text}' is smaller than {PAYLOAD_BYTES_MIN} B, which tell messages apart")
     if size_bytes > PAYLOAD_BYTES_MAX:
         raise UnitError(f"'{text}' is larger than {units.format_bytes(PAYLOAD_BYTES_MAX)}")
     return size_bytes
@@ -85,7 +86,7 @@ def parse_work_ns(text: str) -> int:
     if not text.startswith("busy-"):
         raise UnitError(f"'{text}' is not work; write 'none' or a busy time like 'busy-1ms'")
     work_ns = units.parse_duration_ns(text.removeprefix("busy-"))
-    if not 0 < work_ns <= 60 * 10**9:
+    if not 0 < work_ns <= WORK_NS_MAX:
         raise UnitError(f"'{text}' is not between busy-1ns and busy-60s")
     return work_ns
 
@@ -94,7 +95,9 @@ def _write_work(work_ns: object) -> str:
     return f"busy-{units.format_duration(_integer(work_ns))}" if work_ns else "none"
 
 
-def _bounded(minimum: int, maximum: int) -> Callable[[str], int]:
+def bounded(minimum: int, maximum: int) -> Callable[[str], int]:
+    """A parser of whole numbers between two bounds, both included."""
+
     def parse(text: str) -> int:
         number = units.parse_count(text)
         if not minimum <= number <= maximum:
@@ -131,6 +134,14 @@ def _adapter(text: str) -> str:
 
 FACTORS: tuple[Factor, ...] = (
     Factor(
+        PART,
+        PART,
+        text_parser,
+        str,
+        "the part of the study, from the key `parts`, or none; not written in a matrix",
+        {"type": "string"},
+    ),
+    Factor(
         "adapter",
         "adapter",
         _adapter,
@@ -143,7 +154,7 @@ FACTORS: tuple[Factor, ...] = (
         "workload",
         text_parser,
         str,
-        "the graph of nodes: pingpong, pipeline-N, fanout-N, fanin-N, a name in workloads/, or a file's path",
+        "the graph: pingpong, roundtrip, pipeline-N, fanout-N, fanin-N, one in workloads/, or a file's path",
         {"type": "string"},
     ),
     Factor(
@@ -168,7 +179,7 @@ FACTORS: tuple[Factor, ...] = (
         "payload_bytes",
         _payload,
         lambda value: units.format_bytes(_integer(value)),
-        "all bytes of the message's data, the 16-byte envelope included (KB = 1024 B)",
+        "all bytes of the message's data, from 4B; from 16B on with an envelope of 16 (KB = 1024 B)",
     ),
     Factor(
         "content",
@@ -181,8 +192,8 @@ FACTORS: tuple[Factor, ...] = (
     ),
     _words(
         "type",
-        "the payload type: bytes (any length), fixed (64B, 1KB, 64KB or 1MB), or a message of ROS 2: string "
-        "(32B or more), Image, Imu (328B) or PointCloud2 (a multiple of 16B)",
+        "the payload type: bytes (any length), fixed (64B, 1KB, 64KB or 1MB), or a message of ROS 2: string, "
+        " Image, Imu (328B) or PointCloud2 (a multiple of 16B)",
         *get_args(PayloadType),
     ),
     Factor(
@@ -219,7 +230,7 @@ FACTORS: tuple[Factor, ...] = (
     Factor(
         "depth",
         "depth",
-        _bounded(1, DEPTH_MAX),
+        bounded(1, DEPTH_MAX),
         str,
         "QoS: length of the queue with keep_last",
         {"type": "integer", "minimum": 1, "maximum": DEPTH_MAX},
@@ -247,7 +258,19 @@ FACTORS: tuple[Factor, ...] = (
         "default",
         "matched",
     ),
-    _words("placement", "how nodes map to worker processes", "process-per-node", "single-process"),
+    _words(
+        "placement",
+        "how nodes map to worker processes; groups: as the workload's `groups` say",
+        "process-per-node",
+        "single-process",
+        "groups",
+    ),
+    _words(
+        "participants",
+        "a participant (DDS) or context for each process, or for each node in it",
+        "per-process",
+        "per-node",
+    ),
     _words("scheduling", "scheduling policy of the workers: SCHED_OTHER or SCHED_FIFO", "other", "fifo"),
     Factor(
         "cpus",
@@ -264,7 +287,7 @@ FACTORS: tuple[Factor, ...] = (
     Factor(
         "domain",
         "domain",
-        _bounded(0, DOMAIN_MAX),
+        bounded(0, DOMAIN_MAX),
         str,
         "domain number",
         {"type": "integer", "minimum": 0, "maximum": DOMAIN_MAX},

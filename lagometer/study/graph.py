@@ -2,17 +2,18 @@
 """A workload as a graph: nodes, the streams between them, and the rules by which nodes publish.
 
 How nodes map to processes, hosts and CPUs is not part of it (that is *placement*), so the same graph runs
-everywhere.
+everywhere; it may name groups of nodes that a placement keeps together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from lagometer.study.load_shape import WorkSpread
+from lagometer.study.load_shape import ContentFile, WorkSpread
 from lagometer.study.schedule import PERIODIC, Schedule
+from lagometer.study.traffic import TopicSettings
 
 Trigger = Literal["timer", "any", "all", "closed_loop"]
 TRIGGERS: tuple[Trigger, ...] = ("timer", "any", "all", "closed_loop")
@@ -40,10 +41,11 @@ class Rule:
 
     trigger: `timer` (each period; `reads` are only causes: the newest message of each), `any` (each message
     on one of `reads`), `all` (when each of `reads` has a new one), `closed_loop` (at the start and after each
-    message). reads, writes: topics. A rule that writes nothing is a sink. work_ns: busy time per firing; None
-    follows the study's factor `work`, which holds for relays alone. period_ns: of a timer; None follows the
-    study's factor `rate`. offset_ns: of a timer's first firing. schedule: of a timer that follows the rate;
-    spread: of a relay's work that follows the study, None for a constant.
+    message). reads, writes: topics. A rule that writes nothing is a sink. uses: topics that are state: their
+    newest message is a further cause, and triggers nothing. work_ns: busy time per firing; None follows the
+    study's factor `work`, which holds for relays alone. period_ns: of a timer; None follows the study's
+    factor `rate`. offset_ns: of a timer's first firing. jitter_ns: of a timer: each firing is late by up to
+    this, drawn evenly. schedule: of a timer that follows the rate; spread: of the work, None for a constant.
     """
 
     node: str
@@ -55,6 +57,13 @@ class Rule:
     offset_ns: int = 0
     schedule: Schedule = PERIODIC
     spread: WorkSpread | None = None
+    uses: tuple[str, ...] = ()
+    jitter_ns: int = 0
+
+    @property
+    def subscribes(self) -> tuple[str, ...]:
+        """All topics that the node needs a subscriber of for this rule."""
+        return (*self.reads, *self.uses)
 
     @property
     def is_relay(self) -> bool:
@@ -79,13 +88,43 @@ class Edge:
 
 
 @dataclass(frozen=True)
+class Group:
+    """Nodes that the placement `groups` puts into one process.
+
+    cpus: as of the factor, scheduling and priority likewise; None follows the study.
+    """
+
+    name: str
+    nodes: tuple[str, ...]
+    cpus: str | None = None
+    scheduling: Literal["other", "fifo"] | None = None
+    priority: int | None = None
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A named path through the graph; edges: their names, each beginning where the one before ends."""
+
+    name: str
+    edges: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Graph:
-    """A workload's nodes, streams and rules, in the order in which they are numbered."""
+    """A workload's nodes, streams and rules, in the order in which they are numbered.
+
+    topics: what topics carry, of those that say something of their own; contents: files that their payloads
+    are filled from; groups, chains: as named in the workload's file.
+    """
 
     name: str
     nodes: tuple[Node, ...]
     streams: tuple[Stream, ...]
     rules: tuple[Rule, ...]
+    topics: Mapping[str, TopicSettings] = field(default_factory=dict)
+    contents: Mapping[str, ContentFile] = field(default_factory=dict)
+    groups: tuple[Group, ...] = ()
+    chains: tuple[Chain, ...] = ()
 
     @property
     def node_names(self) -> tuple[str, ...]:
@@ -162,14 +201,16 @@ class Graph:
             for topic in rule.writes
         )
 
-    def sink_nodes(self) -> frozenset[int]:
-        """The indices of the nodes at which chains end: those that publish nothing, or the one that
-        closes a loop."""
-        loops = {rule.node for rule in self.rules if rule.trigger == "closed_loop"}
-        publishers = {stream.publisher for stream in self.streams}
-        return frozenset(
-            index for index, name in enumerate(self.node_names) if name in loops or name not in publishers
-        )
+    def sink_edges(self) -> frozenset[str]:
+        """The names of the edges at which chains end: read by a rule that publishes nothing, or by the one
+        that closes a loop."""
+        ends = {
+            (rule.node, topic)
+            for rule in self.rules
+            if rule.trigger == "closed_loop" or not rule.writes
+            for topic in rule.reads
+        }
+        return frozenset(edge.name for edge in self.edges() if (edge.subscriber, edge.topic) in ends)
 
     def resolved(
         self,

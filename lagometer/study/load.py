@@ -4,14 +4,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from lagometer.study.document import Entries, Scalar, Tree, read_document, tree_of
-from lagometer.study.factors import FACTORS, FACTORS_BY_NAME, Factor
+from lagometer.study.document import (
+    Entries,
+    Scalar,
+    Tree,
+    entry_of,
+    read_document,
+    replaced,
+    tree_of,
+    without,
+)
+from lagometer.study.factors import FACTORS, FACTORS_BY_NAME, PART, Factor
 from lagometer.study.graph import Graph
 from lagometer.study.load_shape import ContentFile, load_content
+from lagometer.study.parts import KEY as PARTS
+from lagometer.study.parts import MATRIX, part_documents
 from lagometer.study.scales import scale_names, scaled
 from lagometer.study.schedule import RECORDED, Recording, load_recording
 from lagometer.study.schema import (
@@ -51,10 +63,10 @@ def load_study(path: Path, scale: str | None = None) -> Study:
     """Reads a study's file, at one of its scales or as it stands. Raises BadInput that names every problem:
     file, line, key, nearest valid word; also those of the other scales, which would show up another day."""
     document, text = read_document(path)
-    study = _Loader(document, str(path), path.parent, scale).study(path, text)
+    study = replace(_read(document, str(path), path.parent, scale), path=path, text=text)
     for other in scale_names(document):
         if other != scale:
-            _Loader(document, str(path), path.parent, other).study(path, text)
+            _read(document, str(path), path.parent, other)
     return study
 
 
@@ -63,16 +75,52 @@ def study_from_mapping(mapping: Mapping[str, Any], source: str) -> Study:
     BadInput."""
     tree = tree_of(mapping)
     assert isinstance(tree, Entries)
-    return _Loader(tree, source, Path.cwd()).study(None, "")
+    return _read(tree, source, Path.cwd(), None)
+
+
+def _read(document: Entries, source: str, folder: Path, scale: str | None) -> Study:
+    """The study that a document describes at a scale, with its parts."""
+    problems = Problems(source)
+    document = scaled(document, scale, problems)
+    documents = part_documents(document, problems)
+    problems.raise_if_any()
+    if not documents:
+        return replace(_Loader(document, source, folder).study(), scale=scale)
+    studies = {name: _Loader(each, source, folder, name).study() for name, each in documents.items()}
+    # What is the campaign's own is read with the matrix of the first part: its own may lack what parts say.
+    first, own = next(iter(documents.values())), without(document, (PARTS,))
+    matrix = entry_of(first, MATRIX)
+    whole = _Loader(
+        replaced(own, Scalar(MATRIX, True, None), matrix) if matrix else own, source, folder
+    ).study()
+    return replace(
+        whole,
+        scale=scale,
+        parts=studies,
+        matrix=_united(studies.values()),
+        graphs={name: graph for each in studies.values() for name, graph in each.graphs.items()},
+        variants={name: variant for each in studies.values() for name, variant in each.variants.items()},
+        recordings={name: file for each in studies.values() for name, file in each.recordings.items()},
+        contents={name: file for each in studies.values() for name, file in each.contents.items()},
+    )
+
+
+def _united(studies: Iterable[Study]) -> dict[str, tuple[object, ...]]:
+    """Of each factor the values that any part has, in the order of ids."""
+    found: dict[str, dict[object, None]] = {}
+    for study in studies:
+        for name, values in study.matrix.items():
+            found.setdefault(name, {}).update(dict.fromkeys(values))
+    return {factor.name: tuple(found[factor.name]) for factor in FACTORS if factor.name in found}
 
 
 class _Loader:
     """Walks one study, collecting its problems; every method notes what is wrong and goes on."""
 
-    def __init__(self, document: Entries, source: str, folder: Path, scale: str | None = None) -> None:
+    def __init__(self, document: Entries, source: str, folder: Path, part: str | None = None) -> None:
         self._problems = Problems(source)
-        self._document = scaled(document, scale, self._problems)
-        self._scale = scale
+        self._document = document
+        self._part = part
         self._folder = folder
         self._source = source
         self._lines: dict[str, int | None] = {}
@@ -81,7 +129,7 @@ class _Loader:
         self._contents: dict[str, ContentFile] = {}
         self._variants: dict[str, Variant] = {}
 
-    def study(self, path: Path | None, text: str) -> Study:
+    def study(self) -> Study:
         given = self._known_keys()
         warmup = self._warmup_bounds(given)
         values = {key.field: self._top_level(given.get(key.name), key.name) for key in TOP_LEVEL_KEYS}
@@ -106,11 +154,8 @@ class _Loader:
             contents=self._contents,
             options=options,
             variants=self._variants,
-            scale=self._scale,
             exclude=exclude,
             source=self._source,
-            path=path,
-            text=text,
             lines=self._lines,
         )
 
@@ -266,11 +311,13 @@ class _Loader:
             if is_option(key.text):
                 by_option.append(read_option(key, item, self._problems))
                 continue
-            if key.text in FACTORS_BY_NAME:
+            if key.text in FACTORS_BY_NAME and key.text != PART:
                 given[key.text] = self._factor(FACTORS_BY_NAME[key.text], item, f"matrix.{key.text}")
                 continue
             hint = nearest(key.text, FACTORS_BY_NAME)
-            if key.text in KEY_NAMES:
+            if key.text == PART:
+                hint = "write `parts:` at the top level"
+            elif key.text in KEY_NAMES:
                 hint = f"'{key.text}' is not a factor; write it at the top level"
             self._problems.add(f"unknown factor '{key.text}'", key.line, "matrix", hint)
         for name in ("adapter", "workload"):
@@ -280,6 +327,8 @@ class _Loader:
                     f"the factor '{name}' is missing", value.line, "matrix", f"{name}: {description}"
                 )
         self._choose_variants(given, by_option)
+        if self._part is not None:
+            given[PART] = (self._part,)
         self._check_size(given)
         return {factor.name: given[factor.name] for factor in FACTORS if factor.name in given}
 
@@ -297,7 +346,7 @@ class _Loader:
                     f"unknown variant '{name}'", self._lines["matrix.variant"], "matrix.variant", hint
                 )
         unused = [name for name in self._variants if name not in names]
-        if unused and "variant" not in given:
+        if unused and "variant" not in given and self._part is None:
             what = "no cell has a variant"
             self._problems.add(
                 what,

@@ -26,11 +26,12 @@ CONTENT_BYTES_MAX = 64 << 20
 @dataclass(frozen=True)
 class WorkSpread:
     """A distribution of busy times. spread_ns: standard deviation of a normal one; sigma: standard deviation
-    of the logarithm of a lognormal one."""
+    of the logarithm of a lognormal one; times_ns: those of a recorded one, used over and over."""
 
-    kind: Literal["normal", "lognormal"]
+    kind: Literal["normal", "lognormal", "recorded"]
     spread_ns: int = 0
     sigma: float = 0.0
+    times_ns: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

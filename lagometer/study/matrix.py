@@ -17,12 +17,13 @@ from lagometer.study.adapters import available_cpus
 from lagometer.study.cell import Cell, Excluded, Expansion, Factors
 from lagometer.study.exclusion import Surroundings, reasons
 from lagometer.study.factors import FACTORS_BY_NAME, Factor
-from lagometer.study.graph import Graph
+from lagometer.study.graph import Graph, Group
 from lagometer.study.load_shape import spread_of
 from lagometer.study.own_installation import PRODUCTS, look_for
 from lagometer.study.schedule import RECORDED, schedule_of
 from lagometer.study.schema import Study
 from lagometer.study.sidecar import Option, OptionValue
+from lagometer.study.traffic import TOPIC_FIELDS, TopicSettings, Traffic, traffic_of
 from lagometer.study.values import nearest
 from lagometer.study.variants import NONE, PLAIN, Options
 from lagometer.study.way_out import way_out
@@ -40,18 +41,61 @@ def expand(study: Study, adapters: Mapping[str, Adapter], cpus: tuple[int, ...] 
     an option that it does not have, or a glob that matches no cell; SetupMissing if there is no adapter at
     all.
     """
-    _check_adapters(study, adapters)
-    check_options(study, adapters)
+    for each in study.parts.values() or (study,):
+        _check_adapters(each, adapters)
+        check_options(each, adapters)
     around = Surroundings(adapters, available_cpus() if cpus is None else cpus)
-    patterns = [_pattern(glob) for glob in study.exclude]
-    matched = [False] * len(patterns)
+    if not study.parts:
+        return _expand(study, adapters, around)
+    parts = [_expand(part, adapters, around) for part in study.parts.values()]
+    left_out = _LeftOut(study)
+    kept = [(cell, left_out.why(cell.id)) for part in parts for cell in part.cells]
+    left_out.check()
+    return Expansion(
+        tuple(cell for cell, why in kept if not why),
+        (
+            *(each for part in parts for each in part.excluded),
+            *(Excluded(cell.id, why) for cell, why in kept if why),
+        ),
+    )
+
+
+class _LeftOut:
+    """The globs of a study's `exclude`, and which of them matched a cell."""
+
+    def __init__(self, study: Study) -> None:
+        self._study = study
+        self._patterns = [_pattern(glob) for glob in study.exclude]
+        self._matched = [False] * len(self._patterns)
+
+    def why(self, cell: str) -> str:
+        """Why the study leaves out this cell, or ''."""
+        hits = [index for index, pattern in enumerate(self._patterns) if pattern.fullmatch(cell)]
+        for index in hits:
+            self._matched[index] = True
+        return f"left out by the study: {self._study.exclude[hits[0]]}" if hits else ""
+
+    def check(self) -> None:
+        """Raises BadInput for a glob that matched nothing."""
+        problems = [
+            Problem(
+                f"'{glob}' matches no cell", self._study.where("exclude"), "`lagometer plan` lists the ids"
+            )
+            for glob, hit in zip(self._study.exclude, self._matched, strict=True)
+            if not hit
+        ]
+        if problems:
+            raise BadInput.of(problems)
+
+
+def _expand(study: Study, adapters: Mapping[str, Adapter], around: Surroundings) -> Expansion:
+    """The cells of a study without parts, or of one part."""
+    left_out = _LeftOut(study)
     cells: list[Cell] = []
     excluded: list[Excluded] = []
     for cell, needless in _candidates(study, adapters):
-        hits = [index for index, pattern in enumerate(patterns) if pattern.fullmatch(cell.id)]
-        for index in hits:
-            matched[index] = True
-        found = [f"left out by the study: {study.exclude[hits[0]]}"] if hits else []
+        why = left_out.why(cell.id)
+        found = [why] if why else []
         found = found or [needless] * bool(needless)
         found = found or reasons(cell, study.graphs[cell.factors.workload], study.duration_ns, around)
         if found:
@@ -59,7 +103,7 @@ def expand(study: Study, adapters: Mapping[str, Adapter], cpus: tuple[int, ...] 
             excluded.append(Excluded(cell.id, "; ".join(found), instead))
         else:
             cells.append(cell)
-    _check_globs(study, matched)
+    left_out.check()
     return Expansion(tuple(cells), tuple(excluded))
 
 
@@ -120,9 +164,16 @@ def _candidates(study: Study, adapters: Mapping[str, Adapter]) -> Iterator[tuple
     are measured once, as the variant `none`.
     """
     plain_ids: set[str] = set()
+    seen: set[tuple[object, ...]] = set()
     for cell in _combinations(study, adapters):
         variant = study.variants.get(cell.factors.variant)
-        names = tuple(dict.fromkeys((cell.factors.publisher_adapter, cell.factors.subscriber_adapter)))
+        own = [name for name in study.matrix if FACTORS_BY_NAME[name].field not in cell.named]
+        alike = (cell.graph.name, *(getattr(cell.factors, field) for field in cell.named))
+        if own and alike in seen:
+            yield cell, f"every topic of {cell.graph.name} has its own {' and '.join(own)}: measured once"
+            continue
+        seen.add(alike)
+        names = cell.adapters
         if variant is None or variant.concerns(names):
             yield cell, ""
             continue
@@ -134,6 +185,16 @@ def _candidates(study: Study, adapters: Mapping[str, Adapter]) -> Iterator[tuple
         if NONE not in study.matrix["variant"] and plain_id not in plain_ids:
             plain_ids.add(plain_id)
             yield replace(cell, id=plain_id, factors=point), ""
+
+
+def _followed(graph: Graph, field: str) -> bool:
+    """Whether a topic leaves it to the cell's factor."""
+    topics = {stream.topic for stream in graph.streams}
+    settings = [graph.topics.get(topic, TopicSettings()) for topic in topics]
+    own = [getattr(each, field) is not None for each in settings]
+    if field == "payload_bytes":
+        own = [said or each.payload is not None for said, each in zip(own, settings, strict=True)]
+    return not all(own)
 
 
 def _combinations(study: Study, adapters: Mapping[str, Adapter]) -> Iterator[Cell]:
@@ -150,13 +211,20 @@ def _combinations(study: Study, adapters: Mapping[str, Adapter]) -> Iterator[Cel
             graphs[key] = study.graphs[point.workload].resolved(
                 period_ns, point.work_ns, schedule, spread_of(point.work_spread)
             )
-        variant = study.variants.get(point.variant, PLAIN)
+        variant, graph = study.variants.get(point.variant, PLAIN), graphs[key]
+        placed = _placed(graph, point.placement)
         yield Cell(
             id=cell_id(dict(zip(study.matrix, values, strict=True))),
             factors=point,
-            named=tuple(factor.field for factor in factors),
-            graph=graphs[key],
-            workers=_workers(graphs[key], point.placement),
+            named=tuple(
+                factor.field
+                for factor in factors
+                if factor.field not in TOPIC_FIELDS or _followed(graph, factor.field)
+            ),
+            graph=graph,
+            workers=tuple(nodes for nodes, _ in placed),
+            traffic=_traffic(graph, point, study.seed),
+            groups=tuple(group for _, group in placed),
             options=_as_declared(variant.over(study.options), adapters),
             environment=variant.environment,
         )
@@ -182,10 +250,28 @@ def _typed(value: OptionValue, declared: Option | None) -> OptionValue:
         return value
 
 
-def _workers(graph: Graph, placement: str) -> tuple[tuple[str, ...], ...]:
+def _placed(graph: Graph, placement: str) -> list[tuple[tuple[str, ...], Group | None]]:
+    """The nodes of each worker, and the group that it is."""
     if placement == "single-process":
-        return (graph.node_names,)
-    return tuple((name,) for name in graph.node_names)
+        return [(graph.node_names, None)]
+    groups = graph.groups if placement == "groups" else ()
+    grouped = {node for group in groups for node in group.nodes}
+    alone: list[tuple[tuple[str, ...], Group | None]] = [
+        ((node,), None) for node in graph.node_names if node not in grouped
+    ]
+    return [*((group.nodes, group) for group in groups), *alone]
+
+
+def _traffic(graph: Graph, point: Factors, seed: int) -> dict[str, Traffic]:
+    """What each topic carries. Drawn sizes are the same in all cells and trials of a study."""
+    default = point.traffic()
+    topics = dict.fromkeys(stream.topic for stream in graph.streams)
+    return {
+        topic: traffic_of(graph.topics[topic], default, f"{seed}/payload/{topic}")
+        if topic in graph.topics
+        else default
+        for topic in topics
+    }
 
 
 def _check_adapters(study: Study, adapters: Mapping[str, Adapter]) -> None:
@@ -198,6 +284,12 @@ def _check_adapters(study: Study, adapters: Mapping[str, Adapter]) -> None:
         for name in str(value).split("+"):
             if name not in adapters and name not in PRODUCTS:
                 problems.append(_no_adapter(name, adapters, study.where("matrix.adapter")))
+    for graph in study.graphs.values():
+        for topic, settings in graph.topics.items():
+            for name in (settings.adapter or "").split("+"):
+                if name and name not in adapters and name not in PRODUCTS:
+                    where = f"workload {graph.name}: topics.{topic}.adapter"
+                    problems.append(_no_adapter(name, adapters, where))
     if problems:
         raise BadInput.of(problems)
 
@@ -208,16 +300,6 @@ def _no_adapter(name: str, adapters: Mapping[str, Adapter], where: str) -> Probl
             f"'{name}' has no adapter here, and so no options", where, look_for(PRODUCTS[name]).says
         )
     return Problem(f"unknown adapter '{name}'", where, nearest(name, [*adapters, *PRODUCTS]))
-
-
-def _check_globs(study: Study, matched: Sequence[bool]) -> None:
-    problems = [
-        Problem(f"'{glob}' matches no cell", study.where("exclude"), "`lagometer plan` lists the ids")
-        for glob, hit in zip(study.exclude, matched, strict=True)
-        if not hit
-    ]
-    if problems:
-        raise BadInput.of(problems)
 
 
 def _pattern(glob: str) -> re.Pattern[str]:

@@ -17,6 +17,7 @@ from lagometer.study.schedule import RECORDED
 PayloadType = Literal["bytes", "fixed", "string", "Image", "Imu", "PointCloud2"]
 
 ENVELOPE_BYTES = 16
+SMALLEST_BYTES = 4  # of `bytes` and `string`: the low digits of a sequence, and no stream
 TEXT_ENVELOPE_BYTES = 32  # the envelope in hexadecimal digits, where a message has room for text alone
 # The sizes for which the type `fixed` exists; a fixed type is compiled into each adapter.
 FIXED_PAYLOADS_BYTES = (64, 1024, 65_536, 1_048_576)
@@ -29,9 +30,13 @@ _ROS_TOPIC = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")  # one part of a name, by the
 
 def smallest_bytes(kind: PayloadType) -> int:
     """The smallest payload of a type."""
-    return {"string": TEXT_ENVELOPE_BYTES, "Imu": IMU_BYTES, "fixed": min(FIXED_PAYLOADS_BYTES)}.get(
-        kind, ENVELOPE_BYTES
-    )
+    smallest = {"bytes": SMALLEST_BYTES, "string": SMALLEST_BYTES, "Imu": IMU_BYTES}
+    return {**smallest, "fixed": min(FIXED_PAYLOADS_BYTES)}.get(kind, ENVELOPE_BYTES)
+
+
+def holds_envelope(kind: PayloadType, size_bytes: int) -> bool:
+    """Whether a payload has room for who sent it; below that the topic must have one publisher alone."""
+    return size_bytes >= (TEXT_ENVELOPE_BYTES if kind == "string" else ENVELOPE_BYTES)
 
 
 def has_size(kind: PayloadType, size_bytes: int) -> bool:
@@ -44,6 +49,16 @@ def has_size(kind: PayloadType, size_bytes: int) -> bool:
     return size_bytes >= smallest_bytes(kind) and size_bytes % step == 0
 
 
+def at_least(kind: PayloadType, size_bytes: int) -> int:
+    """The smallest size of a type that holds so many bytes; the largest one for a type of fixed sizes."""
+    if kind == "fixed":
+        return next((size for size in FIXED_PAYLOADS_BYTES if size >= size_bytes), FIXED_PAYLOADS_BYTES[-1])
+    if kind == "Imu":
+        return IMU_BYTES
+    step = POINT_BYTES if kind == "PointCloud2" else 1
+    return -(-max(size_bytes, smallest_bytes(kind)) // step) * step
+
+
 def sizes_in_words(kind: PayloadType) -> str:
     """Which sizes a type has, as the end of a sentence that begins with `the type … `."""
     if kind == "fixed":
@@ -52,8 +67,8 @@ def sizes_in_words(kind: PayloadType) -> str:
         return f"has {IMU_BYTES}B: {TEXT_ENVELOPE_BYTES} of frame_id, the rest its 37 numbers"
     if kind == "PointCloud2":
         return f"has points of {POINT_BYTES}B, and the payload is a multiple of that"
-    if kind == "string":
-        return f"has {TEXT_ENVELOPE_BYTES}B or more: its envelope is {TEXT_ENVELOPE_BYTES} characters"
+    if kind in ("bytes", "string"):
+        return f"has {SMALLEST_BYTES}B or more"
     return f"has {smallest_bytes(kind)}B or more, the envelope"
 
 

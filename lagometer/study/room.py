@@ -25,12 +25,15 @@ def room_for(cell: Cell) -> Mapping[str, int]:
     A reader's queue may be full twice, before the middleware's own thread and behind it, beside a batch that
     is taken; a writer fills one message and has some on the way, or what it keeps for late joiners.
     """
-    factors, graph = cell.factors, cell.graph
-    depth = factors.depth if factors.history == "keep_last" else KEEP_ALL_DEPTH
-    readers = len({(rule.node, topic) for rule in graph.rules for topic in rule.reads})
-    kept = depth if factors.durability == "transient_local" else 0
-    messages = readers * (2 * depth + 16) + len(graph.streams) * (8 + kept)
-    message_bytes = _with_headers(factors.payload_bytes)
+    messages, largest_bytes = 0, 1
+    for topic, traffic in cell.traffic.items():
+        depth = traffic.depth if traffic.history == "keep_last" else KEEP_ALL_DEPTH
+        readers = len({rule.node for rule in cell.graph.rules if topic in rule.subscribes})
+        kept = depth if traffic.durability == "transient_local" else 0
+        writers = sum(stream.topic == topic for stream in cell.graph.streams)
+        messages += readers * (2 * depth + 16) + writers * (8 + kept)
+        largest_bytes = max(largest_bytes, traffic.payload_bytes)
+    message_bytes = _with_headers(largest_bytes)
     most = max(MESSAGES_MIN, ROOM_BYTES_MAX // message_bytes)
     return {MESSAGES: min(max(messages, MESSAGES_MIN), most), MESSAGE_BYTES: message_bytes}
 

@@ -3,16 +3,16 @@
 
 from __future__ import annotations
 
-from lagometer.study.document import Entries, Scalar, Tree
+from lagometer.study import parts
+from lagometer.study.document import Entries, Tree, entry_of, merged_over, replaced
 from lagometer.study.values import Problems, nearest
 
 KEY = "scales"
-MERGED = "matrix"  # of this key a scale replaces single entries; any other it replaces as a whole
 
 
 def scale_names(document: Entries) -> tuple[str, ...]:
     """The scales that a study has, in its order."""
-    value = _entry(document, KEY)
+    value = entry_of(document, KEY)
     return tuple(key.text for key, _ in value.entries) if isinstance(value, Entries) else ()
 
 
@@ -20,7 +20,7 @@ def scaled(document: Entries, scale: str | None, problems: Problems) -> Entries:
     """The document at a scale, None: as it stands without one. The key `scales` stays."""
     if scale is None:
         return document
-    value = _entry(document, KEY)
+    value = entry_of(document, KEY)
     names = scale_names(document)
     if scale not in names:
         hint = nearest(scale, names) if names else "the study has no `scales:`"
@@ -37,29 +37,27 @@ def scaled(document: Entries, scale: str | None, problems: Problems) -> Entries:
             what = f"a scale can't set '{key.text}'"
             problems.add(what, key.line, f"{KEY}.{scale}", "the campaign's folder tells them apart")
             continue
-        given = _entry(merged, key.text)
-        both = isinstance(item, Entries) and isinstance(given, Entries)
-        merged = _with(merged, key, _over(item, given) if key.text == MERGED and both else item)
+        merged = replaced(merged, key, _over(key.text, item, entry_of(merged, key.text)))
     return merged
 
 
-def _over(new: Tree, old: Tree | None) -> Tree:
-    """A mapping with the entries of a new one in the place of its own."""
-    assert isinstance(new, Entries) and isinstance(old, Entries)
-    for key, item in new.entries:
-        old = _with(old, key, item)
+def _over(name: str, new: Tree, old: Tree | None) -> Tree:
+    """What a scale makes of a key: it replaces single entries of a matrix, also of one in a part, and any
+    other key as a whole."""
+    if not isinstance(new, Entries) or not isinstance(old, Entries):
+        return new
+    if name == parts.MATRIX:
+        return merged_over(new, old)
+    if name != parts.KEY:
+        return new
+    for part, item in new.entries:
+        old = replaced(old, part, _over_part(item, entry_of(old, part.text)))
     return old
 
 
-def _entry(document: Entries, name: str) -> Tree | None:
-    return next((item for key, item in document.entries if key.text == name), None)
-
-
-def _with(document: Entries, key: Scalar, value: Tree) -> Entries:
-    """The same with one entry replaced, in its place, or added."""
-    if _entry(document, key.text) is None:
-        return Entries((*document.entries, (key, value)), document.line)
-    return Entries(
-        tuple((key, value) if own.text == key.text else (own, item) for own, item in document.entries),
-        document.line,
-    )
+def _over_part(new: Tree, old: Tree | None) -> Tree:
+    if not isinstance(new, Entries) or not isinstance(old, Entries):
+        return new
+    for key, item in new.entries:
+        old = replaced(old, key, _over(key.text, item, entry_of(old, key.text)))
+    return old

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lagometer import units
+from lagometer.study.cell import Cell
 from lagometer.study.graph import Graph
 from lagometer.study.load_shape import ContentFile
 from lagometer.study.schedule import Recording
@@ -82,6 +83,9 @@ class Study:
     options: Mapping[str, Mapping[str, OptionValue]] = field(default_factory=dict)
     variants: Mapping[str, Variant] = field(default_factory=dict)
     scale: str | None = None  # the name of the scale that was chosen
+    parts: Mapping[str, Study] = field(
+        default_factory=dict
+    )  # by name: each with a matrix and phases of its own
     exclude: tuple[str, ...] = ()
     source: str = "study"
     path: Path | None = None
@@ -96,6 +100,10 @@ class Study:
     def trial_ns(self) -> int:
         """Warm-up, measure and drain of one trial."""
         return self.warmup_ns + self.duration_ns + self.drain_ns
+
+    def of(self, cell: Cell) -> Study:
+        """The study, or its part, that a cell is of."""
+        return self.parts.get(cell.factors.part, self)
 
     def fewest_trials(self) -> int:
         """Executions that each cell gets in any case."""
@@ -136,6 +144,7 @@ class Study:
             "options": {name: dict(given) for name, given in self.options.items()},
             "variants": {name: each.as_json() for name, each in self.variants.items()},
             "scale": self.scale,
+            "parts": {name: part.as_json() for name, part in self.parts.items()},
             "exclude": list(self.exclude),
             "recordings": {name: each.as_json() for name, each in self.recordings.items()},
             "contents": {name: each.as_json() for name, each in self.contents.items()},
@@ -386,6 +395,8 @@ NESTED_KEYS: Mapping[str, str] = {
     "variants": "sets of options for the factor `variant`: `variants: {udp: {fastdds: {transport: udp}}}`; "
     "`env: {NAME: value}` in one sets variables of the workers",
     "control": "a cell that runs between blocks: `none`, `floor` (shm, pingpong), or factors",
+    "parts": "studies within the study, each with keys that replace those above it: "
+    "`parts: {large: {duration: 10s, matrix: {payload: 4MB}}}`",
     "scales": "the study in other sizes, for `--scale`: `scales: {quick: {trials: 1, matrix: {rate: 10Hz}}}`",
     "exclude": "globs over cell ids to leave out",
     "matrix": "the factors; the cells are every combination of their values",
@@ -395,7 +406,7 @@ NESTED_KEYS: Mapping[str, str] = {
 def key_defaults() -> dict[str, object]:
     """What each key of a resolved study is where a study is silent; so reads one of an older lagometer."""
     keys = {key.field: key.parse(key.default) if key.default else key.absent for key in TOP_LEVEL_KEYS}
-    return {**keys, "recordings": {}, "contents": {}, "variants": {}, "scale": None}
+    return {**keys, "recordings": {}, "contents": {}, "variants": {}, "scale": None, "parts": {}}
 
 
 KEY_NAMES: tuple[str, ...] = (*(key.name for key in TOP_LEVEL_KEYS), *NESTED_KEYS)

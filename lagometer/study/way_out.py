@@ -34,8 +34,7 @@ def way_out(cell: Cell, adapters: Mapping[str, Adapter]) -> tuple[Instead, ...]:
 
     Empty if none does, or if nothing is offered that would help.
     """
-    factors = cell.factors
-    names = dict.fromkeys((factors.publisher_adapter, factors.subscriber_adapter))
+    factors, names = cell.factors, cell.adapters
     if any(name not in adapters for name in names):
         return ()
     sides = [adapters[name].sidecar for name in names]

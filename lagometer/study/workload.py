@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lagometer.errors import BadInput
-from lagometer.study.graph import Graph, Node, Rule, Stream
+from lagometer.study.graph import Chain, Graph, Node, Rule, Stream
 from lagometer.study.values import nearest
 from lagometer.study.workload_file import load_workload
 from lagometer.units import UnitError
@@ -47,8 +47,8 @@ def find_workload(text: str, folder: Path) -> Graph:
 def built_in_workload(text: str) -> Graph | None:
     """A workload of the table below, or None if `text` is not one. Raises UnitError for a size out
     of range."""
-    if text == "pingpong":
-        return _pingpong()
+    if text in _SINGLES:
+        return _SINGLES[text]()
     match = _FAMILY.fullmatch(text)
     if match is None:
         return None
@@ -62,7 +62,7 @@ def built_in_workload(text: str) -> Graph | None:
 def _from_file(path: Path) -> Graph:
     """A file's graph; it may not bear a built-in's name, since results of the two would look alike."""
     graph = load_workload(path)
-    if graph.name == "pingpong" or _FAMILY.fullmatch(graph.name):
+    if graph.name in _SINGLES or _FAMILY.fullmatch(graph.name):
         raise BadInput(f"the name '{graph.name}' is a built-in workload's", f"{path}: name", "choose another")
     return graph
 
@@ -78,6 +78,21 @@ def _pingpong() -> Graph:
             Rule("ping", "closed_loop", reads=("pong",), writes=("ping",)),
             Rule("pong", "any", reads=("ping",), writes=("pong",)),
         ),
+    )
+
+
+def _roundtrip() -> Graph:
+    """Ping sends at a rate, whatever became of earlier messages; pong echoes each."""
+    return Graph(
+        name="roundtrip",
+        nodes=(Node("ping"), Node("pong")),
+        streams=(Stream("ping", "ping", ("pong",)), Stream("pong", "pong", ("ping",))),
+        rules=(
+            Rule("ping", "timer", writes=("ping",)),
+            Rule("ping", "any", reads=("pong",)),
+            Rule("pong", "any", reads=("ping",), writes=("pong",)),
+        ),
+        chains=(Chain("round-trip", ("ping→pong", "pong→ping")),),
     )
 
 
@@ -124,6 +139,7 @@ def _fanin(name: str, size: int) -> Graph:
     )
 
 
+_SINGLES: dict[str, Callable[[], Graph]] = {"pingpong": _pingpong, "roundtrip": _roundtrip}
 _FAMILIES: dict[str, tuple[Callable[[str, int], Graph], int]] = {
     "pipeline": (_pipeline, 2),
     "fanout": (_fanout, 1),
@@ -135,4 +151,4 @@ def _examples(text: str) -> list[str]:
     """Built-in names to compare a misspelt one with: of its own size, if it ends in one."""
     size = re.search(r"-?([0-9]+)$", text)
     number = size[1] if size else "N"
-    return ["pingpong", *(f"{family}-{number}" for family in _FAMILIES)]
+    return [*_SINGLES, *(f"{family}-{number}" for family in _FAMILIES)]

@@ -91,6 +91,28 @@ class Interference(Model):
     cpu_per_message_ns: float | None
 
 
+class ChainRow(Model):
+    """A named chain in one cell: medians over its valid trials, each a figure of `cells.parquet`.
+
+    `whole`: from the first publishing to the end of the last callback, with its parts; `half_round_trip`: of
+    a chain that ends where it began; `age_mean_ns`: how old data is at its end; `n`: over all trials.
+    """
+
+    cell: str
+    chain: str
+    trials: int
+    n: int
+    lost: int
+    whole_p50_ns: float | None
+    whole_p99_ns: float | None
+    communication_p50_ns: float | None
+    computation_p50_ns: float | None
+    idle_p50_ns: float | None
+    half_round_trip_p50_ns: float | None
+    age_mean_ns: float | None
+    reaction_max_ns: float | None
+
+
 class Saturated(Model):
     """A cell whose sources fell behind, in a study that keeps such trials: neither valid nor failed.
 

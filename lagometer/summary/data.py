@@ -8,7 +8,7 @@ observed, or a quantile with fewer than 10 samples beyond it. It never stands fo
 
 from __future__ import annotations
 
-from lagometer.summary.cell_data import Deadline, Interference, LostTail, Saturated
+from lagometer.summary.cell_data import ChainRow, Deadline, Interference, LostTail, Saturated
 from lagometer.summary.model import Model
 
 
@@ -470,6 +470,7 @@ class Summary(Model):
     findings: list[Finding]
     failures: list[Failure]
     saturated: list[Saturated]
+    chains: list[ChainRow]
     reasons: list[ReasonCount]
     without_noise: list[WithoutNoise]
     preemption: Preemption | None

@@ -23,7 +23,8 @@ NS_PER_S = 1_000_000_000
 
 def saturated(campaign: Campaign, factors: Mapping[str, Mapping[str, Any]]) -> list[Saturated]:
     """The saturated cells in the study's order; medians over their saturated trials, end to end."""
-    duration_ns = (campaign.manifest.get("study") or {}).get("duration_ns")
+    study = campaign.manifest.get("study") or {}
+    parts = study.get("parts") or {}
     rows = campaign.cells.filter((pl.col("edge") == END_TO_END) & ~pl.col("valid"))
     found: dict[str, list[dict[str, Any]]] = {cell: [] for cell in factors}
     for row in rows.iter_rows(named=True):
@@ -31,8 +32,16 @@ def saturated(campaign: Campaign, factors: Mapping[str, Mapping[str, Any]]) -> l
             found.setdefault(row["cell"], []).append(row)
     trials = campaign.cells.select("cell", "trial").unique()["cell"].value_counts()
     counts = dict(trials.iter_rows())
+    # Where topics have payloads of their own, the factor says nothing of the last one's.
+    mixed = {cell["id"] for cell in campaign.manifest.get("cells", []) if cell.get("topics")}
     return [
-        _of_cell(cell, own, counts[cell], factors.get(cell, {}), duration_ns)
+        _of_cell(
+            cell,
+            own,
+            counts[cell],
+            {} if cell in mixed else factors.get(cell, {}),
+            parts.get(factors.get(cell, {}).get("part"), study).get("duration_ns"),
+        )
         for cell, own in found.items()
         if own
     ]

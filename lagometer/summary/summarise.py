@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from lagometer.stats.cell.preempted import with_noise_of_campaign
 from lagometer.stats.interval.confidence import TRIALS_MIN
-from lagometer.store.format import END_TO_END
+from lagometer.store.format import ARROW
 from lagometer.store.reader import Campaign
 from lagometer.summary import steadiness
 from lagometer.summary.campaign import (
@@ -19,6 +19,7 @@ from lagometer.summary.campaign import (
     factor_values,
 )
 from lagometer.summary.cell_rows import in_order
+from lagometer.summary.chains import chains
 from lagometer.summary.conformance import conformance
 from lagometer.summary.data import Counts, Interval, Row, Summary
 from lagometer.summary.deadlines import deadlines
@@ -81,7 +82,7 @@ def summarise(campaign: Campaign, confidence: Known | None = None) -> Summary:
             trials_failed=len(failed),
             trials_noisy=len({(row.cell, row.trial) for row in measured_rows if row.trials_noisy}),
             excluded=len(campaign.excluded),
-            messages=sum(row.n for row in measured_rows if row.edge != END_TO_END),
+            messages=sum(row.n for row in measured_rows if ARROW in row.edge),
         ),
         factors=factor_values(factors),
         cells=named,
@@ -93,6 +94,7 @@ def summarise(campaign: Campaign, confidence: Known | None = None) -> Summary:
         findings=findings(campaign),
         failures=failed,
         saturated=behind,
+        chains=chains(campaign.cells, named),
         reasons=reason_counts(campaign.journal, measured_rows),
         without_noise=without_noise(campaign, measured_rows, confidence),
         preemption=preemption(campaign, measured_rows),

@@ -20,9 +20,15 @@ from lagometer.worker_python.stage import Stage, current_cpu, now_ns
 ENVELOPE = struct.Struct("<HBBIQ")
 ENVELOPE_MAGIC, ENVELOPE_VERSION = 0x4C67, 1
 KIND_DATA, KIND_PROBE = 0, 1
+# What a payload holds that is smaller than an envelope: the kind, and the low bits of the sequence; of a
+# probe those of when it was sent, in units of 1,024 ns.
+SMALL = struct.Struct("<I")
+SMALL_BITS, SMALL_TIME_SHIFT = 31, 10
+SMALL_SPAN = 1 << SMALL_BITS
 CACHE_LINE = 64
 STATUS_SENT, STATUS_REJECTED, STATUS_FAILED = 0, 1, 2
 FLAG_CORRUPTED = 1
+CALLBACK_NS_MAX = 2**32 - 1
 MADE_BYTES = 1 << 20  # more than a compressor's window
 
 Cause = tuple[int, int]  # stream, sequence
@@ -77,8 +83,6 @@ class Output:
         self._next_sequence = 0
         self.last_sequence = -1
         self.sent = self.rejected = 0
-        size = endpoint.payload_bytes
-        self._marks = len(range(CACHE_LINE, size, CACHE_LINE))
         self._readers = 0
 
     def attach(self, writer: Writer) -> None:
@@ -89,9 +93,11 @@ class Output:
         """Once, before the first message."""
         self.sent_lane, self.causes_lane = sent, causes
 
-    def publish(self, intended_ns: int, causes: Sequence[Cause], echo: int | None = None) -> None:
-        """Fills, stamps, sends and records one message. intended_ns 0: there was no schedule; echo: the
-        sequence to use."""
+    def publish(
+        self, intended_ns: int, begun_ns: int, causes: Sequence[Cause], echo: int | None = None
+    ) -> None:
+        """Fills, stamps, sends and records one message. intended_ns 0: there was no schedule; begun_ns: when
+        the callback that sends it began; echo: the sequence to use."""
         sequence = self._next_sequence if echo is None else echo
         self._next_sequence += 1
         self.last_sequence = sequence  # before it leaves: the reply may come on another thread
@@ -115,11 +121,12 @@ class Output:
             self.rejected += 1
         first = causes[0] if causes else (0, 0)
         first_cause = self.causes_lane.count if len(causes) > 1 else 0
+        publish_ns = publish_ns or now_ns()
         self.sent_lane.add(
             SENT,
             sequence,
             intended_ns,
-            publish_ns or now_ns(),
+            publish_ns,
             published_ns,
             first[1],
             first[0],
@@ -128,6 +135,7 @@ class Output:
             cpu_publish,
             cpu_published,
             first_cause,
+            min(max(publish_ns - begun_ns, 1), CALLBACK_NS_MAX),
         )
         if len(causes) > 1:
             for stream, number in causes:
@@ -145,7 +153,9 @@ class Output:
     def send_probe(self) -> None:
         """A message that says "I am here"; outside the measured phases. Its sequence is when it was sent."""
         sent_ns = now_ns()
-        size = self.plan.payload_bytes if self.plan.type == "fixed" else ENVELOPE.size
+        size = self.plan.payload_bytes
+        if self.plan.type != "fixed":
+            size = min(size, ENVELOPE.size)
         try:
             buffer = self.writer.borrow(size)
             self._write_envelope(buffer, KIND_PROBE, sent_ns)
@@ -154,15 +164,21 @@ class Output:
             self._stage.fail("sending a probe", error)
 
     def _fill(self, sequence: int) -> None:
-        size = self.plan.payload_bytes
+        sizes = self.plan.sizes_bytes
+        size = sizes[sequence % len(sizes)] if sizes else self.plan.payload_bytes
         buffer = self.writer.borrow(size)
         if self._content:
             self._fill_content(buffer, sequence)
         if self._touch:
-            buffer[CACHE_LINE::CACHE_LINE] = MARKS[sequence & 0xFF] * self._marks
+            marks = len(range(CACHE_LINE, size, CACHE_LINE))
+            buffer[CACHE_LINE::CACHE_LINE] = MARKS[sequence & 0xFF] * marks
         self._write_envelope(buffer, KIND_DATA, sequence)
 
     def _write_envelope(self, buffer: bytearray | memoryview, kind: int, sequence: int) -> None:
+        if len(buffer) < ENVELOPE.size:
+            number = sequence >> SMALL_TIME_SHIFT if kind == KIND_PROBE else sequence
+            SMALL.pack_into(buffer, 0, number % SMALL_SPAN | kind << SMALL_BITS)
+            return
         ENVELOPE.pack_into(buffer, 0, ENVELOPE_MAGIC, ENVELOPE_VERSION, kind, self.plan.stream, sequence)
 
     def _fill_content(self, buffer: bytearray | memoryview, sequence: int) -> None:
@@ -188,8 +204,9 @@ class Input:
         self.enabled = False
         self._read = plan.touch_read
         # Marks are what the sender wrote: they can only be checked where it writes them.
-        self._check = plan.touch_read and plan.touch_write and endpoint.payload_bytes >= 2 * CACHE_LINE
-        self._last_line = (endpoint.payload_bytes - 1) // CACHE_LINE * CACHE_LINE
+        self._check = plan.touch_read and plan.touch_write
+        self._may_be_small = endpoint.sizes_vary or endpoint.payload_bytes < ENVELOPE.size
+        self._small_expected = 0
         # Streams that are not matched yet; when the first probe was sent and taken, None before it is heard.
         self._awaited: dict[int, tuple[int, int] | None] = dict.fromkeys(endpoint.streams)
 
@@ -204,12 +221,29 @@ class Input:
     def open(self, payload: Any) -> tuple[int, int, int] | None:
         """Kind, stream and sequence of a message; None if it is not ours (then counted as corrupted)."""
         head = bytes(payload[: ENVELOPE.size])
+        opened = None
         if len(head) == ENVELOPE.size:
             magic, version, kind, stream, sequence = ENVELOPE.unpack(head)
             if magic == ENVELOPE_MAGIC and version == ENVELOPE_VERSION:
-                return kind, stream, sequence
-        self.corrupted += 1
-        return None
+                opened = kind, stream, sequence
+        elif self._may_be_small and len(head) >= SMALL.size and len(self.plan.streams) == 1:
+            opened = self._open_small(head)
+        self.corrupted += opened is None
+        return opened
+
+    def _open_small(self, head: bytes) -> tuple[int, int, int] | None:
+        """The stream is the only one, the sequence the nearest to the last; None if that is not certain."""
+        (bits,) = SMALL.unpack_from(head)
+        low, stream, expected = bits % SMALL_SPAN, self.plan.streams[0], self._small_expected
+        if bits >> SMALL_BITS:
+            return KIND_PROBE, stream, low << SMALL_TIME_SHIFT
+        ahead = (low - expected) % SMALL_SPAN
+        near = ahead < SMALL_SPAN // 2 or expected + ahead < SMALL_SPAN
+        sequence = expected + ahead - (0 if near else SMALL_SPAN)
+        if abs(sequence - expected) > SMALL_SPAN // 4:
+            return None
+        self._small_expected = max(expected, sequence + 1)
+        return KIND_DATA, stream, sequence
 
     def note_probe(self, stream: int, sent_ns: int, taken_ns: int) -> None:
         """sent_ns: by the sender's clock, taken_ns: by ours; the two are never compared.
@@ -222,16 +256,24 @@ class Input:
             return
         first_sent_ns, first_taken_ns = self._awaited[stream] or (sent_ns, taken_ns)
         self._awaited[stream] = first_sent_ns, first_taken_ns
-        if min(sent_ns - first_sent_ns, taken_ns - first_taken_ns) >= IN_FLIGHT_MAX_NS:
+        sent_later_ns = sent_ns - first_sent_ns
+        if self._may_be_small:  # which of the two was sent first is told by the shorter way
+            round_ns = SMALL_SPAN << SMALL_TIME_SHIFT
+            sent_later_ns = (sent_later_ns + round_ns // 2) % round_ns - round_ns // 2
+        if min(sent_later_ns, taken_ns - first_taken_ns) >= IN_FLIGHT_MAX_NS:
             del self._awaited[stream]
 
     def read_payload(self, payload: Any, sequence: int) -> bool:
         """Reads the payload as the plan's touch says; False if it is not what the sender wrote."""
         self.received += 1
-        whole = len(payload) == self.plan.payload_bytes
+        size, most = len(payload), self.plan.payload_bytes
+        whole = size <= most if self.plan.sizes_vary else size == most
         if self._read:
             sum(payload[::CACHE_LINE])
-            whole = whole and (not self._check or payload[self._last_line] == sequence & 0xFF)
+            marked = self._check and size >= 2 * CACHE_LINE
+            whole = whole and (
+                not marked or payload[(size - 1) // CACHE_LINE * CACHE_LINE] == sequence & 0xFF
+            )
         self.corrupted += not whole
         return whole
 

@@ -16,13 +16,15 @@ from lagometer.worker_python.stage import Parker, Stage, current_cpu, now_ns
 
 @dataclass
 class Rule:
-    """A rule and what it has come to. causes: the newest message of each of its readers."""
+    """A rule and what it has come to. causes: the newest message of each of its readers; used: of each reader
+    that it uses."""
 
     plan: RulePlan
     schedule: Schedule
     work: Work
     causes: list[Cause | None]
     fresh: list[bool]
+    used: list[Cause | None]
     intended_ns: int = 0  # timer: of the next message, by the original schedule
     shift_ns: int = 0  # timer: by how much the schedule has moved
     next_due_ns: int | None = None  # when to send next; None: never
@@ -71,6 +73,7 @@ class Node:
                 work=Work(rule.work, rule.work_ns),
                 causes=[None] * len(rule.readers),
                 fresh=[False] * len(rule.readers),
+                used=[None] * len(rule.uses),
             )
             for rule in self.plan.rules
         ]
@@ -122,19 +125,22 @@ class Node:
                     entry.note_probe(stream, sequence, taken[0])
                     continue
                 whole = entry.read_payload(payload, sequence)
-                handled_ns = self._apply_all(entry.index, (stream, sequence)) if whole else 0
+                handled_ns = self._apply_all(entry.index, (stream, sequence), taken[0]) if whole else 0
                 # Last, when what this message caused is on its way.
                 message = sequence, stream, len(payload)
                 entry.record(arrival, message, taken, handled_ns or now_ns(), whole)
 
-    def _apply_all(self, index: int, cause: Cause) -> int:
+    def _apply_all(self, index: int, cause: Cause, taken_ns: int) -> int:
         handled_ns = 0
         for rule in self.rules:
+            if index in rule.plan.uses:
+                rule.used[rule.plan.uses.index(index)] = cause
             if index in rule.plan.readers:
-                handled_ns = self._apply(rule, rule.plan.readers.index(index), cause) or handled_ns
+                position = rule.plan.readers.index(index)
+                handled_ns = self._apply(rule, position, cause, taken_ns) or handled_ns
         return handled_ns
 
-    def _apply(self, rule: Rule, position: int, cause: Cause) -> int:
+    def _apply(self, rule: Rule, position: int, cause: Cause, taken_ns: int) -> int:
         """Returns when the node's work on this message was done; 0: there was none."""
         trigger = rule.plan.trigger
         rule.causes[position], rule.fresh[position] = cause, True
@@ -152,22 +158,23 @@ class Node:
         busy_for(rule.work.next_ns())
         handled_ns = now_ns()
         if trigger == "closed_loop":
-            self._fire_closed_loop(rule, timed_out=False)
-        elif trigger == "all":
-            self._publish_all(rule, [each for each in rule.causes if each is not None], None)
-        else:
-            self._publish_all(rule, (cause,), cause[1] if rule.plan.echo else None)
+            self._fire_closed_loop(rule, timed_out=False, begun_ns=taken_ns)
+            return handled_ns
+        of_all = trigger == "all"
+        causes = [each for each in rule.causes if each is not None] if of_all else [cause]
+        causes += (each for each in rule.used if each is not None)
+        self._publish_all(rule, taken_ns, causes, cause[1] if rule.plan.echo else None)
         return handled_ns
 
-    def _publish_all(self, rule: Rule, causes: Sequence[Cause], echo: int | None) -> None:
+    def _publish_all(self, rule: Rule, begun_ns: int, causes: Sequence[Cause], echo: int | None) -> None:
         if self.stage.start_ns == 0:
             # A peer that started already may be heard while the main thread still sends probes.
             with self.stage.probing:
                 for writer in rule.plan.writers:
-                    self.outputs[writer].publish(0, causes, echo)
+                    self.outputs[writer].publish(0, begun_ns, causes, echo)
             return
         for writer in rule.plan.writers:
-            self.outputs[writer].publish(0, causes, echo)
+            self.outputs[writer].publish(0, begun_ns, causes, echo)
 
     # --- time ---
 
@@ -193,7 +200,7 @@ class Node:
     def fire_due(self, time_ns: int) -> None:
         """Open loop: all that is overdue, each with its own intended time, unless the policy for late ones
         says otherwise."""
-        stop_ns = self.stage.stop_ns
+        stop_ns, begun_ns = self.stage.stop_ns, time_ns
         for rule in self.rules:
             if rule.next_due_ns is None:
                 continue
@@ -201,11 +208,12 @@ class Node:
                 while rule.next_due_ns <= time_ns and not self.stage.stopped:
                     if stop_ns is not None and rule.next_due_ns >= stop_ns:
                         break
-                    self._fire_timer(rule, time_ns)
+                    self._fire_timer(rule, time_ns, begun_ns or now_ns())
+                    begun_ns = 0  # the first begins at once, the others when it has ended
             elif rule.next_due_ns <= time_ns:
-                self._fire_closed_loop(rule, timed_out=rule.awaiting)
+                self._fire_closed_loop(rule, timed_out=rule.awaiting, begun_ns=time_ns)
 
-    def _fire_timer(self, rule: Rule, time_ns: int) -> None:
+    def _fire_timer(self, rule: Rule, time_ns: int, begun_ns: int) -> None:
         """Late is what is overdue by a whole spacing: less is the machine's wake-up latency."""
         assert rule.next_due_ns is not None
         overdue_ns = time_ns - rule.next_due_ns
@@ -219,7 +227,7 @@ class Node:
         causes = [cause for cause in rule.causes if cause is not None]
         # The intended time stays the original schedule's: a sender can't hide its lateness.
         for writer in rule.plan.writers:
-            self.outputs[writer].publish(rule.intended_ns, causes)
+            self.outputs[writer].publish(rule.intended_ns, begun_ns, causes)
         rule.cycles += 1
         return self._advance(rule)
 
@@ -238,7 +246,7 @@ class Node:
         rule.intended_ns = self.stage.start_ns + rule.plan.offset_ns + rule.schedule.next_ns()
         rule.next_due_ns = rule.intended_ns + rule.shift_ns
 
-    def _fire_closed_loop(self, rule: Rule, *, timed_out: bool) -> None:
+    def _fire_closed_loop(self, rule: Rule, *, timed_out: bool, begun_ns: int) -> None:
         time_ns, stop_ns = now_ns(), self.stage.stop_ns
         if (stop_ns is not None and time_ns >= stop_ns) or self._loop_ended(rule):
             rule.next_due_ns = None
@@ -248,7 +256,7 @@ class Node:
             rule.awaiting = True  # before the message leaves: the reply may come on another thread
             rule.next_due_ns = time_ns + rule.plan.timeout_ns
             rule.cycles += 1
-            self.outputs[writer].publish(0, ())
+            self.outputs[writer].publish(0, begun_ns, ())
 
     def _loop_ended(self, rule: Rule) -> bool:
         if rule.plan.messages_max and rule.cycles >= rule.plan.messages_max:

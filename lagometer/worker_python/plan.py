@@ -20,8 +20,23 @@ from lagometer.worker_python.schedule import SchedulePlan, WorkPlan
 
 
 @dataclass(frozen=True)
+class ContentPlan:
+    """What payloads are filled with: any, zeros, random, recorded."""
+
+    kind: str = "any"
+    seed: int = 0
+    path: str = ""
+    crc32: int = 0
+
+
+@dataclass(frozen=True)
 class EndpointPlan:
-    """A reader (streams: those it expects) or a writer (stream: its number)."""
+    """A reader or a writer.
+
+    streams: those that a reader expects; sizes_vary: its messages may be smaller than payload_bytes.
+    stream: a writer's number; content: None for the plan's; sizes_bytes: of message `sequence` modulo their
+    number, empty for payload_bytes.
+    """
 
     context: int
     topic: str
@@ -31,11 +46,15 @@ class EndpointPlan:
     qos: Qos
     streams: tuple[int, ...] = ()
     stream: int = 0
+    sizes_vary: bool = False
+    content: ContentPlan | None = None
+    sizes_bytes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class RulePlan:
-    """When a node acts; readers and writers are places in the node's lists."""
+    """When a node acts; readers, uses and writers are places in the node's lists. uses: readers whose newest
+    message is a further cause, and triggers nothing."""
 
     trigger: str
     readers: tuple[int, ...]
@@ -48,6 +67,7 @@ class RulePlan:
     timeout_ns: int = 0
     messages_max: int = 0
     echo: bool = False
+    uses: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -92,16 +112,6 @@ class SchedulingPlan:
     priority: int
     cpus: tuple[int, ...]
     lock_memory: bool
-
-
-@dataclass(frozen=True)
-class ContentPlan:
-    """What payloads are filled with: any, zeros, random, recorded."""
-
-    kind: str = "any"
-    seed: int = 0
-    path: str = ""
-    crc32: int = 0
 
 
 @dataclass(frozen=True)
@@ -274,15 +284,32 @@ def _endpoint(part: Fields, contexts: int, *, reads: bool) -> EndpointPlan:
     payload_bytes = part.integer("payload_bytes", plan_bounds.Endpoint.PAYLOAD_BYTES)
     capacity = part.integer("capacity", plan_bounds.Endpoint.CAPACITY)
     qos = _qos(part.part("qos"))
-    streams: tuple[int, ...] = ()
-    stream = 0
+    endpoint = EndpointPlan(context, topic, kind, payload_bytes, capacity, qos)
     if reads:
         streams = part.integers("streams", plan_bounds.Reader.STREAMS_ITEMS, plan_bounds.Reader.STREAMS)
+        varying = part.boolean("sizes_vary") if part.has("sizes_vary") else False
+        endpoint = replace(endpoint, streams=streams, sizes_vary=varying)
     else:
-        stream = part.integer("stream", plan_bounds.Writer.STREAM)
+        endpoint = replace(endpoint, stream=part.integer("stream", plan_bounds.Writer.STREAM))
         part.integer("subscribers", plan_bounds.Writer.SUBSCRIBERS)
+        endpoint = _with_payloads(part, endpoint)
     part.finish()
-    return EndpointPlan(context, topic, kind, payload_bytes, capacity, qos, streams, stream)
+    return endpoint
+
+
+def _with_payloads(part: Fields, writer: EndpointPlan) -> EndpointPlan:
+    """What a writer's messages are filled with, and their sizes, where they are not all alike."""
+    if part.has("content"):
+        writer = replace(writer, content=_content(part.part("content")))
+    if part.has("sizes_bytes"):
+        bounds = plan_bounds.Writer
+        sizes = part.integers("sizes_bytes", bounds.SIZES_BYTES_ITEMS, bounds.SIZES_BYTES)
+        for index, size in enumerate(sizes):
+            if size > writer.payload_bytes:
+                what = f"is {size}, larger than payload_bytes or no size of the type {writer.type}"
+                refuse(f"{part.path_of('sizes_bytes')}[{index}]", what)
+        writer = replace(writer, sizes_bytes=sizes)
+    return writer
 
 
 def _qos(part: Fields) -> Qos:
@@ -320,15 +347,33 @@ def _rule(part: Fields, readers: int, writers: int) -> RulePlan:
     echo = part.boolean("echo") if part.has("echo") else False
     if echo and trigger != "any":
         refuse(part.path_of("echo"), "goes with the trigger any alone")
+    uses = part.places("uses", plan_bounds.MessageRule.USES_ITEMS, readers) if part.has("uses") else ()
+    if uses and trigger not in ("any", "all"):
+        refuse(part.path_of("uses"), "goes with the triggers any and all alone")
     part.finish()
     return RulePlan(
-        trigger, read, written, work_ns, work, schedule, period_ns, offset_ns, timeout_ns, messages_max, echo
+        trigger,
+        read,
+        written,
+        work_ns,
+        work,
+        schedule,
+        period_ns,
+        offset_ns,
+        timeout_ns,
+        messages_max,
+        echo,
+        uses,
     )
 
 
 def _work(part: Fields) -> WorkPlan:
-    work = WorkPlan(part.word("kind", "normal", "lognormal"))
-    if work.kind == "normal":
+    work = WorkPlan(part.word("kind", "normal", "lognormal", "recorded"))
+    if work.kind == "recorded":
+        bounds = plan_bounds.RecordedWork
+        times_ns = part.integers("times_ns", bounds.TIMES_NS_ITEMS, bounds.TIMES_NS)
+        work = replace(work, times_ns=times_ns)
+    elif work.kind == "normal":
         work = replace(work, spread_ns=part.integer("spread_ns", plan_bounds.NormalWork.SPREAD_NS))
         work = replace(work, seed=part.integer("seed", plan_bounds.NormalWork.SEED))
     else:

@@ -81,7 +81,7 @@ class Endpoint:
 
     CONTEXT = Bounds(0, 4_294_967_295)
     TOPIC_CHARACTERS = Bounds(1, 4_096)
-    PAYLOAD_BYTES = Bounds(16, 1_073_741_824)
+    PAYLOAD_BYTES = Bounds(4, 1_073_741_824)
     CAPACITY = Bounds(1, 67_108_864)
 
 
@@ -97,6 +97,21 @@ class Writer:
 
     STREAM = Bounds(0, 1_048_576)
     SUBSCRIBERS = Bounds(0, 65_536)
+    SIZES_BYTES_ITEMS = Bounds(0, 65_536)
+    SIZES_BYTES = Bounds(4, 1_073_741_824)
+
+
+class RandomContent:
+    """Of each `RandomContent` in a plan."""
+
+    SEED = Bounds(0, 18_446_744_073_709_551_615)
+
+
+class RecordedContent:
+    """Of each `RecordedContent` in a plan."""
+
+    PATH_CHARACTERS = Bounds(1, 4_096)
+    CRC32 = Bounds(0, 4_294_967_295)
 
 
 class NormalWork:
@@ -111,6 +126,13 @@ class LognormalWork:
 
     SIGMA = Bounds(0, 10)
     SEED = Bounds(0, 18_446_744_073_709_551_615)
+
+
+class RecordedWork:
+    """Of each `RecordedWork` in a plan."""
+
+    TIMES_NS_ITEMS = Bounds(1, 65_536)
+    TIMES_NS = Bounds(0, 3_600_000_000_000)
 
 
 class Rule:
@@ -128,6 +150,13 @@ class TimerRule:
 
     PERIOD_NS = Bounds(1_000, 3_600_000_000_000)
     OFFSET_NS = Bounds(0, 3_600_000_000_000)
+
+
+class MessageRule:
+    """Of each `MessageRule` in a plan."""
+
+    USES_ITEMS = Bounds(0, 4_096)
+    USES = Bounds(0, 4_294_967_295)
 
 
 class ClosedLoopRule:
@@ -174,19 +203,6 @@ class Node:
     READERS_ITEMS = Bounds(0, 4_096)
     WRITERS_ITEMS = Bounds(0, 4_096)
     RULES_ITEMS = Bounds(0, 4_096)
-
-
-class RandomContent:
-    """Of each `RandomContent` in a plan."""
-
-    SEED = Bounds(0, 18_446_744_073_709_551_615)
-
-
-class RecordedContent:
-    """Of each `RecordedContent` in a plan."""
-
-    PATH_CHARACTERS = Bounds(1, 4_096)
-    CRC32 = Bounds(0, 4_294_967_295)
 
 
 class Plan:

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from lagometer.worker_python.plan_bounds import RECORDS_BYTES_MAX
 
 MAGIC = 0x3143_4552_4F47_414C  # "LAGOREC1"
-VERSION = 2
+VERSION = 5
 KIND_SENT, KIND_RECEIVED, KIND_CAUSES = 1, 2, 3
 FLAG_FULL = 1
 CPU_UNKNOWN = 0xFFFF
 HEADER = struct.Struct("<QIIQII32x")
 LANE = struct.Struct("<IIIIQQQII16x")
-SENT = struct.Struct("<QqqqQIIIHHQ")
+SENT = struct.Struct("<QqqqQIIIHHII")
 RECEIVED = struct.Struct("<QqqqqIIIHHQ")
 CAUSE = struct.Struct("<QII")
 RECORDS = {KIND_SENT: SENT, KIND_RECEIVED: RECEIVED, KIND_CAUSES: CAUSE}

@@ -29,12 +29,14 @@ class SchedulePlan:
 
 @dataclass(frozen=True)
 class WorkPlan:
-    """kind: constant, normal (spread_ns around the mean, truncated at 0), lognormal (sigma of the log)."""
+    """kind: constant, normal (spread_ns around the mean, truncated at 0), lognormal (sigma of the log),
+    recorded (times_ns, over and over)."""
 
     kind: str = "constant"
     spread_ns: int = 0
     sigma: float = 0.0
     seed: int = 0
+    times_ns: tuple[int, ...] = ()
 
 
 class Random:
@@ -115,6 +117,7 @@ class Work:
         self._plan = plan
         self._work_ns = work_ns
         self._random = Random(plan.seed)
+        self._next = 0
 
     def next_ns(self) -> int:
         """How long the node works on the next message."""
@@ -124,6 +127,9 @@ class Work:
                 drawn = self._work_ns + plan.spread_ns * self._random.normal()
                 if drawn >= 0.0:
                     return _rounded(min(drawn, WORK_NS_MAX))
+        if plan.kind == "recorded":
+            self._next += 1
+            return plan.times_ns[(self._next - 1) % len(plan.times_ns)]
         if plan.kind == "lognormal":
             return _rounded(min(self._work_ns * math.exp(plan.sigma * self._random.normal()), WORK_NS_MAX))
         return self._work_ns

@@ -17,7 +17,7 @@ from lagometer.worker_python.endpoint import Input, Output, load_content
 from lagometer.worker_python.interpreter import own_options, set_up_interpreter
 from lagometer.worker_python.loop import Loop
 from lagometer.worker_python.node import Node
-from lagometer.worker_python.plan import EndpointPlan, NodePlan, Plan
+from lagometer.worker_python.plan import ContentPlan, EndpointPlan, NodePlan, Plan
 from lagometer.worker_python.records import (
     KIND_CAUSES,
     KIND_RECEIVED,
@@ -43,7 +43,7 @@ class Session:
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
             raise AdapterError(f"can't make runtime_directory {plan.runtime_directory}: {reason}") from error
-        self._content = load_content(plan.content)
+        self._contents: dict[ContentPlan, bytes] = {}
         for each in plan.adapters:
             os.environ.update(each.environment)
         self._adapters = [interface.load(each.name, each.library) for each in plan.adapters]
@@ -70,9 +70,18 @@ class Session:
             with _in_adapter("opening a context"):
                 self._contexts.append(self._adapters[context.adapter].open_context(configuration))
 
+    def _content_of(self, writer: EndpointPlan) -> bytes:
+        """What a writer's payloads are filled with; each file is read once."""
+        wanted = writer.content or self._plan.content
+        if wanted not in self._contents:
+            self._contents[wanted] = load_content(wanted)
+        return self._contents[wanted]
+
     def _create_node(self, plan: NodePlan) -> None:
         node = Node(plan, self._stage)
-        node.outputs = [Output(each, self._plan, self._stage, self._content) for each in plan.writers]
+        node.outputs = [
+            Output(each, self._plan, self._stage, self._content_of(each)) for each in plan.writers
+        ]
         node.inputs = [Input(each, index, self._plan) for index, each in enumerate(plan.readers)]
         node.prepare()
         self._nodes.append(node)
@@ -89,7 +98,7 @@ class Session:
     def _create_recorder(self, descriptor: int | None) -> Recorder:
         lanes = []
         for node in self._nodes:
-            causes_max = max((len(rule.readers) for rule in node.plan.rules), default=0)
+            causes_max = max((len(rule.readers) + len(rule.uses) for rule in node.plan.rules), default=0)
             number = node.plan.index
             for writer in node.plan.writers:
                 causes = writer.capacity * causes_max if causes_max > 1 else 0

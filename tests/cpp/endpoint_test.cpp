@@ -17,6 +17,7 @@ class Matching : public testing::Test {
   static ReaderPlan of_streams(std::vector<uint32_t> streams) {
     ReaderPlan plan;
     plan.type = "bytes";
+    plan.payload_bytes = 64;
     plan.streams = std::move(streams);
     return plan;
   }
@@ -51,6 +52,41 @@ TEST_F(Matching, BearsWhateverASequenceSays) {
   input_.note_probe(5, ~uint64_t{0}, kHeard_ns);
   input_.note_probe(5, static_cast<uint64_t>(kEnough_ns) - 1, kHeard_ns + kEnough_ns);
   EXPECT_EQ(input_.missing(), (Streams{0})) << "the counter went round";
+}
+
+TEST_F(Matching, OfSmallPayloadsGoesOnWhereTheirBitsBeginAnew) {
+  ReaderPlan small = of_streams({0});
+  small.payload_bytes = 4;
+  constexpr int64_t kRound_ns = int64_t{1} << (31 + 10);
+  Input input(small, 0, table_, {}, failure_);
+  input.note_probe(0, static_cast<uint64_t>(kRound_ns - 1), kHeard_ns);
+  input.note_probe(0, static_cast<uint64_t>(kRound_ns - kEnough_ns), kHeard_ns + kEnough_ns);
+  EXPECT_EQ(input.missing(), (Streams{0})) << "sent before the first";
+  input.note_probe(0, static_cast<uint64_t>(kEnough_ns), kHeard_ns + kEnough_ns);
+  EXPECT_EQ(input.missing(), Streams{}) << "sent after it";
+}
+
+TEST(SmallPayloads, AreNumberedByTheNearestAndRefusedFarFromIt) {
+  ReaderPlan plan;
+  plan.type = "bytes";
+  plan.payload_bytes = 4;
+  plan.streams = {9};
+  const lagometer_adapter_table table{};
+  FailureFlag failure;
+  Input input(plan, 0, table, {}, failure);
+  std::array<uint8_t, 4> bytes{};
+  const auto open = [&](uint64_t sequence) {
+    write_small_envelope(bytes.data(), {.sequence = sequence}, false);
+    return input.open_small(bytes.data());
+  };
+  for (const uint64_t sequence : {uint64_t{0}, uint64_t{1}, uint64_t{500'000'000}, uint64_t{499'999'990}}) {
+    const std::optional<Envelope> found = open(sequence);
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->sequence, sequence);
+    EXPECT_EQ(found->stream, 9U);
+  }
+  EXPECT_FALSE(open(500'000'001 + (uint64_t{1} << 29) + 1));
+  EXPECT_EQ(input.corrupted(), 1U);
 }
 
 }  // namespace

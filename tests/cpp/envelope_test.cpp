@@ -61,6 +61,40 @@ TEST(AsCharacter, IsPrintableAndTellsNeighboursApart) {
   }
 }
 
+TEST(SmallEnvelope, KeepsKindAndLowBitsInBytesAndInText) {
+  for (const bool text : {false, true}) {
+    for (const uint64_t sequence :
+         {uint64_t{0}, uint64_t{77}, SmallEnvelope::span(text) - 1, SmallEnvelope::span(text) + 5}) {
+      std::array<uint8_t, SmallEnvelope::kBytes> payload{};
+      write_small_envelope(payload.data(), {.sequence = sequence}, text);
+      const SmallEnvelope read = read_small_envelope(payload.data(), text);
+      EXPECT_FALSE(read.probe);
+      EXPECT_EQ(read.low, sequence % SmallEnvelope::span(text));
+      write_small_envelope(payload.data(),
+                           {.kind = static_cast<uint8_t>(MessageKind::probe), .sequence = sequence << 10}, text);
+      EXPECT_TRUE(read_small_envelope(payload.data(), text).probe);
+      EXPECT_EQ(read_small_envelope(payload.data(), text).low, sequence % SmallEnvelope::span(text));
+      if (!text) continue;
+      for (const uint8_t byte : payload) EXPECT_TRUE(byte >= '0' && byte <= 'o') << byte;
+    }
+  }
+}
+
+TEST(SmallEnvelope, ASequenceIsTheNearestToTheOneExpected) {
+  for (const bool text : {false, true}) {
+    const uint64_t span = SmallEnvelope::span(text);
+    const auto low = [span](uint64_t sequence) { return static_cast<uint32_t>(sequence % span); };
+    for (const uint64_t sequence : {uint64_t{0}, uint64_t{3}, span - 1, span, 5 * span + 2}) {
+      EXPECT_EQ(nearest_sequence(low(sequence), sequence, text), sequence);
+      EXPECT_EQ(nearest_sequence(low(sequence), sequence + 100, text), sequence) << "overtaken";
+      if (sequence >= 2) {
+        EXPECT_EQ(nearest_sequence(low(sequence), sequence - 2, text), sequence) << "after a gap";
+      }
+    }
+    EXPECT_EQ(nearest_sequence(low(span - 1), 0, text), span - 1) << "nothing is before 0";
+  }
+}
+
 TEST(Touch, WritesOneByteOfEveryLineFromTheOffset) {
   std::vector<uint8_t> bytes(300, 0xEE);
   touch_write(bytes.data(), bytes.size(), kCacheLineBytes, 0x1FF);

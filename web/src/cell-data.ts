@@ -84,6 +84,28 @@ export interface Interference {
 }
 
 /**
+ * A named chain in one cell: medians over its valid trials, each a figure of `cells.parquet`.
+ *
+ * `whole`: from the first publishing to the end of the last callback, with its parts; `half_round_trip`: of
+ * a chain that ends where it began; `age_mean_ns`: how old data is at its end; `n`: messages over all trials.
+ */
+export interface ChainRow {
+  cell: string;
+  chain: string;
+  trials: number;
+  n: number;
+  lost: number;
+  whole_p50_ns: number | null;
+  whole_p99_ns: number | null;
+  communication_p50_ns: number | null;
+  computation_p50_ns: number | null;
+  idle_p50_ns: number | null;
+  half_round_trip_p50_ns: number | null;
+  age_mean_ns: number | null;
+  reaction_max_ns: number | null;
+}
+
+/**
  * A cell whose sources fell behind, in a study that keeps such trials: neither valid nor failed.
  *
  * `trials`: that were saturated; figures: medians over them, end to end; `goodput_bytes_per_s`: payload that

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Generated from lagometer/summary/data.py by `python -m lagometer.report.typescript web/src`; do not edit.
 
-import type { Deadline, Interference, LostTail, Saturated } from "./cell-data";
+import type { ChainRow, Deadline, Interference, LostTail, Saturated } from "./cell-data";
 
 /**
  * Where the figures come from: the head of `manifest.json`.
@@ -474,6 +474,7 @@ export interface Summary {
   findings: Finding[];
   failures: Failure[];
   saturated: Saturated[];
+  chains: ChainRow[];
   reasons: ReasonCount[];
   without_noise: WithoutNoise[];
   preemption: Preemption | null;

@@ -9,6 +9,7 @@ import { controlView } from "./control-chart";
 import { costView } from "./cost-chart";
 import type { ComparisonReport } from "./comparison-data";
 import type { Report } from "./report-data";
+import { chainsSection } from "./chains";
 import { conformanceSection, environmentSection, failuresSection, headLine, methodSection, settingsSection } from "./details";
 import { choice, element } from "./dom";
 import { findingsSection } from "./findings";
@@ -117,7 +118,7 @@ function start(main: HTMLElement, model: Model): void {
   });
   const { report } = model;
   main.append(headLine(report, themeButton), glanceSection(report.glance) ?? "", findingsSection(report) ?? "", bar?.root ?? "", ...charts.map((view) => view.root));
-  main.append(failuresSection(report), settingsSection(report), ...conformanceSection(report), environmentSection(report), methodSection(report));
+  main.append(chainsSection(report) ?? "", failuresSection(report), settingsSection(report), ...conformanceSection(report), environmentSection(report), methodSection(report));
   applyTheme(state.theme);
   redraw();
   systemDark.addEventListener("change", () => {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::{abi, host, Error, Options, Result, Sidecar};
 
 /// The smallest payload: the envelope alone.
-const ENVELOPE_BYTES: u64 = 16;
+const PAYLOAD_BYTES_MIN: u64 = 4;
 /// How long a reliable writer may wait for room if the caller does not say.
 const BLOCKING_DEFAULT: Duration = Duration::from_millis(100);
 
@@ -125,7 +125,7 @@ impl Ros2Message {
     /// Whether it can have a payload of so many bytes.
     fn has_size(self, bytes: u64) -> bool {
         match self {
-            Self::String => bytes >= u64::from(abi::TEXT_ENVELOPE_BYTES),
+            Self::String => bytes >= PAYLOAD_BYTES_MIN,
             Self::Image => true,
             Self::Imu => bytes == u64::from(abi::IMU_BYTES),
             Self::PointCloud2 => bytes.is_multiple_of(u64::from(abi::POINT_BYTES)),
@@ -160,9 +160,9 @@ impl PayloadType {
         if given.flags != 0 || given.encapsulation != 0 {
             return Err(Error::unsupported("keyed and opaque types are not supported"));
         }
-        if given.max_bytes < ENVELOPE_BYTES || given.max_bytes > u64::from(u32::MAX) {
+        if given.max_bytes < PAYLOAD_BYTES_MIN || given.max_bytes > u64::from(u32::MAX) {
             let why =
-                format!("a payload has {ENVELOPE_BYTES} to {} bytes, not {}", u32::MAX, given.max_bytes);
+                format!("a payload has {PAYLOAD_BYTES_MIN} to {} bytes, not {}", u32::MAX, given.max_bytes);
             return Err(Error::invalid(why));
         }
         if message.is_some_and(|message| !message.has_size(given.max_bytes)) {
@@ -185,7 +185,7 @@ impl PayloadType {
     pub(crate) fn accept(self, bytes: u64) -> Result<usize> {
         let most = self.bytes_max as u64;
         let fits = self.message.is_none_or(|message| message.has_size(bytes));
-        if !fits || bytes > most || bytes < ENVELOPE_BYTES || (self.fixed && bytes != most) {
+        if !fits || bytes > most || bytes < PAYLOAD_BYTES_MIN || (self.fixed && bytes != most) {
             return Err(Error::invalid(format!(
                 "a message of {bytes} B does not fit type '{}' of {most} B",
                 self.name()

@@ -26,7 +26,8 @@
  *
  * THE MESSAGE
  *   lagometer writes a 16-byte envelope and the payload into the regions that `borrow` shows; an adapter never
- *   reads or changes them. No time stamp travels in the message: stamps stay in the records of both sides.
+ *   reads or changes them. No time stamp travels in the message: stamps stay in the records of both sides. In a payload
+ *   that is smaller than the envelope, the first LAGOMETER_PAYLOAD_BYTES_MIN bytes must do.
  *
  * PAYLOAD TYPES (a sidecar lists those that it has; docs/WORKLOADS.md says more)
  *   "bytes"        any length up to max_bytes, one region
@@ -86,6 +87,7 @@ extern "C" {
 #define LAGOMETER_ABI_VERSION 1u
 #define LAGOMETER_ENVELOPE_BYTES 16u
 #define LAGOMETER_TEXT_ENVELOPE_BYTES 32u /* of "string" and "Imu" */
+#define LAGOMETER_PAYLOAD_BYTES_MIN 4u    /* of "bytes" and "string", for whom less than an envelope must do */
 #define LAGOMETER_POINT_BYTES 16u         /* of "PointCloud2" */
 #define LAGOMETER_IMU_BYTES 328u          /* of "Imu": 32 of text, 296 of numbers */
 #define LAGOMETER_REGIONS_MAX 4u

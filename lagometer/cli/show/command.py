@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from lagometer.store.reader import Campaign
-    from lagometer.summary.cell_data import Saturated
+    from lagometer.summary.cell_data import ChainRow, Saturated
     from lagometer.summary.data import Finding, Queue
 
 Row = dict[str, Any]
-OfCell = TypeVar("OfCell", "Finding", "Queue", "Saturated")
+OfCell = TypeVar("OfCell", "ChainRow", "Finding", "Queue", "Saturated")
 EdgeGlob = Annotated[
     str | None,
     typer.Option("--edge", metavar="GLOB", help="Which edges; end-to-end if not given, '*' for all."),
@@ -110,6 +110,7 @@ def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None
         "queues": [each.model_dump() for each in _of_cells(summary.queues, cell)],
         "preemption": summary.preemption.model_dump() if summary.preemption is not None else None,
         "saturation": [each.model_dump() for each in _of_cells(summary.saturated, cell)],
+        "chains": [each.model_dump() for each in _of_cells(summary.chains, cell)],
         **cells_as_json(summary, edge, cell),
     }
 
@@ -163,6 +164,7 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
 
     from lagometer.cli.show.answer import render_answer
     from lagometer.cli.show.cells import render_cells
+    from lagometer.cli.show.chains import render_chains
     from lagometer.cli.show.daemons import render_daemons
     from lagometer.cli.show.disturbed import render_preemption, render_queues
     from lagometer.cli.show.estimates import render_beside, render_estimates
@@ -194,6 +196,7 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     render_beside(campaign, console)
     render_daemons(campaign, console, {row["cell"] for row in valid})
     render_cells(summary, console, edge, cell)
+    render_chains(_of_cells(summary.chains, cell), console)
     render_lost(valid, console)
     render_queues(_of_cells(summary.queues, cell), console)
     render_preemption(summary.preemption if whole else None, console)

@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from lagometer.exchange.errors import ExchangeError
 from lagometer.exchange.imports.source import Source
-from lagometer.stats.trial.estimate import PERMILLE, moments, quantile
+from lagometer.stats.trial.estimate import PERMILLE, moments
+from lagometer.stats.trial.quantile import quantile
 from lagometer.store import format as form
 
 Numbers = npt.NDArray[np.int64]

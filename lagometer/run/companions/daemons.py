@@ -258,7 +258,7 @@ def wanted_daemons(cell: Cell, adapters: Mapping[str, Adapter], runtime: str) ->
         pinned = ("taskset", "-c", factors.cpus)
     room = room_for(cell)
     found: list[Wanted] = []
-    for name in dict.fromkeys((factors.publisher_adapter, factors.subscriber_adapter)):
+    for name in cell.adapters:
         each = filled_daemons(adapters[name], cell.options, factors.profile, runtime, pinned, room)
         found += [daemon for daemon in each if not any(map(daemon.is_like, found))]
     return tuple(found)

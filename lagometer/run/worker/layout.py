@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from lagometer.run.launchers.isolation import PRIVATE_RUNTIME_DIRECTORY
 from lagometer.run.worker.plan import (
@@ -12,31 +12,21 @@ from lagometer.run.worker.plan import (
     HEAP_OFFSET_BYTES_MAX,
     HEAP_STEP_BYTES,
     Adapter,
-    AnyRule,
-    AnySchedule,
-    BurstSchedule,
-    ClosedLoopRule,
+    AnyContent,
     Context,
-    LognormalWork,
-    MessageRule,
     Node,
-    NormalWork,
-    PeriodicSchedule,
     Phases,
     PlainContent,
     Plan,
-    PoissonSchedule,
     Qos,
-    RampSchedule,
     RandomContent,
     Reader,
     RecordedContent,
-    RecordedSchedule,
     Scheduling,
-    TimerRule,
     Worker,
     Writer,
 )
+from lagometer.run.worker.rules import drawn, plan_rule
 from lagometer.study.adapter import Adapter as BuiltAdapter
 from lagometer.study.adapters import available_cpus
 from lagometer.study.cell import Cell
@@ -44,8 +34,8 @@ from lagometer.study.daemons import daemons_in_use, filled_in, option_values
 from lagometer.study.graph import Graph, Rule
 from lagometer.study.schedule import RECORDED
 from lagometer.study.schema import Study
+from lagometer.study.traffic import Traffic
 
-CLOSED_LOOP_TIMEOUT_NS = 1_000_000_000
 CLOSED_LOOP_RATE_MAX_HZ = 400_000.0  # for the size of the recorder; a faster loop stops when it is full
 CLOSED_LOOP_CAPACITY_MAX = 1_000_000
 CAPACITY_MARGIN = 1.5
@@ -71,7 +61,7 @@ def worker_plans(
 
 def topics_read(graph: Graph, node: str) -> list[str]:
     """Returns the topics that a node subscribes to; the place in the list is the reader's index."""
-    return list(dict.fromkeys(topic for rule in graph.rules_of(node) for topic in rule.reads))
+    return list(dict.fromkeys(topic for rule in graph.rules_of(node) for topic in rule.subscribes))
 
 
 def topics_written(graph: Graph, node: str) -> list[str]:
@@ -105,6 +95,15 @@ def _rule_rate_hz(graph: Graph, rule: Rule, rates: Mapping[int, float]) -> float
     return min(inputs, default=0.0) if rule.trigger == "all" else sum(inputs)
 
 
+@dataclass(frozen=True)
+class _Participant:
+    """One context of a worker. node: whose own it is; empty: shared by the nodes of the worker."""
+
+    adapter: str
+    domain: int
+    node: str
+
+
 class _Layout:
     """What all plans of one cell share."""
 
@@ -118,12 +117,14 @@ class _Layout:
 
     def plan(self, index: int, standalone: bool, runtime_directory: str) -> Plan:
         """Returns the plan of the worker with this index."""
-        factors, nodes = self._cell.factors, self._cell.workers[index]
-        name = nodes[0] if len(nodes) == 1 else f"worker-{index}"
-        used = self._adapters_used(nodes)
+        cell, nodes = self._cell, self._cell.workers[index]
+        contexts = self._contexts(nodes)
+        used = list(dict.fromkeys(each.adapter for each in contexts))
+        name, scheduling, group = cell.worker_name(index), cell.worker_scheduling(index), cell.groups[index]
+        priority = (group.priority if group is not None else None) or self._study.priority
         return Plan(
             protocol=1,
-            cell=self._cell.id,
+            cell=cell.id,
             trial=self._trial,
             standalone=standalone,
             worker=Worker(index=index, name=name),
@@ -134,36 +135,48 @@ class _Layout:
                 drain_ns=self._study.drain_ns,
             ),
             scheduling=Scheduling(
-                policy=factors.scheduling,
-                priority=self._study.priority if factors.scheduling == "fifo" else 0,
-                cpus=list(self._cell.worker_cpus(index, available_cpus())),
+                policy=scheduling,
+                priority=priority if scheduling == "fifo" else 0,
+                cpus=list(cell.worker_cpus(index, available_cpus())),
                 lock_memory=True,
             ),
             runtime_directory=runtime_directory,
-            touch=factors.touch,
-            content=self._content(),
+            touch=cell.factors.touch,
+            content=self._content(cell.factors.content),
             heap_offset_bytes=self._heap_offset_bytes(index),
             layer_stamps=self._study.layer_stamps,
             adapters=[self._adapter(adapter, runtime_directory) for adapter in used],
             contexts=[
-                Context(adapter=place, domain=factors.domain, name=name) for place, _ in enumerate(used)
+                Context(adapter=used.index(each.adapter), domain=each.domain, name=each.node or name)
+                for each in contexts
             ],
-            nodes=[self._node(node, used) for node in nodes],
+            nodes=[self._node(node, contexts) for node in nodes],
         )
 
-    def _adapters_used(self, nodes: tuple[str, ...]) -> list[str]:
-        """Returns the adapters that the nodes need; one context of each is made, in this order."""
-        factors, used = self._cell.factors, []
-        if any(topics_written(self._graph, node) for node in nodes):
-            used.append(factors.publisher_adapter)
-        if any(topics_read(self._graph, node) for node in nodes):
-            used.append(factors.subscriber_adapter)
-        return list(dict.fromkeys(used))
+    def _contexts(self, nodes: tuple[str, ...]) -> list[_Participant]:
+        """Returns the participants that the nodes of one worker need, in the order in which they are made."""
+        found: list[_Participant] = []
+        for node in nodes:
+            found += [self._publisher(node, topic) for topic in topics_written(self._graph, node)]
+        for node in nodes:
+            found += [self._subscriber(node, topic) for topic in topics_read(self._graph, node)]
+        return list(dict.fromkeys(found))
+
+    def _publisher(self, node: str, topic: str) -> _Participant:
+        traffic = self._cell.traffic[topic]
+        return _Participant(traffic.publisher_adapter, traffic.domain, self._own(node))
+
+    def _subscriber(self, node: str, topic: str) -> _Participant:
+        traffic = self._cell.traffic[topic]
+        return _Participant(traffic.subscriber_adapter, traffic.domain, self._own(node))
+
+    def _own(self, node: str) -> str:
+        return node if self._cell.factors.participants == "per-node" else ""
 
     def _adapter(self, name: str, runtime_directory: str) -> Adapter:
         built = self._adapters[name]
         private = self._cell.factors.network == "private"
-        participants = sum(len(self._adapters_used(nodes)) for nodes in self._cell.workers)
+        participants = sum(len(self._contexts(nodes)) for nodes in self._cell.workers)
         return Adapter(
             name=name,
             library=str(built.library),
@@ -184,52 +197,58 @@ class _Layout:
             }
         return {**found, **self._cell.environment}
 
-    def _node(self, name: str, used: list[str]) -> Node:
-        graph, factors = self._graph, self._cell.factors
+    def _node(self, name: str, contexts: list[_Participant]) -> Node:
+        graph = self._graph
         reads, writes = topics_read(graph, name), topics_written(graph, name)
         return Node(
             name=name,
             index=graph.node_index(name),
-            dispatch=factors.dispatch,
+            dispatch=self._cell.factors.dispatch,
             cpus=[],
-            readers=[self._reader(topic, used) for topic in reads],
-            writers=[self._writer(name, topic, used) for topic in writes],
-            rules=[self._rule(rule, reads, writes) for rule in graph.rules_of(name)],
+            readers=[self._reader(name, topic, contexts) for topic in reads],
+            writers=[self._writer(name, topic, contexts) for topic in writes],
+            rules=[
+                plan_rule(self._study, self._cell, self._trial, rule, reads, writes)
+                for rule in graph.rules_of(name)
+            ],
         )
 
-    def _reader(self, topic: str, used: list[str]) -> Reader:
-        factors, streams = self._cell.factors, self._graph.streams_on(topic)
+    def _reader(self, node: str, topic: str, contexts: list[_Participant]) -> Reader:
+        traffic, streams = self._cell.traffic[topic], self._graph.streams_on(topic)
         return Reader(
-            context=used.index(factors.subscriber_adapter),
+            context=contexts.index(self._subscriber(node, topic)),
             topic=f"lagometer/{topic}",
-            type=factors.type,
-            payload_bytes=factors.payload_bytes,
+            type=traffic.type,
+            payload_bytes=traffic.payload_bytes,
             capacity=min(sum(self._capacities[stream] for stream in streams), CAPACITY_MAX),
-            qos=self._qos(),
+            qos=_qos(traffic),
             streams=list(streams),
+            sizes_vary=bool(traffic.sizes_bytes),
         )
 
-    def _writer(self, node: str, topic: str, used: list[str]) -> Writer:
-        factors, stream = self._cell.factors, self._graph.stream_number(node, topic)
+    def _writer(self, node: str, topic: str, contexts: list[_Participant]) -> Writer:
+        traffic, stream = self._cell.traffic[topic], self._graph.stream_number(node, topic)
         return Writer(
-            context=used.index(factors.publisher_adapter),
+            context=contexts.index(self._publisher(node, topic)),
             topic=f"lagometer/{topic}",
-            type=factors.type,
-            payload_bytes=factors.payload_bytes,
+            type=traffic.type,
+            payload_bytes=traffic.payload_bytes,
             capacity=self._capacities[stream],
-            qos=self._qos(),
+            qos=_qos(traffic),
             stream=stream,
             subscribers=len(self._graph.streams[stream].subscribers),
+            content=self._content(traffic.content) if traffic.content != self._cell.factors.content else None,
+            sizes_bytes=list(traffic.sizes_bytes),
         )
 
-    def _qos(self) -> Qos:
-        factors = self._cell.factors
-        return Qos(
-            reliability=factors.reliability,
-            history=factors.history,
-            depth=factors.depth if factors.history == "keep_last" else None,
-            durability=factors.durability,
-        )
+    def _content(self, content: str) -> AnyContent:
+        if content == "random":
+            return RandomContent(kind="random", seed=self._study.seed)
+        if content.startswith(RECORDED):
+            name = content.removeprefix(RECORDED)
+            file = self._graph.contents.get(name) or self._study.contents[name]
+            return RecordedContent(kind="recorded", path=str(file.path), crc32=file.crc32)
+        return PlainContent(kind="zeros" if content == "zeros" else "any")
 
     def _stream_capacities(self) -> dict[int, int]:
         """Returns how many records each stream gets room for, kept within the memory of a trial."""
@@ -254,104 +273,24 @@ class _Layout:
             for stream, capacity in capacities.items()
         }
 
-    def _rule(self, rule: Rule, reads: list[str], writes: list[str]) -> AnyRule:
-        """Returns a rule with indices into its node's readers and writers in place of topics."""
-        readers = [reads.index(topic) for topic in rule.reads]
-        writers = [writes.index(topic) for topic in rule.writes]
-        assert rule.work_ns is not None, "a cell's graph is resolved"
-        if rule.trigger == "timer":
-            assert rule.period_ns is not None, "a cell's graph is resolved"
-            return TimerRule(
-                trigger="timer",
-                period_ns=rule.period_ns,
-                offset_ns=rule.offset_ns,
-                schedule=self._schedule(rule),
-                readers=readers,
-                work_ns=rule.work_ns,
-                work=self._work(rule),
-                writers=writers,
-            )
-        if rule.trigger == "closed_loop":
-            return ClosedLoopRule(
-                trigger="closed_loop",
-                timeout_ns=CLOSED_LOOP_TIMEOUT_NS,
-                messages_max=0,
-                readers=readers,
-                work_ns=rule.work_ns,
-                work=self._work(rule),
-                writers=writers,
-            )
-        echo = self._graph.answers(rule)
-        return MessageRule(
-            trigger=rule.trigger,
-            echo=echo,
-            readers=readers,
-            work_ns=rule.work_ns,
-            work=self._work(rule),
-            writers=writers,
-        )
-
-    def _schedule(self, rule: Rule) -> AnySchedule:
-        schedule, late, study = rule.schedule, self._cell.factors.late, self._study
-        if schedule.kind == "poisson":
-            return PoissonSchedule(kind="poisson", late=late, seed=self._seed("schedule", rule))
-        if schedule.kind == "burst":
-            return BurstSchedule(kind="burst", late=late, messages=schedule.messages)
-        if schedule.kind == "ramp":
-            assert schedule.end_period_ns is not None, "a ramp has an end"
-            return RampSchedule(
-                kind="ramp",
-                late=late,
-                end_period_ns=schedule.end_period_ns,
-                begin_ns=study.warmup_ns,
-                duration_ns=study.duration_ns,
-            )
-        if schedule.kind == "recorded":
-            assert schedule.recording is not None, "a recorded schedule has its recording"
-            return RecordedSchedule(
-                kind="recorded", late=late, intervals_ns=list(schedule.recording.intervals_ns)
-            )
-        return PeriodicSchedule(kind="periodic", late=late)
-
-    def _work(self, rule: Rule) -> NormalWork | LognormalWork | None:
-        spread = rule.spread
-        if spread is None:
-            return None
-        seed = self._seed("work", rule)
-        if spread.kind == "normal":
-            return NormalWork(kind="normal", spread_ns=spread.spread_ns, seed=seed)
-        return LognormalWork(kind="lognormal", sigma=spread.sigma, seed=seed)
-
-    def _content(self) -> PlainContent | RandomContent | RecordedContent:
-        content = self._cell.factors.content
-        if content == "random":
-            return RandomContent(kind="random", seed=self._study.seed)
-        if content.startswith(RECORDED):
-            file = self._study.contents[content.removeprefix(RECORDED)]
-            return RecordedContent(kind="recorded", path=str(file.path), crc32=file.crc32)
-        return PlainContent(kind="zeros" if content == "zeros" else "any")
-
-    def _seed(self, purpose: str, rule: Rule) -> int:
-        """Returns a seed of the rule's own: the same in every cell of the study, another in every trial.
-
-        So cells that are compared meet the same arrivals, and trials are not copies of each other.
-        """
-        streams = [self._graph.stream_number(rule.node, topic) for topic in rule.writes]
-        return _drawn(f"{self._study.seed}/{self._trial}/{purpose}/{rule.node}/{streams}")
-
     def _heap_offset_bytes(self, worker: int) -> int:
         """Returns how far the worker's heap is moved: another draw for each worker, trial and cell.
 
         Where in a page a buffer begins decides how fast it is copied, and would be the same in all trials.
         """
         steps = HEAP_OFFSET_BYTES_MAX // HEAP_STEP_BYTES + 1
-        drawn = _drawn(f"{self._study.seed}/{self._trial}/heap/{self._cell.id}/{worker}")
-        return drawn % steps * HEAP_STEP_BYTES
+        bits = drawn(f"{self._study.seed}/{self._trial}/heap/{self._cell.id}/{worker}")
+        return bits % steps * HEAP_STEP_BYTES
 
 
-def _drawn(text: str) -> int:
-    """Returns 64 bits that the text decides, evenly spread."""
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
+def _qos(traffic: Traffic) -> Qos:
+    return Qos(
+        reliability=traffic.reliability,
+        history=traffic.history,
+        depth=traffic.depth if traffic.history == "keep_last" else None,
+        durability=traffic.durability,
+        deadline_ns=traffic.deadline_ns,
+    )
 
 
 def _most_at_once(graph: Graph) -> int:

@@ -30,6 +30,7 @@ HOUR_NS = 3_600_000_000_000
 PERIOD_MIN_NS = 1_000
 CAPACITY_MAX = 2**26
 ITEMS_MAX = 4096
+SIZES_MAX = 2**16
 TEXT_CHARACTERS_MAX = 4096
 
 Unsigned32 = Annotated[int, Field(ge=0, le=2**32 - 1)]
@@ -43,6 +44,8 @@ Text = Annotated[str, Field(min_length=1, max_length=TEXT_CHARACTERS_MAX)]
 PerhapsText = Annotated[str, Field(max_length=TEXT_CHARACTERS_MAX)]
 HEAP_STEP_BYTES = 16  # what allocators align to
 HEAP_OFFSET_BYTES_MAX = 4096 - HEAP_STEP_BYTES  # within a page: whole pages the kernel moves by itself
+Seed = Annotated[int, Field(ge=0, le=2**64 - 1)]
+PayloadBytes = Annotated[int, Field(ge=4, le=2**30)]
 HeapOffset = Annotated[int, Field(ge=0, le=HEAP_OFFSET_BYTES_MAX, multiple_of=HEAP_STEP_BYTES)]
 
 
@@ -116,25 +119,73 @@ class Endpoint(PlanModel):
     context: Unsigned32
     topic: Text
     type: PayloadType
-    payload_bytes: Annotated[int, Field(ge=16, le=2**30)]
+    payload_bytes: PayloadBytes
     capacity: Annotated[int, Field(ge=1, le=CAPACITY_MAX)]
     qos: Qos
 
 
 class Reader(Endpoint):
-    """A subscriber, and the numbers of the streams that it expects."""
+    """A subscriber, and the numbers of the streams that it expects.
+
+    sizes_vary: messages may be smaller than `payload_bytes`.
+    """
 
     streams: Annotated[list[Index], Field(max_length=ITEMS_MAX)]
+    sizes_vary: bool = False
+
+    @model_serializer(mode="wrap")
+    def _leave_out_default(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written: dict[str, Any] = serialise(self)
+        if not self.sizes_vary:
+            del written["sizes_vary"]
+        return written
+
+
+class PlainContent(PlanModel):
+    """Nothing written (`any`), or zeros."""
+
+    kind: Literal["any", "zeros"]
+
+
+class RandomContent(PlanModel):
+    """Bytes that don't compress."""
+
+    kind: Literal["random"]
+    seed: Seed
+
+
+class RecordedContent(PlanModel):
+    """A file's bytes, over and over; the worker refuses a file with another checksum."""
+
+    kind: Literal["recorded"]
+    path: Text
+    crc32: Unsigned32
+
+
+AnyContent = Annotated[PlainContent | RandomContent | RecordedContent, Field(discriminator="kind")]
+ANY_CONTENT = PlainContent(kind="any")
 
 
 class Writer(Endpoint):
-    """A publisher: the number of its stream, unique in the trial, and how many readers it expects."""
+    """A publisher: the number of its stream, unique in the trial, and how many readers it expects.
+
+    content: None: the plan's; sizes_bytes: of message `sequence` modulo their number, at most
+    `payload_bytes`; empty: always that.
+    """
 
     stream: Index
     subscribers: Annotated[int, Field(ge=0, le=2**16)]
+    content: AnyContent | None = None
+    sizes_bytes: Annotated[list[PayloadBytes], Field(max_length=SIZES_MAX)] = []
 
-
-Seed = Annotated[int, Field(ge=0, le=2**64 - 1)]
+    @model_serializer(mode="wrap")
+    def _leave_out_defaults(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written: dict[str, Any] = serialise(self)
+        if self.content is None:
+            del written["content"]
+        if not self.sizes_bytes:
+            del written["sizes_bytes"]
+        return written
 
 
 class NormalWork(PlanModel):
@@ -153,7 +204,14 @@ class LognormalWork(PlanModel):
     seed: Seed
 
 
-AnyWork = Annotated[NormalWork | LognormalWork, Field(discriminator="kind")]
+class RecordedWork(PlanModel):
+    """These busy times, over and over."""
+
+    kind: Literal["recorded"]
+    times_ns: Annotated[list[Nanoseconds], Field(min_length=1, max_length=SIZES_MAX)]
+
+
+AnyWork = Annotated[NormalWork | LognormalWork | RecordedWork, Field(discriminator="kind")]
 
 
 class Rule(PlanModel):
@@ -172,6 +230,8 @@ class Rule(PlanModel):
             written.pop("work", None)
         if written.get("schedule") == PERIODIC.model_dump():
             del written["schedule"]
+        if written.get("uses") == []:
+            del written["uses"]
         return written
 
     writers: Places
@@ -238,10 +298,14 @@ class TimerRule(Rule):
 
 
 class MessageRule(Rule):
-    """Acts on each message of the readers (`any`), or when each of them has a new one (`all`)."""
+    """Acts on each message of the readers (`any`), or when each of them has a new one (`all`).
+
+    uses: readers whose newest message is a further cause, and triggers nothing.
+    """
 
     trigger: Literal["any", "all"]
     echo: bool = False  # with `any`: what is sent bears the sequence of the message that caused it
+    uses: Places = []
 
     @model_validator(mode="after")
     def _echoes_one_message(self) -> MessageRule:
@@ -271,31 +335,6 @@ class Node(PlanModel):
     readers: Annotated[list[Reader], Field(max_length=ITEMS_MAX)]
     writers: Annotated[list[Writer], Field(max_length=ITEMS_MAX)]
     rules: Annotated[list[AnyRule], Field(max_length=ITEMS_MAX)]
-
-
-class PlainContent(PlanModel):
-    """Nothing written (`any`), or zeros."""
-
-    kind: Literal["any", "zeros"]
-
-
-class RandomContent(PlanModel):
-    """Bytes that don't compress."""
-
-    kind: Literal["random"]
-    seed: Seed
-
-
-class RecordedContent(PlanModel):
-    """A file's bytes, over and over; the worker refuses a file with another checksum."""
-
-    kind: Literal["recorded"]
-    path: Text
-    crc32: Unsigned32
-
-
-AnyContent = Annotated[PlainContent | RandomContent | RecordedContent, Field(discriminator="kind")]
-ANY_CONTENT = PlainContent(kind="any")
 
 
 class Plan(PlanModel):

@@ -108,7 +108,7 @@ def _per_message(cells: pl.DataFrame) -> dict[Key, float]:
         return {}
     told = pl.col("noise").cast(pl.List(pl.String())).list.join("\n").str.extract(_TEXT, 1).cast(pl.Int64)
     counted = pl.col("involuntary_switches") if "involuntary_switches" in cells.columns else pl.lit(None)
-    single = pl.col("edge") != form.END_TO_END
+    single = form.of_single_edges()
     trials = (
         cells.filter("valid")
         .with_columns(switches=pl.coalesce(counted, told))

@@ -177,7 +177,7 @@ def _delivered(samples: pl.DataFrame, edge: str) -> pl.DataFrame:
 
 def _edges(trials: Sequence[pl.DataFrame]) -> list[str]:
     names = {str(name) for samples in trials for name in samples["edge"].unique()}
-    return sorted(names - {form.END_TO_END})
+    return sorted(name for name in names if form.ARROW in name)
 
 
 def _observed(trials: Sequence[pl.DataFrame], edge: str, stamp: str) -> bool:

@@ -95,7 +95,7 @@ def _counted(
 
 def _taken_while_measuring(rows: pl.DataFrame) -> dict[int, int]:
     """How many messages were taken in the measure phase of each trial, over all edges."""
-    edges = rows.filter(pl.col("edge") != form.END_TO_END)
+    edges = rows.filter(form.of_single_edges())
     return {int(trial): int(n) for trial, n in edges.group_by("trial").agg(pl.col("n").sum()).iter_rows()}
 
 
@@ -149,7 +149,7 @@ def _of_cpus(samples: Sequence[pl.DataFrame]) -> Iterator[tuple[str, float | str
     moves: list[float] = []
     used: set[int] = set()
     for trial in samples:
-        counted = (pl.col("edge") != form.END_TO_END) & (pl.col("phase") == "measure")
+        counted = form.of_single_edges() & (pl.col("phase") == "measure")
         known = trial.filter(counted).drop_nulls(["cpu_publish", "cpu_taken"])
         if known.is_empty():
             continue

@@ -32,7 +32,7 @@ def chain_age_max_ns(samples: pl.DataFrame, facts: TrialFacts) -> int | None:
     is replaced when a message is taken on the same edge that holds newer data of the same source. None where
     no source's data was replaced at any sink.
     """
-    into_sinks = {edge.name for edge in facts.edges if edge.receiver_node in facts.sink_nodes}
+    into_sinks = facts.sink_edges
     fused = samples["causes"].null_count() < samples.height
     if len(facts.source_streams) == 1 and len(into_sinks) == 1 and not fused:
         return edge_age_max_ns(samples, form.END_TO_END)  # its rows are just that

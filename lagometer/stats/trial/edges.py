@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From records to samples: one row per message and edge, and one per chain from its root to a sink.
+"""From records to samples: one row per message and edge, one per message from its root to a sink, and those
+of named chains.
 
 What was sent is joined with what was taken by (stream, sequence). docs/FORMAT.md has the columns, and
 docs/methodology/messages.md the definitions. A message that did not arrive is a row without times of
@@ -9,35 +10,33 @@ reception.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from lagometer.stats.trial.chains import chain_rows
+from lagometer.stats.trial.rows import (
+    CENSORED,
+    DELIVERED,
+    DUPLICATE,
+    LOST,
+    OVERWRITTEN,
+    REJECTED,
+    SEVERITY,
+    UNKNOWN_NS,
+    UNMATCHED,
+    Codes,
+    EdgeRows,
+    codes,
+    overtaken,
+    worst_codes,
+)
 from lagometer.stats.trial.sent import NOWHERE, Index, Mask, SentTable, sent_table
 from lagometer.store import format as form
 from lagometer.store import records as rec
 from lagometer.store.facts import EdgeSpec, TrialFacts
 from lagometer.store.records import Lane, Records
-
-Codes = npt.NDArray[np.int8]
-DELIVERED, LOST, OVERWRITTEN, CENSORED, REJECTED, DUPLICATE, UNMATCHED = range(len(form.OUTCOMES))
-# Where a chain broke in several places, the one that says most about it.
-SEVERITY = {REJECTED: 1, CENSORED: 2, OVERWRITTEN: 3, LOST: 4}
-
-
-@dataclass(frozen=True)
-class EdgeRows:
-    """The rows of one edge before they become a frame. All arrays have the same length."""
-
-    name: str
-    sent: Index  # in the sent table; NOWHERE for a message whose sending was not recorded
-    taken: Index  # in `received`; NOWHERE for a message that was not taken
-    outcome: Codes
-    reordered: Mask
-    received: Records
-    payload_bytes: int
 
 
 def samples(lanes: Sequence[Lane], facts: TrialFacts) -> pl.DataFrame:
@@ -49,8 +48,9 @@ def samples(lanes: Sequence[Lane], facts: TrialFacts) -> pl.DataFrame:
         _edge_rows(edge, table, received.get((edge.receiver_node, edge.reader), none), facts)
         for edge in facts.edges
     ]
-    chains = _end_to_end(rows, table, facts)
-    resent = _resent(chains, table, facts)
+    end_to_end = _end_to_end(rows, table, facts)
+    resent = _resent(end_to_end, table, facts)
+    chains = [*end_to_end, *(chain_rows(chain, rows, table, facts) for chain in facts.chains)]
     frames = [
         _frame(part, table, resent, facts).join(table.causes, on="message", how="left", maintain_order="left")
         for part in rows
@@ -81,15 +81,16 @@ def _edge_rows(edge: EdgeSpec, table: SentTable, lane: Records, facts: TrialFact
     again = np.flatnonzero(known & ~first)
     stray = np.flatnonzero(~known)
     taken = np.concatenate((taken_of_sent, again, stray))
-    overtaken = _overtaken(received["sequence"], np.zeros(len(received), dtype=np.int64)) & first
+    late = overtaken(received["sequence"], np.zeros(len(received), dtype=np.int64)) & first
     return EdgeRows(
         name=edge.name,
         sent=np.concatenate((np.arange(begin, end), sent_of_taken[again], sent_of_taken[stray])),
         taken=taken,
-        outcome=np.concatenate((outcome, _codes(DUPLICATE, len(again)), _codes(UNMATCHED, len(stray)))),
-        reordered=np.append(overtaken, False)[taken],
+        outcome=np.concatenate((outcome, codes(DUPLICATE, len(again)), codes(UNMATCHED, len(stray)))),
+        reordered=np.append(late, False)[taken],
         received=received,
         payload_bytes=edge.payload_bytes,
+        sizes_bytes=edge.sizes_bytes,
     )
 
 
@@ -104,24 +105,10 @@ def _outcomes(edge: EdgeSpec, sent: Records, taken_of_sent: Index, received: Rec
     return np.where(taken_of_sent != NOWHERE, DELIVERED, outcome).astype(np.int8)
 
 
-def _codes(code: int, count: int) -> Codes:
-    return np.full(count, code, dtype=np.int8)
-
-
 def _first_of_each(sequences: npt.NDArray[np.uint64]) -> Mask:
     first = np.zeros(len(sequences), dtype=np.bool_)
     first[np.unique(sequences, return_index=True)[1]] = True
     return first
-
-
-def _overtaken(sequences: npt.NDArray[np.uint64], groups: Index) -> Mask:
-    """Whether an earlier one of the same group has a higher sequence; all are in the order of taking."""
-    overtaken = np.zeros(len(sequences), dtype=np.bool_)
-    for group in np.unique(groups):
-        members = np.flatnonzero(groups == group)
-        highest = np.maximum.accumulate(sequences[members])
-        overtaken[members] = sequences[members] < highest
-    return overtaken
 
 
 # --- end to end
@@ -131,22 +118,22 @@ def _end_to_end(rows: Sequence[EdgeRows], table: SentTable, facts: TrialFacts) -
     """One row per message taken at a sink, with its root; one per root that did not reach a sink."""
     parts: list[EdgeRows] = []
     for last, (edge, part) in enumerate(zip(facts.edges, rows, strict=True)):
-        if edge.receiver_node not in facts.sink_nodes:
+        if edge.name not in facts.sink_edges:
             continue
         arrived = np.flatnonzero(part.outcome == DELIVERED)
         roots = table.root[part.sent[arrived]]
         arrived, roots = arrived[roots != NOWHERE], roots[roots != NOWHERE]
         by_taking = np.argsort(part.taken[arrived], kind="stable")
         arrived, roots = arrived[by_taking], roots[by_taking]
-        overtaken = _overtaken(table.records["sequence"][roots], table.streams[roots].astype(np.int64))
+        late = overtaken(table.records["sequence"][roots], table.streams[roots].astype(np.int64))
         absent, outcome = _absent(last, rows, table, facts, roots)
         parts.append(
             EdgeRows(
                 name=form.END_TO_END,
                 sent=np.concatenate((roots, absent)),
                 taken=np.concatenate((part.taken[arrived], np.full(len(absent), NOWHERE, dtype=np.int64))),
-                outcome=np.concatenate((_codes(DELIVERED, len(roots)), outcome)),
-                reordered=np.concatenate((overtaken, np.zeros(len(absent), dtype=np.bool_))),
+                outcome=np.concatenate((codes(DELIVERED, len(roots)), outcome)),
+                reordered=np.concatenate((late, np.zeros(len(absent), dtype=np.bool_))),
                 received=part.received,
                 payload_bytes=edge.payload_bytes,
             )
@@ -170,9 +157,7 @@ def _absent(
             messages = part.sent[part.outcome == code]
             np.maximum.at(severity, table.root[messages], degree)
     messages_absent: list[Index] = [np.zeros(0, dtype=np.int64)]
-    outcomes: list[Codes] = [_codes(0, 0)]
-    code_of = np.zeros(max(SEVERITY.values()) + 1, dtype=np.int8)
-    code_of[list(SEVERITY.values())] = list(SEVERITY)
+    outcomes: list[Codes] = [codes(0, 0)]
     streams_arrived = set(np.unique(table.streams[arrived]).tolist())
     for stream in sorted({facts.edges[number].stream for number in upstream} & facts.source_streams):
         if len(arrived) and stream not in streams_arrived:
@@ -187,7 +172,7 @@ def _absent(
         under_way = (weight == 0) & (missing > newest)
         counted = (weight > 0) | under_way
         messages_absent.append(begin + missing[counted])
-        outcomes.append(np.where(under_way, CENSORED, code_of[weight])[counted].astype(np.int8))
+        outcomes.append(np.where(under_way, CENSORED, worst_codes(weight))[counted].astype(np.int8))
     return np.concatenate(messages_absent), np.concatenate(outcomes)
 
 
@@ -198,7 +183,7 @@ def _leading_to(last: int, facts: TrialFacts) -> list[int]:
     while pending:
         sender = facts.edges[pending.pop()].sender
         for number, edge in enumerate(facts.edges):
-            if number not in found and edge.receiver == sender and edge.receiver_node not in facts.sink_nodes:
+            if number not in found and edge.receiver == sender and edge.name not in facts.sink_edges:
                 found.add(number)
                 pending.append(number)
     return sorted(found)
@@ -232,6 +217,7 @@ _NO_CAUSES = (
 )
 _RECEPTION_NS = ("signalled_ns", "woken_ns", "taken_ns", "handled_ns")
 _SENDING_NS = ("intended_ns", "publish_ns", "published_ns")
+_ABSENT_AS_ZERO = ("begun_ns", *_SENDING_NS, *_RECEPTION_NS)
 _PROCESSORS = ("cpu_publish", "cpu_published", "cpu_signalled", "cpu_taken")
 
 
@@ -251,7 +237,7 @@ def _frame(part: EdgeRows, table: SentTable, resent: Mask, facts: TrialFacts) ->
             "cpu_published": np.where(was_sent, sent["cpu_published"], unknown),
             "cpu_signalled": np.where(was_taken, taken["cpu_signalled"], unknown),
             "cpu_taken": np.where(was_taken, taken["cpu_taken"], unknown),
-            "payload_bytes": np.where(was_taken, taken["payload_bytes"], part.payload_bytes),
+            "payload_bytes": np.where(was_taken, taken["payload_bytes"], _sizes(part, sent["sequence"])),
             "cause_stream": np.ascontiguousarray(sent["cause_stream"]),
             "cause_sequence": np.ascontiguousarray(sent["cause_sequence"]),
             "caused": sent["cause_count"] > 0,
@@ -260,15 +246,30 @@ def _frame(part: EdgeRows, table: SentTable, resent: Mask, facts: TrialFacts) ->
             "corrupted": (taken["flags"] & rec.FLAG_CORRUPTED) != 0,
             "reordered": part.reordered,
             "resent": np.append(resent, False)[part.sent],
+            "begun_ns": np.where(sent["callback_ns"] > 0, sent["publish_ns"] - sent["callback_ns"], 0),
+            **_parts(part),
             "message": part.sent,
         }
     )
 
 
+def _sizes(part: EdgeRows, sequences: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+    """How large each message was made, where its reader could not see it."""
+    sizes = np.array(part.sizes_bytes or (part.payload_bytes,), dtype=np.int64)
+    return sizes[(sequences % np.uint64(len(sizes))).astype(np.int64)]
+
+
+def _parts(part: EdgeRows) -> dict[str, npt.NDArray[np.int64]]:
+    if part.parts is None:
+        return dict.fromkeys(form.CHAIN_PARTS, np.full(len(part.sent), UNKNOWN_NS, dtype=np.int64))
+    return {name: getattr(part.parts, name) for name in form.CHAIN_PARTS}
+
+
 def _with_nulls(frame: pl.DataFrame) -> pl.DataFrame:
     unknown = pl.lit(rec.CPU_UNKNOWN)
     return frame.with_columns(
-        *(pl.when(pl.col(name) != 0).then(pl.col(name)) for name in (*_SENDING_NS, *_RECEPTION_NS)),
+        *(pl.when(pl.col(name) != 0).then(pl.col(name)) for name in _ABSENT_AS_ZERO),
+        *(pl.when(pl.col(name) != UNKNOWN_NS).then(pl.col(name)) for name in form.CHAIN_PARTS),
         *(pl.when(pl.col(name) != unknown).then(pl.col(name)) for name in _PROCESSORS),
         *(pl.when("caused").then(pl.col(name)) for name in ("cause_stream", "cause_sequence")),
         pl.col("payload_bytes").cast(pl.UInt32()),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of one trial: a row of cells.parquet for each edge and for end-to-end."""
+"""The figures of one trial: a row of cells.parquet for each edge, for end-to-end and for each named chain."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ import numpy.typing as npt
 import polars as pl
 
 from lagometer.stats.interval.confidence import SUPPORT
+from lagometer.stats.trial.chain_figures import chain_columns
 from lagometer.stats.trial.deadline import deadline_figures
 from lagometer.stats.trial.events import event_columns
+from lagometer.stats.trial.fairness import fairness_columns
 from lagometer.stats.trial.punctuality import punctuality
+from lagometer.stats.trial.quantile import quantile
 from lagometer.stats.verdict.causes import columns
 from lagometer.stats.verdict.growth import Growth, response_growth
 from lagometer.stats.verdict.noise import noise_of
@@ -37,18 +40,6 @@ OF_SENDING = frozenset({"send_lag", "blocked"})  # known for messages that never
 OF_SCHEDULE = frozenset({"response", "send_lag"})  # a closed loop has no schedule
 
 Numbers = npt.NDArray[np.int64]
-
-
-def quantile(ordered: Numbers, permille: int) -> int | None:
-    """The type-1 quantile (Hyndman and Fan 1996: inverse of the empirical distribution) of ascending numbers.
-
-    It is the k-th smallest of n, k = ceil(n * permille / 1000): a value that occurred, never interpolated.
-    None if fewer than 10 numbers lie beyond it, that is above it, or below it for one under the median.
-    """
-    count = len(ordered)
-    rank = max(1, -(-count * permille // 1000))
-    beyond = count - rank if permille >= 500 else rank - 1
-    return int(ordered[rank - 1]) if beyond >= SUPPORT else None
 
 
 @dataclass(frozen=True)
@@ -80,7 +71,8 @@ def moments(numbers: Numbers) -> Moments:
 
 
 def summarise(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
-    """The rows of cells.parquet for one trial, verdict included: every edge of the facts, then end-to-end."""
+    """The rows of cells.parquet for one trial, verdict included: every edge of the facts, then end-to-end and
+    the named chains."""
     measured = samples.filter(pl.col("phase") == "measure")
     # The source's rate is a matter of when it published, whichever window the message counts for.
     rates = _rates(samples, facts)
@@ -89,18 +81,23 @@ def summarise(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
     events = event_columns(facts)
     growths: dict[str, Growth] = {}
     rows: list[dict[str, object]] = []
-    for name in [*dict.fromkeys(edge.name for edge in facts.edges), form.END_TO_END]:
+    chains = {chain.name: chain for chain in facts.chains}
+    for name in [*dict.fromkeys(edge.name for edge in facts.edges), form.END_TO_END, *chains]:
         rows.append(_row(name, measured.filter(pl.col("edge") == name), facts))
         rows[-1]["rate_intended_hz"], rows[-1]["rate_achieved_hz"] = rates.get(name, (None, None))
         rows[-1].update(columns(facts.observed, name))
         rows[-1].update(punctual.get(name, {}))
-        rows[-1].update(deadlines[name])
-        rows[-1].update(events[name])
+        rows[-1].update(deadlines.get(name, {}))
+        rows[-1].update(events.get(name, {}))
+        if name in chains:
+            rows[-1].update(chain_columns(measured.filter(pl.col("edge") == name), chains[name].returns))
         growth = response_growth(samples, name) if not facts.closed_loop else None  # it has no schedule
-        if growth is not None:
+        if growth is not None and name not in chains:
             growths[name] = growth
             rows[-1]["response_growth_ns_per_s"] = 1e9 * growth.slope
-    delivered = sum(_count(row["n"]) for row in rows[:-1])
+    p50_ns = {str(row["edge"]): _count(row["latency_p50_ns"]) or None for row in rows}
+    rows[-1 - len(chains)].update(fairness_columns(facts, p50_ns))
+    delivered = sum(_count(row["n"]) for row in rows[: -1 - len(chains)])
     noise = noise_of(facts, delivered)
     schema = form.cells_schema(facts.factors)
     common: dict[str, object] = {
@@ -117,7 +114,7 @@ def summarise(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
     }
     complete = [{**dict.fromkeys(schema), **row, **common} for row in rows]
     summary = pl.DataFrame(complete, schema=schema, orient="row")
-    valid, reasons, warnings = judge(facts, summary, growths)
+    valid, reasons, warnings = judge(facts, summary.head(len(rows) - len(chains)), growths)
     return summary.with_columns(
         valid=pl.lit(valid),
         reasons=pl.Series([list(reasons)] * len(rows), dtype=pl.List(pl.String())),

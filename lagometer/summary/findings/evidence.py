@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from lagometer.store.format import END_TO_END
+from lagometer.store.format import ARROW
 
 Json = Mapping[str, Any]
 
@@ -50,7 +50,7 @@ class Trial:
 
     def count(self, column: str) -> int:
         """The sum over the edges; 0 where it is not known."""
-        return sum(int(row.get(column) or 0) for row in self.rows if row.get("edge") != END_TO_END)
+        return sum(int(row.get(column) or 0) for row in self.rows if ARROW in str(row.get("edge")))
 
     def figure(self, column: str) -> float | None:
         """The largest over the edges; None where no edge has it."""
@@ -93,7 +93,8 @@ def _with_word(texts: object, word: str) -> list[str]:
 class CellEvidence:
     """One cell. settings: effective ones of its objects by name, the first value of each.
 
-    sysctls: of the machine; versions: of the middleware, by adapter.
+    sysctls: of the machine; versions: of the middleware, by adapter; topics: what each carries, where the
+    workload says it.
     """
 
     cell: str
@@ -102,6 +103,7 @@ class CellEvidence:
     settings: Json = field(default_factory=dict)
     sysctls: Json = field(default_factory=dict)
     versions: Json = field(default_factory=dict)
+    topics: Json = field(default_factory=dict)
 
     @property
     def valid(self) -> list[Trial]:
@@ -115,9 +117,9 @@ class CellEvidence:
 
     @property
     def payload_bytes(self) -> int | None:
-        """The payload, where the study sets it."""
+        """The payload, where the study sets it, and no topic has one of its own."""
         value = self.factors.get("payload_bytes")
-        return value if isinstance(value, int) else None
+        return value if isinstance(value, int) and not self.topics else None
 
     @property
     def transports(self) -> set[str]:
@@ -173,6 +175,7 @@ def cells_of(
             settings=_flat((manifest.get("settings") or {}).get(name) or []),
             sysctls=sysctls if isinstance(sysctls, dict) else {},
             versions=manifest.get("versions") or {},
+            topics=cell.get("topics") or {},
         )
 
 

@@ -41,13 +41,21 @@ PLACES = {
     "ClosedLoopRule": "nodes.1.rules.1",
     "NormalWork": "nodes.0.rules.0.work",
     "LognormalWork": "nodes.1.rules.0.work",
+    "RecordedWork": "nodes.0.rules.1.work",
+    "MessageRule": "nodes.1.rules.0",
     "PoissonSchedule": "nodes.0.rules.0.schedule",
     "BurstSchedule": "nodes.0.rules.1.schedule",
     "RampSchedule": "nodes.0.rules.2.schedule",
     "RecordedSchedule": "nodes.0.rules.3.schedule",
 }
 # Bounded further, by the list that they point into.
-POINTING = {("Endpoint", "context"), ("Context", "adapter"), ("Rule", "readers"), ("Rule", "writers")}
+POINTING = {
+    ("Endpoint", "context"),
+    ("Context", "adapter"),
+    ("Rule", "readers"),
+    ("Rule", "writers"),
+    ("MessageRule", "uses"),
+}
 SECOND = {"kind": "recorded", "path": "/nowhere", "crc32": 1}
 
 
@@ -61,10 +69,18 @@ def whole_plan() -> Mapping:
     ]
     rules = [{**timer(MILLISECOND_NS), "schedule": each} for each in schedules]
     rules[0]["work"] = {"kind": "normal", "spread_ns": 1, "seed": 1}
-    relay = any_message(writers=(0,), work={"kind": "lognormal", "sigma": 0.5, "seed": 1})
+    rules[1]["work"] = {"kind": "recorded", "times_ns": [1]}
+    relay = any_message(writers=(0,), uses=[1], work={"kind": "lognormal", "sigma": 0.5, "seed": 1})
     nodes = [
-        node("source", 0, [], [writer("a", 0)], rules, "waitset"),
-        node("relay", 1, [reader("a", [0])], [writer("b", 1)], [relay, closed_loop()], "waitset"),
+        node("source", 0, [], [writer("a", 0, sizes_bytes=[4])], rules, "waitset"),
+        node(
+            "relay",
+            1,
+            [reader("a", [0]), reader("b", [1])],
+            [writer("b", 1)],
+            [relay, closed_loop()],
+            "waitset",
+        ),
     ]
     given = plan("/nowhere/absent", "/dev/shm/lagometer", nodes)
     given["scheduling"]["cpus"] = [0]
@@ -208,6 +224,23 @@ DAMAGE = [
     ),
     ("nodes.1.rules.1.writers", [], "nodes[1].rules[1].writers: is empty: a closed loop sends"),
     ("nodes.0.rules.0.echo", True, "nodes[0].rules[0].echo: goes with the trigger any alone"),
+    ("nodes.1.rules.0.uses", [2], "nodes[1].rules[0].uses[0]: is 2, outside 0 … 1"),
+    ("nodes.1.rules.1.uses", [1], "nodes[1].rules[1].uses: goes with the triggers any and all alone"),
+    (
+        "nodes.0.writers.0.sizes_bytes",
+        [64, 65],
+        "nodes[0].writers[0].sizes_bytes[1]: is 65, larger than payload_bytes or no size of the type bytes",
+    ),
+    (
+        "nodes.0.writers.0.content",
+        {"kind": "fog"},
+        "nodes[0].writers[0].content.kind: is 'fog', must be any | zeros | random | recorded",
+    ),
+    (
+        "nodes.1.readers.0.sizes_vary",
+        1,
+        "nodes[1].readers[0].sizes_vary: must be true or false, not a number",
+    ),
     ("nodes.1.index", 0, "nodes[1].index: another node has 0 too"),
     ("nodes.1.writers.0.stream", 0, "nodes[1].writers[0].stream: another writer has 0 too"),
     (

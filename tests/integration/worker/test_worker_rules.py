@@ -78,6 +78,101 @@ def test_a_timer_is_caused_by_the_newest_of_each_reader_however_many(kind: Kind,
     assert pairs(said.lane(KIND_CAUSES, 1, MANY)) == [(number, 0) for number in numbers]
 
 
+def test_what_a_rule_uses_is_a_further_cause_and_triggers_nothing(kind: Kind, folder: Path) -> None:
+    """The pose comes ten times as often as the points; each match rests on one of either."""
+    match = any_message(writers=(0,), uses=[1])
+    nodes = [
+        node("lidar", 0, [], [writer("points", 0)], [timer(PERIOD_NS)], "waitset"),
+        node("odometry", 1, [], [writer("pose", 1)], [timer(PERIOD_NS // 10)], "waitset"),
+        node(
+            "matcher",
+            2,
+            [reader("points", [0]), reader("pose", [1])],
+            [writer("match", 2)],
+            [match],
+            "waitset",
+        ),
+    ]
+    said = carried_out(kind, folder, nodes)
+    sent = said.lane(KIND_SENT, 2, 2)
+    assert sent["cause_sequence"].tolist() == list(range(9)), "one for each of the points"
+    assert (sent["cause_stream"] == 0).all()
+    later = sent[1:]
+    assert (later["cause_count"] == 2).all()
+    causes = pairs(said.lane(KIND_CAUSES, 2, 2))
+    assert [stream for stream, _ in causes] == [0, 1] * (len(causes) // 2)
+    used = [sequence for stream, sequence in causes if stream == 1]
+    assert used == sorted(used) and used[-1] > 9
+
+
+def test_each_message_says_when_its_callback_began(kind: Kind, folder: Path) -> None:
+    """A relay's begins when it takes, a timer's when it fires: both before they work."""
+    work_ns = 2 * MILLISECOND_NS
+    nodes = pipeline("waitset", period_ns=PERIOD_NS)
+    for each in nodes[:2]:
+        each["rules"][0]["work_ns"] = work_ns
+    said = carried_out(kind, folder, nodes)
+    timed, relayed = said.lane(KIND_SENT, 0, 0), said.lane(KIND_SENT, 1, 1)
+    begun = timed["publish_ns"] - timed["callback_ns"].astype(np.int64)
+    assert (timed["callback_ns"] >= work_ns).all()
+    assert (begun >= timed["intended_ns"]).all()
+    begun = relayed["publish_ns"] - relayed["callback_ns"].astype(np.int64)
+    assert begun.tolist() == said.lane(KIND_RECEIVED, 1, 0)["taken_ns"].tolist()
+
+
+def test_recorded_work_is_done_in_its_order(kind: Kind, folder: Path) -> None:
+    times_ns = [MILLISECOND_NS, 4 * MILLISECOND_NS]
+    nodes = pipeline("waitset", period_ns=PERIOD_NS)
+    nodes[1]["rules"][0]["work"] = {"kind": "recorded", "times_ns": times_ns}
+    received = carried_out(kind, folder, nodes).lane(KIND_RECEIVED, 1, 0)
+    worked = (received["handled_ns"] - received["taken_ns"]).tolist()
+    assert len(worked) == 9
+    assert all(has >= times_ns[place % 2] for place, has in enumerate(worked))
+
+
+SIZES = [[4096, 200, 16], [15, 4, 4096]]
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_payloads_of_many_sizes_arrive_whole(kind: Kind, folder: Path, sizes: list[int]) -> None:
+    """Also those that are too small for an envelope."""
+    nodes = [
+        node(
+            "source",
+            0,
+            [],
+            [writer("t", 0, payload_bytes=4096, sizes_bytes=sizes)],
+            [timer(PERIOD_NS)],
+            "waitset",
+        ),
+        node(
+            "sink", 1, [reader("t", [0], payload_bytes=4096, sizes_vary=True)], [], [any_message()], "waitset"
+        ),
+    ]
+    said = carried_out(kind, folder, nodes)
+    received = said.lane(KIND_RECEIVED, 1, 0)
+    assert received["sequence"].tolist() == list(range(9))
+    assert received["payload_bytes"].tolist() == [sizes[number % 3] for number in range(9)]
+    assert (received["flags"] == 0).all()
+
+
+@pytest.mark.parametrize("payload_bytes", [4, 10, 15])
+def test_a_payload_smaller_than_an_envelope_is_matched_and_numbered(
+    kind: Kind, folder: Path, payload_bytes: int
+) -> None:
+    said = carried_out(kind, folder, pipeline("waitset", period_ns=PERIOD_NS, payload_bytes=payload_bytes))
+    sent, received = said.lane(KIND_SENT, 0, 0), said.lane(KIND_RECEIVED, 2, 0)
+    assert received["sequence"].tolist() == sent["sequence"].tolist() == list(range(9))
+    assert (received["stream"] == 1).all() and (received["payload_bytes"] == payload_bytes).all()
+
+
+def test_a_round_trip_of_small_payloads_keeps_its_numbers(kind: Kind, folder: Path) -> None:
+    said = carried_out(
+        kind, folder, pingpong("waitset", 20, payload_bytes=4), measure_ns=1_000 * MILLISECOND_NS
+    )
+    assert said.lane(KIND_RECEIVED, 0, 0)["sequence"].tolist() == list(range(20))
+
+
 def test_a_timer_without_a_message_yet_is_a_root(kind: Kind, folder: Path) -> None:
     rule = timer(PERIOD_NS, readers=(0,))
     nodes = [node("lonely", 0, [reader("t", [])], [writer("u", 0)], [rule], "waitset")]

@@ -33,7 +33,8 @@ from lagometer.exchange.errors import ExchangeError
 from lagometer.exchange.imports.formats import FORMATS, import_files
 from lagometer.exchange.imports.trial import Options
 from lagometer.report.build import build_report
-from lagometer.stats.trial.estimate import PERMILLE, quantile
+from lagometer.stats.trial.estimate import PERMILLE
+from lagometer.stats.trial.quantile import quantile
 from lagometer.store.reader import open_campaign
 
 ROOT = Path(__file__).parents[3]

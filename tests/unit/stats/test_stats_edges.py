@@ -216,7 +216,7 @@ def test_a_chain_of_causes_that_bites_its_tail_has_no_root() -> None:
     assert frame.filter(pl.col("edge") == "end-to-end").is_empty()
 
 
-@pytest.mark.parametrize("first_cause", [3, 2**63, 2**64 - 1])
+@pytest.mark.parametrize("first_cause", [3, 2**31, 2**32 - 1])
 def test_causes_beyond_their_lane_are_refused(first_cause: int) -> None:
     trial = fused()
     trial.sent_rows[2][1]["first_cause"] = first_cause

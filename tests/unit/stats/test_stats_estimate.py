@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lagometer.stats.trial.edges import samples
-from lagometer.stats.trial.estimate import PERMILLE, moments, quantile, summarise
+from lagometer.stats.trial.estimate import PERMILLE, moments, summarise
+from lagometer.stats.trial.quantile import quantile
 from lagometer.store import format as form
 from tests.fixtures.small_trial import MEASURE_BEGIN_NS, SmallTrial, pipeline
 

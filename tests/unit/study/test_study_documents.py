@@ -15,7 +15,9 @@ from lagometer.study.factors import FACTORS
 from lagometer.study.schema import KEY_NAMES, TOP_LEVEL_KEYS
 from lagometer.study.schema_json import SCHEMA_PATH, schema_text, study_schema
 from lagometer.study.workload import built_in_workload, find_workload
-from lagometer.study.workload_file import NODE_KEYS, TRIGGERS
+from lagometer.study.workload_file import TOP_LEVEL_KEYS as TOP_LEVEL_OF_A_WORKLOAD
+from lagometer.study.workload_rules import NODE_KEYS, TRIGGERS
+from lagometer.study.workload_topics import TOPIC_KEYS
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 PAGE = (REPOSITORY / "docs" / "WORKLOADS.md").read_text(encoding="utf-8")
@@ -82,7 +84,7 @@ def test_the_page_lists_every_key_with_its_default() -> None:
 
 def test_the_page_names_every_key_of_a_workload_file() -> None:
     named = set(re.findall(r"`([a-z]+)`", PAGE.split("## Workload files")[1]))
-    assert set(NODE_KEYS) | set(TRIGGERS) <= named
+    assert {*NODE_KEYS, *TRIGGERS, *TOPIC_KEYS, *TOP_LEVEL_OF_A_WORKLOAD[2:]} <= named
 
 
 def test_the_workloads_that_the_page_lists_exist() -> None:
@@ -91,13 +93,22 @@ def test_the_workloads_that_the_page_lists_exist() -> None:
 
 
 def test_the_examples_of_the_page_run(tmp_path: Path) -> None:
-    study, variants, scales, workload = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    study, variants, parts, scales, workload, feedback, topics = re.findall(
+        r"```yaml\n(.*?)```", PAGE, re.DOTALL
+    )
     (tmp_path / "study.yaml").write_text(study)
     assert load_study(tmp_path / "study.yaml").trials == 3
     (tmp_path / "variants.yaml").write_text(f"name: variants\n{variants}")
+    (tmp_path / "parts.yaml").write_text(parts)
+    assert list(load_study(tmp_path / "parts.yaml").parts) == ["small", "large"]
     (tmp_path / "scales.yaml").write_text(f"name: scales\n{scales}")
     assert load_study(tmp_path / "scales.yaml", "quick").matrix["payload"] == (100, 100 * 1024)
     chosen = load_study(tmp_path / "variants.yaml")
     assert set(chosen.matrix["variant"]) == {"none", *chosen.variants}
     (tmp_path / "workload.yaml").write_text(workload)
     assert find_workload("workload.yaml", tmp_path).name == "diamond"
+    (tmp_path / "feedback.yaml").write_text(feedback)
+    assert find_workload("feedback.yaml", tmp_path).sink_edges() == {"localizer→planner"}
+    (tmp_path / "topics.yaml").write_text(topics)
+    robot = find_workload("topics.yaml", tmp_path)
+    assert (list(robot.topics), len(robot.groups), len(robot.chains)) == (["image", "points", "pose"], 2, 1)

@@ -55,9 +55,9 @@ def test_a_mapping_is_read_as_a_file_is() -> None:
     )
     assert study.matrix == {"adapter": ("null",), "workload": ("pingpong",), "payload": (64, 1024)}
     assert study.trials == 2
-    with pytest.raises(BadInput, match=r"command line: matrix\.payload: '8'"):
+    with pytest.raises(BadInput, match=r"command line: matrix\.payload: '3'"):
         study_from_mapping(
-            {"name": "m", "matrix": {"adapter": "shm", "workload": "pingpong", "payload": 8}}, "command line"
+            {"name": "m", "matrix": {"adapter": "shm", "workload": "pingpong", "payload": 3}}, "command line"
         )
 
 
@@ -87,7 +87,7 @@ def test_the_matrix_is_put_in_the_order_of_ids(tmp_path: Path) -> None:
         (GOOD + "  rate: 1e3\n", "'1e3' has an exponent"),
         (GOOD + "  rate: .nan\n", "not a finite number"),
         (GOOD + "  rate: 0Hz\n", "not between"),
-        (GOOD + "  payload: 0\n", "smaller than 16 B"),
+        (GOOD + "  payload: 0\n", "smaller than 4 B"),
         (GOOD + "  payload: -64B\n", "negative"),
         (GOOD + "  payload: []\n", "is an empty list"),
         (GOOD + "  payload: [[64B]]\n", "has a list inside its list"),

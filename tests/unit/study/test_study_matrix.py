@@ -14,7 +14,7 @@ from study_adapters import write_adapters
 
 from lagometer.errors import BadInput, SetupMissing
 from lagometer.study import Adapter, Expansion, Study, expand, load_study, select, study_from_mapping
-from lagometer.study.factors import FACTORS
+from lagometer.study.factors import FACTORS, PART
 from lagometer.study.matrix import check_options
 from lagometer.study.sidecar import Limits
 
@@ -135,7 +135,7 @@ def test_a_cell_has_all_that_is_needed_to_carry_it_out(adapters: dict[str, Adapt
         ({"type": "fixed", "payload": "2KB"}, "the type fixed exists with 64B, 1KB, 64KB, 1MB"),
         ({"type": "fixed", "payload": "64KB"}, ""),
         ({"type": "string"}, "shm does not offer type 'string' (it offers: bytes, fixed)"),
-        ({**ROS, "type": "string", "payload": 31}, "the type string has 32B or more: its envelope is 32"),
+        ({**ROS, "type": "Image", "payload": 15}, "the type Image has 16B or more, the envelope"),
         ({**ROS, "type": "string", "payload": 32}, ""),
         ({**ROS, "type": "string", "content": "zeros"}, ""),
         ({**ROS, "type": "Image", "payload": 16}, ""),
@@ -227,7 +227,7 @@ WORDS = {
     "workload": ["pingpong", "pipeline-2", "fanout-3", "fanin-2", "diamond", "sensor-fusion"],
     "work": ["none", "busy-1ms"],
     "work_spread": ["none", "normal-200us", "lognormal-0.5"],
-    "payload": ["16B", "1KB", "64KB", "1MB"],
+    "payload": ["4B", "16B", "1KB", "64KB", "1MB"],
     "content": ["any", "zeros", "random"],
     "type": ["bytes", "fixed", "string", "Image", "Imu", "PointCloud2"],
     "rate": ["1Hz", "100Hz", "1kHz"],
@@ -240,7 +240,8 @@ WORDS = {
     "dispatch": ["listener", "waitset", "poll"],
     "touch": ["header", "write", "read", "write+read"],
     "profile": ["default", "matched"],
-    "placement": ["process-per-node", "single-process"],
+    "placement": ["process-per-node", "single-process", "groups"],
+    "participants": ["per-process", "per-node"],
     "scheduling": ["other", "fifo"],
     "cpus": ["any", "spread", "0", "0,1"],
     "network": ["private", "host"],
@@ -289,7 +290,7 @@ def test_every_combination_is_a_cell_or_excluded_with_a_reason(
 
 
 def test_words_of_the_generator_are_all_factors() -> None:
-    assert list(WORDS) == [factor.name for factor in FACTORS]
+    assert list(WORDS) == [factor.name for factor in FACTORS if factor.name != PART]
 
 
 def limited(adapters: dict[str, Adapter], **limits: Any) -> dict[str, Adapter]:

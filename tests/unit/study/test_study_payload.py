@@ -18,6 +18,7 @@ from lagometer.study.payload import (
     IMU_BYTES,
     OF_ROS,
     POINT_BYTES,
+    SMALLEST_BYTES,
     TEXT_ENVELOPE_BYTES,
     PayloadType,
     has_size,
@@ -50,7 +51,7 @@ def test_an_imu_is_what_its_idl_has() -> None:
 def test_a_size_that_a_type_has_not_is_a_reason(kind: PayloadType, size_bytes: int) -> None:
     found = list(payload_reasons(kind, size_bytes, "any", ["t0"]))
     assert found == ([] if has_size(kind, size_bytes) else [f"the type {kind} {sizes_in_words(kind)}"])
-    assert not has_size(kind, size_bytes) or size_bytes >= smallest_bytes(kind) >= ENVELOPE_BYTES
+    assert not has_size(kind, size_bytes) or size_bytes >= smallest_bytes(kind) >= SMALLEST_BYTES
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -53,7 +53,7 @@ def test_a_scale_replaces_keys_and_single_factors(tmp_path: Path) -> None:
             None,
             r"study.yaml:8: unknown key 'trails' \(did you mean",
         ),
-        (STUDY.replace("64B, rate", "8B, rate"), "full", r"study.yaml:7: matrix.payload: '8B' is smaller"),
+        (STUDY.replace("64B, rate", "3B, rate"), "full", r"study.yaml:7: matrix.payload: '3B' is smaller"),
         (STUDY.replace("trials: 100", "name: other"), None, "scales.full: a scale can't set 'name'"),
         (STUDY.replace("{trials: 100, seed: 7}", "100"), None, "scales.full: sets nothing"),
     ],

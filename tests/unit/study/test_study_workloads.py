@@ -30,7 +30,7 @@ def test_pipeline() -> None:
     graph = built_in("pipeline-4")
     assert graph.node_names == ("source", "relay-1", "relay-2", "sink")
     assert edges(graph) == ["source→relay-1", "relay-1→relay-2", "relay-2→sink"]
-    assert (graph.source_streams(), graph.sink_nodes()) == (frozenset({0}), frozenset({3}))
+    assert (graph.source_streams(), graph.sink_edges()) == (frozenset({0}), {"relay-2→sink"})
     assert edges(built_in("pipeline-2")) == ["source→sink"]
 
 
@@ -38,7 +38,7 @@ def test_fanout_and_fanin() -> None:
     fanout = built_in("fanout-2")
     assert edges(fanout) == ["source→sink-1", "source→sink-2"]
     assert len(fanout.streams) == 1
-    assert fanout.sink_nodes() == frozenset({1, 2})
+    assert fanout.sink_edges() == {"source→sink-1", "source→sink-2"}
     fanin = built_in("fanin-3")
     assert edges(fanin) == ["source-1→sink", "source-2→sink", "source-3→sink"]
     assert fanin.source_streams() == frozenset({0, 1, 2})
@@ -50,7 +50,7 @@ def test_pingpong_is_a_closed_loop() -> None:
     assert edges(graph) == ["ping→pong", "pong→ping"]
     assert graph.closed_loop
     assert not graph.follows_rate
-    assert (graph.source_streams(), graph.sink_nodes()) == (frozenset({0}), frozenset({0}))
+    assert (graph.source_streams(), graph.sink_edges()) == (frozenset({0}), {"pong→ping"})
 
 
 def test_edges_between_the_same_nodes_are_told_apart_by_topic() -> None:
@@ -92,7 +92,7 @@ def test_sensor_fusion_has_every_trigger() -> None:
         "planner": 50_000_000,
     }
     assert graph.source_streams() == frozenset({0, 1, 2})
-    assert {graph.node_names[index] for index in graph.sink_nodes()} == {"controller", "monitor"}
+    assert graph.sink_edges() == {"planner→controller", "fusion→monitor"}
 
 
 def test_a_node_may_have_several_rules(tmp_path: Path) -> None:

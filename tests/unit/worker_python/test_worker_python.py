@@ -138,7 +138,7 @@ def recorder(descriptor: int | None = None) -> records.Recorder:
 
 def fill(made: records.Recorder) -> None:
     sent, causes, received = made.lanes
-    sent.add(records.SENT, 2**64 - 1, 1, 2, 3, 4, 5, 2, 0, 1, 65535, 0)
+    sent.add(records.SENT, 2**64 - 1, 1, 2, 3, 4, 5, 2, 0, 1, 65535, 0, 6)
     causes.add(records.CAUSE, 4, 5, 0)
     causes.add(records.CAUSE, 6, 8, 0)
     for number in range(3):  # the lane has room for two
@@ -150,7 +150,7 @@ def check(lanes: list[Lane], *, full: bool = True) -> None:
     assert [lane.worker for lane in lanes] == [5, 5, 5]
     assert [(lane.kind, lane.node, lane.endpoint) for lane in lanes] == [(1, 3, 7), (3, 3, 7), (2, 3, 0)]
     assert [lane.full for lane in lanes] == [False, False, full]
-    assert sent.records.tolist() == [(2**64 - 1, 1, 2, 3, 4, 5, 2, 0, 1, 65535, 0)]
+    assert sent.records.tolist() == [(2**64 - 1, 1, 2, 3, 4, 5, 2, 0, 1, 65535, 0, 6)]
     assert causes.records.tolist() == [(4, 5, 0), (6, 8, 0)]
     assert received.records.tolist() == [(n, 0, 11, 12, 13, 7, 64, 1, 65535, 0, 0) for n in range(2)]
 

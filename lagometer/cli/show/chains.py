@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `lagometer show` says of named chains: the whole time and what it is made of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lagometer.cli.show.figures import new_table, print_wide
+from lagometer.units import duration_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from lagometer.summary.cell_data import ChainRow
+
+FIGURES = {
+    "p50": "whole_p50_ns",
+    "p99": "whole_p99_ns",
+    "communication": "communication_p50_ns",
+    "computation": "computation_p50_ns",
+    "idle": "idle_p50_ns",
+    "½ round trip": "half_round_trip_p50_ns",
+    "data age": "age_mean_ns",
+    "reaction max": "reaction_max_ns",
+}
+
+
+def render_chains(found: Sequence[ChainRow], console: Console) -> None:
+    """Prints a line for each chain of each cell; columns that no chain has are left out."""
+    from rich.markup import escape
+
+    if not found:
+        return
+    shown = {
+        heading: name
+        for heading, name in FIGURES.items()
+        if any(getattr(each, name) is not None for each in found)
+    }
+    table = new_table()
+    for heading in ("cell", "chain", "n", "lost", *shown):
+        table.add_column(heading, justify="left" if heading in ("cell", "chain") else "right")
+    for each in found:
+        figures = [duration_text(getattr(each, name)) for name in shown.values()]
+        table.add_row(escape(each.cell), escape(each.chain), f"{each.n:,}", f"{each.lost:,}", *figures)
+    console.print(
+        "\n[bold]chains[/]: first publishing to the end of the last callback; the parts are medians, too"
+    )
+    print_wide(table, console)

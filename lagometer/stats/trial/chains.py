@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Named chains: from a message at the end of one back along its causes, and what the time on the way was.
+
+By the definitions of Betz et al. 2024: *communication* is from publishing until the subscriber's callback
+begins; *computation* from there until it publishes, or to its end where it is the last; *idle* from the end
+of a subscription's callback until the callback begins that uses its data (of a timer, or of another
+subscription). Each part begins where the one before ends, so together they are the time from the first
+publishing to the end of the last callback.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lagometer.stats.trial.rows import (
+    CENSORED,
+    DELIVERED,
+    SEVERITY,
+    UNKNOWN_NS,
+    ChainParts,
+    Codes,
+    EdgeRows,
+    Times,
+    codes,
+    overtaken,
+    worst_codes,
+)
+from lagometer.stats.trial.sent import NOWHERE, Index, SentTable
+from lagometer.store.facts import ChainSpec, TrialFacts
+from lagometer.store.records import Records
+
+
+@dataclass(frozen=True)
+class _Way:
+    """All ways that were gone to the end of a chain. first: messages of the first edge; last: the rows of the
+    last edge."""
+
+    first: Index
+    last: Index
+    parts: ChainParts
+
+
+def chain_rows(chain: ChainSpec, rows: Sequence[EdgeRows], table: SentTable, facts: TrialFacts) -> EdgeRows:
+    """A row for each message taken at the end of the chain that rests on one of its first edge, and one for
+    each message of the first edge that was lost on the way.
+
+    What a node chose not to pass on, since it samples the newest, was not lost and has no row.
+    """
+    number_of = {edge.name: number for number, edge in enumerate(facts.edges)}
+    numbers = [number_of[name] for name in chain.edges]
+    edges = [rows[number] for number in numbers]
+    streams = [facts.edges[number].stream for number in numbers]
+    way = _follow(edges, streams, table)
+    absent, outcome = _absent(edges, streams, table, way.first)
+    last = edges[-1]
+    late = overtaken(table.records["sequence"][way.first], np.zeros(len(way.first), dtype=np.int64))
+    none = np.full(len(absent), UNKNOWN_NS, dtype=np.int64)
+    return EdgeRows(
+        name=chain.name,
+        sent=np.concatenate((way.first, absent)),
+        taken=np.concatenate((last.taken[way.last], np.full(len(absent), NOWHERE, dtype=np.int64))),
+        outcome=np.concatenate((codes(DELIVERED, len(way.first)), outcome)),
+        reordered=np.concatenate((late, np.zeros(len(absent), dtype=np.bool_))),
+        received=last.received,
+        payload_bytes=last.payload_bytes,
+        sizes_bytes=last.sizes_bytes,
+        parts=ChainParts(
+            np.concatenate((way.parts.communication_ns, none)),
+            np.concatenate((way.parts.computation_ns, none)),
+            np.concatenate((way.parts.idle_ns, none)),
+        ),
+    )
+
+
+def _follow(edges: Sequence[EdgeRows], streams: Sequence[int], table: SentTable) -> _Way:
+    """Goes back from each message taken on the last edge, and adds up the parts."""
+    last = np.flatnonzero(edges[-1].outcome == DELIVERED)
+    last = last[np.argsort(edges[-1].taken[last], kind="stable")]
+    message, taken = edges[-1].sent[last], edges[-1].taken[last]
+    started, handled = started_ns(edges[-1].received)[taken], edges[-1].received["handled_ns"][taken]
+    computation = handled - started
+    communication = started - table.records["publish_ns"][message]
+    idle = np.zeros(len(last), dtype=np.int64)
+    known = np.ones(len(last), dtype=np.bool_)
+    for number in range(len(edges) - 2, -1, -1):
+        edge = edges[number]
+        cause = cause_on(table, message, streams[number])
+        arrival = _arrivals(edge, len(table.records))[cause]  # NOWHERE is the last, which did not arrive
+        kept = np.flatnonzero(arrival != NOWHERE)
+        last, message, cause, taken = last[kept], message[kept], cause[kept], arrival[kept]
+        communication, computation, idle = communication[kept], computation[kept], idle[kept]
+        known = known[kept]
+        sent = table.records[message]
+        started, handled = started_ns(edge.received)[taken], edge.received["handled_ns"][taken]
+        waited = np.maximum(sent["publish_ns"] - sent["callback_ns"].astype(np.int64) - handled, 0)
+        known &= sent["callback_ns"] > 0
+        idle += waited
+        computation += sent["publish_ns"] - started - waited
+        communication += started - table.records["publish_ns"][cause]
+        message = cause
+    unknown = np.full(len(last), UNKNOWN_NS, dtype=np.int64)
+    parts = ChainParts(communication, np.where(known, computation, unknown), np.where(known, idle, unknown))
+    return _Way(message, last, parts)
+
+
+def started_ns(received: Records) -> Times:
+    """When the callback of each message began: as it was taken, or, of several that were taken at once, when
+    the one before it was handled."""
+    started = received["taken_ns"].astype(np.int64)
+    at_once = np.flatnonzero(received["taken_ns"][1:] == received["taken_ns"][:-1]) + 1
+    started[at_once] = np.minimum(
+        np.maximum(received["handled_ns"][at_once - 1], started[at_once]), received["handled_ns"][at_once]
+    )
+    return started
+
+
+def cause_on(table: SentTable, messages: Index, stream: int) -> Index:
+    """Of each message the cause on this stream; NOWHERE for one that has none there."""
+    records = table.records[messages]
+    found = np.full(len(messages), NOWHERE, dtype=np.int64)
+    single = np.flatnonzero((records["cause_count"] == 1) & (records["cause_stream"] == stream))
+    found[single] = table.locate(records["cause_stream"][single], records["cause_sequence"][single])
+    several = np.flatnonzero(records["cause_count"] > 1)
+    if len(several):
+        begin, end = table.span(stream)
+        of_message = np.full(len(table.records), NOWHERE, dtype=np.int64)
+        listed, causes = _listed(table, stream)
+        of_message[listed] = causes
+        found[several] = of_message[messages[several]]
+        found[several] = np.where((found[several] >= begin) & (found[several] < end), found[several], NOWHERE)
+    return found
+
+
+def _listed(table: SentTable, stream: int) -> tuple[Index, Index]:
+    """Messages with several causes of which one is on this stream, and that cause."""
+    exploded = table.causes.explode("causes").unnest("causes")
+    mine = exploded.filter(exploded["stream"] == stream)
+    streams: npt.NDArray[np.uint32] = mine["stream"].to_numpy()
+    sequences: npt.NDArray[np.uint64] = mine["sequence"].to_numpy()
+    return mine["message"].to_numpy(), table.locate(streams, sequences)
+
+
+def _arrivals(edge: EdgeRows, messages: int) -> Index:
+    """By message where in `received` it was taken; NOWHERE if it was not, as for the one behind the last."""
+    arrivals = np.full(messages + 1, NOWHERE, dtype=np.int64)
+    delivered = np.flatnonzero(edge.outcome == DELIVERED)
+    arrivals[edge.sent[delivered]] = edge.taken[delivered]
+    return arrivals
+
+
+def _absent(
+    edges: Sequence[EdgeRows], streams: Sequence[int], table: SentTable, reached: Index
+) -> tuple[Index, Codes]:
+    """The messages of the first edge that did not reach the end, and what became of each: the worst that
+    happened on the way to one that rests on it, or that it is still on its way."""
+    count = len(table.records)
+    origin = np.full(count + 1, NOWHERE, dtype=np.int64)
+    begin, end = table.span(streams[0])
+    origin[begin:end] = np.arange(begin, end)
+    severity = np.zeros(count + 1, dtype=np.int8)
+    for number, edge in enumerate(edges):
+        if number > 0:
+            first, behind = table.span(streams[number])
+            origin[first:behind] = origin[cause_on(table, np.arange(first, behind), streams[number - 1])]
+        for code, degree in SEVERITY.items():
+            np.maximum.at(severity, origin[edge.sent[edge.outcome == code]], degree)
+    arrived = np.zeros(end - begin, dtype=np.bool_)
+    arrived[reached - begin] = True
+    missing = np.flatnonzero(~arrived)
+    weight = severity[begin + missing]
+    newest = int(reached.max()) - begin if len(reached) else NOWHERE
+    under_way = (weight == 0) & (missing > newest)
+    counted = (weight > 0) | under_way
+    outcome = np.where(under_way, CENSORED, worst_codes(weight))[counted].astype(np.int8)
+    return begin + missing[counted], outcome

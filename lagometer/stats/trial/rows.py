@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rows of one edge or chain before they become a frame, and the codes of what became of messages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lagometer.stats.trial.sent import Index, Mask
+from lagometer.store import format as form
+from lagometer.store.records import Records
+
+Codes = npt.NDArray[np.int8]
+Times = npt.NDArray[np.int64]
+DELIVERED, LOST, OVERWRITTEN, CENSORED, REJECTED, DUPLICATE, UNMATCHED = range(len(form.OUTCOMES))
+# Where a chain broke in several places, the one that says most about it.
+SEVERITY = {REJECTED: 1, CENSORED: 2, OVERWRITTEN: 3, LOST: 4}
+UNKNOWN_NS = -1
+
+
+@dataclass(frozen=True)
+class ChainParts:
+    """What the time of each row of a chain is made of; UNKNOWN_NS where that is not known."""
+
+    communication_ns: Times
+    computation_ns: Times
+    idle_ns: Times
+
+
+@dataclass(frozen=True)
+class EdgeRows:
+    """The rows of one edge, or of a chain. All arrays have the same length."""
+
+    name: str
+    sent: Index  # in the sent table; NOWHERE for a message whose sending was not recorded
+    taken: Index  # in `received`; NOWHERE for a message that was not taken
+    outcome: Codes
+    reordered: Mask
+    received: Records
+    payload_bytes: int  # of messages that were not taken, where `sizes_bytes` does not say it
+    sizes_bytes: tuple[int, ...] = ()
+    parts: ChainParts | None = None
+
+
+def codes(code: int, count: int) -> Codes:
+    """So many times the same code."""
+    return np.full(count, code, dtype=np.int8)
+
+
+def worst_codes(severity: Codes) -> Codes:
+    """The code of each degree of severity; 0 has none."""
+    code_of = np.zeros(max(SEVERITY.values()) + 1, dtype=np.int8)
+    code_of[list(SEVERITY.values())] = list(SEVERITY)
+    return code_of[severity]
+
+
+def overtaken(sequences: npt.NDArray[np.uint64], groups: Index) -> Mask:
+    """Whether an earlier one of the same group has a higher sequence; all are in the order of taking."""
+    found = np.zeros(len(sequences), dtype=np.bool_)
+    for group in np.unique(groups):
+        members = np.flatnonzero(groups == group)
+        highest = np.maximum.accumulate(sequences[members])
+        found[members] = sequences[members] < highest
+    return found

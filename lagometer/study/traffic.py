@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the messages of a topic are: what the workload says of the topic, and the cell's factors elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Literal
+
+from lagometer.study.distribution import Distribution
+from lagometer.study.payload import PayloadType, at_least
+
+PAYLOAD_BYTES_MAX = 1 << 30
+
+
+@dataclass(frozen=True)
+class TopicSettings:
+    """What a workload file says of one topic; None follows the cell's factors.
+
+    payload_bytes or payload: a size, or a distribution of sizes; adapter: a name, or `publisher+subscriber`;
+    deadline_ns: the QoS policy.
+    """
+
+    payload_bytes: int | None = None
+    payload: Distribution | None = None
+    type: PayloadType | None = None
+    content: str | None = None
+    reliability: Literal["best_effort", "reliable"] | None = None
+    history: Literal["keep_last", "keep_all"] | None = None
+    depth: int | None = None
+    durability: Literal["volatile", "transient_local"] | None = None
+    deadline_ns: int | None = None
+    domain: int | None = None
+    adapter: str | None = None
+
+
+# The fields of `Factors` that a topic may have of its own.
+TOPIC_FIELDS = frozenset(field.name for field in fields(TopicSettings)) - {"payload", "deadline_ns"}
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """The messages of one topic in one cell.
+
+    payload_bytes: the largest; sizes_bytes: of message `sequence` modulo their number, empty where all have
+    `payload_bytes`.
+    """
+
+    adapter: str
+    domain: int
+    type: PayloadType
+    content: str
+    payload_bytes: int
+    reliability: Literal["best_effort", "reliable"]
+    history: Literal["keep_last", "keep_all"]
+    depth: int
+    durability: Literal["volatile", "transient_local"]
+    deadline_ns: int | None = None
+    sizes_bytes: tuple[int, ...] = ()
+
+    @property
+    def publisher_adapter(self) -> str:
+        """The adapter of the topic's publishers."""
+        return self.adapter.split("+")[0]
+
+    @property
+    def subscriber_adapter(self) -> str:
+        """The adapter of the topic's subscribers."""
+        return self.adapter.split("+")[-1]
+
+    @property
+    def mean_bytes(self) -> float:
+        """The mean of the payloads."""
+        return sum(self.sizes_bytes) / len(self.sizes_bytes) if self.sizes_bytes else self.payload_bytes
+
+    @property
+    def adapters(self) -> tuple[str, ...]:
+        """Both, each once."""
+        return tuple(dict.fromkeys((self.publisher_adapter, self.subscriber_adapter)))
+
+
+def traffic_of(settings: TopicSettings, default: Traffic, seed: str) -> Traffic:
+    """What a topic with these settings carries where other topics carry `default`; `seed` decides drawn
+    sizes."""
+    given = {field.name: getattr(settings, field.name) for field in fields(settings)}
+    payload = given.pop("payload")
+    traffic = replace(default, **{name: value for name, value in given.items() if value is not None})
+    if payload is None:
+        return traffic
+    sizes = tuple(min(at_least(traffic.type, size), PAYLOAD_BYTES_MAX) for size in payload.draw(seed))
+    return replace(traffic, payload_bytes=max(sizes), sizes_bytes=sizes)

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The groups and chains of a workload file: which nodes belong together, and which ways have a name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from lagometer.study.document import Entries, Items, Tree
+from lagometer.study.factors import FACTORS_BY_NAME, PRIORITY_MAX, bounded
+from lagometer.study.graph import Chain, Edge, Graph, Group
+from lagometer.study.values import Problems, name_parser, nearest, parsed, scalars, single
+
+GROUP_KEYS = ("nodes", "cpus", "scheduling", "priority")
+RESERVED = "end-to-end"
+WAYS_MAX = 1000  # ways that are looked at to find one that a chain may mean
+
+
+def read_groups(value: Tree, nodes: Sequence[str], problems: Problems) -> tuple[Group, ...]:
+    """The key `groups`: `{name: [nodes]}`, or `{name: {nodes: […], cpus: …, scheduling: …, priority: …}}`."""
+    if not isinstance(value, Entries):
+        problems.add("has no groups under it", value.line, "groups", "write `sensing: [camera, lidar]`")
+        return ()
+    found: list[Group] = []
+    for key, item in value.entries:
+        where = f"groups.{key.text}"
+        if parsed(key, where, name_parser("a group"), problems) is None:
+            continue
+        group, noted = Group(key.text, ()), len(problems)
+        entries = item.entries if isinstance(item, Entries) else ((replace(key, text="nodes"), item),)
+        for setting, given in entries:
+            place = f"{where}.{setting.text}" if isinstance(item, Entries) else where
+            if setting.text not in GROUP_KEYS:
+                problems.add(
+                    f"unknown key '{setting.text}'", setting.line, where, nearest(setting.text, GROUP_KEYS)
+                )
+            elif setting.text == "nodes":
+                group = replace(group, nodes=_members(given, place, nodes, found, problems))
+            else:
+                scalar = single(given, place, problems)
+                parse = (
+                    bounded(1, PRIORITY_MAX)
+                    if setting.text == "priority"
+                    else FACTORS_BY_NAME[setting.text].parse
+                )
+                if scalar is not None:
+                    group = replace(group, **{setting.text: parsed(scalar, place, parse, problems)})  # type: ignore[arg-type]
+        if not group.nodes and len(problems) == noted:
+            problems.add("has no nodes", key.line, where, "list them")
+        found.append(group)
+    return tuple(found)
+
+
+def _members(
+    value: Tree, where: str, nodes: Sequence[str], before: Sequence[Group], problems: Problems
+) -> tuple[str, ...]:
+    members: list[str] = []
+    for scalar in scalars(value, where, problems):
+        taken = next((group.name for group in before if scalar.text in group.nodes), None)
+        if scalar.text not in nodes:
+            problems.add(f"no node '{scalar.text}'", scalar.line, where, nearest(scalar.text, nodes))
+        elif taken is not None or scalar.text in members:
+            what = (
+                f"the node '{scalar.text}' is in the group {taken} already" if taken else "names a node twice"
+            )
+            problems.add(what, scalar.line, where, "a node is in one group")
+        else:
+            members.append(scalar.text)
+    return tuple(members)
+
+
+def read_chains(value: Tree, graph: Graph, problems: Problems) -> tuple[Chain, ...]:
+    """The key `chains`: `{name: [topics and nodes, in the order in which data passes them]}`."""
+    if not isinstance(value, Entries):
+        problems.add("has no chains under it", value.line, "chains", "write `name: [topic, …]`")
+        return ()
+    found = []
+    for key, item in value.entries:
+        where = f"chains.{key.text}"
+        if parsed(key, where, name_parser("a chain"), problems) is None:
+            continue
+        if key.text == RESERVED:
+            problems.add(f"'{RESERVED}' is the name of what all sinks take", key.line, where, "rename it")
+        given = scalars(item, where, problems) if isinstance(item, Items) else ()
+        if not given:
+            problems.add("is not a list of topics and nodes", key.line, where, "write `[points, pose]`")
+            continue
+        edges = _edges(tuple(scalar.text for scalar in given), graph, item.line, where, problems)
+        if edges:
+            found.append(Chain(key.text, tuple(edge.name for edge in edges)))
+    return tuple(found)
+
+
+def _edges(
+    items: tuple[str, ...], graph: Graph, line: int | None, where: str, problems: Problems
+) -> tuple[Edge, ...]:
+    """The one way that passes these topics and nodes in turn; empty after noting a problem."""
+    topics = {stream.topic for stream in graph.streams}
+    known = {*topics, *graph.node_names}
+    for item in items:
+        if item not in known:
+            problems.add(f"neither a topic nor a node: '{item}'", line, where, nearest(item, sorted(known)))
+            return ()
+        if item in topics and item in graph.node_names:
+            problems.add(f"'{item}' is both a topic and a node", line, where, "rename one of them")
+            return ()
+    ways = []
+    for way in _ways(items, topics, graph):
+        ways.append(way)
+        if len(ways) > WAYS_MAX:
+            break
+    if len(ways) == 1:
+        return ways[0]
+    if not ways:
+        problems.add(
+            f"no data goes along {' → '.join(items)}", line, where, "each topic must lead to the next"
+        )
+        return ()
+    shown = " or ".join(
+        " → ".join((way[0].publisher, *(edge.subscriber for edge in way))) for way in ways[:2]
+    )
+    problems.add(
+        f"{len(ways)} ways go along {' → '.join(items)}: {shown}, …", line, where, "name a node, too"
+    )
+    return ()
+
+
+def _ways(items: tuple[str, ...], topics: set[str], graph: Graph) -> Iterator[tuple[Edge, ...]]:
+    """All ways: two nodes in a row have an edge between them, a topic is one edge."""
+    steps: list[tuple[str | None, str | None, str | None]] = []  # publisher, topic, subscriber, each if named
+    before: str | None = None
+    for place, item in enumerate(items):
+        after = items[place + 1] if place + 1 < len(items) else None
+        if item in topics:
+            steps.append((before, item, after if after not in topics else None))
+            before = None
+        else:
+            if before is not None:
+                steps.append((before, None, item))
+            before = item
+    return _follow(steps, None, graph.edges(), graph) if steps else iter(())
+
+
+def _follow(
+    steps: Sequence[tuple[str | None, str | None, str | None]],
+    last: Edge | None,
+    edges: Sequence[Edge],
+    graph: Graph,
+) -> Iterator[tuple[Edge, ...]]:
+    if not steps:
+        yield ()
+        return
+    publisher, topic, subscriber = steps[0]
+    for edge in edges:
+        if publisher not in (None, edge.publisher) or topic not in (None, edge.topic):
+            continue
+        if subscriber not in (None, edge.subscriber) or (last is not None and not _leads(last, edge, graph)):
+            continue
+        for rest in _follow(steps[1:], edge, edges, graph):
+            yield (edge, *rest)
+
+
+def _leads(one: Edge, following: Edge, graph: Graph) -> bool:
+    """Whether what one edge brings may cause what the other carries."""
+    return one.subscriber == following.publisher and any(
+        one.topic in rule.subscribes and following.topic in rule.writes
+        for rule in graph.rules_of(one.subscriber)
+    )

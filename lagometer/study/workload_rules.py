@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The nodes of a workload file: the rules by which each acts, and whether they fit together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lagometer.study.distribution import Distribution, read_distribution
+from lagometer.study.document import Entries, Items, Tree
+from lagometer.study.factors import WORK_NS_MAX, parse_work_ns
+from lagometer.study.graph import Rule
+from lagometer.study.load_shape import WorkSpread
+from lagometer.study.values import Problems, name_parser, nearest, parsed, scalars, single, word_parser
+from lagometer.units import UnitError, parse_duration_ns, parse_rate_hz
+
+OF_TIMERS = ("rate", "offset", "jitter")
+RULE_KEYS = ("trigger", "subscribes", "uses", "publishes", "work", *OF_TIMERS)
+NODE_KEYS = ("rules", *RULE_KEYS)
+# A closed loop is only built in (pingpong): what end-to-end means in any other loop is not settled.
+TRIGGERS = ("timer", "any", "all")
+_TOPICS = {"subscribes": "reads", "uses": "uses", "publishes": "writes"}
+
+
+@dataclass(frozen=True)
+class PlacedRule:
+    """A rule, and where it stands."""
+
+    rule: Rule
+    line: int | None
+    key: str
+
+
+def read_rules(
+    node: str, line: int | None, value: Tree, folder: Path, problems: Problems
+) -> list[PlacedRule]:
+    """The rules of one node: its own keys are one rule, or `rules` lists several."""
+    key = f"nodes.{node}"
+    try:
+        name_parser("a node")(node)
+    except UnitError as error:
+        problems.add(str(error), line, key)
+    if not isinstance(value, Entries):
+        problems.add(
+            "is not a node", value.line, key, "write its keys under it: trigger, subscribes, publishes, …"
+        )
+        return []
+    listed = {entry.text: item for entry, item in value.entries}.get("rules")
+    if listed is None:
+        return [_rule(node, value, key, NODE_KEYS, folder, problems)]
+    if len(value.entries) > 1:
+        problems.add(
+            "has `rules` and keys of a single rule beside it", value.line, key, "move them into `rules`"
+        )
+    if not isinstance(listed, Items) or not all(isinstance(item, Entries) for item in listed.items):
+        problems.add("is not a list of rules", listed.line, f"{key}.rules", "write `- trigger: …` for each")
+        return []
+    return [
+        _rule(node, item, f"{key}.rules[{index}]", RULE_KEYS, folder, problems)
+        for index, item in enumerate(listed.items)
+        if isinstance(item, Entries)
+    ]
+
+
+def _rule(
+    node: str, value: Entries, key: str, valid: tuple[str, ...], folder: Path, problems: Problems
+) -> PlacedRule:
+    rule = Rule(node, "any")
+    seen = set()
+    for entry, item in value.entries:
+        seen.add(entry.text)
+        path = f"{key}.{entry.text}"
+        if entry.text in _TOPICS:
+            rule = replace(rule, **{_TOPICS[entry.text]: _topics(item, path, problems)})  # type: ignore[arg-type]
+        elif entry.text == "work" and isinstance(item, Entries):
+            drawn = read_distribution(item, path, _busy_ns, folder, problems)
+            rule = _with_work(rule, drawn) if drawn is not None else rule
+        elif entry.text in _SINGLE:
+            scalar = single(item, path, problems)
+            field, parse = _SINGLE[entry.text]
+            found = parsed(scalar, path, parse, problems) if scalar else None
+            if found is not None:
+                rule = replace(rule, **{field: found})  # type: ignore[arg-type]
+        else:
+            problems.add(f"unknown key '{entry.text}'", entry.line, key, nearest(entry.text, valid))
+    if "trigger" not in seen:
+        problems.add("has no trigger", value.line, key, f"write `trigger:` and one of {', '.join(TRIGGERS)}")
+    elif rule.trigger != "timer" and set(OF_TIMERS) & seen:
+        given = " or ".join(f"`{name}`" for name in OF_TIMERS if name in seen)
+        problems.add(f"has {given}, which only a timer has", value.line, key)
+    if rule.jitter_ns and rule.period_ns is not None and rule.jitter_ns > rule.period_ns:
+        problems.add("has a jitter longer than its period", value.line, key)
+    return PlacedRule(rule, value.line, key)
+
+
+def _with_work(rule: Rule, drawn: Distribution) -> Rule:
+    """The rule with busy times from a distribution; `work_ns` is its centre, or the largest of a list."""
+    centre_ns = round(drawn.centre)
+    if drawn.kind == "normal":
+        return replace(rule, work_ns=centre_ns, spread=WorkSpread("normal", spread_ns=round(drawn.spread)))
+    if drawn.kind == "lognormal":
+        return replace(rule, work_ns=centre_ns, spread=WorkSpread("lognormal", sigma=drawn.spread))
+    times_ns = drawn.draw(f"work/{rule.node}")
+    return replace(rule, work_ns=max(times_ns), spread=WorkSpread("recorded", times_ns=times_ns))
+
+
+def _topics(value: Tree, key: str, problems: Problems) -> tuple[str, ...]:
+    parse = name_parser("a topic")
+    found = [parsed(scalar, key, parse, problems) for scalar in scalars(value, key, problems)]
+    topics = tuple(topic for topic in found if topic is not None)
+    for topic in sorted({topic for topic in topics if topics.count(topic) > 1}):
+        problems.add(f"names the topic '{topic}' twice", value.line, key)
+    return topics
+
+
+def _period_ns(text: str) -> int:
+    rate_hz = parse_rate_hz(text)
+    if not 0.001 <= rate_hz <= 1e6:
+        raise UnitError(f"'{text}' is not between 0.001 Hz and 1 MHz")
+    return round(1e9 / rate_hz)
+
+
+def _busy_ns(text: str) -> int:
+    busy_ns = parse_duration_ns(text)
+    if busy_ns > WORK_NS_MAX:
+        raise UnitError(f"'{text}' is longer than 60 s")
+    return busy_ns
+
+
+_SINGLE: dict[str, tuple[str, Callable[[str], object]]] = {
+    "trigger": ("trigger", word_parser(TRIGGERS)),
+    "work": ("work_ns", parse_work_ns),
+    "rate": ("period_ns", _period_ns),
+    "offset": ("offset_ns", parse_duration_ns),
+    "jitter": ("jitter_ns", parse_duration_ns),
+}
+
+
+def check_rule(item: PlacedRule, rules: tuple[Rule, ...], problems: Problems) -> None:
+    """Notes what of one rule does not fit together with the others."""
+    rule = item.rule
+    published = {topic for other in rules for topic in other.writes}
+    subscribed = {topic for other in rules for topic in other.subscribes}
+    if rule.trigger in ("any", "all") and not rule.reads:
+        problems.add(f"the trigger {rule.trigger} needs topics to subscribe to", item.line, item.key)
+    if rule.trigger == "timer" and not rule.writes:
+        problems.add(f"the trigger {rule.trigger} needs topics to publish", item.line, item.key)
+    for topic in rule.subscribes:
+        if topic not in published:
+            what, hint = f"no node publishes the topic '{topic}'", nearest(topic, sorted(published))
+            problems.add(what, item.line, item.key, hint)
+    for topic in rule.writes:
+        if topic not in subscribed:
+            problems.add(f"no node subscribes to the topic '{topic}'", item.line, item.key)
+        if topic in rule.subscribes:
+            problems.add(f"publishes the topic '{topic}' that it subscribes to", item.line, item.key)
+    for topic in sorted(set(rule.reads) & set(rule.uses)):
+        problems.add(f"both subscribes to '{topic}' and uses it", item.line, item.key, "keep one")
+    same_node = [other for other in rules if other.node == rule.node and other is not rule]
+    mine = {*rule.subscribes, *rule.writes}
+    for topic in sorted(
+        {topic for other in same_node for topic in (*other.subscribes, *other.writes)} & mine
+    ):
+        problems.add(f"uses the topic '{topic}' in two rules of one node", item.line, item.key)
+
+
+def cycle(rules: tuple[Rule, ...]) -> list[str]:
+    """The nodes of one circle in which a message would cause the next for ever, or nothing.
+
+    A timer cuts a circle, and so does a topic that is only used: neither is triggered by what comes round.
+    Iterative, since a graph may be deeper than Python's stack.
+    """
+    relays = [rule for rule in rules if rule.reads and rule.writes and rule.trigger != "timer"]
+    finished: set[int] = set()
+    for start in range(len(relays)):
+        path: list[int] = []
+        stack = [(start, False)]
+        while stack:
+            index, leaving = stack.pop()
+            if leaving:
+                path.pop()
+                finished.add(index)
+                continue
+            if index in path:
+                return [relays[i].node for i in [*path[path.index(index) :], index]]
+            if index in finished:
+                continue
+            path.append(index)
+            stack.append((index, True))
+            stack.extend(
+                (i, False) for i, rule in enumerate(relays) if set(rule.reads) & set(relays[index].writes)
+            )
+    return []
+
+
+def without_feedback(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    """The rules with what a timer reads of its own consequences among what it uses.
+
+    Else the way from a message back to the one that began its chain would go round for ever.
+    """
+    found = list(rules)
+    for index, rule in enumerate(found):
+        if rule.trigger != "timer" or not rule.reads:
+            continue
+        caused, grows = set(rule.writes), True
+        while grows:
+            further = {topic for each in found if caused & set(each.reads) for topic in each.writes}
+            grows = not further <= caused
+            caused |= further
+        back = tuple(topic for topic in rule.reads if topic in caused)
+        reads = tuple(topic for topic in rule.reads if topic not in caused)
+        found[index] = replace(rule, reads=reads, uses=(*rule.uses, *back))
+    return tuple(found)

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The topics of a workload file: what each says of payload, type, QoS, domain and adapter."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from pathlib import Path
+
+from lagometer.study.distribution import read_distribution
+from lagometer.study.document import Entries, Scalar, Tree
+from lagometer.study.factors import FACTORS_BY_NAME
+from lagometer.study.load_shape import ContentFile, load_content
+from lagometer.study.schedule import RECORDED
+from lagometer.study.traffic import TopicSettings
+from lagometer.study.values import Problems, is_null, nearest, parsed, single
+from lagometer.units import UnitError, parse_duration_ns, parse_payload_bytes
+
+FACTOR_KEYS = (
+    "payload",
+    "type",
+    "content",
+    "reliability",
+    "history",
+    "depth",
+    "durability",
+    "domain",
+    "adapter",
+)
+TOPIC_KEYS = (*FACTOR_KEYS, "deadline")
+DEADLINE_NS_MIN = 1_000
+DEADLINE_NS_MAX = 3_600 * 10**9
+
+
+def read_topics(
+    value: Tree, published: Collection[str], folder: Path, problems: Problems
+) -> tuple[dict[str, TopicSettings], dict[str, ContentFile]]:
+    """The key `topics`, and the files that payloads are filled from, by the name that stands for each."""
+    contents: dict[str, ContentFile] = {}
+    if not isinstance(value, Entries):
+        problems.add("has no topics under it", value.line, "topics", "write `image: {payload: 900KB}`")
+        return {}, contents
+    found = {}
+    for key, item in value.entries:
+        where = f"topics.{key.text}"
+        if key.text not in published:
+            what = f"no node publishes the topic '{key.text}'"
+            problems.add(what, key.line, "topics", nearest(key.text, sorted(published)))
+        elif not isinstance(item, Entries):
+            problems.add(
+                "says nothing of the topic", key.line, where, f"write one of {', '.join(TOPIC_KEYS)}"
+            )
+        else:
+            found[key.text] = _topic(item, where, folder, contents, problems)
+    return found, contents
+
+
+def _topic(
+    value: Entries, where: str, folder: Path, contents: dict[str, ContentFile], problems: Problems
+) -> TopicSettings:
+    topic = TopicSettings()
+    for key, item in value.entries:
+        place = f"{where}.{key.text}"
+        if key.text not in TOPIC_KEYS:
+            problems.add(f"unknown key '{key.text}'", key.line, where, nearest(key.text, TOPIC_KEYS))
+        elif key.text == "payload" and isinstance(item, Entries):
+            topic = replace(
+                topic, payload=read_distribution(item, place, parse_payload_bytes, folder, problems)
+            )
+        elif key.text == "adapter" and is_null(item):
+            topic = replace(topic, adapter="null")  # the adapter of that name, as in a matrix
+        else:
+            scalar = single(item, place, problems)
+            if scalar is not None:
+                topic = _with(topic, key.text, scalar, place, folder, contents, problems)
+    return topic
+
+
+def _with(
+    topic: TopicSettings,
+    key: str,
+    scalar: Scalar,
+    place: str,
+    folder: Path,
+    contents: dict[str, ContentFile],
+    problems: Problems,
+) -> TopicSettings:
+    if key == "deadline":
+        return replace(topic, deadline_ns=parsed(scalar, place, _deadline_ns, problems))
+    if key == "content" and scalar.text.startswith(RECORDED):
+        try:
+            file = load_content(scalar.text, folder)
+        except UnitError as error:
+            problems.add(str(error), scalar.line, place)
+            return topic
+        contents[file.name] = file
+        return replace(topic, content=RECORDED + file.name)
+    factor = FACTORS_BY_NAME[key]
+    return replace(topic, **{factor.field: parsed(scalar, place, factor.parse, problems)})  # type: ignore[arg-type]
+
+
+def _deadline_ns(text: str) -> int:
+    deadline_ns = parse_duration_ns(text)
+    if not DEADLINE_NS_MIN <= deadline_ns <= DEADLINE_NS_MAX:
+        raise UnitError(f"'{text}' is not between 1us and 1h")
+    return deadline_ns

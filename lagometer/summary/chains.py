@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The named chains of each cell, and what their time is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from statistics import median
+from typing import Any
+
+import polars as pl
+
+from lagometer.store.format import ARROW, END_TO_END
+from lagometer.summary.cell_data import ChainRow
+from lagometer.summary.data import Cell
+
+FIGURES = (
+    "whole_p50_ns",
+    "whole_p99_ns",
+    "communication_p50_ns",
+    "computation_p50_ns",
+    "idle_p50_ns",
+    "half_round_trip_p50_ns",
+    "age_mean_ns",
+    "reaction_max_ns",
+)
+
+
+def chains(rows: pl.DataFrame, cells: Sequence[Cell]) -> list[ChainRow]:
+    """A row for each cell and chain that was measured, in the study's order. rows: `cells.parquet`."""
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    if "whole_p50_ns" not in rows.columns:
+        return []
+    named = rows.filter(
+        pl.col("valid") & ~pl.col("edge").str.contains(ARROW, literal=True) & (pl.col("edge") != END_TO_END)
+    )
+    for row in named.sort("trial").iter_rows(named=True):
+        found.setdefault((row["cell"], row["edge"]), []).append(row)
+    order = {cell.id: place for place, cell in enumerate(cells)}
+    return [
+        ChainRow(
+            cell=cell,
+            chain=chain,
+            trials=len(own),
+            n=sum(row["n"] for row in own),
+            lost=sum(row["lost"] for row in own),
+            **{name: _middle(row[name] for row in own) for name in FIGURES},
+        )
+        for (cell, chain), own in sorted(found.items(), key=lambda item: order.get(item[0][0], len(order)))
+    ]
+
+
+def _middle(values: Iterable[float | None]) -> float | None:
+    """The median; None unless each trial has the figure."""
+    known = list(values)
+    return None if None in known else median(value for value in known if value is not None)

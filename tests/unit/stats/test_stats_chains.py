@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Named chains: their rows, the parts of their time, how old data gets, half a round trip."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+from small_trial import SmallTrial
+
+from lagometer.stats.trial.chain_figures import chain_columns
+from lagometer.stats.trial.edges import samples
+from lagometer.store.facts import ChainSpec
+
+T = 1_100_000
+CHAIN = ChainSpec("way", ("lidar→ekf", "ekf→planner"))
+
+
+def rows_of(
+    trial: SmallTrial, chain: ChainSpec = CHAIN, sinks: tuple[str, ...] = ("planner",)
+) -> pl.DataFrame:
+    frame = samples(trial.lanes(), trial.facts({0}, set(sinks), chains=(chain,)))
+    return frame.filter(pl.col("edge") == chain.name)
+
+
+def timed() -> SmallTrial:
+    """A lidar, a timer that uses its newest message, and a planner.
+
+    Points 0 are published at T, taken 10 later and handled 50 after that; the timer begins at T + 200 and
+    publishes 30 later; its message is taken 20 later. Handling takes 50.
+    """
+    trial = SmallTrial()
+    points, pose = trial.edge(0, "lidar", "ekf"), trial.edge(1, "ekf", "planner")
+    trial.send(0, 0, T)
+    trial.take(points, 0, T + 10)
+    trial.send(1, 0, T + 230, causes=((0, 0),), callback_ns=30)
+    trial.take(pose, 0, T + 250)
+    return trial
+
+
+def test_the_parts_are_those_of_betz_and_add_up_to_the_whole() -> None:
+    row = rows_of(timed()).row(0, named=True)
+    assert row["communication_ns"] == 10 + 20
+    assert row["idle_ns"] == 200 - 60
+    assert row["computation_ns"] == 50 + 30 + 50
+    assert row["handled_ns"] - row["publish_ns"] == 30 + 140 + 130
+    assert (row["publish_ns"], row["taken_ns"], row["outcome"]) == (T, T + 250, "delivered")
+
+
+def test_a_relay_has_no_idle_time() -> None:
+    trial = SmallTrial()
+    points, pose = trial.edge(0, "lidar", "ekf"), trial.edge(1, "ekf", "planner")
+    trial.send(0, 0, T)
+    trial.take(points, 0, T + 10, handled_ns=T + 80)
+    trial.send(1, 0, T + 90, causes=((0, 0),), callback_ns=80)
+    trial.take(pose, 0, T + 100)
+    row = rows_of(trial).row(0, named=True)
+    assert (row["communication_ns"], row["computation_ns"], row["idle_ns"]) == (20, 80 + 50, 0)
+
+
+def test_of_several_taken_at_once_each_begins_when_the_one_before_ends() -> None:
+    trial = SmallTrial()
+    points = trial.edge(0, "lidar", "planner")
+    for sequence in (0, 1):
+        trial.send(0, sequence, T + sequence)
+        trial.take(points, sequence, T + 10, handled_ns=T + 60 + 50 * sequence)
+    rows = rows_of(trial, ChainSpec("way", ("lidar→planner",)))
+    assert rows["communication_ns"].to_list() == [10, 59]
+    assert rows["computation_ns"].to_list() == [50, 50]
+
+
+def test_one_input_with_several_ways_and_one_that_is_passed_over() -> None:
+    trial = timed()
+    points, pose = trial.edges
+    trial.send(0, 1, T + 300)  # replaced by the next before the timer looks
+    trial.take(points, 1, T + 310)
+    trial.send(0, 2, T + 320)
+    trial.take(points, 2, T + 330)
+    for sequence, begun in ((1, T + 450), (2, T + 550)):
+        trial.send(1, sequence, begun + 30, causes=((0, 2),), callback_ns=30)
+        trial.take(pose, sequence, begun + 50)
+    rows = rows_of(trial)
+    assert rows["sequence"].to_list() == [0, 2, 2]  # message 1 was not lost, and has no row
+    figures = chain_columns(rows, returns=False)
+    whole = [300, 450 + 100 - 320, 550 + 100 - 320]
+    assert figures["age_mean_ns"] == pytest.approx((whole[0] + (whole[1] + whole[2]) / 2) / 2)
+    assert (figures["age_best_ns"], figures["age_worst_ns"]) == (min(whole), max(whole))
+    # An event right after message 0 is in message 2, which is answered at T + 550.
+    assert figures["reaction_max_ns"] == 550 + 0
+    means = [figures[f"{name}_mean_ns"] for name in ("communication", "computation", "idle")]
+    assert sum(means) == pytest.approx(figures["whole_mean_ns"])  # type: ignore[arg-type]
+
+
+def test_what_was_lost_on_the_way_has_a_row() -> None:
+    trial = timed()
+    points, pose = trial.edges
+    trial.send(0, 1, T + 300)  # lost on the first edge
+    trial.send(0, 2, T + 400)
+    trial.take(points, 2, T + 410)
+    trial.send(1, 1, T + 430, causes=((0, 2),), callback_ns=5)  # lost on the second
+    trial.send(0, 3, T + 500)
+    trial.take(points, 3, T + 510)
+    trial.send(1, 2, T + 530, causes=((0, 3),), callback_ns=5)
+    trial.take(pose, 2, T + 540)
+    rows = rows_of(trial).sort("sequence")
+    assert list(zip(rows["sequence"], rows["outcome"].cast(pl.String()), strict=True)) == [
+        (0, "delivered"),
+        (1, "lost"),
+        (2, "lost"),
+        (3, "delivered"),
+    ]
+    assert rows["communication_ns"].null_count() == 2
+
+
+def test_a_chain_follows_a_cause_that_is_not_the_first() -> None:
+    trial = SmallTrial()
+    other, points, pose = (
+        trial.edge(2, "odom", "ekf", 1),
+        trial.edge(0, "lidar", "ekf"),
+        trial.edge(1, "ekf", "planner"),
+    )
+    trial.send(2, 0, T)
+    trial.take(other, 0, T + 90)
+    trial.send(0, 0, T)
+    trial.take(points, 0, T + 10)
+    trial.send(1, 0, T + 145, causes=((2, 0), (0, 0)), callback_ns=55)
+    trial.take(pose, 0, T + 150)
+    row = rows_of(trial).row(0, named=True)
+    assert (row["sequence"], row["idle_ns"], row["computation_ns"]) == (0, 30, 50 + 55 + 50)
+
+
+def test_half_a_round_trip_leaves_out_the_echo_and_any_offset_of_its_clock() -> None:
+    for offset in (0, 3_000_000):
+        trial = SmallTrial()
+        ping, pong = trial.edge(0, "ping", "pong"), trial.edge(1, "pong", "ping")
+        trial.send(0, 0, T)
+        trial.take(ping, 0, T + 40 + offset, handled_ns=T + 90 + offset)
+        trial.send(1, 0, T + 140 + offset, causes=((0, 0),), callback_ns=100)
+        trial.take(pong, 0, T + 200)
+        facts = trial.facts(
+            {0}, {"ping"}, chains=(ChainSpec("way", ("ping→pong", "pong→ping"), returns=True),)
+        )
+        facts = facts.__class__(**{**facts.__dict__, "drain_end_ns": 0})
+        rows = samples(trial.lanes(), facts).filter(pl.col("edge") == "way")
+        assert chain_columns(rows, returns=True)["half_round_trip_mean_ns"] == (200 - 100) / 2
+
+
+def test_records_without_the_begin_of_the_callback_have_no_parts_but_communication() -> None:
+    trial = timed()
+    del trial.sent_rows[1][0]["callback_ns"]
+    row = rows_of(trial).row(0, named=True)
+    assert (row["communication_ns"], row["computation_ns"], row["idle_ns"]) == (30, None, None)

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Named chains of each cell, and what their time is made of.
+import type { ChainRow } from "./cell-data";
+import { element, section } from "./dom";
+import { durationText } from "./format";
+import type { Report } from "./report-data";
+
+function chainsPart(report: Report): HTMLElement[] {
+  if (report.chains.length === 0) return [];
+  const figures: [string, (each: ChainRow) => number | null][] = [
+    ["p50", (each) => each.whole_p50_ns],
+    ["p99", (each) => each.whole_p99_ns],
+    ["communication", (each) => each.communication_p50_ns],
+    ["computation", (each) => each.computation_p50_ns],
+    ["idle", (each) => each.idle_p50_ns],
+    ["half a round trip", (each) => each.half_round_trip_p50_ns],
+    ["data age", (each) => each.age_mean_ns],
+    ["reaction, longest", (each) => each.reaction_max_ns],
+  ];
+  const shown = figures.filter(([, figure]) => report.chains.some((each) => figure(each) !== null));
+  const rows = report.chains.map((each) =>
+    element(
+      "tr",
+      { "data-cell": each.cell },
+      element("th", { scope: "row" }, element("code", {}, each.cell)),
+      element("td", {}, each.chain),
+      element("td", { class: "number" }, each.n.toLocaleString("en")),
+      element("td", { class: "number" }, each.lost.toLocaleString("en")),
+      ...shown.map(([, figure]) => element("td", { class: "number" }, durationText(figure(each)))),
+    ),
+  );
+  const names = ["cell", "chain", "n", "lost", ...shown.map(([name]) => name)];
+  const heads = names.map((head) => element("th", { scope: "col" }, head));
+  const table = element("table", { id: "chains" }, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
+  const said =
+    "From the first publishing to the end of the last callback. Communication, computation and idle time add up to the whole of each message; their medians need not. Medians over the valid trials.";
+  return [element("p", { class: "quiet" }, said), element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Chains" }, table)];
+}
+
+/** Named ways through the graphs; nothing where no workload names one. */
+export function chainsSection(report: Report): HTMLElement | null {
+  const parts = chainsPart(report);
+  return parts.length === 0 ? null : section("chains", "Chains", ...parts);
+}
