@@ -96,6 +96,7 @@ def _expand(study: Study, adapters: Mapping[str, Adapter], around: Surroundings)
     for cell, needless in _candidates(study, adapters):
         why = left_out.why(cell.id)
         found = [why] if why else []
+        found = found or [f"needs {study.needs}"] * bool(study.needs)
         found = found or [needless] * bool(needless)
         found = found or reasons(cell, study.graphs[cell.factors.workload], study.duration_ns, around)
         if found:

@@ -20,6 +20,7 @@ PART_KEYS = (
     "deadline",
     "deadline_k",
     "layer_stamps",
+    "needs",
     "discovery_timeout",
     "priority",
     "options",

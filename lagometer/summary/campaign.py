@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,9 @@ from lagometer.summary.floor_ratio import BARE_TRANSPORTS
 from lagometer.units import factor_text, plain_text
 
 Json = Mapping[str, Any]
+
+
+_SIZE = re.compile(r"(?:pipeline|fanout|fanin)-([0-9]+)")
 
 
 def campaign_head(manifest: Json, environment: Json) -> Campaign:
@@ -72,11 +76,23 @@ def cells(
                 bare=adapter in BARE_TRANSPORTS,
                 payload_bytes=payload if isinstance(payload, int) else None,
                 factors={key: factor_text(key, value) for key, value in values.items()},
+                axes=_axes(values),
                 edges=found,
                 trials=sorted(trials.get(name, set())),
             )
         )
     return result
+
+
+def _axes(values: Json) -> dict[str, float]:
+    """What of a cell a figure may be drawn over."""
+    found = {
+        name: float(value)
+        for name in ("payload_bytes", "rate_hz", "depth")
+        if isinstance(value := values.get(name), (int, float))
+    }
+    size = _SIZE.fullmatch(str(values.get("workload")))
+    return {**found, "nodes": float(size[1])} if size is not None else found
 
 
 def factor_values(factors: Mapping[str, Json]) -> list[Factor]:

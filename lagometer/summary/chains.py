@@ -13,6 +13,7 @@ from lagometer.store.format import ARROW, END_TO_END
 from lagometer.summary.cell_data import ChainRow
 from lagometer.summary.data import Cell
 
+LOSSES = ("lost", "overwritten", "censored", "rejected")  # all that did not come, as in the table of edges
 FIGURES = (
     "whole_p50_ns",
     "whole_p99_ns",
@@ -42,7 +43,7 @@ def chains(rows: pl.DataFrame, cells: Sequence[Cell]) -> list[ChainRow]:
             chain=chain,
             trials=len(own),
             n=sum(row["n"] for row in own),
-            lost=sum(row["lost"] for row in own),
+            lost=sum(row[name] or 0 for row in own for name in LOSSES),
             **{name: _middle(row[name] for row in own) for name in FIGURES},
         )
         for (cell, chain), own in sorted(found.items(), key=lambda item: order.get(item[0][0], len(order)))

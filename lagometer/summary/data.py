@@ -50,8 +50,8 @@ class Factor(Model):
 
 
 class Cell(Model):
-    """One point of the matrix. `factors` are text, as they are shown; `bare` marks a bare transport (the
-    floor).
+    """One point of the matrix. `factors` are text, as they are shown; `axes`: those that are numbers, and
+    `nodes`, of a built-in workload; `bare` marks a bare transport (the floor).
     """
 
     id: str
@@ -59,6 +59,7 @@ class Cell(Model):
     bare: bool
     payload_bytes: int | None
     factors: dict[str, str]
+    axes: dict[str, float]
     edges: list[str]
     trials: list[int]
 

@@ -87,7 +87,7 @@ export interface Interference {
  * A named chain in one cell: medians over its valid trials, each a figure of `cells.parquet`.
  *
  * `whole`: from the first publishing to the end of the last callback, with its parts; `half_round_trip`: of
- * a chain that ends where it began; `age_mean_ns`: how old data is at its end; `n`: messages over all trials.
+ * a chain that ends where it began; `age_mean_ns`: how old data is at its end; `n`: over all trials.
  */
 export interface ChainRow {
   cell: string;

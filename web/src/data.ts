@@ -43,8 +43,8 @@ export interface Factor {
 }
 
 /**
- * One point of the matrix. `factors` are text, as they are shown; `bare` marks a bare transport (the
- * floor).
+ * One point of the matrix. `factors` are text, as they are shown; `axes`: those that are numbers, and
+ * `nodes`, of a built-in workload; `bare` marks a bare transport (the floor).
  */
 export interface Cell {
   id: string;
@@ -52,6 +52,7 @@ export interface Cell {
   bare: boolean;
   payload_bytes: number | null;
   factors: Record<string, string>;
+  axes: Record<string, number>;
   edges: string[];
   trials: number[];
 }

@@ -20,6 +20,18 @@ export function element<Tag extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
+/** The parts of a sentence: what stands between backticks is code. An odd backtick stays as it is. */
+export function codeParts(text: string): { code: boolean; text: string }[] {
+  const parts = text.split("`");
+  if (parts.length % 2 === 0) return [{ code: false, text }];
+  return parts.map((part, place) => ({ code: place % 2 === 1, text: part })).filter((part) => part.text !== "");
+}
+
+/** A sentence with its code as such. */
+export function sentence(text: string): Child[] {
+  return codeParts(text).map((part) => (part.code ? element("code", {}, part.text) : part.text));
+}
+
 /** A titled part of the page. */
 export function section(id: string, title: string, ...children: Child[]): HTMLElement {
   return element(

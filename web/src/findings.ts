@@ -3,7 +3,7 @@
 
 import type { Finding } from "./data";
 import type { Report } from "./report-data";
-import { element, section } from "./dom";
+import { element, section, sentence } from "./dom";
 
 const CELLS_SHOWN_MAX = 8;
 
@@ -31,10 +31,10 @@ function item(group: Finding[]): HTMLElement {
   return element(
     "li",
     { "data-kind": first.kind },
-    element("strong", {}, first.what),
+    element("strong", {}, ...sentence(first.what)),
     element("ul", {}, ...group.slice(0, CELLS_SHOWN_MAX).map(cellLine)),
     more > 0 ? element("p", { class: "quiet" }, `and ${String(more)} more cells`) : null,
-    element("p", {}, `Fix: ${first.fix}.`),
+    element("p", {}, "Fix: ", ...sentence(first.fix), "."),
     element("p", { class: "quiet" }, `Source: ${first.source}`),
   );
 }

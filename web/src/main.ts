@@ -13,6 +13,7 @@ import { chainsSection } from "./chains";
 import { conformanceSection, environmentSection, failuresSection, headLine, methodSection, settingsSection } from "./details";
 import { choice, element } from "./dom";
 import { findingsSection } from "./findings";
+import { factorView } from "./factor-chart";
 import { factorLabel } from "./format";
 import { glanceSection } from "./glance";
 import { edgesOf, index, selectedCells, type Model } from "./model";
@@ -99,7 +100,7 @@ function start(main: HTMLElement, model: Model): void {
   const initial = settle(model, initialState(model));
   const fromAddress = (): State => settle(model, withCell(model, fromFragment(location.hash, initial), location.hash));
   let state = fromAddress();
-  const views = [barView(), payloadView(), costView(), percentileView(), seriesView(), tableView(), ...cellTableViews(model.report), controlView(model.report)];
+  const views = [barView(), payloadView(), factorView(), costView(), percentileView(), seriesView(), tableView(), ...cellTableViews(model.report), controlView(model.report)];
   const [bar, ...charts] = views;
   const themeButton = newThemeButton();
   const redraw = (): void => {

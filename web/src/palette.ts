@@ -56,6 +56,15 @@ export function looks(adapters: string[], bare: Set<string>): Map<string, Look> 
   return made;
 }
 
+/** How many lines a chart of one adapter can tell apart. */
+export const LINES = LIGHT_HUES.length * 2;
+
+/** The look of a line that stands for no adapter, by its place. */
+export function lineLook(place: number): Look {
+  const hues = isDark() ? DARK_HUES : LIGHT_HUES;
+  return { colour: hues[place % hues.length] ?? "#888888", marker: MARKERS[place % MARKERS.length] ?? "circle", dash: place >= hues.length ? [6, 3] : [] };
+}
+
 /** Draws a marker of radius `r` around (x, y), in the context's current colours. */
 export function drawMarker(context: CanvasRenderingContext2D, marker: Marker, x: number, y: number, r: number): void {
   const polygons: Partial<Record<Marker, [number, number][]>> = {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the reader has chosen. It is kept in the address's fragment, so that a link shows the same view.
 
+import type { Cell } from "./data";
+import { axesOf, linesBy } from "./axes";
 import type { Model } from "./model";
-import { edgesOf, END_TO_END, payloadsOf, richestFacets, selectedCells } from "./model";
+import { edgesOf, END_TO_END, key, payloadsOf, richestFacets, selectedCells } from "./model";
 
 export interface State {
   facets: Record<string, string>;
@@ -10,6 +12,10 @@ export interface State {
   payload: number | null;
   cell: string;
   trial: number;
+  /** Of the chart against a factor: what it is drawn over, "" for no such chart; what its lines are; of which adapter. */
+  axis: string;
+  by: string;
+  chartAdapter: string;
   hidden: string[];
   filter: string;
   sort: string;
@@ -31,6 +37,9 @@ export function initialState(model: Model): State {
     payload: null,
     cell: "",
     trial: 0,
+    axis: "",
+    by: "payload_bytes",
+    chartAdapter: "",
     // Bare transports stand for the floor already; as lines of their own they would crowd the chart.
     hidden: middleware ? [...new Set(cells.filter((cell) => cell.bare).map((cell) => cell.adapter))] : [],
     filter: "",
@@ -57,11 +66,22 @@ export function settle(model: Model, state: State): State {
   const cell = wanted ?? fallback;
   const trials = model.report.series.filter((each) => each.cell === cell?.id && each.edge === edge);
   const trial = trials.some((each) => each.trial === state.trial) ? state.trial : (trials[0]?.trial ?? 0);
-  return { ...state, edge, payload, cell: cell?.id ?? "", trial };
+  return { ...state, edge, payload, cell: cell?.id ?? "", trial, ...settledChart(model, state, cells) };
+}
+
+/** The chart over payload is there anyway, so another axis comes first. */
+function settledChart(model: Model, state: State, cells: Cell[]): Pick<State, "axis" | "by" | "chartAdapter"> {
+  const axes = axesOf(model);
+  const axis = axes.includes(state.axis) ? state.axis : (axes.find((each) => each !== "payload_bytes") ?? "");
+  const lines = linesBy(model, axis);
+  const by = lines.includes(state.by) ? state.by : (lines[0] ?? "adapter");
+  const measured = cells.find((cell) => !cell.bare && model.summaries.get(key(cell.id, END_TO_END))?.valid === true);
+  const chartAdapter = model.adapters.includes(state.chartAdapter) ? state.chartAdapter : (measured?.adapter ?? model.adapters[0] ?? "");
+  return { axis, by, chartAdapter };
 }
 
 const FLAGS = ["descending", "allCells", "allEdges", "eachTrial", "failedOnly"] as const;
-const TEXTS = ["edge", "cell", "filter", "sort"] as const;
+const TEXTS = ["edge", "cell", "filter", "sort", "axis", "by", "chartAdapter"] as const;
 
 /** The fragment that stands for a state: only what differs from the first view. */
 export function toFragment(state: State, initial: State): string {

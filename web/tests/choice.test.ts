@@ -6,12 +6,13 @@ import type { Report } from "../src/report-data";
 import { reachOf, ticksOf } from "../src/forest-chart";
 import { ends, floorRatio, index, matches } from "../src/model";
 import { fromFragment, initialState, settle, toFragment, withCell } from "../src/state";
+import { axesOf, linesBy } from "../src/axes";
 import { passes, sorted, visibleRows, type Column } from "../src/table";
 
 function cell(adapter: string, payload: number, reliability: string): Cell {
   const factors = { adapter, payload_bytes: `${String(payload)} B`, reliability };
   const id = `${adapter}/${String(payload)}/${reliability}`;
-  return { id, adapter, bare: adapter === "udp", payload_bytes: payload, factors, edges: ["end-to-end"], trials: [0] };
+  return { id, adapter, bare: adapter === "udp", payload_bytes: payload, factors, axes: { payload_bytes: payload }, edges: ["end-to-end"], trials: [0] };
 }
 
 function row(of: Cell, p50: number | null): Row {
@@ -117,5 +118,34 @@ describe("the chart of ratios", () => {
       expect(Math.max(...ticks)).toBeLessThanOrEqual(Math.exp(reach) + 1e-9);
       expect(ticks.filter((each) => each > 1).length).toBeGreaterThan(0);
     }
+  });
+});
+
+describe("the chart against a factor", () => {
+  const paced = (adapter: string, rate: number, nodes: number): Cell => ({
+    ...cell(adapter, 64, "reliable"),
+    id: `${adapter}/${String(rate)}/${String(nodes)}`,
+    factors: { adapter, rate_hz: `${String(rate)} Hz`, workload: `pipeline-${String(nodes)}`, payload_bytes: "64 B" },
+    axes: { rate_hz: rate, nodes, payload_bytes: 64 },
+  });
+  const all = [10, 100].flatMap((rate) => [3, 23].flatMap((nodes) => ["udp", "cyclonedds"].map((adapter) => paced(adapter, rate, nodes))));
+  const names = { adapter: ["udp", "cyclonedds"], rate_hz: ["10 Hz", "100 Hz"], workload: ["pipeline-3", "pipeline-23"] };
+  const factors = Object.entries(names).map(([name, values]) => ({ name, values }));
+  const wide = index({ ...report, cells: all, rows: all.map((each) => row(each, 10)), factors });
+
+  it("is drawn over what varies, and its lines are something else", () => {
+    expect(axesOf(wide)).toEqual(["rate_hz", "nodes"]);
+    expect(linesBy(wide, "rate_hz")).toEqual(["adapter", "workload"]);
+    expect(linesBy(wide, "nodes")).toEqual(["adapter", "rate_hz"]);
+  });
+
+  it("takes what a link says, and what there is where it says nothing or something wrong", () => {
+    const first = settle(wide, initialState(wide));
+    expect([first.axis, first.by, first.chartAdapter]).toEqual(["rate_hz", "adapter", "cyclonedds"]);
+    const linked = settle(wide, fromFragment("axis=nodes&by=rate_hz&chartAdapter=udp", first));
+    expect([linked.axis, linked.by, linked.chartAdapter]).toEqual(["nodes", "rate_hz", "udp"]);
+    const wrong = settle(wide, fromFragment("axis=colour&by=workload", linked));
+    expect([wrong.axis, wrong.by]).toEqual(["rate_hz", "workload"]);
+    expect(settle(model, initialState(model)).axis).toBe("");
   });
 });

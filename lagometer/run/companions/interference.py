@@ -139,7 +139,7 @@ def load_of(study: Study, cell: Cell, number: int) -> Iterator[Load | None]:
     if name == NONE:
         yield None
         return
-    seconds = (study.trial_ns() + study.discovery_timeout_ns) // NS_PER_S + SPARE_S
+    seconds = (study.trial_ns() + study.discovery_ns(cell)) // NS_PER_S + SPARE_S
     pinned: tuple[str, ...] = ()
     if cell.factors.cpus not in ("any", "spread"):
         pinned = ("taskset", "-c", cell.factors.cpus)

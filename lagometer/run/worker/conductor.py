@@ -28,6 +28,7 @@ from lagometer.run.worker.conversation import Conversation, failure_code
 from lagometer.run.worker.messages import ProtocolError
 from lagometer.run.worker.outcome import PHASES, TrialOutcome, WorkerOutcome
 from lagometer.run.worker.plan import Phases, Plan
+from lagometer.run.worker.unmatched import summed_up
 
 NS_PER_S = 1_000_000_000
 GO_AHEAD_NS = 5_000_000  # time for `go` to reach every worker before the common start
@@ -251,7 +252,7 @@ class _Trial:
             load=self._companions.load_done(self._launcher),
             daemons=self._companions.daemons_done(self._launcher, self._phases.measure_ns),
             discovery_ns=self._discovery_ns,
-            reasons=tuple(self._reasons),
+            reasons=summed_up(self._reasons, self._plans, self._conversations),
             warnings=tuple(self._warnings),
         )
 

@@ -129,7 +129,7 @@ class _Layout:
             standalone=standalone,
             worker=Worker(index=index, name=name),
             phases=Phases(
-                discovery_timeout_ns=self._study.discovery_timeout_ns,
+                discovery_timeout_ns=self._study.discovery_ns(cell),
                 warmup_ns=self._study.warmup_ns,
                 measure_ns=self._study.duration_ns,
                 drain_ns=self._study.drain_ns,

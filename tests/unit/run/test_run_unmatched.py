@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many workers that were not matched are one reason; how long they get follows from how many there are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from study_adapters import write_adapters
+
+from lagometer.run.worker.conversation import Conversation
+from lagometer.run.worker.layout import worker_plans
+from lagometer.run.worker.plan import Plan
+from lagometer.run.worker.unmatched import summed_up
+from lagometer.study import expand, study_from_mapping
+
+MATCHED = {"event": "matched", "elapsed_ns": 5}
+BEFORE = (
+    {"event": "hello", "protocol": 1, "worker": 0, "pid": 7, "version": "0.1.0"},
+    {"event": "ready", "adapters": [], "settings": []},
+)
+
+
+def plans_of(tmp_path: Path, workload: str, **top: str) -> list[Plan]:
+    adapters = write_adapters(tmp_path)
+    mapping = {"name": "x", "matrix": {"adapter": "shm", "workload": workload}, **top}
+    study = study_from_mapping(mapping, "test")
+    return worker_plans(study, expand(study, adapters, cpus=(0, 1)).cells[0], 0, adapters)
+
+
+def conversation(index: int, *, unmatched: bool) -> Conversation:
+    found = Conversation(index, f"relay-{index}")
+    missing = [{"node": f"relay-{index}", "reader": 0, "topic": f"lagometer/t{index}", "streams": [index]}]
+    failed = {
+        "event": "failed",
+        "phase": "discover",
+        "reason": "endpoints-missing",
+        "message": "not matched within 10000 ms",
+        "missing": missing,
+    }
+    hello = {**BEFORE[0], "worker": index}
+    for message in (hello, BEFORE[1], failed if unmatched else MATCHED):
+        found.feed(json.dumps(message).encode() + b"\n")
+    return found
+
+
+def test_many_are_summed_up_with_the_first_and_how_far_discovery_came(tmp_path: Path) -> None:
+    plans = plans_of(tmp_path, "pipeline-6")
+    talks = [conversation(index, unmatched=index > 2) for index in range(6)]
+    each = [f"endpoints-missing: relay-{index} in phase discover" for index in (3, 4, 5)]
+    said, other = summed_up([*each, "worker-died: relay-5"], plans, talks)
+    assert said.startswith("endpoints-missing: 3 of 5 readers unmatched, first: relay-3 on lagometer/t3; ")
+    assert "3 of 6 workers were matched, so discovery was still making progress" in said
+    assert other == "worker-died: relay-5"
+
+
+def test_few_are_named_one_by_one(tmp_path: Path) -> None:
+    talks = [conversation(index, unmatched=index > 0) for index in range(3)]
+    reasons = ("endpoints-missing: relay-1 in phase discover", "endpoints-missing: relay-2 in phase discover")
+    assert summed_up(reasons, plans_of(tmp_path, "pipeline-3"), talks) == reasons
+
+
+def test_the_wait_grows_with_processes_and_endpoints_unless_the_study_says_it(tmp_path: Path) -> None:
+    waits = [
+        plans_of(tmp_path, name)[0].phases.discovery_timeout_ns for name in ("pipeline-2", "pipeline-100")
+    ]
+    assert waits[0] < 12 * 10**9
+    assert waits[1] > 60 * 10**9  # Fast DDS needed 27.8 s for a hundred
+    told = plans_of(tmp_path, "pipeline-100", discovery_timeout="3s")[0].phases.discovery_timeout_ns
+    assert told == 3 * 10**9

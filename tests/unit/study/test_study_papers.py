@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The studies of the four papers: whole in the file, short at `quick`, all that is left out with a reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lagometer.study import Study, expand, load_study
+from lagometer.study.adapters import discover_adapters
+from lagometer.study.matrix import TRIAL_OVERHEAD_NS
+
+ROOT = Path(__file__).resolve().parents[3]
+PAPERS = ("kronauer-2021", "maruyama-2016", "paul-2024", "betz-2024")
+QUICK_NS_MAX = 600 * 10**9
+NUMBERS = ("payload", "rate", "depth")
+
+
+def study_of(name: str, scale: str | None = None) -> Study:
+    return load_study(ROOT / "studies" / f"{name}.yaml", scale)
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_each_has_the_three_scales(name: str) -> None:
+    assert study_of(name).name == name
+    for scale in ("quick", "evening", "full"):
+        assert study_of(name, scale).scale == scale
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_quick_keeps_the_ends_of_every_number_and_takes_ten_minutes_at_most(name: str) -> None:
+    whole, quick = study_of(name), study_of(name, "quick")
+    for factor in NUMBERS:
+        if factor in whole.matrix:
+            values = [float(str(value)) for value in whole.matrix[factor]]
+            kept = [float(str(value)) for value in quick.matrix[factor]]
+            assert (min(kept), max(kept)) == (min(values), max(values)), factor
+    for factor in set(whole.matrix) - set(NUMBERS) - {"part", "workload", "adapter"}:
+        assert set(quick.matrix[factor]) == set(whole.matrix[factor]), factor
+    cells = expand(quick, discover_adapters({}), cpus=(0, 1)).cells
+    each_ns = (quick.of(cell).trials * (quick.of(cell).trial_ns() + TRIAL_OVERHEAD_NS) for cell in cells)
+    assert sum(each_ns) <= QUICK_NS_MAX
+
+
+def test_the_workloads_at_quick_are_the_ends_of_kronauers_row() -> None:
+    assert {"pipeline-3", "pipeline-23"} <= set(study_of("kronauer-2021", "quick").matrix["workload"])
+    assert "pipeline-47" in study_of("kronauer-2021", "full").matrix["workload"]
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_what_can_not_be_done_here_stands_in_the_file_with_what_it_needs(name: str) -> None:
+    study = study_of(name)
+    parts = {part: each.needs for part, each in study.parts.items() if each.needs}
+    if name != "kronauer-2021":
+        assert parts
+    for part in parts:
+        found = [
+            each
+            for each in expand(study, discover_adapters({}), cpus=(0, 1)).excluded
+            if each.cell.startswith(f"{part}/")
+        ]
+        assert found
+        assert {each.reason for each in found} == {f"needs {parts[part]}"}
