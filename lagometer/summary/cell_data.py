@@ -113,6 +113,26 @@ class ChainRow(Model):
     reaction_max_ns: float | None
 
 
+class Feasible(Model):
+    """What was possible with one payload.
+
+    `verdict`: `possible`, `late`, `lossy`, `halt`, `configuration` or `size`; `why`: the figure or the reason
+    that says so, empty for what is possible.
+    """
+
+    cell: str
+    payload_bytes: int
+    verdict: str
+    why: str
+
+
+class Feasibility(Model):
+    """One line of cells that differ in their payload alone, ascending; `series`: their id without it."""
+
+    series: str
+    payloads: list[Feasible]
+
+
 class Saturated(Model):
     """A cell whose sources fell behind, in a study that keeps such trials: neither valid nor failed.
 

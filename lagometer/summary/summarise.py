@@ -25,6 +25,7 @@ from lagometer.summary.data import Counts, Interval, Row, Summary
 from lagometer.summary.deadlines import deadlines
 from lagometer.summary.disturbed import preemption, without_noise
 from lagometer.summary.failures import failures, reason_counts
+from lagometer.summary.feasibility import feasibility
 from lagometer.summary.findings.derive import findings
 from lagometer.summary.floor_ratio import with_floor
 from lagometer.summary.glance import glance
@@ -95,6 +96,7 @@ def summarise(campaign: Campaign, confidence: Known | None = None) -> Summary:
         failures=failed,
         saturated=behind,
         chains=chains(campaign.cells, named),
+        feasibility=feasibility(campaign),
         reasons=reason_counts(campaign.journal, measured_rows),
         without_noise=without_noise(campaign, measured_rows, confidence),
         preemption=preemption(campaign, measured_rows),

@@ -106,6 +106,27 @@ export interface ChainRow {
 }
 
 /**
+ * What was possible with one payload.
+ *
+ * `verdict`: `possible`, `late`, `lossy`, `halt`, `configuration` or `size`; `why`: the figure or the reason
+ * that says so, empty for what is possible.
+ */
+export interface Feasible {
+  cell: string;
+  payload_bytes: number;
+  verdict: string;
+  why: string;
+}
+
+/**
+ * One line of cells that differ in their payload alone, ascending; `series`: their id without it.
+ */
+export interface Feasibility {
+  series: string;
+  payloads: Feasible[];
+}
+
+/**
  * A cell whose sources fell behind, in a study that keeps such trials: neither valid nor failed.
  *
  * `trials`: that were saturated; figures: medians over them, end to end; `goodput_bytes_per_s`: payload that

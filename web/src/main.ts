@@ -12,6 +12,7 @@ import type { Report } from "./report-data";
 import { chainsSection } from "./chains";
 import { conformanceSection, environmentSection, failuresSection, headLine, methodSection, settingsSection } from "./details";
 import { choice, element } from "./dom";
+import { feasibilitySection } from "./feasibility";
 import { findingsSection } from "./findings";
 import { factorView } from "./factor-chart";
 import { factorLabel } from "./format";
@@ -119,7 +120,7 @@ function start(main: HTMLElement, model: Model): void {
   });
   const { report } = model;
   main.append(headLine(report, themeButton), glanceSection(report.glance) ?? "", findingsSection(report) ?? "", bar?.root ?? "", ...charts.map((view) => view.root));
-  main.append(chainsSection(report) ?? "", failuresSection(report), settingsSection(report), ...conformanceSection(report), environmentSection(report), methodSection(report));
+  main.append(chainsSection(report) ?? "", feasibilitySection(report) ?? "", failuresSection(report), settingsSection(report), ...conformanceSection(report), environmentSection(report), methodSection(report));
   applyTheme(state.theme);
   redraw();
   systemDark.addEventListener("change", () => {

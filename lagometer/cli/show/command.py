@@ -110,6 +110,7 @@ def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None
         "queues": [each.model_dump() for each in _of_cells(summary.queues, cell)],
         "preemption": summary.preemption.model_dump() if summary.preemption is not None else None,
         "saturation": [each.model_dump() for each in _of_cells(summary.saturated, cell)],
+        "feasibility": [each.model_dump() for each in summary.feasibility],
         "chains": [each.model_dump() for each in _of_cells(summary.chains, cell)],
         **cells_as_json(summary, edge, cell),
     }
@@ -168,6 +169,7 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     from lagometer.cli.show.daemons import render_daemons
     from lagometer.cli.show.disturbed import render_preemption, render_queues
     from lagometer.cli.show.estimates import render_beside, render_estimates
+    from lagometer.cli.show.feasibility import render_feasibility
     from lagometer.cli.show.findings import render_findings
     from lagometer.cli.show.floor import render_floor
     from lagometer.cli.show.glance import render_glance
@@ -197,6 +199,7 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     render_daemons(campaign, console, {row["cell"] for row in valid})
     render_cells(summary, console, edge, cell)
     render_chains(_of_cells(summary.chains, cell), console)
+    render_feasibility(summary.feasibility if whole else (), console)
     render_lost(valid, console)
     render_queues(_of_cells(summary.queues, cell), console)
     render_preemption(summary.preemption if whole else None, console)

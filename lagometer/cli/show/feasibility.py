@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `lagometer show` says of what is possible at all, over payload."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lagometer.cli.show.figures import new_table, print_wide
+from lagometer.units import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from lagometer.summary.cell_data import Feasibility
+
+STYLES = {"possible": "green", "late": "yellow", "lossy": "yellow"}
+MEANING = (
+    "late: over 1 % of deadlines missed; lossy: over 0.1 % did not come; halt: nothing, or under half, came; "
+    "configuration, size: can't exist (the reasons are below)"
+)
+
+
+def render_feasibility(found: Sequence[Feasibility], console: Console) -> None:
+    """Prints a line for each series of cells; nothing for a study without a deadline."""
+    from rich.markup import escape
+
+    if not found:
+        return
+    sizes = sorted({each.payload_bytes for line in found for each in line.payloads})
+    table = new_table()
+    table.add_column("cells")
+    for size in sizes:
+        table.add_column(format_bytes(size), justify="right")
+    for line in found:
+        verdicts = {each.payload_bytes: each.verdict for each in line.payloads}
+        words = [verdicts.get(size, "-") for size in sizes]
+        styled = [f"[{STYLES.get(word, 'red')}]{word}[/]" if word != "-" else word for word in words]
+        table.add_row(escape(line.series), *styled)
+    console.print(f"\n[bold]what is possible[/]: {MEANING}")
+    print_wide(table, console)

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each middleware and setting can do at all, over payload: table 4 of Maruyama et al. 2016.
+
+Only for a study with a deadline. `late`: more than 1 % of the deadlines were missed; `lossy`: more than 0.1 %
+of the messages did not come; `halt`: nothing came, or less than half; `size` and `configuration`: the cell
+can't exist, by its payload or for another reason, which is given. What is not installed here has no verdict.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import polars as pl
+
+from lagometer.store.format import END_TO_END
+from lagometer.store.reader import Campaign
+from lagometer.summary.cell_data import Feasibility, Feasible
+from lagometer.units import format_bytes
+
+LATE_SHARE = 0.01
+LOSSY_SHARE = 0.001
+HALT_SHARE = 0.5
+LOSSES = ("lost", "overwritten", "censored", "rejected")
+OF_SIZE = ("carries at most", "the type ", "a payload of")  # in reasons that are of a payload
+# In reasons that say nothing of what the middleware can do.
+OF_ELSE = re.compile(
+    r"(needs|left out|every topic|variant) |.*(not found|not built|not installed|is missing)"
+)
+
+
+def feasibility(campaign: Campaign) -> list[Feasibility]:
+    """A line for each series of cells, in the order of the study; empty without a deadline, or with a single
+    payload."""
+    study = campaign.manifest.get("study") or {}
+    sizes = [size for size in (study.get("matrix") or {}).get("payload", ()) if isinstance(size, int)]
+    if study.get("deadline_ns") is None or len(sizes) < 2:
+        return []
+    labels = {format_bytes(size): size for size in sizes}
+    found: dict[str, list[Feasible]] = {}
+    rows = _rows(campaign)
+    for cell in campaign.manifest.get("cells", []):
+        _add(found, str(cell["id"]), labels, *_measured(rows.get(str(cell["id"]), [])))
+    for each in campaign.manifest.get("excluded", []):
+        reason = str(each["reason"])
+        if not OF_ELSE.match(reason):
+            kind = "size" if any(words in reason for words in OF_SIZE) else "configuration"
+            _add(found, str(each["cell"]), labels, kind, reason)
+    return [
+        Feasibility(series=series, payloads=sorted(cells, key=lambda each: each.payload_bytes))
+        for series, cells in found.items()
+    ]
+
+
+def _add(
+    found: dict[str, list[Feasible]], cell: str, labels: Mapping[str, int], verdict: str, why: str
+) -> None:
+    parts = cell.split("/")
+    place = next((place for place, part in enumerate(parts) if part in labels), None)
+    if place is None:
+        return
+    series = "/".join((*parts[:place], *parts[place + 1 :]))
+    one = Feasible(cell=cell, payload_bytes=labels[parts[place]], verdict=verdict, why=why)
+    found.setdefault(series, []).append(one)
+
+
+def _rows(campaign: Campaign) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in campaign.cells.filter(pl.col("edge") == END_TO_END).iter_rows(named=True):
+        found.setdefault(row["cell"], []).append(row)
+    return found
+
+
+def _measured(rows: Iterable[Mapping[str, Any]]) -> tuple[str, str]:
+    """The verdict on a cell's trials, and why."""
+    trials = list(rows)
+    delivered = sum(row["n"] or 0 for row in trials)
+    missing = sum(row[name] or 0 for row in trials for name in LOSSES)
+    if not delivered:
+        reasons = [reason for row in trials for reason in row["reasons"] or ()]
+        return "halt", reasons[0] if reasons else "nothing was measured"
+    share = missing / (delivered + missing)
+    if share > HALT_SHARE:
+        return "halt", f"{share:.0%} of the messages did not come"
+    late = max((row["deadline_miss_share"] or 0.0 for row in trials), default=0.0)
+    if share > LOSSY_SHARE:
+        return "lossy", f"{share:.1%} of the messages did not come"
+    if late > LATE_SHARE:
+        return "late", f"{late:.1%} of the deadlines were missed"
+    return "possible", ""

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is possible at all: each verdict from figures or a reason, a line for cells that differ in payload."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from lagometer.store.reader import Campaign
+from lagometer.summary.feasibility import feasibility
+
+SIZES = (64, 1024)
+
+
+def row(
+    cell: str, *, n: int = 1000, late: float | None = 0.0, reasons: tuple[str, ...] = (), **lost: int
+) -> dict[str, Any]:
+    counts = {"lost": 0, "overwritten": 0, "censored": 0, "rejected": 0, **lost}
+    return {
+        "cell": cell,
+        "edge": "end-to-end",
+        "n": n,
+        "deadline_miss_share": late,
+        "reasons": list(reasons),
+        **counts,
+    }
+
+
+def campaign(
+    rows: list[dict[str, Any]], deadline_ns: int | None = 100, excluded: tuple[tuple[str, str], ...] = ()
+) -> Campaign:
+    study = {"deadline_ns": deadline_ns, "matrix": {"payload": list(SIZES)}}
+    cells = [{"id": cell} for cell in dict.fromkeys(each["cell"] for each in rows)]
+    manifest = {
+        "study": study,
+        "cells": cells,
+        "excluded": [{"cell": cell, "reason": reason} for cell, reason in excluded],
+    }
+    overrides = {"deadline_miss_share": pl.Float64(), "reasons": pl.List(pl.String())}
+    return Campaign(Path("out"), manifest, {}, pl.DataFrame(rows, schema_overrides=overrides), ())
+
+
+@pytest.mark.parametrize(
+    ("figures", "verdict", "why"),
+    [
+        ({}, "possible", ""),
+        ({"late": 0.011}, "late", "1.1% of the deadlines were missed"),
+        ({"late": 0.01}, "possible", ""),
+        ({"lost": 1}, "possible", ""),
+        ({"n": 998, "lost": 1, "overwritten": 1}, "lossy", "0.2% of the messages did not come"),
+        ({"n": 400, "censored": 600}, "halt", "60% of the messages did not come"),
+        ({"n": 0, "reasons": ("worker-hung: sink",)}, "halt", "worker-hung: sink"),
+    ],
+)
+def test_each_verdict_and_why(figures: dict[str, Any], verdict: str, why: str) -> None:
+    (line,) = feasibility(campaign([row("udp/64B/reliable", **figures)]))
+    assert line.series == "udp/reliable"
+    assert [(each.verdict, each.why) for each in line.payloads] == [(verdict, why)]
+
+
+def test_what_can_not_exist_is_by_size_or_by_configuration_and_what_is_not_here_is_neither() -> None:
+    excluded = (
+        ("udp/1KB/reliable", "udp carries at most 512 B: the largest datagram"),
+        ("tcp/64B/reliable", "tcp does not offer reliability 'best_effort' (it offers: reliable)"),
+        ("connext/64B/reliable", "not found: NDDSHOME is not set"),
+        ("lan/64B/reliable", "needs two hosts"),
+    )
+    lines = feasibility(campaign([row("udp/64B/reliable")], excluded=excluded))
+    found = {line.series: [(each.payload_bytes, each.verdict) for each in line.payloads] for line in lines}
+    assert found == {
+        "udp/reliable": [(64, "possible"), (1024, "size")],
+        "tcp/reliable": [(64, "configuration")],
+    }
+
+
+def test_a_study_without_a_deadline_has_no_such_table() -> None:
+    assert feasibility(campaign([row("udp/64B")], deadline_ns=None)) == []
