@@ -147,10 +147,12 @@ class Worker {
     phase_ = "discover";
     const int64_t begin_ns = now_ns();
     int64_t interval_ns = kProbeFirst_ns;
-    bool matched = false;
-    int64_t matched_ns = 0;
+    bool matched = !plan_.matching;
+    int64_t matched_ns = begin_ns;
+    if (matched) control_.send({{"event", "matched"}, {"elapsed_ns", 0}});
     for (;;) {
-      if (session_->send_probes()) interval_ns = kProbeFirst_ns;  // who is new is waiting for the next one
+      if (session_->look_for_readers(plan_.matching))
+        interval_ns = kProbeFirst_ns;  // who is new is waiting for the next one
       check_failure();
       tell_of_incompatible();
       const int64_t next_ns = now_ns() + interval_ns;

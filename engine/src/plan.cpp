@@ -447,6 +447,8 @@ Plan parse_plan(std::string_view text) {
   plan.runtime_directory = object.text("runtime_directory", plan_bounds::Plan::runtime_directory_characters);
   const size_t touch = object.word("touch", {"header", "write", "read", "write+read"});
   plan.touch = {.write = touch == 1 || touch == 3, .read = touch == 2 || touch == 3};
+  if (object.has("start"))
+    plan.matching = object.word("start", {"matched", "subscriber-first", "publisher-first"}) == 0;
   if (object.has("content")) plan.content = parse_content(object.at("content"), "content");
   if (object.has("heap_offset_bytes"))
     plan.heap_offset_bytes = object.integer("heap_offset_bytes", plan_bounds::Plan::heap_offset_bytes);

@@ -121,6 +121,7 @@ struct Plan {
   std::string runtime_directory;
   TouchPlan touch;
   ContentPlan content;
+  bool matching = true;            ///< it probes, and waits until all that its readers expect is heard
   bool layer_stamps = false;       ///< adapters are asked for stamps of the middleware's layers
   uint32_t heap_offset_bytes = 0;  ///< a multiple of 16, less than a page
   std::vector<AdapterPlan> adapters;

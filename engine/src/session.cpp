@@ -333,12 +333,13 @@ EndpointUser& Session::user_of(const Input& input) const {
   return **found;
 }
 
-bool Session::send_probes() {
+bool Session::look_for_readers(bool probing) {
   const InCall in_call;
   bool anyone_new = false;
   for (Node& node : nodes_) {
     for (Output& output : node.outputs) {
       anyone_new = output.meets_another() || anyone_new;
+      if (!probing) continue;
       const std::lock_guard lock(stage_.probing);
       output.send_probe();
     }

@@ -34,8 +34,8 @@ class Session {
   [[nodiscard]] nlohmann::json describe_adapters() const;
   [[nodiscard]] nlohmann::json describe_settings() const;
 
-  /// One on each writer. Returns whether one of them met another reader since the last time.
-  bool send_probes();
+  /// Asks each writer for its readers, and sends a probe on it. Returns whether one met another since the last time.
+  bool look_for_readers(bool probing);
   /// [{"node", "reader", "topic", "streams"}] of readers that still miss probes.
   [[nodiscard]] nlohmann::json missing() const;
   /// [{"node", "side", "topic", "total"}] of endpoints that have met others of a quality of service that does not fit,

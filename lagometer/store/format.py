@@ -138,6 +138,7 @@ FACTOR_TYPES: dict[str, pl.DataType] = {
     "profile": pl.String(),
     "placement": pl.String(),
     "participants": pl.String(),
+    "start": pl.String(),
     "scheduling": pl.String(),
     "cpus": pl.String(),
     "network": pl.String(),
@@ -201,6 +202,7 @@ FIGURES_SCHEMA: dict[str, pl.DataType] = {
         for name in CHAIN_ORDER
     },
     **{name: pl.Float64() if "mean" in name else pl.Int64() for name in CHAIN_AGES},
+    "initial_lost": pl.Int64(),
     "fairness_p50_ratio": pl.Float64(),
     "fairness_order_correlation": pl.Float64(),
 }

@@ -42,6 +42,7 @@ class Factors:
     profile: Literal["default", "matched"] = "default"
     placement: Literal["process-per-node", "single-process", "groups"] = "process-per-node"
     participants: Literal["per-process", "per-node"] = "per-process"
+    start: Literal["matched", "subscriber-first", "publisher-first"] = "matched"
     scheduling: Literal["other", "fifo"] = "other"
     cpus: str = "any"
     network: Literal["private", "host"] = "private"

@@ -53,7 +53,7 @@ def reasons(cell: Cell, template: Graph, measure_ns: int, around: Surroundings) 
         prefix = f"topic '{topic}': " if topic in cell.graph.topics else ""
         publishers = len(cell.graph.streams_on(topic))
         found += (prefix + reason for reason in _topic(topic, traffic, publishers, around.adapters))
-    found += _groups(cell)
+    found += _groups(cell, around.adapters)
     found += _waits(cell, around.adapters)
     found += _worker(cell, around.adapters)
     found += _workload(cell, template, measure_ns)
@@ -157,12 +157,19 @@ def _scale(name: str, limit: Limits, cell: Cell) -> Iterator[str]:
             )
 
 
-def _groups(cell: Cell) -> Iterator[str]:
-    """What a placement by groups, and a participant for each node, would be without any."""
+def _groups(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
+    """What a placement by groups, a participant for each node, and an order of starting can't be."""
     if cell.factors.placement == "groups" and not cell.graph.groups:
         yield f"{cell.graph.name} has no groups"
     if cell.factors.participants == "per-node" and all(len(nodes) == 1 for nodes in cell.workers):
         yield "each process has one node, so a participant per node is one per process"
+    if cell.factors.start != "matched" and not _has_pure_publishers(cell):
+        yield "no process only publishes, so none can start before or after those that subscribe"
+    for name in cell.adapters if cell.factors.start == "publisher-first" else ():
+        if not adapters[name].sidecar.abilities.late_readers:
+            yield f"{name} finds no subscriber that comes while messages flow"
+    if cell.factors.start != "matched" and cell.graph.closed_loop:
+        yield f"{cell.graph.name} waits for each answer, so what is lost before it is matched holds it up"
 
 
 def _with_reason(what: str, reason: str) -> str:
@@ -173,6 +180,13 @@ def _dispatch(adapter: Adapter, factors: Factors) -> Iterator[str]:
     offered = adapter.sidecar.abilities.dispatch
     if factors.dispatch not in offered:
         yield _lacks(adapter.name, "dispatch", factors.dispatch, offered)
+
+
+def _has_pure_publishers(cell: Cell) -> bool:
+    """Whether some of the processes subscribe to nothing, and others do."""
+    rules = [[rule for node in nodes for rule in cell.graph.rules_of(node)] for nodes in cell.workers]
+    subscribing = [any(rule.subscribes for rule in each) for each in rules]
+    return any(subscribing) and not all(subscribing)
 
 
 def _waits(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:

@@ -271,6 +271,13 @@ FACTORS: tuple[Factor, ...] = (
         "per-process",
         "per-node",
     ),
+    _words(
+        "start",
+        "when messages begin: when all are matched, or as soon as the last process is up, in this order",
+        "matched",
+        "subscriber-first",
+        "publisher-first",
+    ),
     _words("scheduling", "scheduling policy of the workers: SCHED_OTHER or SCHED_FIFO", "other", "fifo"),
     Factor(
         "cpus",

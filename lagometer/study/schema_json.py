@@ -10,9 +10,11 @@ loader refuses too.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
-from lagometer.study.factors import FACTORS, Factor
+from lagometer.study.factors import FACTORS, PART, Factor
+from lagometer.study.parts import PART_KEYS
 from lagometer.study.schema import CONTROL_FLOOR, CONTROL_NONE, NESTED_KEYS, TOP_LEVEL_KEYS, TopLevelKey
 
 SCHEMA_PATH = Path(__file__).resolve().parents[2] / "schema" / "study.schema.json"
@@ -64,18 +66,35 @@ def study_schema() -> dict[str, object]:
     properties["matrix"] = {
         "description": NESTED_KEYS["matrix"],
         "type": "object",
-        "properties": {factor.name: _factor(factor) for factor in FACTORS},
+        "properties": {factor.name: _factor(factor) for factor in FACTORS if factor.name != PART},
         "patternProperties": {"^[^.]+[.].+$": _one_or_more({"type": ["string", "number", "boolean"]})},
-        "required": ["adapter", "workload"],
         "additionalProperties": False,
     }
+    properties["parts"] = _parts(properties)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A lagometer study",
         "type": "object",
         "properties": properties,
-        "required": ["name", "matrix"],
+        "required": ["name"],
         "additionalProperties": False,
+        # Parts may say what the matrix above them leaves out.
+        "if": {"not": {"required": ["parts"]}},
+        "then": {"required": ["matrix"], "properties": {"matrix": {"required": ["adapter", "workload"]}}},
+    }
+
+
+def _parts(properties: Mapping[str, object]) -> dict[str, object]:
+    """Studies within the study, with some of its keys."""
+    return {
+        "description": NESTED_KEYS["parts"],
+        "type": "object",
+        "minProperties": 1,
+        "additionalProperties": {
+            "type": "object",
+            "properties": {name: properties[name] for name in PART_KEYS},
+            "additionalProperties": False,
+        },
     }
 
 

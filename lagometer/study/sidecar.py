@@ -63,6 +63,7 @@ class Abilities(_Part):
     profiles: tuple[Literal["default", "matched"], ...]
     domains: bool
     waitset_contexts: bool = False
+    late_readers: bool = True
     stamps: dict[Dispatch, tuple[Stamp, ...]] = Field(default_factory=dict)
     origin: Literal["loaned", "native", "copied"] = "copied"
     depth: bool = True

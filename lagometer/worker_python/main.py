@@ -130,8 +130,11 @@ class Worker:
         self._phase = "discover"
         begin_ns = now_ns()
         interval_ns, matched_ns = PROBE_FIRST_NS, 0
+        if not self._plan.matching:
+            matched_ns = now_ns()
+            self._control.send({"event": "matched", "elapsed_ns": 0})
         while True:
-            if session.send_probes():
+            if session.look_for_readers(self._plan.matching):
                 interval_ns = PROBE_FIRST_NS  # who is new is waiting for the next one
             self._check_failure(session)
             next_ns = now_ns() + interval_ns

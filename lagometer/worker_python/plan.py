@@ -18,6 +18,8 @@ from lagometer.worker_python.fields import Fields, PlanError, refuse
 from lagometer.worker_python.plan_bounds import INTERVAL_MEAN_MIN_NS, NESTING_LEVELS_MAX
 from lagometer.worker_python.schedule import SchedulePlan, WorkPlan
 
+STARTS = ("matched", "subscriber-first", "publisher-first")
+
 
 @dataclass(frozen=True)
 class ContentPlan:
@@ -131,6 +133,7 @@ class Plan:
     content: ContentPlan
     heap_offset_bytes: int
     layer_stamps: bool
+    matching: bool
     adapters: tuple[AdapterPlan, ...]
     contexts: tuple[ContextPlan, ...]
     nodes: tuple[NodePlan, ...]
@@ -161,6 +164,7 @@ def parse_plan(line: bytes) -> Plan:
     if plan.has("heap_offset_bytes"):
         heap_offset_bytes = plan.integer("heap_offset_bytes", plan_bounds.Plan.HEAP_OFFSET_BYTES)
     layer_stamps = plan.boolean("layer_stamps") if plan.has("layer_stamps") else False
+    matching = not plan.has("start") or plan.word("start", *STARTS) == STARTS[0]
     adapters = tuple(_adapter(each) for each in plan.parts("adapters", plan_bounds.Plan.ADAPTERS_ITEMS))
     parts = plan.parts("contexts", plan_bounds.Plan.CONTEXTS_ITEMS)
     contexts = tuple(_context(each, len(adapters)) for each in parts)
@@ -181,6 +185,7 @@ def parse_plan(line: bytes) -> Plan:
         content=content,
         heap_offset_bytes=heap_offset_bytes,
         layer_stamps=layer_stamps,
+        matching=matching,
         adapters=adapters,
         contexts=contexts,
         nodes=nodes,

@@ -141,13 +141,16 @@ class Session:
 
     # --- phases ---
 
-    def send_probes(self) -> bool:
-        """One on each writer. Returns whether one of them met another reader since the last time."""
+    def look_for_readers(self, probing: bool) -> bool:
+        """Asks each writer for its readers, and sends a probe on it. Returns whether one met another since
+        then."""
         anyone_new = False
         for node in self._nodes:
             for output in node.outputs:
                 with _in_adapter("counting matched readers"):
                     anyone_new = output.meets_another() or anyone_new
+                if not probing:
+                    continue
                 with self._stage.probing:
                     output.send_probe()
         return anyone_new

@@ -33,7 +33,7 @@ TEST(Session, SendsNothingButProbesBeforeTheStart) {
   EXPECT_EQ(session.missing().size(), 2U);
   EXPECT_EQ(session.missing()[0]["node"], "relay");
   EXPECT_EQ(session.missing()[0]["streams"], json::array({0}));
-  session.send_probes();
+  session.look_for_readers(true);
   EXPECT_EQ(session.missing().size(), 2U) << "what was sent before anyone was heard says nothing of the way since";
   test::match(session, now_ns() + plan.discovery_timeout_ns);
   session.stop();

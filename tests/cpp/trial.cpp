@@ -170,7 +170,7 @@ Recorded decode(std::span<const std::byte> block) {
 void match(Session& session, int64_t deadline_ns, size_t unmatched) {
   while (session.missing().size() > unmatched) {
     if (now_ns() > deadline_ns) throw std::runtime_error("not matched: " + session.missing().dump());
-    session.send_probes();
+    session.look_for_readers(true);
     sleep_until(now_ns() + kMillisecond_ns / 2);
   }
 }

@@ -13,7 +13,7 @@ from typing import Any
 from lagometer.run.observe.clocks import Reading, moved, read_clocks
 from lagometer.run.observe.counters import NetworkCounters, load_between, machine_load
 from lagometer.run.observe.processes import proportional_bytes
-from lagometer.run.observe.sockets import RECORDS, Traces, find_workers, read_network, read_traces
+from lagometer.run.observe.sockets import RECORDS, Network, Traces, find_workers, read_network, read_traces
 from lagometer.store.observed import Clocks, MachineLoad
 
 
@@ -56,6 +56,7 @@ class Witness:
         self._traces: list[Traces | None] = []
         self._daemons: list[Traces] = []
         self._workers: list[int | None] = []
+        self._served_by: Sequence[int] = ()
         self._workers_bytes: int | None = None
         self._private = False
         self._clocks: Reading | None = None
@@ -74,14 +75,24 @@ class Witness:
         self._workers = pids
         first = next((pid for pid in pids if pid is not None), None)
         sockets = read_network(first) if first is not None else {}
-        self._traces = [read_traces(pid, sockets) if pid is not None else None for pid in pids]
-        found = [read_traces(pid, sockets) for pid in daemons]
-        self._daemons = [each for each in found if each is not None]
+        self._served_by = daemons
+        self._look_at_ends(sockets)
         if first is not None:
             self._counters = NetworkCounters(first)
             self._network = self._counters.read()
         self._load = machine_load()
         self._clocks = read_clocks()
+
+    def look_at_ends_again(self) -> None:
+        """Notes what workers have open, of a trial in which some create it after the start."""
+        first = next((pid for pid in self._workers if pid is not None), None)
+        sockets = read_network(first) if first is not None else {}
+        self._look_at_ends(sockets)
+
+    def _look_at_ends(self, sockets: Network) -> None:
+        self._traces = [read_traces(pid, sockets) if pid is not None else None for pid in self._workers]
+        found = [read_traces(pid, sockets) for pid in self._served_by]
+        self._daemons = [each for each in found if each is not None]
 
     def look_at_memory(self) -> None:
         """Notes the workers' memory, once they have measured."""

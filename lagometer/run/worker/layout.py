@@ -145,6 +145,7 @@ class _Layout:
             content=self._content(cell.factors.content),
             heap_offset_bytes=self._heap_offset_bytes(index),
             layer_stamps=self._study.layer_stamps,
+            start=cell.factors.start,
             adapters=[self._adapter(adapter, runtime_directory) for adapter in used],
             contexts=[
                 Context(adapter=used.index(each.adapter), domain=each.domain, name=each.node or name)

@@ -338,7 +338,11 @@ class Node(PlanModel):
 
 
 class Plan(PlanModel):
-    """Everything that one worker is to do in one trial; `heap_offset_bytes` is how far its heap is moved."""
+    """Everything that one worker is to do in one trial.
+
+    start: other than `matched`, the worker sends no probes and waits for nobody; heap_offset_bytes: how far
+    its heap is moved.
+    """
 
     protocol: Literal[1]
     cell: PerhapsText
@@ -352,6 +356,7 @@ class Plan(PlanModel):
     content: AnyContent = ANY_CONTENT
     heap_offset_bytes: HeapOffset = 0
     layer_stamps: bool = False
+    start: Literal["matched", "subscriber-first", "publisher-first"] = "matched"
     adapters: Annotated[list[Adapter], Field(min_length=1, max_length=ITEMS_MAX)]
     contexts: Annotated[list[Context], Field(min_length=1, max_length=ITEMS_MAX)]
     nodes: Annotated[list[Node], Field(min_length=1, max_length=ITEMS_MAX)]
@@ -365,6 +370,8 @@ class Plan(PlanModel):
             del written["heap_offset_bytes"]
         if not self.layer_stamps:
             del written["layer_stamps"]
+        if self.start == "matched":
+            del written["start"]
         return written
 
     def line(self) -> bytes:

@@ -88,6 +88,8 @@ def summarise(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
         rows[-1].update(columns(facts.observed, name))
         rows[-1].update(punctual.get(name, {}))
         rows[-1].update(deadlines.get(name, {}))
+        if name != form.END_TO_END and name not in chains:
+            rows[-1]["initial_lost"] = _initial_lost(samples.filter(pl.col("edge") == name))
         rows[-1].update(events.get(name, {}))
         if name in chains:
             rows[-1].update(chain_columns(measured.filter(pl.col("edge") == name), chains[name].returns))
@@ -120,6 +122,16 @@ def summarise(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
         reasons=pl.Series([list(reasons)] * len(rows), dtype=pl.List(pl.String())),
         warnings=pl.Series([list(warnings)] * len(rows), dtype=pl.List(pl.String())),
     )
+
+
+def _initial_lost(edge: pl.DataFrame) -> int | None:
+    """Messages of an edge, in all phases, that were sent before the first one that came ("initial loss",
+    Maruyama et al. 2016); None where none came."""
+    first = edge.filter(pl.col("outcome") == "delivered")["sequence"].min()
+    if first is None:
+        return None
+    sent = edge.filter(~pl.col("outcome").is_in(["duplicate", "unmatched"]))
+    return int((sent["sequence"] < first).sum())
 
 
 def _count(value: object) -> int:

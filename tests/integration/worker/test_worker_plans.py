@@ -212,6 +212,7 @@ DAMAGE = [
     ),
     ("adapters.0.environment", {"A=B": "c"}, "adapters[0].environment.A=B: is no name of a variable"),
     ("adapters.0.environment", {"A": 1}, "adapters[0].environment.A: must be text, not a number"),
+    ("start", "now", "start: is 'now', must be matched | subscriber-first | publisher-first"),
     ("contexts.0.adapter", 1, "contexts[0].adapter: is 1, outside 0 … 0"),
     ("nodes.1.readers.0.context", 1, "nodes[1].readers[0].context: is 1, outside 0 … 0"),
     ("nodes.0.rules.0.writers", [1], "nodes[0].rules[0].writers[0]: is 1, outside 0 … 0"),

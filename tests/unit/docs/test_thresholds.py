@@ -36,8 +36,8 @@ NO_THRESHOLDS = {
     "stats.interval.bootstrap": {"BINS_MAX"},
     "stats.verdict.causes": {"NS_PER_S"},
     "stats.cell.cell_estimates": {"INFINITE_NS"},
-    "stats.trial.edges": {
-        *("DELIVERED", "LOST", "OVERWRITTEN", "CENSORED", "REJECTED", "DUPLICATE", "UNMATCHED"),
+    "stats.trial.rows": {
+        *("DELIVERED", "LOST", "OVERWRITTEN", "CENSORED", "REJECTED", "DUPLICATE", "UNMATCHED", "UNKNOWN_NS"),
     },
     "stats.interval.power": {"TRIALS_FORESEEN"},
     "stats.trial.layers": {"VENDOR_FROM", "LAYER_END", "BY_SEQUENCE", "BY_TIME"},

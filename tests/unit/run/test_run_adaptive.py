@@ -19,12 +19,19 @@ from lagometer.stats.interval.confidence import Numbers
 from lagometer.stats.interval.sequential import Rule
 from lagometer.stats.interval.stopping import Bounds, CellProgress
 from lagometer.store import format as form
-from lagometer.study import Adapter, Cell, Excluded, Study, expand, study_from_mapping
+from lagometer.study import Adapter, Cell, Excluded, Factors, Study, expand, study_from_mapping
+from lagometer.study.graph import Graph
 
 
 def study(**keys: object) -> Study:
     matrix = {"adapter": ["shm", "fastdds"], "workload": "pipeline-2", "payload": ["64B", "1KB"]}
     return study_from_mapping({"name": "x", "duration": "1s", "matrix": matrix, **keys}, "test")
+
+
+def cells(*names: str) -> list[Cell]:
+    """Cells that are told apart by their ids alone."""
+    graph, factors = Graph("x", (), (), ()), Factors("shm", "x")
+    return [Cell(name, factors, (), graph, (), {}, ()) for name in names]
 
 
 @pytest.fixture(scope="module")
@@ -95,14 +102,14 @@ def test_an_interval_made_before_the_stop_has_spent_what_a_limit_would() -> None
 
 
 def test_a_study_without_precision_never_stops_a_cell() -> None:
-    stopping = Stopping(study(trials=2), ["a", "b"])
+    stopping = Stopping(study(trials=2), cells("a", "b"))
     assert (stopping.adaptive, stopping.remaining(), stopping.counts()) == (False, 4, None)
     stopping.add("a", Finished(True, (), 0.1, 1.0), None)
     assert (stopping.remaining(), stopping.stopped("a")) == (3, None)
 
 
 def test_an_adaptive_campaign_counts_its_cells_by_what_ended_them() -> None:
-    stopping = Stopping(study(precision="5%"), ["a", "b"])
+    stopping = Stopping(study(precision="5%"), cells("a", "b"))
     assert stopping.remaining() == 12
     for _ in range(6):
         stopping.add("a", Finished(False, ("worker-died: x",), 0.1, 1.0), None)
@@ -112,7 +119,7 @@ def test_an_adaptive_campaign_counts_its_cells_by_what_ended_them() -> None:
 
 
 def test_a_cell_gets_trials_until_so_many_are_valid_or_it_has_had_the_most() -> None:
-    stopping = Stopping(study(trials_valid=2, trials_max=4), ["good", "bad"])
+    stopping = Stopping(study(trials_valid=2, trials_max=4), cells("good", "bad"))
     assert (stopping.remaining(), stopping.adaptive) == (4, False)
     for valid in (True, False, True):
         assert stopping.stopped("good") is None

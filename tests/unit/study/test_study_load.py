@@ -39,7 +39,7 @@ def test_the_smallest_study_has_all_defaults(tmp_path: Path) -> None:
     path.write_text(GOOD)
     study = load_study(path)
     assert (study.duration_ns, study.warmup_ns, study.drain_ns) == (2 * 10**9, 3 * 10**8, 2 * 10**8)
-    assert (study.trials, study.seed, study.priority, study.discovery_timeout_ns) == (1, 1, 20, 10**10)
+    assert (study.trials, study.seed, study.priority, study.discovery_timeout_ns) == (1, 1, 20, None)
     assert study.matrix == {"adapter": ("shm",), "workload": ("pipeline-2",)}
     assert (study.path, study.text, study.description, study.exclude) == (path, GOOD, "", ())
 

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Campaigns of graphs with traffic of their own: what a user writes, and what `show --json` says of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from campaign_support import lagometer
+from needs import need
+
+ROBOT = """
+topics:
+  image: {payload: 90KB, depth: 4}
+  points: {payload: {uniform: {min: 1KB, max: 9KB}}}
+  pose: {payload: 10B, reliability: reliable}
+nodes:
+  camera: {trigger: timer, rate: 100Hz, publishes: [image]}
+  lidar: {trigger: timer, rate: 50Hz, jitter: 2ms, publishes: [points]}
+  matcher: {trigger: any, subscribes: [points], uses: [pose], publishes: [match]}
+  localizer: {trigger: timer, rate: 100Hz, subscribes: [match], publishes: [pose]}
+  planner: {trigger: any, subscribes: [image, pose]}
+groups: {sensing: [camera, lidar], driving: [matcher, localizer]}
+chains: {lidar-to-plan: [points, match, pose, planner]}
+"""
+PARTS = ("communication_ns", "computation_ns", "idle_ns")
+
+
+def carried_out(tmp_path: Path, matrix: str, robot: str = ROBOT, **more: str) -> tuple[dict[str, Any], Path]:
+    need("netns")
+    (tmp_path / "robot.yaml").write_text(robot)
+    keys = "".join(f"{name}: {value}\n" for name, value in more.items())
+    (tmp_path / "study.yaml").write_text(f"name: graphs\nduration: 600ms\nmatrix: {matrix}\n{keys}")
+    out = tmp_path / "out"
+    code, said, errors = lagometer(
+        tmp_path, "run", str(tmp_path / "study.yaml"), "--out", str(out), "--no-report", "--json"
+    )
+    assert code == 0, said[-2000:] + errors[-2000:]
+    code, said, errors = lagometer(tmp_path, "show", str(out), "--json")
+    assert code == 0, errors
+    found: dict[str, Any] = json.loads(said)
+    return found, out
+
+
+def samples_of(out: Path, cell: str) -> pl.DataFrame:
+    return pl.read_parquet(out / "samples" / cell / "0.parquet")
+
+
+@pytest.mark.parametrize("placement", ["process-per-node", "groups", "single-process"])
+def test_a_robot_has_its_own_sizes_and_a_chain_whose_parts_add_up(tmp_path: Path, placement: str) -> None:
+    matrix = f"{{adapter: shm, workload: robot.yaml, placement: {placement}}}"
+    found, out = carried_out(tmp_path, matrix)
+    cell = f"shm/robot/{placement}"
+    (chain,) = found["chains"]
+    assert (chain["chain"], chain["trials"]) == ("lidar-to-plan", 1)
+    assert chain["n"] > 10
+    rows = samples_of(out, cell)
+    sizes = {
+        str(edge): size
+        for edge, size in rows.group_by("edge").agg(pl.col("payload_bytes").unique()).iter_rows()
+    }
+    assert set(sizes["camera→planner"]) == {92_160}
+    assert len(set(sizes["lidar→matcher"])) > 5
+    assert min(sizes["lidar→matcher"]) >= 1024 and max(sizes["lidar→matcher"]) <= 9216
+    assert set(sizes["localizer→planner"]) == {10}
+    way = rows.filter((pl.col("edge") == "lidar-to-plan") & (pl.col("outcome") == "delivered"))
+    whole = way.select(pl.col("handled_ns") - pl.col("publish_ns")).to_series()
+    assert way.select(pl.sum_horizontal(*PARTS)).to_series().to_list() == whole.to_list()
+    assert (way["idle_ns"] > 0).any(), "a timer has its phase"
+    # What a node uses is a cause, and not the first.
+    matches = rows.filter((pl.col("edge") == "matcher→localizer") & pl.col("causes").is_not_null())
+    assert matches.height > 5
+    assert matches["cause_stream"].unique().to_list() == [1]
+
+
+def test_a_round_trip_at_a_rate_is_halved_without_the_echo(tmp_path: Path) -> None:
+    found, out = carried_out(tmp_path, "{adapter: shm, workload: roundtrip, rate: 200Hz, payload: 4B}")
+    (chain,) = found["chains"]
+    way = samples_of(out, "shm/roundtrip/4B/200Hz").filter(pl.col("edge") == "round-trip")
+    half = (
+        way.filter(pl.col("phase") == "measure").select(pl.col("communication_ns") // 2).to_series().median()
+    )
+    assert chain["half_round_trip_p50_ns"] == pytest.approx(half, rel=0.02)
+    assert chain["half_round_trip_p50_ns"] < chain["whole_p50_ns"] / 2
+
+
+def test_a_participant_for_each_node_of_a_process(tmp_path: Path) -> None:
+    need("cyclonedds")
+    matrix = "{adapter: cyclonedds, workload: pipeline-3, placement: single-process, participants: per-node}"
+    found, _ = carried_out(tmp_path, matrix)
+    assert found["valid"] == 1
+
+
+@pytest.mark.parametrize(("adapter", "start"), [("shm", "subscriber-first"), ("zeromq", "publisher-first")])
+def test_without_matching_what_is_missed_at_first_is_counted(
+    tmp_path: Path, adapter: str, start: str
+) -> None:
+    need(adapter)
+    matrix = f"{{adapter: {adapter}, workload: pipeline-2, rate: 500Hz, start: {start}}}"
+    found, out = carried_out(tmp_path, matrix, warmup="0s")
+    row = pl.read_parquet(out / "cells.parquet").filter(pl.col("edge") == "source→sink").row(0, named=True)
+    assert found["valid"] == 1
+    assert row["initial_lost"] is not None
+    assert row["discovery_ns"] is None
+    rows = samples_of(out, f"{adapter}/pipeline-2/500Hz/{start}").filter(pl.col("edge") == "source→sink")
+    first = rows.filter(pl.col("outcome") == "delivered")["sequence"].min()
+    assert row["initial_lost"] == first
+    if start == "publisher-first":
+        assert row["initial_lost"] > 0
+
+
+def test_parts_of_one_campaign_have_their_own_phases(tmp_path: Path) -> None:
+    parts = "{short: {}, long: {duration: 900ms, trials: 2, matrix: {payload: 1KB}}}"
+    found, out = carried_out(tmp_path, "{adapter: shm, workload: pipeline-2, payload: 64B}", parts=parts)
+    assert found["valid"] == 3
+    counts = {row["cell"]: row["n"] for row in found["rows"]}
+    assert counts["long/shm/pipeline-2/1KB"] > 1.3 * counts["short/shm/pipeline-2/64B"]
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert {cell["id"]: cell["trials"] for cell in manifest["cells"]} == {
+        "short/shm/pipeline-2/64B": 1,
+        "long/shm/pipeline-2/1KB": 2,
+    }

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""In which order workers start, and what a subscriber misses at first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from small_trial import SmallTrial
+from study_adapters import write_adapters
+
+from lagometer.run.worker.layout import worker_plans
+from lagometer.run.worker.waves import waves
+from lagometer.stats.trial.edges import samples
+from lagometer.stats.trial.estimate import summarise
+from lagometer.study import expand, study_from_mapping
+
+T = 1_100_000
+
+
+@pytest.mark.parametrize(
+    ("start", "expected"),
+    [
+        ("matched", [[0, 1, 2]]),
+        ("subscriber-first", [[1, 2], [0]]),
+        ("publisher-first", [[0], [1, 2]]),
+    ],
+)
+def test_those_that_only_publish_start_before_or_after_the_others(
+    tmp_path: Path, start: str, expected: list[list[int]]
+) -> None:
+    adapters = write_adapters(tmp_path)
+    mapping = {"name": "x", "matrix": {"adapter": "shm", "workload": "pipeline-3", "start": start}}
+    study = study_from_mapping(mapping, "test")
+    plans = worker_plans(study, expand(study, adapters, cpus=(0, 1)).cells[0], 0, adapters)
+    assert waves(plans) == expected
+    assert all(plan.start == start for plan in plans)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "said"),
+    [
+        (
+            {"workload": "pipeline-2", "placement": "single-process", "adapter": "null"},
+            "no process only publishes",
+        ),
+        ({"workload": "pingpong"}, "waits for each answer"),
+    ],
+)
+def test_where_no_order_can_be_the_cell_is_excluded(
+    tmp_path: Path, matrix: dict[str, str], said: str
+) -> None:
+    mapping = {"name": "x", "matrix": {"adapter": "shm", "start": "subscriber-first", **matrix}}
+    (found,) = expand(study_from_mapping(mapping, "test"), write_adapters(tmp_path), cpus=(0, 1)).excluded
+    assert said in found.reason
+
+
+def test_initial_loss_is_what_was_sent_before_the_first_that_came() -> None:
+    trial = SmallTrial()
+    edge, other = trial.edge(0, "source", "sink"), trial.edge(0, "source", "late")
+    for sequence in range(6):
+        trial.send(0, sequence, T + 100 * sequence)
+        if sequence in (2, 4, 5):
+            trial.take(edge, sequence, T + 100 * sequence + 10)
+    facts = trial.facts({0}, {"sink", "late"})
+    rows = {row["edge"]: row for row in summarise(samples(trial.lanes(), facts), facts).iter_rows(named=True)}
+    assert rows[edge.name]["initial_lost"] == 2
+    assert rows[other.name]["initial_lost"] is None
+    assert rows["end-to-end"]["initial_lost"] is None
