@@ -10,7 +10,7 @@ from lagometer.run.observe.counters import realtime_limit
 from lagometer.run.transport import matches
 from lagometer.run.worker.layout import topics_read
 from lagometer.run.worker.messages import WriterDone
-from lagometer.run.worker.outcome import TrialOutcome, WorkerOutcome
+from lagometer.run.worker.outcome import STARTUP, TrialOutcome, WorkerOutcome
 from lagometer.store.facts import ChainSpec, EdgeSpec, ReaderFacts, TrialFacts, WriterFacts
 from lagometer.store.observed import KERNEL_COUNTERS, Observed, RealtimeThread
 from lagometer.study.adapters import NOT_FOR_MEASURING
@@ -54,6 +54,8 @@ def trial_facts(cell: Cell, trial: int, outcome: TrialOutcome, reasons: tuple[st
         warnings=(*outcome.warnings, *dict.fromkeys(warnings)),
         observed=observed(cell, outcome),
         discovery_ns=outcome.discovery_ns,
+        workers_started_ns=outcome.workers_started_ns,
+        startup_ns=_startup_ns(outcome.workers),
     )
 
 
@@ -70,6 +72,15 @@ def builds_for_tests(workers: Sequence[WorkerOutcome]) -> list[str]:
         for name, version in sorted(versions.items())
         if version.endswith(NOT_FOR_MEASURING)
     ]
+
+
+def _startup_ns(workers: Sequence[WorkerOutcome]) -> dict[str, int]:
+    """Returns when the last worker had come so far; without those that some never came to."""
+    return {
+        name: max(worker.startup_ns[name] for worker in workers)
+        for name in STARTUP.values()
+        if workers and all(name in worker.startup_ns for worker in workers)
+    }
 
 
 def observed(cell: Cell, outcome: TrialOutcome) -> Observed | None:

@@ -103,4 +103,7 @@ class TrialFacts:
     deadline_k: int = 10  # of how many activations in a row the fewest met are looked for
     chains: tuple[ChainSpec, ...] = ()
     discovery_ns: int | None = None  # until all readers had heard all writers; None if they never did
+    workers_started_ns: int = 0  # 0: not known
+    # From then until the last worker's process was up, its participant created, all matched.
+    startup_ns: Mapping[str, int] = field(default_factory=dict)
     observed: Observed | None = None  # None if it ended before its common start

@@ -225,6 +225,7 @@ def journal_entry(key: Key, outcome: TrialOutcome, rows: pl.DataFrame, path: str
         "adapters": adapters_in_use(outcome),
         "scheduling": {w.name: w.ready.scheduling for w in outcome.workers if w.ready is not None},
         "threads": {name: said.threads for name, said in done},
+        "startup_ns": {worker.name: dict(worker.startup_ns) for worker in outcome.workers},
         "counters": {
             name: {
                 "writers": [writer.model_dump() for writer in said.writers],

@@ -6,6 +6,7 @@ No descriptor is touched here, so that every split of the bytes and every kind o
 
 from __future__ import annotations
 
+import time
 import zlib
 from collections.abc import Iterable
 
@@ -42,6 +43,7 @@ class Conversation:
         self.records: bytearray | None = None
         self.failed: Failed | None = None
         self.bye = False
+        self.came_ns: dict[str, int] = {}  # when each event came first, by our clock
         self._line = bytearray()
         self._announced: Records | None = None
         self._block = bytearray()
@@ -118,6 +120,7 @@ class Conversation:
         expected = self._expected()
         if message.event not in expected:
             raise ProtocolError(f"{message.event} where {' or '.join(expected)} was expected: {quoted(line)}")
+        self.came_ns.setdefault(message.event, time.monotonic_ns())
         if isinstance(message, Hello):
             self._check_hello(message)
             self.hello = message

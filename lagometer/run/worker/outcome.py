@@ -12,12 +12,18 @@ from lagometer.run.companions.daemons import Done as DaemonDone
 from lagometer.run.observe.witness import Evidence
 from lagometer.run.worker.messages import Done, Ready
 
+# What a worker says when it has come so far: its process, its participants and endpoints, all matched.
+STARTUP = {"hello": "process", "ready": "participant", "matched": "matched"}
 PHASES = ("create", "discover", "warm-up", "measure", "drain", "tear-down")
 
 
 @dataclass(frozen=True)
 class WorkerOutcome:
-    """One worker: what it said, and its records even if it did not live to hand them over."""
+    """One worker: what it said, and its records even if it did not live to hand them over.
+
+    startup_ns: from when the workers were started until its process was up, its endpoints were created, and
+    all that they expect was heard; as far as it came.
+    """
 
     index: int
     name: str
@@ -25,6 +31,7 @@ class WorkerOutcome:
     done: Done | None
     records: bytes | bytearray | memoryview | None
     stderr: str
+    startup_ns: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -49,6 +56,7 @@ class TrialOutcome:
     evidence: Evidence | None = None  # None if it ended before the common start
     load: interference.Done | None = None  # None without interference
     daemons: tuple[DaemonDone, ...] = ()
+    workers_started_ns: int = 0  # on CLOCK_MONOTONIC
     discovery_ns: int | None = None  # from the last worker's `ready` to the last one's `matched`
     reasons: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()

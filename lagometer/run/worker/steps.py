@@ -26,7 +26,7 @@ from lagometer.run.launchers.base import Command, Launcher, LaunchError, Pipes
 from lagometer.run.observe.witness import Evidence, Witness
 from lagometer.run.worker.conversation import Conversation, failure_code
 from lagometer.run.worker.messages import ProtocolError
-from lagometer.run.worker.outcome import PHASES, TrialOutcome, WorkerOutcome
+from lagometer.run.worker.outcome import PHASES, STARTUP, TrialOutcome, WorkerOutcome
 from lagometer.run.worker.plan import Phases, Plan
 from lagometer.run.worker.unmatched import summed_up
 from lagometer.run.worker.waves import waves
@@ -243,6 +243,7 @@ class TrialSteps:
             evidence=self._evidence,
             load=self._companions.load_done(self._launcher),
             daemons=self._companions.daemons_done(self._launcher, self._phases.measure_ns),
+            workers_started_ns=self._workers_started_ns,
             discovery_ns=self._discovery_ns,
             reasons=summed_up(self._reasons, self._plans, self._conversations),
             warnings=tuple(self._warnings),
@@ -463,7 +464,12 @@ class TrialSteps:
         records: bytes | bytearray | memoryview | None = each.records
         if records is None and self._pipes:
             records = self._launcher.salvage(each.index)
-        return WorkerOutcome(each.index, each.name, each.ready, each.done, records, each.stderr)
+        startup_ns = {
+            name: each.came_ns[event] - self._workers_started_ns
+            for event, name in STARTUP.items()
+            if event in each.came_ns
+        }
+        return WorkerOutcome(each.index, each.name, each.ready, each.done, records, each.stderr, startup_ns)
 
 
 def _bound(function: Callable[..., object], *arguments: object) -> Callable[[], object]:

@@ -111,6 +111,7 @@ def summarise(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
         "cpu_per_message_ns": facts.cpu_ns / delivered if delivered else None,
         "overhead_s": facts.overhead_s,
         "discovery_ns": facts.discovery_ns,
+        **_startup(samples, facts),
         "started": facts.started,
         **{name: _factor(value, schema[name]) for name, value in facts.factors.items()},
     }
@@ -122,6 +123,16 @@ def summarise(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
         reasons=pl.Series([list(reasons)] * len(rows), dtype=pl.List(pl.String())),
         warnings=pl.Series([list(warnings)] * len(rows), dtype=pl.List(pl.String())),
     )
+
+
+def _startup(samples: pl.DataFrame, facts: TrialFacts) -> dict[str, int | None]:
+    """How long after the workers were started the last of them had done each step of the start-up, and the
+    first message was taken at an end."""
+    found = {f"startup_{name}_ns": facts.startup_ns.get(name) for name in form.STARTUP_FIGURES}
+    first_ns = samples.filter(pl.col("edge") == form.END_TO_END)["taken_ns"].min()
+    if facts.workers_started_ns > 0 and isinstance(first_ns, int):
+        found["startup_first_message_ns"] = first_ns - facts.workers_started_ns
+    return found
 
 
 def _initial_lost(edge: pl.DataFrame) -> int | None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Findings about what grows with the number of subscribers: they rest on several cells of a campaign."""
+"""Findings about what comes with more subscribers or nodes: they rest on several cells of a campaign."""
 
 from __future__ import annotations
 
@@ -15,21 +15,49 @@ from lagometer.units import duration_text
 
 TRIALS_MIN = 6  # of all cells together
 GROWTH_MIN = 0.2  # of the discovery time of the smallest cell: less is not worth a word
-_FANOUT = re.compile(r"fanout-([0-9]+)")
+_SIZED = re.compile(r"(pipeline|fanout|fanin)-([0-9]+)")
 
 
 def scaling(cells: Sequence[CellEvidence]) -> Iterator[tuple[CellEvidence, Said]]:
-    """The largest cell of each group that differs in subscribers alone, and what grows in it."""
-    groups: dict[object, list[tuple[int, CellEvidence]]] = {}
+    """Of each group of cells that differ in their number of nodes alone, what grows, and where it ends."""
+    groups: dict[tuple[object, ...], list[tuple[int, CellEvidence]]] = {}
     for cell in cells:
-        match = _FANOUT.fullmatch(str(cell.factors.get("workload")))
+        match = _SIZED.fullmatch(str(cell.factors.get("workload")))
         if match:
             others = tuple(sorted((k, str(v)) for k, v in cell.factors.items() if k != "workload"))
-            groups.setdefault(others, []).append((int(match[1]), cell))
-    for group in groups.values():
+            groups.setdefault((match[1], *others), []).append((int(match[2]), cell))
+    for (family, *_), group in groups.items():
         ordered = sorted(group, key=lambda each: each[0])
         if ordered[0][0] < ordered[-1][0]:
+            yield from _end(ordered)
+        if family == "fanout" and ordered[0][0] < ordered[-1][0]:
             yield from _discovery(ordered)
+
+
+def _end(ordered: Sequence[tuple[int, CellEvidence]]) -> Iterator[tuple[CellEvidence, Said]]:
+    """The first size from which on workers die, where smaller ones are valid."""
+    dead = [
+        (nodes, cell) for nodes, cell in ordered if any(trial.reasons("worker-died") for trial in cell.trials)
+    ]
+    if not dead:
+        return
+    nodes, cell = dead[0]
+    alive = [smaller for smaller, each in ordered if smaller < nodes and each.valid]
+    if not alive:
+        return
+    deaths = [trial.reasons("worker-died")[0] for trial in cell.trials if trial.reasons("worker-died")]
+    yield (
+        cell,
+        Said(
+            "too-many-nodes",
+            len(deaths),
+            "workers die with so many nodes, and not with fewer",
+            f"{deaths[0]}; with {nodes} nodes, while {alive[-1]} were valid",
+            "use fewer processes (`placement: groups`), a newer release, or a discovery server; the log "
+            "of the trial has the last words",
+            "docs/methodology/findings.md",
+        ),
+    )
 
 
 def _discovery(ordered: Sequence[tuple[int, CellEvidence]]) -> Iterator[tuple[CellEvidence, Said]]:

@@ -67,3 +67,18 @@ def test_initial_loss_is_what_was_sent_before_the_first_that_came() -> None:
     assert rows[edge.name]["initial_lost"] == 2
     assert rows[other.name]["initial_lost"] is None
     assert rows["end-to-end"]["initial_lost"] is None
+
+
+def test_the_startup_is_that_of_the_last_worker_and_the_first_message() -> None:
+    trial = SmallTrial()
+    edge = trial.edge(0, "source", "sink")
+    trial.send(0, 0, T)
+    trial.take(edge, 0, T + 10)
+    startup = {"process": 5, "participant": 70, "matched": 900}
+    facts = trial.facts({0}, {"sink"}, workers_started_ns=100_000, startup_ns=startup)
+    row = summarise(samples(trial.lanes(), facts), facts).row(0, named=True)
+    names = ("process", "participant", "matched", "first_message")
+    assert [row[f"startup_{name}_ns"] for name in names] == [5, 70, 900, T + 10 - 100_000]
+    unknown = trial.facts({0}, {"sink"})
+    row = summarise(samples(trial.lanes(), unknown), unknown).row(0, named=True)
+    assert [row[f"startup_{name}_ns"] for name in names] == [None] * 4

@@ -51,6 +51,27 @@ def test_nothing_is_said_where_it_does_not_grow(given: list[CellEvidence]) -> No
     assert found(given) == []
 
 
+def test_the_first_size_at_which_workers_die_is_named_with_the_last_that_was_valid() -> None:
+    listed, journal = [], []
+    deaths = {
+        100: [],
+        191: ["worker-died: relay-50 was killed by SIGSEGV in phase discover"],
+        250: ["worker-died: x"],
+    }
+    for nodes, reasons in deaths.items():
+        cell = f"pipeline-{nodes}"
+        listed.append({"id": cell, "factors": {"adapter": "a", "workload": cell}})
+        journal.append({"cell": cell, "trial": 0, "valid": not reasons, "reasons": reasons, "warnings": []})
+    given = list(cells_of({"cells": listed}, {}, [], journal))
+    ((cell, said),) = found(given)
+    assert (cell, said.kind, said.trials) == ("pipeline-191", "too-many-nodes", 1)
+    assert (
+        said.number
+        == "relay-50 was killed by SIGSEGV in phase discover; with 191 nodes, while 100 were valid"
+    )
+    assert found(given[1:]) == [], "nothing was valid: it may be anything"
+
+
 def test_the_interval_of_the_slope_contains_the_truth_as_often_as_it_says() -> None:
     random = np.random.default_rng(1)
     x = np.repeat([2.0, 5.0, 10.0], 4)
