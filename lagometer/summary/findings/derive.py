@@ -14,9 +14,17 @@ from lagometer.summary.findings.network import network
 from lagometer.summary.findings.queues import queues
 from lagometer.summary.findings.scaling import scaling
 from lagometer.summary.findings.sending import sending
+from lagometer.summary.findings.settings import settings
 from lagometer.summary.findings.traps import traps
 
-RULES: tuple[Callable[[CellEvidence], Iterator[Said]], ...] = (failures, network, queues, sending, machine)
+RULES: tuple[Callable[[CellEvidence], Iterator[Said]], ...] = (
+    failures,
+    network,
+    queues,
+    sending,
+    settings,
+    machine,
+)
 
 
 def findings(campaign: Campaign, only: Collection[str] | None = None) -> list[Finding]:

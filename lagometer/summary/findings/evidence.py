@@ -94,7 +94,7 @@ class CellEvidence:
     """One cell. settings: effective ones of its objects by name, the first value of each.
 
     sysctls: of the machine; versions: of the middleware, by adapter; topics: what each carries, where the
-    workload says it.
+    workload says it; asked: the options that the study gives, by adapter.
     """
 
     cell: str
@@ -104,6 +104,7 @@ class CellEvidence:
     sysctls: Json = field(default_factory=dict)
     versions: Json = field(default_factory=dict)
     topics: Json = field(default_factory=dict)
+    asked: Mapping[str, Json] = field(default_factory=dict)
 
     @property
     def valid(self) -> list[Trial]:
@@ -176,7 +177,22 @@ def cells_of(
             sysctls=sysctls if isinstance(sysctls, dict) else {},
             versions=manifest.get("versions") or {},
             topics=cell.get("topics") or {},
+            asked=_asked(manifest.get("study") or {}, factors or {}),
         )
+
+
+def _asked(study: Json, factors: Json) -> dict[str, dict[str, Any]]:
+    """The options of a cell: the study's, or its part's, and over them those of its variant."""
+    of_cell = (study.get("parts") or {}).get(factors.get("part"), study)
+    variant = (of_cell.get("variants") or {}).get(factors.get("variant")) or {}
+    given = [
+        options for options in (of_cell.get("options"), variant.get("options")) if isinstance(options, dict)
+    ]
+    found: dict[str, dict[str, Any]] = {}
+    for options in given:
+        for adapter, values in options.items():
+            found.setdefault(adapter, {}).update(values)
+    return found
 
 
 def of_reasons(cell: CellEvidence, known: Iterable[tuple[str, str, str]]) -> Iterator[Said]:
