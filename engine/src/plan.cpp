@@ -449,6 +449,8 @@ Plan parse_plan(std::string_view text) {
   plan.touch = {.write = touch == 1 || touch == 3, .read = touch == 2 || touch == 3};
   if (object.has("start"))
     plan.matching = object.word("start", {"matched", "subscriber-first", "publisher-first"}) == 0;
+  if (object.has("start_ns"))
+    plan.matching = object.integer("start_ns", plan_bounds::Plan::start_ns) == 0 && plan.matching;
   if (object.has("content")) plan.content = parse_content(object.at("content"), "content");
   if (object.has("heap_offset_bytes"))
     plan.heap_offset_bytes = object.integer("heap_offset_bytes", plan_bounds::Plan::heap_offset_bytes);

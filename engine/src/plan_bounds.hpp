@@ -180,6 +180,7 @@ struct Plan {
   static constexpr Bounds<uint32_t> trial{0U, 4294967295U};
   static constexpr Bounds<uint32_t> runtime_directory_characters{1U, 4096U};
   static constexpr Bounds<uint32_t> heap_offset_bytes{0U, 4080U, 16U};
+  static constexpr Bounds<int64_t> start_ns{0, 3600000000000};
   static constexpr Bounds<uint32_t> adapters_items{1U, 4096U};
   static constexpr Bounds<uint32_t> contexts_items{1U, 4096U};
   static constexpr Bounds<uint32_t> nodes_items{1U, 4096U};

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from lagometer.run.observe.counters import realtime_limit
@@ -34,7 +34,7 @@ def trial_facts(cell: Cell, trial: int, outcome: TrialOutcome, reasons: tuple[st
         cell=cell.id,
         trial=trial,
         factors=cell.columns(),
-        edges=edge_specs(cell),
+        edges=edge_specs(cell, _joined_ns(cell, outcome)),
         chains=chain_specs(cell.graph),
         source_streams=cell.graph.source_streams(),
         sink_edges=cell.graph.sink_edges(),
@@ -47,7 +47,9 @@ def trial_facts(cell: Cell, trial: int, outcome: TrialOutcome, reasons: tuple[st
         overhead_s=outcome.overhead_s,
         started=outcome.started,
         writers=tuple(
-            _writer_facts(writer, timers.get(writer.stream)) for each in done for writer in each.writers
+            _writer_facts(writer, timers.get(writer.stream), cell.graph)
+            for each in done
+            for writer in each.writers
         ),
         readers=tuple(ReaderFacts(**reader.model_dump()) for each in done for reader in each.readers),
         reasons=(*outcome.reasons, *reasons),
@@ -55,7 +57,7 @@ def trial_facts(cell: Cell, trial: int, outcome: TrialOutcome, reasons: tuple[st
         observed=observed(cell, outcome),
         discovery_ns=outcome.discovery_ns,
         workers_started_ns=outcome.workers_started_ns,
-        startup_ns=_startup_ns(outcome.workers),
+        startup_ns=_startup_ns([each for each in outcome.workers if not cell.worker_start_ns(each.index)]),
     )
 
 
@@ -120,8 +122,19 @@ def _sum(figures: Sequence[int | None]) -> int | None:
     return sum(known) if len(known) == len(figures) else None
 
 
-def edge_specs(cell: Cell) -> tuple[EdgeSpec, ...]:
-    """Returns every stream as every reader of it sees it."""
+def _joined_ns(cell: Cell, outcome: TrialOutcome) -> dict[str, int]:
+    """Returns when each node that joined late had created its endpoints."""
+    return {
+        node: outcome.workers_started_ns + worker.startup_ns["participant"]
+        for worker in outcome.workers
+        if cell.worker_start_ns(worker.index) and "participant" in worker.startup_ns
+        for node in cell.workers[worker.index]
+    }
+
+
+def edge_specs(cell: Cell, joined_ns: Mapping[str, int] | None = None) -> tuple[EdgeSpec, ...]:
+    """Returns every stream as every reader of it sees it. joined_ns: of the nodes that came late."""
+    joined = joined_ns or {}
     graph, traffic = cell.graph, cell.traffic
     started = [node for nodes in cell.workers for node in nodes]
     return tuple(
@@ -137,6 +150,8 @@ def edge_specs(cell: Cell) -> tuple[EdgeSpec, ...]:
             payload_bytes=traffic[edge.topic].payload_bytes,
             sizes_bytes=traffic[edge.topic].sizes_bytes,
             receiver_start=started.index(edge.subscriber),
+            sender_joined_ns=joined.get(edge.publisher),
+            receiver_joined_ns=joined.get(edge.subscriber),
         )
         for edge in graph.edges()
     )
@@ -169,11 +184,13 @@ def _timers(graph: Graph) -> dict[int, Rule]:
     return {stream: rule for stream, rule in timers.items() if stream not in shared}
 
 
-def _writer_facts(said: WriterDone, timer: Rule | None) -> WriterFacts:
+def _writer_facts(said: WriterDone, timer: Rule | None, graph: Graph) -> WriterFacts:
     """Returns what a worker said of a writer, and what is known of the schedule by which it sends."""
     facts = WriterFacts(**said.model_dump())
     if timer is None:
         return facts
-    even = timer.schedule.kind == "periodic" and not timer.jitter_ns
+    # One that joins late is due from then on, which its worker counts.
+    late = graph.start_ns(timer.node) > 0
+    even = timer.schedule.kind == "periodic" and not timer.jitter_ns and not late
     period_ns = timer.period_ns if even else None
     return replace(facts, period_ns=period_ns, at_once=timer.schedule.messages)

@@ -26,6 +26,9 @@ class EdgeSpec:
     history: str  # "keep_last" | "keep_all"
     payload_bytes: int  # the largest
     receiver_start: int = 0  # as how many-th node of the trial the subscriber was started
+    # When the node had created its endpoints, of one that joined after the common start.
+    sender_joined_ns: int | None = None
+    receiver_joined_ns: int | None = None
     sizes_bytes: tuple[int, ...] = ()  # of message `sequence` modulo their number; empty: all are the largest
 
 

@@ -115,6 +115,7 @@ LAYERS = ("signalled", "woken", "wake", "take", "handle")
 LAYER_ORDER = ("p50", "p99")
 # Of named chains: the whole, from first publishing to the end of the last callback, its parts, and ages.
 CHAIN_FIGURES = ("whole", "communication", "computation", "idle", "half_round_trip")
+JOINING_COLUMNS = ("join_first_message_ns", "joining_gap_max_ns", "joining_latency_max_ns")
 STARTUP_FIGURES = ("process", "participant", "matched", "first_message")
 CHAIN_ORDER = ("p50", "p99", "mean")
 CHAIN_AGES = ("age_mean_ns", "age_best_ns", "age_worst_ns", "reaction_p50_ns", "reaction_max_ns")
@@ -205,6 +206,7 @@ FIGURES_SCHEMA: dict[str, pl.DataType] = {
     **{name: pl.Float64() if "mean" in name else pl.Int64() for name in CHAIN_AGES},
     "initial_lost": pl.Int64(),
     **{f"startup_{name}_ns": pl.Int64() for name in STARTUP_FIGURES},
+    **{name: pl.Int64() for name in JOINING_COLUMNS},
     "fairness_p50_ratio": pl.Float64(),
     "fairness_order_correlation": pl.Float64(),
 }

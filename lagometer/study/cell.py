@@ -130,6 +130,10 @@ class Cell:
             return (available[worker % len(available)],)
         return tuple(int(cpu) for cpu in cpus.split(","))
 
+    def worker_start_ns(self, worker: int) -> int:
+        """How long after the common start a worker joins: as its nodes, which do so together."""
+        return max(self.graph.start_ns(node) for node in self.workers[worker])
+
     def worker_scheduling(self, worker: int) -> Literal["other", "fifo"]:
         """The scheduling policy of a worker's threads."""
         group = self.groups[worker]

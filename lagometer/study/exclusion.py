@@ -168,6 +168,12 @@ def _groups(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
     for name in cell.adapters if cell.factors.start == "publisher-first" else ():
         if not adapters[name].sidecar.abilities.late_readers:
             yield f"{name} finds no subscriber that comes while messages flow"
+    for nodes in cell.workers:
+        if len({cell.graph.start_ns(node) for node in nodes}) > 1:
+            yield f"the nodes of one process join at different times: {', '.join(nodes)}"
+    for name in cell.adapters if any(node.start_ns for node in cell.graph.nodes) else ():
+        if not adapters[name].sidecar.abilities.late_readers:
+            yield f"{name} finds no subscriber that comes while messages flow"
     if cell.factors.start != "matched" and cell.graph.closed_loop:
         yield f"{cell.graph.name} waits for each answer, so what is lost before it is matched holds it up"
 

@@ -21,9 +21,13 @@ TRIGGERS: tuple[Trigger, ...] = ("timer", "any", "all", "closed_loop")
 
 @dataclass(frozen=True)
 class Node:
-    """A node by its name, unique in the graph; its index is its place in `Graph.nodes`."""
+    """A node by its name, unique in the graph; its index is its place in `Graph.nodes`.
+
+    start_ns: how long after the common start it joins; 0: it is there before.
+    """
 
     name: str
+    start_ns: int = 0
 
 
 @dataclass(frozen=True)
@@ -157,6 +161,10 @@ class Graph:
     def follows_work(self) -> bool:
         """The study's factor `work` holds for at least one relay. Asked of an unresolved graph."""
         return any(rule.is_relay and rule.work_ns is None for rule in self.rules)
+
+    def start_ns(self, name: str) -> int:
+        """When a node joins. Raises ValueError."""
+        return self.nodes[self.node_index(name)].start_ns
 
     def node_index(self, name: str) -> int:
         """The index of the node with this name. Raises ValueError."""

@@ -22,7 +22,14 @@ from lagometer.study.document import Entries, Tree, read_document
 from lagometer.study.graph import Graph, Node, Stream
 from lagometer.study.values import Problems, name_parser, nearest, parsed, single
 from lagometer.study.workload_groups import read_chains, read_groups
-from lagometer.study.workload_rules import PlacedRule, check_rule, cycle, read_rules, without_feedback
+from lagometer.study.workload_rules import (
+    PlacedRule,
+    check_rule,
+    cycle,
+    read_rules,
+    read_start_ns,
+    without_feedback,
+)
 from lagometer.study.workload_topics import read_topics
 from lagometer.units import UnitError
 
@@ -56,7 +63,8 @@ def load_workload(path: Path) -> Graph:
         for rule in read_rules(key.text, key.line, value, path.parent, problems)
     ]
     problems.raise_if_any()
-    graph = _graph(name, tuple(key.text for key, _ in nodes.entries), placed, problems)
+    named = tuple(Node(key.text, read_start_ns(key.text, value, problems)) for key, value in nodes.entries)
+    graph = _graph(name, named, placed, problems)
     graph = _with_parts(graph, keys, path.parent, problems)
     problems.raise_if_any()
     return graph
@@ -88,7 +96,7 @@ def _name(value: Tree | None, path: Path, problems: Problems) -> str:
     return (parsed(scalar, "name", parse, problems) if scalar else None) or path.stem
 
 
-def _graph(name: str, nodes: tuple[str, ...], placed: list[PlacedRule], problems: Problems) -> Graph:
+def _graph(name: str, nodes: tuple[Node, ...], placed: list[PlacedRule], problems: Problems) -> Graph:
     rules = tuple(item.rule for item in placed)
     streams = tuple(
         Stream(
@@ -113,4 +121,4 @@ def _graph(name: str, nodes: tuple[str, ...], placed: list[PlacedRule], problems
         problems.add(
             "nothing starts a message", None, "nodes", "give one node `trigger: timer` and no `subscribes`"
         )
-    return Graph(name, tuple(Node(node) for node in nodes), streams, rules)
+    return Graph(name, nodes, streams, rules)

@@ -17,7 +17,8 @@ from lagometer.units import UnitError, parse_duration_ns, parse_rate_hz
 
 OF_TIMERS = ("rate", "offset", "jitter")
 RULE_KEYS = ("trigger", "subscribes", "uses", "publishes", "work", *OF_TIMERS)
-NODE_KEYS = ("rules", *RULE_KEYS)
+OF_NODES = ("start",)
+NODE_KEYS = ("rules", *OF_NODES, *RULE_KEYS)
 # A closed loop is only built in (pingpong): what end-to-end means in any other loop is not settled.
 TRIGGERS = ("timer", "any", "all")
 _TOPICS = {"subscribes": "reads", "uses": "uses", "publishes": "writes"}
@@ -30,6 +31,14 @@ class PlacedRule:
     rule: Rule
     line: int | None
     key: str
+
+
+def read_start_ns(node: str, value: Tree, problems: Problems) -> int:
+    """When a node joins, by its key `start`; 0 without one."""
+    entries = value.entries if isinstance(value, Entries) else ()
+    given = next((item for key, item in entries if key.text == "start"), None)
+    scalar = single(given, f"nodes.{node}.start", problems) if given is not None else None
+    return (parsed(scalar, f"nodes.{node}.start", parse_duration_ns, problems) if scalar else None) or 0
 
 
 def read_rules(
@@ -49,7 +58,7 @@ def read_rules(
     listed = {entry.text: item for entry, item in value.entries}.get("rules")
     if listed is None:
         return [_rule(node, value, key, NODE_KEYS, folder, problems)]
-    if len(value.entries) > 1:
+    if len([key for key, _ in value.entries if key.text not in OF_NODES]) > 1:
         problems.add(
             "has `rules` and keys of a single rule beside it", value.line, key, "move them into `rules`"
         )
@@ -71,6 +80,8 @@ def _rule(
     for entry, item in value.entries:
         seen.add(entry.text)
         path = f"{key}.{entry.text}"
+        if entry.text in OF_NODES and valid is NODE_KEYS:
+            continue  # read_start_ns
         if entry.text in _TOPICS:
             rule = replace(rule, **{_TOPICS[entry.text]: _topics(item, path, problems)})  # type: ignore[arg-type]
         elif entry.text == "work" and isinstance(item, Entries):

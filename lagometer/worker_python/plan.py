@@ -165,6 +165,8 @@ def parse_plan(line: bytes) -> Plan:
         heap_offset_bytes = plan.integer("heap_offset_bytes", plan_bounds.Plan.HEAP_OFFSET_BYTES)
     layer_stamps = plan.boolean("layer_stamps") if plan.has("layer_stamps") else False
     matching = not plan.has("start") or plan.word("start", *STARTS) == STARTS[0]
+    if plan.has("start_ns"):
+        matching = plan.integer("start_ns", plan_bounds.Plan.START_NS) == 0 and matching
     adapters = tuple(_adapter(each) for each in plan.parts("adapters", plan_bounds.Plan.ADAPTERS_ITEMS))
     parts = plan.parts("contexts", plan_bounds.Plan.CONTEXTS_ITEMS)
     contexts = tuple(_context(each, len(adapters)) for each in parts)

@@ -213,6 +213,7 @@ class Plan:
     TRIAL = Bounds(0, 4_294_967_295)
     RUNTIME_DIRECTORY_CHARACTERS = Bounds(1, 4_096)
     HEAP_OFFSET_BYTES = Bounds(0, 4_080, 16)
+    START_NS = Bounds(0, 3_600_000_000_000)
     ADAPTERS_ITEMS = Bounds(1, 4_096)
     CONTEXTS_ITEMS = Bounds(1, 4_096)
     NODES_ITEMS = Bounds(1, 4_096)

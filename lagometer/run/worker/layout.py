@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lagometer.run.launchers.isolation import PRIVATE_RUNTIME_DIRECTORY
 from lagometer.run.worker.plan import (
@@ -146,6 +146,7 @@ class _Layout:
             heap_offset_bytes=self._heap_offset_bytes(index),
             layer_stamps=self._study.layer_stamps,
             start=cell.factors.start,
+            start_ns=cell.worker_start_ns(index),
             adapters=[self._adapter(adapter, runtime_directory) for adapter in used],
             contexts=[
                 Context(adapter=used.index(each.adapter), domain=each.domain, name=each.node or name)
@@ -209,7 +210,7 @@ class _Layout:
             readers=[self._reader(name, topic, contexts) for topic in reads],
             writers=[self._writer(name, topic, contexts) for topic in writes],
             rules=[
-                plan_rule(self._study, self._cell, self._trial, rule, reads, writes)
+                plan_rule(self._study, self._cell, self._trial, self._from_its_start(rule), reads, writes)
                 for rule in graph.rules_of(name)
             ],
         )
@@ -223,7 +224,7 @@ class _Layout:
             payload_bytes=traffic.payload_bytes,
             capacity=min(sum(self._capacities[stream] for stream in streams), CAPACITY_MAX),
             qos=_qos(traffic),
-            streams=list(streams),
+            streams=[stream for stream in streams if self._is_awaited(node, stream)],
             sizes_vary=bool(traffic.sizes_bytes),
         )
 
@@ -241,6 +242,16 @@ class _Layout:
             content=self._content(traffic.content) if traffic.content != self._cell.factors.content else None,
             sizes_bytes=list(traffic.sizes_bytes),
         )
+
+    def _from_its_start(self, rule: Rule) -> Rule:
+        """Returns a rule whose timer begins when its node joins."""
+        start_ns = self._graph.start_ns(rule.node)
+        return replace(rule, offset_ns=rule.offset_ns + start_ns) if rule.trigger == "timer" else rule
+
+    def _is_awaited(self, node: str, stream: int) -> bool:
+        """Whether a reader of the node waits for this stream to match: not for one that joins later."""
+        publisher = self._graph.streams[stream].publisher
+        return self._graph.start_ns(publisher) <= self._graph.start_ns(node)
 
     def _content(self, content: str) -> AnyContent:
         if content == "random":

@@ -340,8 +340,8 @@ class Node(PlanModel):
 class Plan(PlanModel):
     """Everything that one worker is to do in one trial.
 
-    start: other than `matched`, the worker sends no probes and waits for nobody; heap_offset_bytes: how far
-    its heap is moved.
+    start: other than `matched`, the worker sends no probes and waits for nobody; start_ns: nor does one that
+    joins so long after the common start; heap_offset_bytes: how far its heap is moved.
     """
 
     protocol: Literal[1]
@@ -357,6 +357,7 @@ class Plan(PlanModel):
     heap_offset_bytes: HeapOffset = 0
     layer_stamps: bool = False
     start: Literal["matched", "subscriber-first", "publisher-first"] = "matched"
+    start_ns: Nanoseconds = 0
     adapters: Annotated[list[Adapter], Field(min_length=1, max_length=ITEMS_MAX)]
     contexts: Annotated[list[Context], Field(min_length=1, max_length=ITEMS_MAX)]
     nodes: Annotated[list[Node], Field(min_length=1, max_length=ITEMS_MAX)]
@@ -372,6 +373,8 @@ class Plan(PlanModel):
             del written["layer_stamps"]
         if self.start == "matched":
             del written["start"]
+        if self.start_ns == 0:
+            del written["start_ns"]
         return written
 
     def line(self) -> bytes:

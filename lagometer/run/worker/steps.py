@@ -29,7 +29,7 @@ from lagometer.run.worker.messages import ProtocolError
 from lagometer.run.worker.outcome import PHASES, STARTUP, TrialOutcome, WorkerOutcome
 from lagometer.run.worker.plan import Phases, Plan
 from lagometer.run.worker.unmatched import summed_up
-from lagometer.run.worker.waves import waves
+from lagometer.run.worker.waves import late_waves, waves
 
 NS_PER_S = 1_000_000_000
 GO_AHEAD_NS = 5_000_000  # time for `go` to reach every worker before the common start
@@ -79,7 +79,7 @@ class TrialSteps:
         self._begin_ns = 0
         self._started_ns = self._workers_started_ns = self._ended_ns = 0
         self._discovery_ns: int | None = None
-        self._waves = waves(plans)
+        self._waves, self._late = waves(plans), late_waves(plans)
         self._admitted: list[int] = []  # the workers that have their plan
         self._started = ""
         self._phase = "create"
@@ -119,9 +119,8 @@ class TrialSteps:
     def match(self) -> None:
         """Waits until every reader of every worker has heard every stream that it expects."""
         self._await_ready(self._waves[0])
-        if self._plans[0].start == "subscriber-first":
-            for wave in self._waves[1:]:
-                self._admit(wave)
+        for wave in self._waves[1:]:
+            self._admit(wave)
         self._enter("discover")
         began_ns = time.monotonic_ns()
         deadline_ns = began_ns + self._phases.discovery_timeout_ns + GRACE_NS
@@ -165,15 +164,17 @@ class TrialSteps:
         daemons = self._companions.watch_daemons(self._launcher, numbers)
         self._witness.begin(self._launcher.process_id, numbers, private, daemons)
         self._begin_ns = time.monotonic_ns() + GO_AHEAD_NS
-        go = json.dumps({"command": "go", "at_ns": self._begin_ns}).encode() + b"\n"
-        for index in self._admitted:
-            self._send(index, go)
+        self._send_go(self._admitted)
         self._enter("warm-up", self._begin_ns)
-        for wave in [each for each in self._waves if each[0] not in self._admitted]:
-            self._wait(lambda: False, self._begin_ns)  # who publishes is at it before the others come
-            self._admit(wave)
-            for index in wave:
-                self._send(index, go)
+
+    def _send_go(self, wave: Sequence[int]) -> None:
+        for index in wave:
+            self._send(index, json.dumps({"command": "go", "at_ns": self._begin_ns}).encode() + b"\n")
+
+    def _join(self, wave: Sequence[int]) -> None:
+        """Lets workers in when the others are at it."""
+        self._admit(wave)
+        self._send_go(wave)
 
     def measure(self) -> None:
         """Waits until all workers are done. Memory is read during the drain, the daemons' CPU time at the
@@ -182,7 +183,8 @@ class TrialSteps:
         drain_ns = measure_ns + self._phases.measure_ns
         amid_drain_ns = drain_ns + self._phases.drain_ns // 2
         looks: list[tuple[int, Callable[[], object]]] = [(amid_drain_ns, self._witness.look_at_memory)]
-        if self._plans[0].start != "matched":
+        looks += [(self._begin_ns + late_ns, _bound(self._join, wave)) for late_ns, wave in self._late]
+        if self._late:
             looks.append((amid_drain_ns, self._witness.look_at_ends_again))
         if (daemons := self._companions.daemons) is not None:
             looks += [(measure_ns - LOOK_AHEAD_NS, daemons.begin), (drain_ns - LOOK_AHEAD_NS, daemons.end)]

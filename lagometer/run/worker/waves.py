@@ -9,12 +9,22 @@ from lagometer.run.worker.plan import Plan
 
 
 def waves(plans: Sequence[Plan]) -> list[list[int]]:
-    """Returns the indices of the workers that start together, one list after another: all at once, or those
-    that subscribe to something before those that only publish, or after them."""
+    """Returns the indices of the workers that are there before the common start, those that begin together in
+    one list: all at once, or those that subscribe to something before those that only publish."""
+    on_time = [index for index, plan in enumerate(plans) if plan.start_ns == 0]
+    subscribers = [index for index in on_time if any(node.readers for node in plans[index].nodes)]
+    publishers = [index for index in on_time if index not in subscribers]
     start = plans[0].start
-    if start == "matched":
-        return [list(range(len(plans)))]
-    subscribers = [index for index, plan in enumerate(plans) if any(node.readers for node in plan.nodes)]
-    publishers = [index for index in range(len(plans)) if index not in subscribers]
-    ordered = [subscribers, publishers] if start == "subscriber-first" else [publishers, subscribers]
-    return [each for each in ordered if each]
+    ordered = {"subscriber-first": [subscribers, publishers], "publisher-first": [publishers]}
+    return [each for each in ordered.get(start, [on_time]) if each]
+
+
+def late_waves(plans: Sequence[Plan]) -> list[tuple[int, list[int]]]:
+    """Returns those that come later, by how long after the common start: subscribers that find publishers at
+    it, and nodes that join at a time of their own."""
+    there = {index for wave in waves(plans) for index in wave}
+    found: dict[int, list[int]] = {}
+    for index, plan in enumerate(plans):
+        if index not in there:
+            found.setdefault(plan.start_ns, []).append(index)
+    return sorted(found.items())

@@ -78,20 +78,30 @@ def _edge_rows(edge: EdgeSpec, table: SentTable, lane: Records, facts: TrialFact
     arrivals = np.flatnonzero(known & first)
     taken_of_sent[sent_of_taken[arrivals] - begin] = arrivals
     outcome = _outcomes(edge, table.records[begin:end], taken_of_sent, received)
+    own = np.flatnonzero(_meant_for(edge, table.records[begin:end], taken_of_sent))
     again = np.flatnonzero(known & ~first)
     stray = np.flatnonzero(~known)
-    taken = np.concatenate((taken_of_sent, again, stray))
+    taken = np.concatenate((taken_of_sent[own], again, stray))
     late = overtaken(received["sequence"], np.zeros(len(received), dtype=np.int64)) & first
     return EdgeRows(
         name=edge.name,
-        sent=np.concatenate((np.arange(begin, end), sent_of_taken[again], sent_of_taken[stray])),
+        sent=np.concatenate((begin + own, sent_of_taken[again], sent_of_taken[stray])),
         taken=taken,
-        outcome=np.concatenate((outcome, codes(DUPLICATE, len(again)), codes(UNMATCHED, len(stray)))),
+        outcome=np.concatenate((outcome[own], codes(DUPLICATE, len(again)), codes(UNMATCHED, len(stray)))),
         reordered=np.append(late, False)[taken],
         received=received,
         payload_bytes=edge.payload_bytes,
         sizes_bytes=edge.sizes_bytes,
     )
+
+
+def _meant_for(edge: EdgeSpec, sent: Records, taken_of_sent: Index) -> Mask:
+    """Whether a message had to come: not one from before its subscriber was there, unless it came all the
+    same (durability)."""
+    if edge.receiver_joined_ns is None:
+        return np.ones(len(sent), dtype=np.bool_)
+    meant: Mask = (sent["publish_ns"] >= edge.receiver_joined_ns) | (taken_of_sent != NOWHERE)
+    return meant
 
 
 def _outcomes(edge: EdgeSpec, sent: Records, taken_of_sent: Index, received: Records) -> Codes:

@@ -15,6 +15,7 @@ from lagometer.stats.trial.chain_figures import chain_columns
 from lagometer.stats.trial.deadline import deadline_figures
 from lagometer.stats.trial.events import event_columns
 from lagometer.stats.trial.fairness import fairness_columns
+from lagometer.stats.trial.joining import joining_columns
 from lagometer.stats.trial.punctuality import punctuality
 from lagometer.stats.trial.quantile import quantile
 from lagometer.stats.verdict.causes import columns
@@ -79,6 +80,7 @@ def summarise(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
     punctual = punctuality(samples, facts)
     deadlines = deadline_figures(samples, facts)
     events = event_columns(facts)
+    joining = joining_columns(samples, facts)
     growths: dict[str, Growth] = {}
     rows: list[dict[str, object]] = []
     chains = {chain.name: chain for chain in facts.chains}
@@ -89,6 +91,7 @@ def summarise(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
         rows[-1].update(punctual.get(name, {}))
         rows[-1].update(deadlines.get(name, {}))
         if name != form.END_TO_END and name not in chains:
+            rows[-1].update(joining[name])
             rows[-1]["initial_lost"] = _initial_lost(samples.filter(pl.col("edge") == name))
         rows[-1].update(events.get(name, {}))
         if name in chains:

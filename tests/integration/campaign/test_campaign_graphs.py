@@ -32,8 +32,8 @@ PARTS = ("communication_ns", "computation_ns", "idle_ns")
 def carried_out(tmp_path: Path, matrix: str, robot: str = ROBOT, **more: str) -> tuple[dict[str, Any], Path]:
     need("netns")
     (tmp_path / "robot.yaml").write_text(robot)
-    keys = "".join(f"{name}: {value}\n" for name, value in more.items())
-    (tmp_path / "study.yaml").write_text(f"name: graphs\nduration: 600ms\nmatrix: {matrix}\n{keys}")
+    keys = "".join(f"{name}: {value}\n" for name, value in {"duration": "600ms", **more}.items())
+    (tmp_path / "study.yaml").write_text(f"name: graphs\nmatrix: {matrix}\n{keys}")
     out = tmp_path / "out"
     code, said, errors = lagometer(
         tmp_path, "run", str(tmp_path / "study.yaml"), "--out", str(out), "--no-report", "--json"
@@ -110,6 +110,27 @@ def test_without_matching_what_is_missed_at_first_is_counted(
     assert row["initial_lost"] == first
     if start == "publisher-first":
         assert row["initial_lost"] > 0
+
+
+JOINING = """
+nodes:
+  source: {trigger: timer, rate: 200Hz, publishes: [x]}
+  sink: {trigger: any, subscribes: [x, y]}
+  late: {trigger: any, subscribes: [x], start: 300ms}
+  second: {trigger: timer, rate: 100Hz, publishes: [y], start: 500ms}
+"""
+
+
+def test_nodes_that_join_late_are_measured_from_then_on(tmp_path: Path) -> None:
+    need("zeromq")
+    found, out = carried_out(tmp_path, "{adapter: zeromq, workload: robot.yaml}", JOINING, duration="1s")
+    assert found["valid"] == 1, found["rows"]
+    rows = {row["edge"]: row for row in pl.read_parquet(out / "cells.parquet").iter_rows(named=True)}
+    late, second, first = rows["source→late"], rows["second→sink"], rows["source→sink"]
+    assert late["join_first_message_ns"] > 0 and second["join_first_message_ns"] > 0
+    assert late["n"] < first["n"] and late["lost"] == 0
+    assert first["joining_gap_max_ns"] > 0 and first["join_first_message_ns"] is None
+    assert second["rate_intended_hz"] < 100
 
 
 def test_parts_of_one_campaign_have_their_own_phases(tmp_path: Path) -> None:

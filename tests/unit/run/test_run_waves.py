@@ -10,7 +10,7 @@ from small_trial import SmallTrial
 from study_adapters import write_adapters
 
 from lagometer.run.worker.layout import worker_plans
-from lagometer.run.worker.waves import waves
+from lagometer.run.worker.waves import late_waves, waves
 from lagometer.stats.trial.edges import samples
 from lagometer.stats.trial.estimate import summarise
 from lagometer.study import expand, study_from_mapping
@@ -21,19 +21,19 @@ T = 1_100_000
 @pytest.mark.parametrize(
     ("start", "expected"),
     [
-        ("matched", [[0, 1, 2]]),
-        ("subscriber-first", [[1, 2], [0]]),
-        ("publisher-first", [[0], [1, 2]]),
+        ("matched", ([[0, 1, 2]], [])),
+        ("subscriber-first", ([[1, 2], [0]], [])),
+        ("publisher-first", ([[0]], [(0, [1, 2])])),
     ],
 )
 def test_those_that_only_publish_start_before_or_after_the_others(
-    tmp_path: Path, start: str, expected: list[list[int]]
+    tmp_path: Path, start: str, expected: tuple[list[list[int]], list[tuple[int, list[int]]]]
 ) -> None:
     adapters = write_adapters(tmp_path)
     mapping = {"name": "x", "matrix": {"adapter": "shm", "workload": "pipeline-3", "start": start}}
     study = study_from_mapping(mapping, "test")
     plans = worker_plans(study, expand(study, adapters, cpus=(0, 1)).cells[0], 0, adapters)
-    assert waves(plans) == expected
+    assert (waves(plans), late_waves(plans)) == expected
     assert all(plan.start == start for plan in plans)
 
 
@@ -82,3 +82,31 @@ def test_the_startup_is_that_of_the_last_worker_and_the_first_message() -> None:
     unknown = trial.facts({0}, {"sink"})
     row = summarise(samples(trial.lanes(), unknown), unknown).row(0, named=True)
     assert [row[f"startup_{name}_ns"] for name in names] == [None] * 4
+
+
+JOINING = """
+nodes:
+  source: {trigger: timer, publishes: [x]}
+  sink: {trigger: any, subscribes: [x, y]}
+  late: {trigger: any, subscribes: [x], start: 1s}
+  second: {trigger: timer, offset: 2ms, publishes: [y], start: 300ms}
+"""
+
+
+def test_a_node_that_joins_late_gets_its_plan_then_and_is_not_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "joining.yaml"
+    path.write_text(JOINING)
+    adapters = write_adapters(tmp_path)
+    mapping = {"name": "x", "matrix": {"adapter": "cyclonedds", "workload": str(path)}}
+    study = study_from_mapping(mapping, "test")
+    plans = worker_plans(study, expand(study, adapters, cpus=(0, 1)).cells[0], 0, adapters)
+    assert waves(plans) == [[0, 1]]
+    assert late_waves(plans) == [(300_000_000, [3]), (1_000_000_000, [2])]
+    sink = plans[1].nodes[0]
+    assert [reader.streams for reader in sink.readers] == [[0], []], "nobody waits for the second source"
+    assert plans[3].nodes[0].rules[0].model_dump()["offset_ns"] == 302_000_000
+    alone = {**mapping["matrix"], "placement": "single-process"}
+    excluded = expand(
+        study_from_mapping({"name": "x", "matrix": alone}, "test"), adapters, cpus=(0, 1)
+    ).excluded
+    assert "join at different times" in excluded[0].reason

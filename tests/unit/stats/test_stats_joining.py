@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A node that joins late: what it gets, how long that takes, and what the others notice meanwhile."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import polars as pl
+from small_trial import SmallTrial
+
+from lagometer.stats.trial.edges import samples
+from lagometer.stats.trial.estimate import summarise
+
+T = 1_100_000
+
+
+def joined(late_gets: tuple[int, ...] = (4, 5)) -> pl.DataFrame:
+    """Ten messages 10,000 apart; a second sink joins at T + 32,000. The first is held up at its fifth."""
+    trial = SmallTrial()
+    first, late = trial.edge(0, "source", "sink"), trial.edge(0, "source", "late")
+    for sequence in range(10):
+        sent_ns = T + 10_000 * sequence
+        trial.send(0, sequence, sent_ns)
+        trial.take(first, sequence, sent_ns + (7_000 if sequence == 4 else 100))
+        if sequence in late_gets:
+            trial.take(late, sequence, sent_ns + 300)
+    trial.edges[1] = replace(late, receiver_joined_ns=T + 32_000)
+    facts = trial.facts({0}, {"sink", "late"})
+    return summarise(samples(trial.lanes(), facts), facts)
+
+
+def row(frame: pl.DataFrame, edge: str) -> dict[str, object]:
+    return frame.filter(pl.col("edge") == edge).row(0, named=True)
+
+
+def test_time_to_the_first_message_and_what_the_others_notice() -> None:
+    frame = joined()
+    late, first = row(frame, "source→late"), row(frame, "source→sink")
+    assert late["join_first_message_ns"] == 40_300 - 32_000
+    assert (late["joining_gap_max_ns"], first["join_first_message_ns"]) == (None, None)
+    assert first["joining_gap_max_ns"] == 47_000 - 30_100
+    assert first["joining_latency_max_ns"] == 7_000
+
+
+def test_what_was_sent_before_it_was_there_is_not_lost() -> None:
+    late = row(joined(), "source→late")
+    assert (late["n"], late["lost"], late["initial_lost"]) == (2, 0, 0)
+    assert late["censored"] == 4  # 6 to 9, which nobody saw
+
+
+def test_what_came_from_before_counts_all_the_same() -> None:
+    late = row(joined(late_gets=(2, 5)), "source→late")
+    assert (late["n"], late["lost"]) == (2, 1)  # 4 is lost; 3 was sent before it was there
+
+
+def test_a_trial_that_nobody_joins_has_no_such_figures() -> None:
+    trial = SmallTrial()
+    edge = trial.edge(0, "source", "sink")
+    trial.send(0, 0, T)
+    trial.take(edge, 0, T + 5)
+    facts = trial.facts({0}, {"sink"})
+    only = row(summarise(samples(trial.lanes(), facts), facts), edge.name)
+    assert only["join_first_message_ns"] is None
+    assert only["joining_gap_max_ns"] is None
