@@ -34,7 +34,7 @@ def trial_facts(cell: Cell, trial: int, outcome: TrialOutcome, reasons: tuple[st
         cell=cell.id,
         trial=trial,
         factors=cell.columns(),
-        edges=edge_specs(cell, _joined_ns(cell, outcome)),
+        edges=edge_specs(cell, _joined_ns(cell, outcome), outcome.begin_ns),
         chains=chain_specs(cell.graph),
         source_streams=cell.graph.source_streams(),
         sink_edges=cell.graph.sink_edges(),
@@ -132,9 +132,15 @@ def _joined_ns(cell: Cell, outcome: TrialOutcome) -> dict[str, int]:
     }
 
 
-def edge_specs(cell: Cell, joined_ns: Mapping[str, int] | None = None) -> tuple[EdgeSpec, ...]:
-    """Returns every stream as every reader of it sees it. joined_ns: of the nodes that came late."""
+def edge_specs(
+    cell: Cell, joined_ns: Mapping[str, int] | None = None, begin_ns: int = 0
+) -> tuple[EdgeSpec, ...]:
+    """Returns every stream as every reader of it sees it.
+
+    joined_ns: of the nodes that came late; begin_ns: the common start.
+    """
     joined = joined_ns or {}
+    left = {node.name: begin_ns + node.stop_ns for node in cell.graph.nodes if node.stop_ns}
     graph, traffic = cell.graph, cell.traffic
     started = [node for nodes in cell.workers for node in nodes]
     return tuple(
@@ -152,6 +158,8 @@ def edge_specs(cell: Cell, joined_ns: Mapping[str, int] | None = None) -> tuple[
             receiver_start=started.index(edge.subscriber),
             sender_joined_ns=joined.get(edge.publisher),
             receiver_joined_ns=joined.get(edge.subscriber),
+            sender_left_ns=left.get(edge.publisher),
+            receiver_left_ns=left.get(edge.subscriber),
         )
         for edge in graph.edges()
     )
@@ -189,8 +197,8 @@ def _writer_facts(said: WriterDone, timer: Rule | None, graph: Graph) -> WriterF
     facts = WriterFacts(**said.model_dump())
     if timer is None:
         return facts
-    # One that joins late is due from then on, which its worker counts.
-    late = graph.start_ns(timer.node) > 0
-    even = timer.schedule.kind == "periodic" and not timer.jitter_ns and not late
+    # What one that joins late or leaves early has to send its worker counts.
+    partly = graph.start_ns(timer.node) > 0 or graph.stop_ns(timer.node) > 0
+    even = timer.schedule.kind == "periodic" and not timer.jitter_ns and not partly
     period_ns = timer.period_ns if even else None
     return replace(facts, period_ns=period_ns, at_once=timer.schedule.messages)

@@ -29,6 +29,9 @@ class EdgeSpec:
     # When the node had created its endpoints, of one that joined after the common start.
     sender_joined_ns: int | None = None
     receiver_joined_ns: int | None = None
+    # When it left, of one that did not stay to the end.
+    sender_left_ns: int | None = None
+    receiver_left_ns: int | None = None
     sizes_bytes: tuple[int, ...] = ()  # of message `sequence` modulo their number; empty: all are the largest
 
 

@@ -115,7 +115,13 @@ LAYERS = ("signalled", "woken", "wake", "take", "handle")
 LAYER_ORDER = ("p50", "p99")
 # Of named chains: the whole, from first publishing to the end of the last callback, its parts, and ages.
 CHAIN_FIGURES = ("whole", "communication", "computation", "idle", "half_round_trip")
-JOINING_COLUMNS = ("join_first_message_ns", "joining_gap_max_ns", "joining_latency_max_ns")
+JOINING_COLUMNS = (
+    "join_first_message_ns",
+    "joining_gap_max_ns",
+    "joining_latency_max_ns",
+    "leaving_gap_max_ns",
+    "leaving_latency_max_ns",
+)
 STARTUP_FIGURES = ("process", "participant", "matched", "first_message")
 CHAIN_ORDER = ("p50", "p99", "mean")
 CHAIN_AGES = ("age_mean_ns", "age_best_ns", "age_worst_ns", "reaction_p50_ns", "reaction_max_ns")

@@ -134,6 +134,10 @@ class Cell:
         """How long after the common start a worker joins: as its nodes, which do so together."""
         return max(self.graph.start_ns(node) for node in self.workers[worker])
 
+    def worker_stop_ns(self, worker: int) -> int:
+        """How long after the common start a worker leaves, as its nodes do together; 0: it stays."""
+        return max(self.graph.stop_ns(node) for node in self.workers[worker])
+
     def worker_scheduling(self, worker: int) -> Literal["other", "fifo"]:
         """The scheduling policy of a worker's threads."""
         group = self.groups[worker]

@@ -169,8 +169,8 @@ def _groups(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
         if not adapters[name].sidecar.abilities.late_readers:
             yield f"{name} finds no subscriber that comes while messages flow"
     for nodes in cell.workers:
-        if len({cell.graph.start_ns(node) for node in nodes}) > 1:
-            yield f"the nodes of one process join at different times: {', '.join(nodes)}"
+        if len({(cell.graph.start_ns(node), cell.graph.stop_ns(node)) for node in nodes}) > 1:
+            yield f"the nodes of one process join or leave at different times: {', '.join(nodes)}"
     for name in cell.adapters if any(node.start_ns for node in cell.graph.nodes) else ():
         if not adapters[name].sidecar.abilities.late_readers:
             yield f"{name} finds no subscriber that comes while messages flow"

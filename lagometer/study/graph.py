@@ -23,11 +23,13 @@ TRIGGERS: tuple[Trigger, ...] = ("timer", "any", "all", "closed_loop")
 class Node:
     """A node by its name, unique in the graph; its index is its place in `Graph.nodes`.
 
-    start_ns: how long after the common start it joins; 0: it is there before.
+    start_ns: how long after the common start it joins; 0: it is there before. stop_ns: when it leaves; 0: it
+    stays to the end.
     """
 
     name: str
     start_ns: int = 0
+    stop_ns: int = 0
 
 
 @dataclass(frozen=True)
@@ -165,6 +167,10 @@ class Graph:
     def start_ns(self, name: str) -> int:
         """When a node joins. Raises ValueError."""
         return self.nodes[self.node_index(name)].start_ns
+
+    def stop_ns(self, name: str) -> int:
+        """When a node leaves; 0: it stays. Raises ValueError."""
+        return self.nodes[self.node_index(name)].stop_ns
 
     def node_index(self, name: str) -> int:
         """The index of the node with this name. Raises ValueError."""

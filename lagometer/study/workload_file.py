@@ -26,8 +26,8 @@ from lagometer.study.workload_rules import (
     PlacedRule,
     check_rule,
     cycle,
+    read_life,
     read_rules,
-    read_start_ns,
     without_feedback,
 )
 from lagometer.study.workload_topics import read_topics
@@ -63,7 +63,7 @@ def load_workload(path: Path) -> Graph:
         for rule in read_rules(key.text, key.line, value, path.parent, problems)
     ]
     problems.raise_if_any()
-    named = tuple(Node(key.text, read_start_ns(key.text, value, problems)) for key, value in nodes.entries)
+    named = tuple(read_life(key.text, value, problems) for key, value in nodes.entries)
     graph = _graph(name, named, placed, problems)
     graph = _with_parts(graph, keys, path.parent, problems)
     problems.raise_if_any()

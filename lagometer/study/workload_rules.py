@@ -10,14 +10,14 @@ from pathlib import Path
 from lagometer.study.distribution import Distribution, read_distribution
 from lagometer.study.document import Entries, Items, Tree
 from lagometer.study.factors import WORK_NS_MAX, parse_work_ns
-from lagometer.study.graph import Rule
+from lagometer.study.graph import Node, Rule
 from lagometer.study.load_shape import WorkSpread
 from lagometer.study.values import Problems, name_parser, nearest, parsed, scalars, single, word_parser
 from lagometer.units import UnitError, parse_duration_ns, parse_rate_hz
 
 OF_TIMERS = ("rate", "offset", "jitter")
 RULE_KEYS = ("trigger", "subscribes", "uses", "publishes", "work", *OF_TIMERS)
-OF_NODES = ("start",)
+OF_NODES = ("start", "stop")
 NODE_KEYS = ("rules", *OF_NODES, *RULE_KEYS)
 # A closed loop is only built in (pingpong): what end-to-end means in any other loop is not settled.
 TRIGGERS = ("timer", "any", "all")
@@ -33,12 +33,19 @@ class PlacedRule:
     key: str
 
 
-def read_start_ns(node: str, value: Tree, problems: Problems) -> int:
-    """When a node joins, by its key `start`; 0 without one."""
+def read_life(node: str, value: Tree, problems: Problems) -> Node:
+    """The node, with the times at which it joins and leaves."""
     entries = value.entries if isinstance(value, Entries) else ()
-    given = next((item for key, item in entries if key.text == "start"), None)
-    scalar = single(given, f"nodes.{node}.start", problems) if given is not None else None
-    return (parsed(scalar, f"nodes.{node}.start", parse_duration_ns, problems) if scalar else None) or 0
+    times = {}
+    for key, item in entries:
+        if key.text in OF_NODES:
+            place = f"nodes.{node}.{key.text}"
+            scalar = single(item, place, problems)
+            times[key.text] = (parsed(scalar, place, parse_duration_ns, problems) if scalar else None) or 0
+    found = Node(node, times.get("start", 0), times.get("stop", 0))
+    if "stop" in times and found.stop_ns <= found.start_ns:
+        problems.add("leaves before it joins", value.line, f"nodes.{node}", "give `stop` a later time")
+    return found
 
 
 def read_rules(
@@ -81,7 +88,7 @@ def _rule(
         seen.add(entry.text)
         path = f"{key}.{entry.text}"
         if entry.text in OF_NODES and valid is NODE_KEYS:
-            continue  # read_start_ns
+            continue  # read_life
         if entry.text in _TOPICS:
             rule = replace(rule, **{_TOPICS[entry.text]: _topics(item, path, problems)})  # type: ignore[arg-type]
         elif entry.text == "work" and isinstance(item, Entries):

@@ -128,12 +128,7 @@ class _Layout:
             trial=self._trial,
             standalone=standalone,
             worker=Worker(index=index, name=name),
-            phases=Phases(
-                discovery_timeout_ns=self._study.discovery_ns(cell),
-                warmup_ns=self._study.warmup_ns,
-                measure_ns=self._study.duration_ns,
-                drain_ns=self._study.drain_ns,
-            ),
+            phases=self._phases(cell.worker_stop_ns(index)),
             scheduling=Scheduling(
                 policy=scheduling,
                 priority=priority if scheduling == "fifo" else 0,
@@ -154,6 +149,26 @@ class _Layout:
             ],
             nodes=[self._node(node, contexts) for node in nodes],
         )
+
+    def _phases(self, stop_ns: int) -> Phases:
+        """Returns the phases of a worker; one that leaves has the shorter ones, and is done then."""
+        study = self._study
+        phases = Phases(
+            discovery_timeout_ns=study.discovery_ns(self._cell),
+            warmup_ns=study.warmup_ns,
+            measure_ns=study.duration_ns,
+            drain_ns=study.drain_ns,
+        )
+        if stop_ns == 0 or stop_ns >= study.trial_ns():
+            return phases
+        warmup_ns = min(study.warmup_ns, stop_ns - 1)
+        measure_ns = min(study.duration_ns, stop_ns - warmup_ns)
+        shorter = {
+            "warmup_ns": warmup_ns,
+            "measure_ns": measure_ns,
+            "drain_ns": stop_ns - warmup_ns - measure_ns,
+        }
+        return phases.model_copy(update=shorter)
 
     def _contexts(self, nodes: tuple[str, ...]) -> list[_Participant]:
         """Returns the participants that the nodes of one worker need, in the order in which they are made."""

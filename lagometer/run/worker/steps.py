@@ -63,7 +63,7 @@ class TrialSteps:
         self._plans = plans
         self._interruption = interruption
         self._events = events
-        self._phases: Phases = plans[0].phases
+        self._phases: Phases = max((plan.phases for plan in plans), key=_length_ns)  # of those that stay
         self._conversations = [Conversation(plan.worker.index, plan.worker.name) for plan in plans]
         self._selector = selectors.DefaultSelector()
         self._pipes: Sequence[Pipes] = ()
@@ -447,8 +447,7 @@ class TrialSteps:
         return "create" if each.ready is None else "discover"
 
     def _drain_end_ns(self) -> int:
-        phases = self._phases
-        return self._begin_ns + phases.warmup_ns + phases.measure_ns + phases.drain_ns
+        return self._begin_ns + _length_ns(self._phases)
 
     def _phase_seconds(self) -> dict[str, float]:
         """Returns how long each phase that was begun lasted."""
@@ -472,6 +471,10 @@ class TrialSteps:
             if event in each.came_ns
         }
         return WorkerOutcome(each.index, each.name, each.ready, each.done, records, each.stderr, startup_ns)
+
+
+def _length_ns(phases: Phases) -> int:
+    return phases.warmup_ns + phases.measure_ns + phases.drain_ns
 
 
 def _bound(function: Callable[..., object], *arguments: object) -> Callable[[], object]:

@@ -97,11 +97,14 @@ def _edge_rows(edge: EdgeSpec, table: SentTable, lane: Records, facts: TrialFact
 
 def _meant_for(edge: EdgeSpec, sent: Records, taken_of_sent: Index) -> Mask:
     """Whether a message had to come: not one from before its subscriber was there, unless it came all the
-    same (durability)."""
-    if edge.receiver_joined_ns is None:
-        return np.ones(len(sent), dtype=np.bool_)
-    meant: Mask = (sent["publish_ns"] >= edge.receiver_joined_ns) | (taken_of_sent != NOWHERE)
-    return meant
+    same (durability), nor one from after it left."""
+    meant = np.ones(len(sent), dtype=np.bool_)
+    if edge.receiver_joined_ns is not None:
+        meant &= sent["publish_ns"] >= edge.receiver_joined_ns
+    if edge.receiver_left_ns is not None:
+        meant &= sent["publish_ns"] < edge.receiver_left_ns
+    came: Mask = taken_of_sent != NOWHERE
+    return np.logical_or(meant, came)
 
 
 def _outcomes(edge: EdgeSpec, sent: Records, taken_of_sent: Index, received: Records) -> Codes:

@@ -118,10 +118,11 @@ nodes:
   sink: {trigger: any, subscribes: [x, y]}
   late: {trigger: any, subscribes: [x], start: 300ms}
   second: {trigger: timer, rate: 100Hz, publishes: [y], start: 500ms}
+  gone: {trigger: any, subscribes: [x], stop: 800ms}
 """
 
 
-def test_nodes_that_join_late_are_measured_from_then_on(tmp_path: Path) -> None:
+def test_nodes_that_join_late_or_leave_early_are_measured_while_they_are_there(tmp_path: Path) -> None:
     need("zeromq")
     found, out = carried_out(tmp_path, "{adapter: zeromq, workload: robot.yaml}", JOINING, duration="1s")
     assert found["valid"] == 1, found["rows"]
@@ -131,6 +132,9 @@ def test_nodes_that_join_late_are_measured_from_then_on(tmp_path: Path) -> None:
     assert late["n"] < first["n"] and late["lost"] == 0
     assert first["joining_gap_max_ns"] > 0 and first["join_first_message_ns"] is None
     assert second["rate_intended_hz"] < 100
+    gone = rows["source→gone"]
+    assert gone["n"] < first["n"] and gone["lost"] == 0
+    assert first["leaving_gap_max_ns"] > 0
 
 
 def test_parts_of_one_campaign_have_their_own_phases(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from small_trial import SmallTrial
 from study_adapters import write_adapters
 
+from lagometer.errors import BadInput
 from lagometer.run.worker.layout import worker_plans
 from lagometer.run.worker.waves import late_waves, waves
 from lagometer.stats.trial.edges import samples
@@ -109,4 +110,19 @@ def test_a_node_that_joins_late_gets_its_plan_then_and_is_not_waited_for(tmp_pat
     excluded = expand(
         study_from_mapping({"name": "x", "matrix": alone}, "test"), adapters, cpus=(0, 1)
     ).excluded
-    assert "join at different times" in excluded[0].reason
+    assert "join or leave at different times" in excluded[0].reason
+
+
+def test_a_node_that_leaves_has_shorter_phases(tmp_path: Path) -> None:
+    path = tmp_path / "leaving.yaml"
+    path.write_text(JOINING.replace("start: 1s", "start: 100ms, stop: 1s"))
+    adapters = write_adapters(tmp_path)
+    mapping = {"name": "x", "warmup": "300ms", "matrix": {"adapter": "cyclonedds", "workload": str(path)}}
+    study = study_from_mapping(mapping, "test")
+    plans = worker_plans(study, expand(study, adapters, cpus=(0, 1)).cells[0], 0, adapters)
+    leaving, staying = plans[2].phases, plans[0].phases
+    assert (leaving.warmup_ns, leaving.measure_ns, leaving.drain_ns) == (300_000_000, 700_000_000, 0)
+    assert (staying.measure_ns, staying.drain_ns) == (2_000_000_000, 200_000_000)
+    path.write_text(JOINING.replace("start: 1s", "start: 1s, stop: 500ms"))
+    with pytest.raises(BadInput, match="leaves before it joins"):
+        study_from_mapping(mapping, "test")

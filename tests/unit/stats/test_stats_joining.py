@@ -62,3 +62,23 @@ def test_a_trial_that_nobody_joins_has_no_such_figures() -> None:
     only = row(summarise(samples(trial.lanes(), facts), facts), edge.name)
     assert only["join_first_message_ns"] is None
     assert only["joining_gap_max_ns"] is None
+
+
+def test_what_is_sent_after_it_left_is_not_lost_and_the_others_may_notice() -> None:
+    trial = SmallTrial()
+    first, gone = trial.edge(0, "source", "sink"), trial.edge(0, "source", "gone")
+    for sequence in range(10):
+        sent_ns = T + 10_000 * sequence
+        trial.send(0, sequence, sent_ns)
+        trial.take(first, sequence, sent_ns + (8_000 if sequence == 6 else 100))
+        if sequence < 5:
+            trial.take(gone, sequence, sent_ns + 300)
+    trial.edges[1] = replace(gone, receiver_left_ns=T + 50_000)
+    facts = trial.facts({0}, {"sink", "gone"})
+    frame = summarise(samples(trial.lanes(), facts), facts)
+    left, stays = row(frame, "source→gone"), row(frame, "source→sink")
+    assert (left["n"], left["lost"], left["censored"]) == (5, 0, 0)
+    assert (left["leaving_gap_max_ns"], left["join_first_message_ns"]) == (None, None)
+    assert stays["leaving_gap_max_ns"] == 68_000 - 50_100
+    assert stays["leaving_latency_max_ns"] == 8_000
+    assert stays["joining_gap_max_ns"] is None
