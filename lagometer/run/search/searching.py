@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lagometer import units
-from lagometer.errors import NothingRunnable
+from lagometer.errors import BadInput, NothingRunnable
 from lagometer.run.companions.interference import files_folder
 from lagometer.run.events import EventLog
 from lagometer.run.interruption import Interruption
@@ -59,7 +59,13 @@ class CellSearch:
 
 
 def rateless(study: Study) -> Study:
-    """The study without the factor `rate`, which the search sets itself."""
+    """The study without the factor `rate`, which the search sets itself. Raises BadInput for one with parts."""
+    if study.parts:
+        raise BadInput(
+            "a search takes one matrix, and this study has parts",
+            where=study.where("parts"),
+            hint="write the part that you mean as a study of its own",
+        )
     return replace(study, matrix={name: values for name, values in study.matrix.items() if name != "rate"})
 
 

@@ -12,6 +12,7 @@ from lagometer.errors import BadInput
 from lagometer.run.adaptive import Stopping
 from lagometer.run.order import least_ns
 from lagometer.run.results.trial_store import Finished
+from lagometer.run.search.searching import rateless
 from lagometer.run.worker.layout import worker_plans
 from lagometer.study import Study, expand, load_study
 
@@ -108,3 +109,8 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(BadInput) as caught:
         study_of(tmp_path, text)
     assert said in str(caught.value)
+
+
+def test_a_search_takes_no_study_with_parts(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="this study has parts"):
+        rateless(study_of(tmp_path))
