@@ -59,7 +59,7 @@ class CellSearch:
 
 
 def rateless(study: Study) -> Study:
-    """The study without the factor `rate`, which the search sets itself. Raises BadInput for one with parts."""
+    """The study without the factor `rate`, which the search sets itself. Raises BadInput if it has parts."""
     if study.parts:
         raise BadInput(
             "a search takes one matrix, and this study has parts",
