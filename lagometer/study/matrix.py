@@ -190,6 +190,8 @@ def _candidates(study: Study, adapters: Mapping[str, Adapter]) -> Iterator[tuple
 
 def _followed(graph: Graph, field: str) -> bool:
     """Whether a topic leaves it to the cell's factor."""
+    if not graph.topics:
+        return True
     topics = {stream.topic for stream in graph.streams}
     settings = [graph.topics.get(topic, TopicSettings()) for topic in topics]
     own = [getattr(each, field) is not None for each in settings]
@@ -220,7 +222,7 @@ def _combinations(study: Study, adapters: Mapping[str, Adapter]) -> Iterator[Cel
             named=tuple(
                 factor.field
                 for factor in factors
-                if factor.field not in TOPIC_FIELDS or _followed(graph, factor.field)
+                if factor.field not in TOPIC_FIELDS - {"adapter"} or _followed(graph, factor.field)
             ),
             graph=graph,
             workers=tuple(nodes for nodes, _ in placed),

@@ -251,3 +251,21 @@ def test_a_factor_that_no_topic_follows_is_measured_once(tmp_path: Path) -> None
     ]
     assert found.cells[0].columns()["payload_bytes"] is None
     assert "every topic of robot has its own payload: measured once" in found.excluded[0].reason
+
+
+def test_topics_may_go_through_adapters_of_their_own(tmp_path: Path) -> None:
+    text = (
+        "topics: {x: {adapter: cyclonedds}, y: {adapter: fastdds}}\nnodes:\n"
+        "  a: {trigger: timer, publishes: [x]}\n  b: {trigger: any, subscribes: [x], publishes: [y]}\n"
+        "  c: {trigger: any, subscribes: [y]}\n"
+    )
+    cell, plans = plans_of(tmp_path, text, adapter="shm")
+    assert cell.adapters == ("cyclonedds", "fastdds")
+    assert [[adapter.name for adapter in plan.adapters] for plan in plans] == [
+        ["cyclonedds"],
+        ["fastdds", "cyclonedds"],
+        ["fastdds"],
+    ]
+    assert cell.columns()["adapter"] == "shm"
+    with pytest.raises(BadInput, match=r"unknown adapter 'fastds'.*did you mean 'fastdds'"):
+        expansion(tmp_path, text.replace("fastdds", "fastds"), adapter="shm")
