@@ -156,7 +156,6 @@ def _facts(cell: str, trial: int, messages: int, payload_bytes: int) -> TrialFac
         factors=_factors(payload_bytes),
         edges=(edge,),
         source_streams=frozenset({0}),
-        sink_nodes=frozenset({1}),
         closed_loop=False,
         begin_ns=BEGIN_NS,
         measure_begin_ns=BEGIN_NS + warm_up * PERIOD_NS,

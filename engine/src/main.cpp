@@ -145,7 +145,7 @@ class Worker {
   /// Sends probes until all readers heard all they expect and the conductor says go; returns the common start.
   int64_t discover() {
     phase_ = "discover";
-    const int64_t begin_ns = now_ns();
+    const int64_t begin_ns = session_->enabled_ns();
     int64_t interval_ns = kProbeFirst_ns;
     bool matched = !plan_.matching;
     int64_t matched_ns = begin_ns;

@@ -57,6 +57,7 @@ Session::Session(const Plan& plan, int records_descriptor) : plan_(plan) {
     create_contexts();
     for (const NodePlan& node : plan_.nodes) create_node(node);
     create_recorder(records_descriptor);
+    enabled_ns_ = now_ns();
     enable_all();
     for (Node& node : nodes_) node.start();
   } catch (...) {

@@ -30,6 +30,9 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
+  /// From when on endpoints hear their peers.
+  [[nodiscard]] int64_t enabled_ns() const { return enabled_ns_; }
+
   /// Adapters and effective settings, for the event `ready`.
   [[nodiscard]] nlohmann::json describe_adapters() const;
   [[nodiscard]] nlohmann::json describe_settings() const;
@@ -117,6 +120,7 @@ class Session {
   std::vector<const EndpointUser*> incompatible_;  // reported already
   std::unique_ptr<Recorder> recorder_;
   std::vector<Deleter> deleters_;  // in order of creation; run backwards
+  int64_t enabled_ns_ = 0;
   bool stopped_ = false;
 };
 

@@ -9,7 +9,14 @@ from lagometer.conformance import asks
 from lagometer.conformance.bench import Subject
 from lagometer.conformance.findings import Findings
 from lagometer.conformance.stage import QUIET_S, Account, Endpoint, NotMet, Sent, Stage
-from lagometer.study.payload import FIXED_PAYLOADS_BYTES, IMU_BYTES, OF_ROS, PayloadType, has_size
+from lagometer.study.payload import (
+    FIXED_PAYLOADS_BYTES,
+    IMU_BYTES,
+    OF_ROS,
+    PayloadType,
+    has_size,
+    holds_envelope,
+)
 
 LARGEST_BYTES = 1 << 24
 DATAGRAM_BYTES = 65_507  # the largest that UDP carries over IPv4
@@ -149,7 +156,7 @@ def sizes_with(kind: PayloadType, sizes: list[int]) -> list[int]:
     since they go the way of `bytes`."""
     if kind in ("fixed", "Imu"):
         return []
-    fitting = [size for size in sizes if has_size(kind, size)]
+    fitting = [size for size in sizes if has_size(kind, size) and holds_envelope(kind, size)]
     return fitting[::5] if kind in OF_ROS else fitting
 
 

@@ -128,7 +128,7 @@ class Worker:
     def _discover(self, session: Session) -> int:
         """Probes until all readers heard all they expect and the conductor says go; returns the start."""
         self._phase = "discover"
-        begin_ns = now_ns()
+        begin_ns = session.enabled_ns
         interval_ns, matched_ns = PROBE_FIRST_NS, 0
         if not self._plan.matching:
             matched_ns = now_ns()

@@ -25,7 +25,7 @@ from lagometer.worker_python.records import (
     LaneSpecification,
     Recorder,
 )
-from lagometer.worker_python.stage import Stage
+from lagometer.worker_python.stage import Stage, now_ns
 
 
 class Session:
@@ -52,6 +52,7 @@ class Session:
         for node in plan.nodes:
             self._create_node(node)
         self.recorder = self._create_recorder(records_descriptor)
+        self.enabled_ns = now_ns()  # from here on endpoints hear their peers
         self._enable()
         if gc.isenabled():
             gc.collect()  # what setting up has left is not the messages' to pay for

@@ -9,6 +9,7 @@ use std::ffi::c_void;
 
 pub const ABI_VERSION: u32 = 1;
 pub const ENVELOPE_BYTES: u32 = 16;
+pub const PAYLOAD_BYTES_MIN: u32 = 4;
 pub const TEXT_ENVELOPE_BYTES: u32 = 32;
 pub const POINT_BYTES: u32 = 16;
 pub const IMU_BYTES: u32 = 328;

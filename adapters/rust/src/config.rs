@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::{abi, host, Error, Options, Result, Sidecar};
 
 /// The smallest payload: the envelope alone.
-const PAYLOAD_BYTES_MIN: u64 = 4;
+const PAYLOAD_BYTES_MIN: u64 = abi::PAYLOAD_BYTES_MIN as u64;
 /// How long a reliable writer may wait for room if the caller does not say.
 const BLOCKING_DEFAULT: Duration = Duration::from_millis(100);
 
