@@ -156,6 +156,7 @@ def _facts(cell: str, trial: int, messages: int, payload_bytes: int) -> TrialFac
         factors=_factors(payload_bytes),
         edges=(edge,),
         source_streams=frozenset({0}),
+        sink_edges=frozenset({edge.name}),
         closed_loop=False,
         begin_ns=BEGIN_NS,
         measure_begin_ns=BEGIN_NS + warm_up * PERIOD_NS,

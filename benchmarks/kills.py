@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """SIGKILL at random moments at whatever runs in a campaign, and `run --resume`, again and again.
 
-Killed are the conductor, the supervisor, workers, a daemon, generators of load and the process that holds a
-tuning; campaigns have a fixed number of trials or are adaptive, each with a control and long trials. At the
-end each (cell, trial) is there once, no file of a trial that was finished before has changed by a byte,
-the machine is set as it was, and nothing is left. The seed is printed; it draws the same moments and targets.
+Killed are the conductor, the agent, the supervisor, workers, a daemon, generators of load and the process
+that holds a tuning; campaigns have a fixed number of trials or are adaptive, each with a control and long
+trials. At the end each (cell, trial) is there once, no file of a trial that was finished before has changed
+by a byte, the machine is set as it was, and nothing is left. The seed is printed; it draws the same moments
+and targets.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ from typing import Any
 import polars as pl
 from results import ROOT, write_result
 
+from lagometer.agent.isolation import SHARED_MEMORY
+from lagometer.agent.load import files_folder
 from lagometer.machine import settings as tunable
 from lagometer.machine.tuning import Tuner
-from lagometer.run.companions.interference import files_folder
-from lagometer.run.launchers.isolation import SHARED_MEMORY
 from lagometer.study import discover_adapters
 from lagometer.study.daemons import daemons_in_use, missing_daemons
 
@@ -43,7 +44,12 @@ MARK = "LAGOMETER_KILLS_MARK"
 KILLS, SMOKE_KILLS = 200, 10
 PER_CAMPAIGN = 5  # so that each study's targets have their turn, also in the short form
 # Target: how its process is known, the beginning of its name or a part of its command.
-TARGETS = {"conductor": "", "supervisor": "lagometer-super", "worker": "lagometer-worke"}
+TARGETS = {
+    "conductor": "",
+    "supervisor": "lagometer-super",
+    "worker": "lagometer-worke",
+    "agent": "lagometer.agent",
+}
 DAEMON, GENERATOR, HOLDER = "daemon", "generator", "holder"
 CONTROL_CELL = "shm/pingpong"
 TRIALS, TRIALS_MIN, TRIALS_MAX = 3, 6, 8
@@ -123,7 +129,6 @@ class Campaign:
     finished: dict[str, str] = field(default_factory=dict)
     journals: dict[str, bytes] = field(default_factory=dict)
     deck: list[str] = field(default_factory=list)
-    conductors: list[int] = field(default_factory=list)
 
     @property
     def out(self) -> Path:
@@ -143,7 +148,7 @@ class Campaign:
             self.problems.append("a campaign that was finished went on")
         if settings() != before:
             self.problems.append(f"the machine's settings were {before} and are {settings()}")
-        if folders := [str(path) for pid in self.conductors for path in left_by(pid)]:
+        if folders := left():
             self.problems.append(f"left behind: {folders}")
 
     def _start(self, kills_max: int) -> bool:
@@ -158,7 +163,6 @@ class Campaign:
             stderr=subprocess.PIPE,
             cwd=ROOT,
         ) as process:
-            self.conductors.append(process.pid)
             spaces: set[str] = set()
             killed = self._kill_until_it_ends(process, mark, kills_max, spaces)
             errors = process.stderr.read().decode() if process.stderr else ""
@@ -263,10 +267,11 @@ def settings() -> dict[str, str | None]:
     return {each.path: tunable.read(root, each.path) for each in tunable.wanted(root)}
 
 
-def left_by(conductor: int) -> list[Path]:
-    """Folders of the trials of a conductor that is gone."""
-    places = (SHARED_MEMORY, files_folder())
-    return [path for place in places for path in place.glob(f"lagometer-{conductor}-*")]
+def left() -> list[str]:
+    """Folders of trials whose agent is gone."""
+    found = [path for place in (SHARED_MEMORY, files_folder()) for path in place.glob("lagometer-*-*")]
+    owners = {path: path.name.split("-")[1] for path in found}
+    return [str(path) for path, owner in owners.items() if not Path(f"/proc/{owner}").exists()]
 
 
 def marked(mark: str, known_by: str = "") -> list[int]:

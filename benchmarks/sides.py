@@ -14,11 +14,16 @@ from typing import Any
 
 import numpy as np
 
+from lagometer.agent.commands import Command
+from lagometer.agent.isolation import PRIVATE_RUNTIME_DIRECTORY
+from lagometer.agent.orders import Orders
+from lagometer.agent.supervised import Supervised
 from lagometer.installation import supervisor_path, worker_path
 from lagometer.run.events import EventLog
+from lagometer.run.hosts.link import AgentLink
+from lagometer.run.hosts.local import LocalLauncher
+from lagometer.run.hosts.part import HostPart
 from lagometer.run.interruption import Interruption
-from lagometer.run.launchers.base import Command
-from lagometer.run.launchers.local import LocalLauncher
 from lagometer.run.worker.conductor import Conductor
 from lagometer.run.worker.layout import worker_plans
 from lagometer.run.worker.outcome import TrialOutcome
@@ -44,6 +49,7 @@ class Sides:
         self._adapters = discover_adapters()
         self._interruption = Interruption()
         self._events = EventLog()
+        self._link = AgentLink("here", LocalLauncher(supervisor_path()))
         self._cpus = sorted(os.sched_getaffinity(0))[:2]
 
     def __enter__(self) -> Sides:
@@ -54,6 +60,7 @@ class Sides:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._interruption.__exit__(kind, error, trace)
+        self._link.close()
         self._events.close()
 
     def our_half_ns(self, payload_bytes: int) -> float:
@@ -115,11 +122,9 @@ class Sides:
         study, cell = self._cell(payload_bytes)
         plans = worker_plans(study, cell, self._trials, self._adapters)
         self._trials += 1
-        command = Command((str(worker_path()),))
-        launcher = LocalLauncher(supervisor_path())
-        outcome = Conductor(self._interruption, self._events).carry_out(
-            launcher, [command] * len(plans), plans, "private"
-        )
+        commands = (Command((str(worker_path()),)),) * len(plans)
+        part = HostPart(self._link, Orders("private", PRIVATE_RUNTIME_DIRECTORY, commands), range(len(plans)))
+        outcome = Conductor(self._interruption, self._events).carry_out([part], plans)
         if outcome.reasons:
             raise RuntimeError(
                 f"our side failed: {outcome.reasons}; {[each.stderr for each in outcome.workers]}"
@@ -159,7 +164,7 @@ def _run_counted(commands: Sequence[Sequence[str]], inputs: Sequence[str]) -> tu
 
     Returns what each wrote on standard output and the bytes that crossed the loopback until the first ended.
     """
-    launcher = LocalLauncher(supervisor_path())
+    launcher = Supervised(supervisor_path())
     pipes = launcher.start([Command(tuple(each)) for each in [*commands, COUNTER]], "private")
     try:
         for pipe, text in zip(pipes, inputs, strict=False):

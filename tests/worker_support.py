@@ -18,8 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from lagometer.agent.daemons import Daemons, Wanted, started_with
 from lagometer.installation import PYTHON_WORKER
-from lagometer.run.companions.daemons import Daemons, Wanted, filled_daemons, started_with
+from lagometer.run.companions.daemons import filled_daemons
 from lagometer.store.errors import RecordsError
 from lagometer.store.records import Lane, decode
 from lagometer.study.adapters import load_adapter

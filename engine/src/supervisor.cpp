@@ -5,13 +5,15 @@
 // Standard input: one JSON line
 // {"network":"private|host","workers":[{"argv":[…],"environment":{…},"stdin":n,"stdout":n, "stderr":n,"records":n}],
 //  "companions":[{"argv":[…],"environment":{…},"daemon":bool,"output":n}],"prepared":{"directory":text,
-//  "files":{name:text}},"leaves":{"directory":text,"shared_memory":[patterns],"message_queues":[patterns]}}
+//  "files":{name:text}},"lease_ms":n,"leaves":{"directory":text,"shared_memory":[patterns],"message_queues":[patterns]}}
 // with inherited descriptors; end of file means: kill all and end. Standard output, JSON lines: isolated, started,
 // stopped (signal), exited (code | signal), finished (warnings); or failed. `leaves`, on the host's network: what of
 // /dev/shm and of the message queues is the trial's to remove. `companions`: what runs beside the workers, started
 // before them in sessions of their own, ended after them and after the line "end"; companion-started (pid),
 // companion-exited (code | signal). Where some are daemons, these alone are started at once, and all else after the
-// line "start". `prepared`: what lies in the trial's folder before anything is started.
+// line "start". `lease_ms`: everything ends without the line "lease" for so long, 0 for never; whoever started this may
+// be stopped, and then nothing closes the standard input. `prepared`: what lies in the trial's folder before anything
+// is started.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
@@ -19,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -200,8 +203,12 @@ int64_t monotonic_ms() {
 
 class Supervisor {
  public:
-  Supervisor(std::vector<WorkerCommand> workers, std::vector<CompanionCommand> companions)
-      : workers_(std::move(workers)), companions_(std::move(companions)) {}
+  /// lease_ms: everything ends without the line "lease" for so long; 0: never.
+  Supervisor(std::vector<WorkerCommand> workers, std::vector<CompanionCommand> companions, int64_t lease_ms)
+      : workers_(std::move(workers)),
+        companions_(std::move(companions)),
+        lease_ms_(lease_ms),
+        lease_end_ms_(monotonic_ms() + lease_ms) {}
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
   ~Supervisor() { kill_all(); }
@@ -218,7 +225,10 @@ class Supervisor {
     if (!awaiting_start_) start_rest();
     reap();
     // The companions go on until the conductor has looked at them.
-    while (awaiting_start_ || running_ > 0 || (!released_ && !companion_pids_.empty())) wait_once(signals, -1);
+    while (awaiting_start_ || running_ > 0 || (!released_ && !companion_pids_.empty())) {
+      wait_once(signals, lease_ms_ > 0 ? static_cast<int>(std::max<int64_t>(0, lease_end_ms_ - monotonic_ms())) : -1);
+      if (lease_ms_ > 0 && monotonic_ms() >= lease_end_ms_) kill_all();
+    }
     end_companions(signals);
     end_what_daemons_left();
     close(signals);
@@ -250,6 +260,10 @@ class Supervisor {
     if (count <= 0) return kill_all();
     heard_.append(buffer, static_cast<size_t>(count));
     for (size_t end = 0; (end = heard_.find('\n')) != std::string::npos; heard_.erase(0, end + 1)) {
+      if (heard_.compare(0, end, "lease") == 0) {
+        lease_end_ms_ = monotonic_ms() + lease_ms_;
+        continue;
+      }
       const bool start = heard_.compare(0, end, "start") == 0;
       if (!start) released_ = true;
       if (start && awaiting_start_) start_rest();
@@ -371,6 +385,8 @@ class Supervisor {
   std::map<pid_t, size_t> companion_pids_;
   std::map<pid_t, size_t> pids_;
   std::string heard_;
+  int64_t lease_ms_;
+  int64_t lease_end_ms_;
   int running_ = 0;
   bool has_daemons_ = false;
   bool awaiting_start_ = false;
@@ -424,7 +440,8 @@ int supervise(const json& specification, const Isolation& isolation, bool isolat
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   Leaves leaves(what_leaves(specification, isolated));
   prepare(specification);
-  Supervisor(parse_workers(specification), parse_companions(specification)).run();
+  const auto lease_ms = specification.value("lease_ms", int64_t{0});
+  Supervisor(parse_workers(specification), parse_companions(specification), lease_ms).run();
   say({{"event", "finished"}, {"warnings", leaves.remove()}});
   return 0;
 }

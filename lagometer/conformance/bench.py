@@ -19,13 +19,14 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
+from lagometer.agent.commands import Command, LaunchError, Leaves, Pipes
+from lagometer.agent.companions import Companions
+from lagometer.agent.daemons import prepared, started_with
+from lagometer.agent.isolation import runtime_directory
+from lagometer.agent.supervised import Supervised
 from lagometer.conformance.progress import Progress, read_progress
 from lagometer.installation import conformance_command, supervisor_path
-from lagometer.run.companions.companions import Companions
-from lagometer.run.companions.daemons import filled_daemons, prepared, started_with
-from lagometer.run.launchers.base import Command, LaunchError, Pipes
-from lagometer.run.launchers.isolation import runtime_directory
-from lagometer.run.launchers.local import Leaves, LocalLauncher
+from lagometer.run.companions.daemons import filled_daemons
 from lagometer.study.adapter import Adapter
 from lagometer.study.daemons import missing_daemons
 from lagometer.study.room import room_of
@@ -153,7 +154,7 @@ class Bench:
             leaves = (
                 Leaves() if private else Leaves(self.directory, sidecar.shared_memory, sidecar.message_queues)
             )
-            self._launcher = LocalLauncher(
+            self._launcher = Supervised(
                 supervisor_path(), leaves, self._companions.commands, prepared(daemons, self.directory)
             )
             stack.callback(self._launcher.close)
@@ -266,7 +267,8 @@ class Bench:
                 self._companions.note_start(int(notice["companion"]), int(notice["pid"]))
             elif notice["event"] == "companion-exited":
                 place, how = int(notice["companion"]), _end_of(notice)
-                self._daemon_died = self._companions.note_end(place, how, self._launcher) or ""
+                ended = self._companions.note_end(place, self._launcher)
+                self._daemon_died = ended.reason(how) if ended is not None else ""
             elif notice["event"] in ("isolated", "finished"):
                 self.subject.noticed.update(dict.fromkeys(notice.get("warnings", ())))
             elif notice["event"] == "failed":

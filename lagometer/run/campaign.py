@@ -15,17 +15,15 @@ import lagometer
 from lagometer.errors import CannotStore, Interrupted, NothingRunnable
 from lagometer.installation import worker_path
 from lagometer.run.adaptive import Stopping
-from lagometer.run.companions.interference import files_folder
 from lagometer.run.events import EventLog
 from lagometer.run.interruption import Interruption
-from lagometer.run.launchers.isolation import remove_stale_directories
-from lagometer.run.observe.wakeup import FloorError, floor_ns, write_floor
 from lagometer.run.order import blocks, control_cell, long_trial_cells, long_trial_ns
 from lagometer.run.progress import CampaignProgress
 from lagometer.run.results.campaign_files import Results
 from lagometer.run.results.trial_store import Finished, TrialStore
 from lagometer.run.trial import Trial, TrialRunner
 from lagometer.run.tuned import put_machine_back
+from lagometer.run.wakeup import FloorError, floor_ns, write_floor
 from lagometer.run.worker.conductor import Conductor
 from lagometer.stats.cell.campaign_estimates import make_estimates
 from lagometer.stats.cell.long_trials import known_of, long_checks
@@ -122,14 +120,13 @@ class CampaignRun:
                 hint="`lagometer plan` says why",
             )
         self._began_s = time.monotonic()
-        remove_stale_directories()
-        remove_stale_directories(files_folder())
         self.tally.warnings += put_machine_back()
         events = EventLog()
         try:
             self._open()
             self._carry_out(events)
         finally:
+            self._runner.close()
             events.close()
             self._results.close()
         return self.tally

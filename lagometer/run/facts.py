@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from lagometer.run.observe.counters import realtime_limit
+from lagometer.agent.observe.counters import realtime_limit
 from lagometer.run.transport import matches
 from lagometer.run.worker.layout import topics_read
 from lagometer.run.worker.messages import WriterDone

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import polars as pl
 
-from lagometer.run.observe.wakeup import floor_ns
 from lagometer.run.order import control_cell, long_trial_cells, long_trial_ns
+from lagometer.run.wakeup import floor_ns
 from lagometer.stats.interval.sequential import trials_for
 from lagometer.stats.interval.stopping import Bounds
 from lagometer.store import format as form

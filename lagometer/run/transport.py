@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lagometer.run.observe.sockets import Address, Traces
+from lagometer.agent.observe.sockets import Address, Traces
 from lagometer.run.worker.layout import topics_read
 from lagometer.run.worker.outcome import TrialOutcome
 from lagometer.store.observed import Match

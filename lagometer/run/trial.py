@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import time
 from collections.abc import Mapping, Sequence
@@ -10,15 +11,18 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
+from lagometer.agent.commands import Command, Leaves
+from lagometer.agent.isolation import directory_of
+from lagometer.agent.orders import Orders
 from lagometer.installation import supervisor_path, worker_command
 from lagometer.machine.tuning import Tuner
-from lagometer.run.companions.companions import Companions
-from lagometer.run.companions.daemons import daemons_of, prepared
-from lagometer.run.companions.interference import load_of
+from lagometer.run.companions.daemons import wanted_daemons
+from lagometer.run.companions.interference import wanted_load
 from lagometer.run.facts import trial_facts
-from lagometer.run.launchers.base import Command
-from lagometer.run.launchers.isolation import runtime_directory
-from lagometer.run.launchers.local import Leaves, LocalLauncher
+from lagometer.run.hosts.base import HostError
+from lagometer.run.hosts.link import AgentLink
+from lagometer.run.hosts.local import LocalLauncher
+from lagometer.run.hosts.part import HostPart
 from lagometer.run.results.trial_store import BesideSamples, TrialStore
 from lagometer.run.tuned import tuned_for
 from lagometer.run.worker.conductor import Conductor
@@ -33,6 +37,8 @@ from lagometer.stats.trial.warmup import WarmUp, noted, without_warm_up
 from lagometer.store.errors import RecordsError
 from lagometer.store.records import Lane, decode
 from lagometer.study import Adapter, Cell, Study
+
+HERE = "here"  # the host on which the conductor runs
 
 
 @dataclass(frozen=True)
@@ -64,30 +70,36 @@ class TrialRunner:
 
     def __init__(self, adapters: Mapping[str, Adapter]) -> None:
         self._adapters = adapters
-        self._supervisor = supervisor_path()
         # How the worker of each adapter is started; what is not set up is said before the first trial.
         self._workers = {name: worker_command(adapter.sidecar.worker) for name, adapter in adapters.items()}
         self._numbers = itertools.count()
         self._tuner = Tuner()
+        self._links = {HERE: AgentLink(HERE, LocalLauncher(supervisor_path()))}
+
+    def close(self) -> None:
+        """Ends the agents."""
+        for link in self._links.values():
+            link.close()
 
     def run(self, conductor: Conductor, study: Study, cell: Cell, trial: int, store: TrialStore) -> Trial:
         """Carries out one trial by the study's phases and stores it. Raises `CannotStore`, `Interrupted`."""
         began_s = time.monotonic()
-        network = cell.factors.network
-        number = next(self._numbers)
-        with (
-            runtime_directory(network, number) as directory,
-            load_of(study, cell, number) as load,
-            daemons_of(cell, self._adapters, directory) as daemons,
-        ):
-            plans = worker_plans(study, cell, trial, self._adapters, runtime_directory=directory)
-            commands = [self._command(plan) for plan in plans]
-            beside = Companions(load, daemons)
-            leaves = self._leaves(plans, network, directory)
-            before = prepared(daemons, directory)
-            launcher = LocalLauncher(self._supervisor, leaves, beside.commands, before)
-            with tuned_for(cell, self._tuner) as tuned:
-                outcome = tuned.noted(conductor.carry_out(launcher, commands, plans, network, beside))
+        link, number = self._links[HERE], next(self._numbers)
+        with contextlib.suppress(HostError):  # said by the trial
+            link.open()
+        directory = directory_of(cell.factors.network, link.process_id, number)
+        plans = worker_plans(study, cell, trial, self._adapters, runtime_directory=directory)
+        orders = Orders(
+            network=cell.factors.network,
+            directory=directory,
+            workers=tuple(self._command(plan) for plan in plans),
+            daemons=wanted_daemons(cell, self._adapters, directory),
+            load=wanted_load(study, cell, link.process_id, number),
+            leaves=self._leaves(plans, cell.factors.network, directory),
+        )
+        part = HostPart(link, orders, range(len(plans)))
+        with tuned_for(cell, self._tuner) as tuned:
+            outcome = tuned.noted(conductor.carry_out([part], plans))
         samples, rows, beside_samples = _estimates(study, cell, trial, outcome)
         store.store((cell.id, trial), outcome, samples, rows, began_s, beside_samples)
         return Trial(outcome, samples, rows)

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from lagometer.run.companions.daemons import Done as DaemonDone
+from lagometer.agent.daemons import Done as DaemonDone
 from lagometer.run.worker.outcome import TrialOutcome
 
 Entry = dict[str, Any]

@@ -12,10 +12,8 @@ from typing import Any
 
 from lagometer import units
 from lagometer.errors import BadInput, NothingRunnable
-from lagometer.run.companions.interference import files_folder
 from lagometer.run.events import EventLog
 from lagometer.run.interruption import Interruption
-from lagometer.run.launchers.isolation import remove_stale_directories
 from lagometer.run.results.trial_store import TrialStore
 from lagometer.run.search.rate_search import Bounds, Found, search_rate
 from lagometer.run.trial import TrialRunner
@@ -102,8 +100,6 @@ class RateSearch:
 
         Raises `Interrupted`, `CannotStore`, `SetupMissing`.
         """
-        remove_stale_directories()
-        remove_stale_directories(files_folder())
         for warning in put_machine_back():
             print(warning, file=sys.stderr)
         events = EventLog()
@@ -113,6 +109,7 @@ class RateSearch:
                     self._search(Conductor(interruption, events), interruption, cell)
                     finished()
         finally:
+            self._runner.close()
             events.close()
 
     def _search(self, conductor: Conductor, interruption: Interruption, cell: Cell) -> None:

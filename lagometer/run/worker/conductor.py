@@ -6,10 +6,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 
-from lagometer.run.companions.companions import Companions
 from lagometer.run.events import EventLog
+from lagometer.run.hosts.part import HostPart
 from lagometer.run.interruption import Interruption
-from lagometer.run.launchers.base import Command, Launcher
 from lagometer.run.worker.outcome import TrialOutcome
 from lagometer.run.worker.plan import Plan
 from lagometer.run.worker.steps import TrialFailed, TrialSteps
@@ -22,23 +21,16 @@ class Conductor:
         self._interruption = interruption
         self._events = events
 
-    def carry_out(
-        self,
-        launcher: Launcher,
-        commands: Sequence[Command],
-        plans: Sequence[Plan],
-        network: str,
-        companions: Companions | None = None,
-    ) -> TrialOutcome:
+    def carry_out(self, parts: Sequence[HostPart], plans: Sequence[Plan]) -> TrialOutcome:
         """Returns what came of the trial; raises `Interrupted`. Nothing of it runs afterwards, either way.
 
-        companions: what the launcher starts beside the workers.
+        parts: of the hosts; together they have every worker that has a plan.
         """
-        trial = TrialSteps(launcher, plans, self._interruption, self._events, companions or Companions())
+        trial = TrialSteps(parts, plans, self._interruption, self._events)
         try:
             with contextlib.suppress(TrialFailed):
-                trial.start(commands, network)
-                trial.await_daemons()
+                trial.start()
+                trial.await_workers()
                 trial.match()
                 trial.await_load()
                 trial.go()

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from lagometer.run.launchers.isolation import PRIVATE_RUNTIME_DIRECTORY
+from lagometer.agent.isolation import PRIVATE_RUNTIME_DIRECTORY
 from lagometer.run.worker.plan import (
     CAPACITY_MAX,
     HEAP_OFFSET_BYTES_MAX,

@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lagometer.run.companions import interference
-from lagometer.run.companions.daemons import Done as DaemonDone
-from lagometer.run.observe.witness import Evidence
+from lagometer.agent.daemons import Done as DaemonDone
+from lagometer.agent.load import Done as LoadDone
+from lagometer.agent.observe.witness import Evidence
+from lagometer.run.hosts.part import HostOutcome
 from lagometer.run.worker.messages import Done, Ready
+from lagometer.store.observed import MachineLoad
 
 # What a worker says when it has come so far: its process, its participants and endpoints, all matched.
 STARTUP = {"hello": "process", "ready": "participant", "matched": "matched"}
@@ -52,11 +54,69 @@ class TrialOutcome:
     seconds: float
     overhead_s: float
     phases_s: Mapping[str, float]
-    isolation: Mapping[str, Any] = field(default_factory=dict)
-    evidence: Evidence | None = None  # None if it ended before the common start
-    load: interference.Done | None = None  # None without interference
-    daemons: tuple[DaemonDone, ...] = ()
+    hosts: tuple[HostOutcome, ...] = ()
     workers_started_ns: int = 0  # on CLOCK_MONOTONIC
     discovery_ns: int | None = None  # from the last worker's `ready` to the last one's `matched`
     reasons: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+
+    @property
+    def isolation(self) -> Mapping[str, Any]:
+        """What the workers were kept apart from: what is so on every host."""
+        first, *others = [host.isolation for host in self.hosts] or [{}]
+        return {key: value for key, value in first.items() if all(each.get(key) == value for each in others)}
+
+    @property
+    def evidence(self) -> Evidence | None:
+        """What was seen from outside; None if it ended before the common start."""
+        seen = {host.workers: host.evidence for host in self.hosts if host.evidence is not None}
+        return together(seen) if seen and len(seen) == len(self.hosts) else None
+
+    @property
+    def load(self) -> LoadDone | None:
+        """What the load beside the workers did; None without interference."""
+        done = [host.load for host in self.hosts if host.load is not None]
+        return done[0] if done else None
+
+    @property
+    def daemons(self) -> tuple[DaemonDone, ...]:
+        """What the daemons of all hosts did."""
+        return tuple(daemon for host in self.hosts for daemon in host.daemons)
+
+
+def together(seen: Mapping[tuple[int, ...], Evidence]) -> Evidence:
+    """Returns what was seen on several hosts, by the workers that each had, as if it were one.
+
+    Counters add up. Of the clocks those of the first host are kept: each is judged on its own host.
+    """
+    first = next(iter(seen.values()))
+    if len(seen) == 1:
+        return first
+    traces = {
+        worker: trace
+        for workers, each in seen.items()
+        for worker, trace in zip(workers, each.traces, strict=True)
+    }
+    every = list(seen.values())
+    loads = [vars(each.load) for each in every]
+    sizes = [each.workers_bytes for each in every]
+    return replace(
+        first,
+        private=all(each.private for each in every),
+        window_ns=max(each.window_ns for each in every),
+        network={
+            name: sum(each.network[name] for each in every)
+            for name in first.network
+            if all(name in each.network for each in every)
+        },
+        load=MachineLoad(**{name: _sum(load[name] for load in loads) for name in loads[0]}),
+        traces=tuple(traces[worker] for worker in sorted(traces)),
+        daemons=tuple(daemon for each in every for daemon in each.daemons),
+        workers_bytes=_sum(sizes),
+    )
+
+
+def _sum(counts: Iterable[int | None]) -> int | None:
+    """Returns the sum; None if one is not known."""
+    known = list(counts)
+    return None if None in known else sum(each for each in known if each is not None)

@@ -2,7 +2,7 @@
 """The steps of one trial: starts the workers, gives the common start, collects records, sees everything end.
 
 One thread waits on all descriptors, so no pipe fills up unread. Nothing is done here while a trial measures,
-but that the CPU clocks of daemons are read at the borders of the phase.
+but that the leases of the agents are renewed, once a second.
 """
 
 from __future__ import annotations
@@ -10,20 +10,19 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
-import os
 import selectors
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
-from lagometer.run.companions.companions import Companions
-from lagometer.run.companions.interference import START_S_MAX
+from lagometer.agent.companions import Ended
+from lagometer.agent.load import START_S_MAX
 from lagometer.run.events import EventLog
+from lagometer.run.hosts.base import HostError
+from lagometer.run.hosts.part import Hearing, HostPart
 from lagometer.run.interruption import Interruption
-from lagometer.run.launchers.base import Command, Launcher, LaunchError, Pipes
-from lagometer.run.observe.witness import Evidence, Witness
 from lagometer.run.worker.conversation import Conversation, failure_code
 from lagometer.run.worker.messages import ProtocolError
 from lagometer.run.worker.outcome import PHASES, STARTUP, TrialOutcome, WorkerOutcome
@@ -36,11 +35,8 @@ GO_AHEAD_NS = 5_000_000  # time for `go` to reach every worker before the common
 CREATE_SLACK_NS = 3 * NS_PER_S  # to start processes and create endpoints, beside the discovery timeout
 GRACE_NS = 2 * NS_PER_S  # beyond the end of a phase that the worker ends by itself
 MORE_FAILURES_NS = 250_000_000  # the first failure is rarely the only one: its peers miss it at once
-LOOK_NS = 5_000_000  # how often it is looked whether what runs beside the workers is at work
-# The daemons' CPU time is read so long before a border of the measure phase, so that the first message is not
-# disturbed; waiting is in whole milliseconds.
-LOOK_AHEAD_NS = 2_000_000
-READ_BYTES = 1 << 20
+AGENT_NS = 5 * NS_PER_S  # for an agent to do what it does at once, beside what it waits for
+END_NS = 30 * NS_PER_S  # for an agent to end everything and to hand over what workers left
 
 
 class TrialFailed(Exception):
@@ -51,31 +47,22 @@ class TrialSteps:
     """The state of one trial; each public method is one step of it."""
 
     def __init__(
-        self,
-        launcher: Launcher,
-        plans: Sequence[Plan],
-        interruption: Interruption,
-        events: EventLog,
-        companions: Companions,
+        self, parts: Sequence[HostPart], plans: Sequence[Plan], interruption: Interruption, events: EventLog
     ) -> None:
-        self._launcher = launcher
-        self._companions = companions
+        self._parts = parts
+        self._part_of = {worker: part for part in parts for worker in part.workers}
         self._plans = plans
         self._interruption = interruption
         self._events = events
         self._phases: Phases = max((plan.phases for plan in plans), key=_length_ns)  # of those that stay
         self._conversations = [Conversation(plan.worker.index, plan.worker.name) for plan in plans]
+        self._closed: set[int] = set()  # workers from which nothing more is heard
         self._selector = selectors.DefaultSelector()
-        self._pipes: Sequence[Pipes] = ()
-        self._unsent = [bytearray() for _ in plans]
+        self._writers: set[int] = set()
         self._exited: dict[int, str] = {}
-        self._finished = self._gathering = False
+        self._gathering = False
         self._reasons: list[str] = []
         self._warnings: list[str] = []
-        self._isolation: dict[str, Any] = {}
-        self._process_numbers: dict[int, int] = {}  # of the workers, in their own namespace
-        self._witness = Witness()
-        self._evidence: Evidence | None = None
         self._begin_ns = 0
         self._started_ns = self._workers_started_ns = self._ended_ns = 0
         self._discovery_ns: int | None = None
@@ -87,34 +74,46 @@ class TrialSteps:
 
     # --- the steps ---
 
-    def start(self, commands: Sequence[Command], network: str) -> None:
+    def start(self) -> None:
         """Starts all workers and sends the first of them their plans."""
         self._selector.register(self._interruption.descriptor(), selectors.EVENT_READ, self._on_interruption)
         self._started = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
         self._started_ns = time.monotonic_ns()
         self._enter("create")
-        try:
-            self._pipes = self._launcher.start(commands, network)
-        except LaunchError as error:
-            self._fail(f"launch-failed: {error}")
-            self._finished = True
-            raise TrialFailed from error
-        for descriptor in self._launcher.descriptors():
-            self._selector.register(descriptor, selectors.EVENT_READ, self._on_notices)
-        for index, pipes in enumerate(self._pipes):
-            self._selector.register(pipes.stdout, selectors.EVENT_READ, _bound(self._on_stdout, index))
-            self._selector.register(pipes.stderr, selectors.EVENT_READ, _bound(self._on_stderr, index))
+        hearing = Hearing(self._on_output, self._on_notice, self._fail)
+        for part in self._parts:
+            try:
+                part.start(hearing)
+            except HostError as error:
+                part.link.give_up(str(error))
+                part.finished = True
+                self._fail(f"agent-lost: host {part.name}: {error}")
+                raise TrialFailed from error
+            for descriptor in part.link.descriptors():
+                self._selector.register(descriptor, selectors.EVENT_READ, _bound(self._receive, part))
         for index in self._waves[0]:
             self._send(index, self._plans[index].line())
 
-    def await_daemons(self) -> None:
-        """Waits until every daemon serves, then lets the workers start."""
-        while (awaited := self._companions.daemon_awaited(self._launcher)) is not None:
-            if time.monotonic_ns() > self._started_ns + awaited.timeout_ns:
-                self._fail(awaited.late)
-            self._wait(lambda: False, time.monotonic_ns() + LOOK_NS)
-        self._launcher.start_workers()
-        self._workers_started_ns = time.monotonic_ns()
+    def await_workers(self) -> None:
+        """Waits until every agent has started its workers, which it does once their daemons serve."""
+        seconds = max(part.patience_s for part in self._parts)
+        self._ask(lambda part: part.serving_ns is not None, "serving", round(seconds * NS_PER_S))
+        self._workers_started_ns = min(part.serving_ns or 0 for part in self._parts)
+
+    def _ask(self, done: Callable[[HostPart], bool], event: str, more_ns: int = 0) -> None:
+        """Waits until every agent has said something; one that does not is lost."""
+        deadline_ns = time.monotonic_ns() + AGENT_NS + more_ns
+        if self._wait(lambda: all(done(part) for part in self._parts), deadline_ns):
+            return
+        for part in self._parts:
+            if not done(part):
+                self._lose(part, event, AGENT_NS + more_ns)
+        raise TrialFailed
+
+    def _lose(self, part: HostPart, event: str, waited_ns: int) -> None:
+        part.link.give_up(f"its agent said no '{event}' within {waited_ns / NS_PER_S:.1f} s")
+        part.finished = True
+        self._fail(f"agent-lost: host {part.name}: {part.link.lost}")
 
     def match(self) -> None:
         """Waits until every reader of every worker has heard every stream that it expects."""
@@ -143,33 +142,23 @@ class TrialSteps:
 
     def await_load(self) -> None:
         """Waits until the load beside the workers is at work."""
-        load = self._companions.load
-        if load is None:
-            return
-        deadline_ns = time.monotonic_ns() + round(START_S_MAX * NS_PER_S)
-        self._companions.attach_load(self._launcher)
-        while not load.is_running():
-            if time.monotonic_ns() > deadline_ns:
-                said = self._companions.load_words(self._launcher)
-                late = f"load generator '{load.name}' did not start within {START_S_MAX:.0f} s"
-                self._fail(f"interference-died: {late}: {said}")
-            self._wait(lambda: False, time.monotonic_ns() + LOOK_NS)
-        load.begin()
+        loaded = [part for part in self._parts if part.has_load]
+        for part in loaded:
+            part.begin_load()
+        self._ask(lambda part: part.loaded or part not in loaded, "loaded", round(START_S_MAX * NS_PER_S))
 
     def go(self) -> None:
-        """Gives all workers the common start."""
-        numbers = [self._process_numbers.get(index, 0) for index in range(len(self._plans))]
-        load = self._companions.load
-        private = bool(self._isolation.get("network")) and not (load and load.shares_network)
-        daemons = self._companions.watch_daemons(self._launcher, numbers)
-        self._witness.begin(self._launcher.process_id, numbers, private, daemons)
-        self._begin_ns = time.monotonic_ns() + GO_AHEAD_NS
+        """Gives all workers the common start, on the clock of their host."""
+        farthest_ns = max(part.clock.round_trip_ns for part in self._parts)
+        self._begin_ns = time.monotonic_ns() + GO_AHEAD_NS + farthest_ns
         self._send_go(self._admitted)
         self._enter("warm-up", self._begin_ns)
 
     def _send_go(self, wave: Sequence[int]) -> None:
-        for index in wave:
-            self._send(index, json.dumps({"command": "go", "at_ns": self._begin_ns}).encode() + b"\n")
+        names = ("warmup_ns", "measure_ns", "drain_ns")
+        phases = {name: getattr(self._phases, name) for name in names}
+        for part in self._parts:
+            part.go(wave, self._begin_ns, phases, bool(self._late))
 
     def _join(self, wave: Sequence[int]) -> None:
         """Lets workers in when the others are at it."""
@@ -177,18 +166,10 @@ class TrialSteps:
         self._send_go(wave)
 
     def measure(self) -> None:
-        """Waits until all workers are done. Memory is read during the drain, the daemons' CPU time at the
-        borders of the measure phase; nothing else is done meanwhile, unless the event log is on."""
+        """Waits until all workers are done; lets those in that come later."""
         measure_ns = self._begin_ns + self._phases.warmup_ns
         drain_ns = measure_ns + self._phases.measure_ns
-        amid_drain_ns = drain_ns + self._phases.drain_ns // 2
-        looks: list[tuple[int, Callable[[], object]]] = [(amid_drain_ns, self._witness.look_at_memory)]
-        looks += [(self._begin_ns + late_ns, _bound(self._join, wave)) for late_ns, wave in self._late]
-        if self._late:
-            looks.append((amid_drain_ns, self._witness.look_at_ends_again))
-        if (daemons := self._companions.daemons) is not None:
-            looks += [(measure_ns - LOOK_AHEAD_NS, daemons.begin), (drain_ns - LOOK_AHEAD_NS, daemons.end)]
-            looks += [(amid_drain_ns, daemons.look_at_memory)]
+        looks = [(self._begin_ns + late_ns, _bound(self._join, wave)) for late_ns, wave in self._late]
         if self._events.enabled:
             looks += [(measure_ns, _bound(self._enter, "measure", measure_ns))]
             looks += [(drain_ns, _bound(self._enter, "drain", drain_ns))]
@@ -200,11 +181,10 @@ class TrialSteps:
 
     def collect(self) -> None:
         """Takes the records of all workers and sees them end."""
-        self._evidence = self._witness.end()
-        load = self._companions.load
-        if load is not None and (wrong := load.end()) is not None:
-            self._fail(f"interference-died: {wrong}")
-        self._companions.release(self._launcher)
+        self._gather_evidence()
+        for part in self._parts:
+            if part.load_wrong is not None:
+                self._fail(f"interference-died: {part.load_wrong}")
         self._enter("tear-down")
         for index, each in enumerate(self._conversations):
             # As long as bytes flow the worker is alive, however many they are.
@@ -214,15 +194,32 @@ class TrialSteps:
                 self._require(moved, time.monotonic_ns() + GRACE_NS, "records", (each,))
         deadline_ns = time.monotonic_ns() + GRACE_NS + self._phases.drain_ns
         self._require(lambda: all(each.bye for each in self._conversations), deadline_ns, "bye")
-        self._require(lambda: self._finished, time.monotonic_ns() + GRACE_NS, "exit")
+        self._require(self._all_finished, time.monotonic_ns() + GRACE_NS, "exit")
+
+    def _gather_evidence(self) -> None:
+        for part in self._parts:
+            part.collect()
+        self._ask(lambda part: part.collected, "evidence")
+
+    def _all_finished(self) -> bool:
+        return all(part.finished for part in self._parts)
 
     def end(self) -> None:
         """Notes the end; after a failure, hears what else the workers have to say first."""
-        if self._reasons and not self._finished:
-            self._gathering = True
-            self._companions.release(self._launcher)
-            self._wait(lambda: self._finished, time.monotonic_ns() + MORE_FAILURES_NS)
-        self._evidence = self._evidence or self._witness.end()
+        self._gathering = True
+        if self._reasons and not self._all_finished():
+            for part in self._parts:
+                part.release()
+            self._wait(self._all_finished, time.monotonic_ns() + MORE_FAILURES_NS)
+        if self._begin_ns and not all(part.collected or part.link.lost for part in self._parts):
+            with contextlib.suppress(TrialFailed):
+                self._gather_evidence()
+        missing = [each.index for each in self._conversations if each.records is None]
+        for part in self._parts:
+            part.end(missing)
+        self._wait(lambda: not any(map(_ending, self._parts)), time.monotonic_ns() + END_NS)
+        for part in filter(_ending, self._parts):
+            self._lose(part, "ended", END_NS)
         self._ended_ns = self._ended_ns or time.monotonic_ns()
         self._phase_began["end"] = self._ended_ns
 
@@ -241,10 +238,7 @@ class TrialSteps:
             seconds=total_ns / NS_PER_S,
             overhead_s=max(0, total_ns - (phases_ns if measure_ns else 0)) / NS_PER_S,
             phases_s=self._phase_seconds(),
-            isolation=self._isolation,
-            evidence=self._evidence,
-            load=self._companions.load_done(self._launcher),
-            daemons=self._companions.daemons_done(self._launcher, self._phases.measure_ns),
+            hosts=tuple(part.outcome() for part in self._parts),
             workers_started_ns=self._workers_started_ns,
             discovery_ns=self._discovery_ns,
             reasons=summed_up(self._reasons, self._plans, self._conversations),
@@ -252,10 +246,11 @@ class TrialSteps:
         )
 
     def close(self) -> None:
-        """Ends everything and closes every descriptor."""
+        """Ends everything. The agents live on, but those that have not ended the trial."""
         self._selector.close()
-        self._witness.close()
-        self._launcher.close()
+        for part in self._parts:
+            if not part.ended:
+                part.link.close()
         self._events.write("closed")
 
     # --- waiting ---
@@ -268,7 +263,8 @@ class TrialSteps:
             remaining_ns = deadline_ns - time.monotonic_ns()
             if remaining_ns <= 0:
                 return False
-            for key, _ in self._selector.select(remaining_ns / NS_PER_S):
+            renew_ns = self._tend() - time.monotonic_ns()
+            for key, _ in self._selector.select(max(0, min(remaining_ns, renew_ns)) / NS_PER_S):
                 # One handler may have closed what another one was ready for.
                 if key.fd in self._selector.get_map():
                     key.data()
@@ -307,24 +303,30 @@ class TrialSteps:
     def _on_interruption(self) -> None:
         self._interruption.check()
 
-    def _on_stdout(self, index: int) -> bool:
-        """Reads once; returns whether there may be more."""
-        descriptor, each = self._pipes[index].stdout, self._conversations[index]
-        try:
-            data = os.read(descriptor, READ_BYTES)
-        except BlockingIOError:
-            return False
-        if not data:
-            self._selector.unregister(descriptor)
-            return False
+    def _receive(self, part: HostPart) -> None:
+        part.receive()
+        if part.link.lost is not None:
+            for descriptor in part.link.descriptors():
+                if descriptor in self._selector.get_map():
+                    self._selector.unregister(descriptor)
+            self._note_end()
+
+    def _on_output(self, index: int, stream: str, data: bytes) -> None:
+        each = self._conversations[index]
+        if stream == "stderr":
+            each.feed_stderr(data)
+        elif index not in self._closed:
+            self._hear(each, data)
+
+    def _hear(self, each: Conversation, data: bytes) -> None:
         try:
             events = each.feed(data)
         except ProtocolError as error:
-            self._selector.unregister(descriptor)
+            self._closed.add(each.index)
             self._fail(f"protocol-error: {each.name} wrote {error}")
-            return False
+            return
         for event in events:
-            self._events.write("said", worker=index, said=event, phase=self._phase_now())
+            self._events.write("said", worker=each.index, said=event, phase=self._phase_now())
         if "failed" in events and each.failed is not None:
             missing = (
                 f" (missing: {', '.join(map(_text, each.failed.missing))})" if each.failed.missing else ""
@@ -333,46 +335,28 @@ class TrialSteps:
             self._fail(
                 f"{failure_code(each.failed, self._conversations)}: {where}: {each.failed.message}{missing}"
             )
-        return True
 
-    def _on_stderr(self, index: int) -> bool:
-        """Reads once; returns whether there may be more."""
-        try:
-            data = os.read(self._pipes[index].stderr, READ_BYTES)
-        except BlockingIOError:
-            return False
-        if not data:
-            self._selector.unregister(self._pipes[index].stderr)
-        self._conversations[index].feed_stderr(data)
-        return bool(data)
+    def _on_notice(self, part: HostPart, notice: Mapping[str, Any]) -> None:
+        event = notice["event"]
+        said = {("notice" if key == "event" else key): notice[key] for key in notice}
+        self._events.write("supervisor", host=part.name, **said)
+        if event == "isolated":
+            self._warnings += [f"isolation: {warning}" for warning in notice.get("warnings", [])]
+        elif event == "companion-exited":
+            self._on_companion_end(notice)
+        elif event == "stopped":
+            self._on_stop(int(notice["worker"]), notice)
+        elif event == "exited":
+            self._on_exit(int(notice["worker"]), notice)
+        elif event == "failed":
+            self._fail(f"launch-failed: {notice.get('message', 'the supervisor gave no reason')}")
+        elif event == "finished":
+            self._note_end()
+            self._warnings += [f"clean-up: {warning}" for warning in notice.get("warnings", [])]
 
-    def _on_notices(self) -> None:
-        for notice in self._launcher.notices():
-            event = notice["event"]
-            self._events.write(
-                "supervisor", **{("notice" if key == "event" else key): notice[key] for key in notice}
-            )
-            if event == "isolated":
-                self._isolation = {key: notice[key] for key in notice if key not in ("event", "warnings")}
-                self._warnings += [f"isolation: {warning}" for warning in notice.get("warnings", [])]
-            elif event == "started":
-                self._process_numbers[int(notice["worker"])] = int(notice["pid"])
-            elif event == "companion-started":
-                self._companions.note_start(int(notice["companion"]), int(notice["pid"]))
-            elif event == "companion-exited":
-                self._on_companion_end(int(notice["companion"]), notice)
-            elif event == "stopped":
-                self._on_stop(int(notice["worker"]), notice)
-            elif event == "exited":
-                self._on_exit(int(notice["worker"]), notice)
-            elif event == "failed":
-                self._fail(f"launch-failed: {notice.get('message', 'the supervisor gave no reason')}")
-            elif event == "finished":
-                self._finished = True
-                self._ended_ns = time.monotonic_ns()
-                self._warnings += [f"clean-up: {warning}" for warning in notice.get("warnings", [])]
-                for descriptor in self._launcher.descriptors():
-                    self._selector.unregister(descriptor)
+    def _note_end(self) -> None:
+        if self._all_finished() and not self._ended_ns:
+            self._ended_ns = time.monotonic_ns()
 
     def _on_stop(self, index: int, notice: Any) -> None:
         """A stopped worker can't keep its schedule any more, even if it is let go on: the trial is over."""
@@ -382,45 +366,41 @@ class TrialSteps:
         self._fail(f"worker-hung: {what}: {hint}")
 
     def _on_exit(self, index: int, notice: Any) -> None:
-        """Hears a worker's last words before its end is judged."""
-        for descriptor, read in (
-            (self._pipes[index].stdout, self._on_stdout),
-            (self._pipes[index].stderr, self._on_stderr),
-        ):
-            while descriptor in self._selector.get_map() and read(index):
-                pass
+        """Its last words have come before this."""
         each = self._conversations[index]
         self._exited[index] = how = _exit_text(notice)
         if each.failed is None and not (each.bye and notice.get("code") == 0):
             self._fail(f"worker-died: {each.name} {how} in phase {self._phase_of(each)}")
 
-    def _on_companion_end(self, place: int, notice: Any) -> None:
+    def _on_companion_end(self, notice: Any) -> None:
         """The supervisor ends companions once they are released; before that none has a reason to end."""
-        how = f"{_exit_text(notice)} in phase {self._phase_now()}"
-        wrong = self._companions.note_end(place, how, self._launcher)
-        if wrong is not None and not self._reasons:
-            self._fail(wrong)
+        if notice["wrong"] is not None and not self._reasons:
+            self._fail(Ended(**notice["wrong"]).reason(f"{_exit_text(notice)} in phase {self._phase_now()}"))
 
     # --- small things ---
 
     def _send(self, index: int, data: bytes) -> None:
-        """Queues bytes for a worker's standard input and writes what fits."""
-        self._unsent[index] += data
-        self._write(index)
+        self._part_of[index].say(index, data)
 
-    def _write(self, index: int) -> None:
-        descriptor, unsent = self._pipes[index].stdin, self._unsent[index]
-        try:
-            while unsent:
-                del unsent[: os.write(descriptor, unsent)]
-        except BlockingIOError:
-            if descriptor not in self._selector.get_map():
-                self._selector.register(descriptor, selectors.EVENT_WRITE, _bound(self._write, index))
-            return
-        except BrokenPipeError:
-            unsent.clear()  # its end is reported by the launcher
-        if descriptor in self._selector.get_map():
-            self._selector.unregister(descriptor)
+    def _tend(self) -> int:
+        """Renews leases and writes what is unwritten; returns when the next lease is due."""
+        next_ns = time.monotonic_ns() + NS_PER_S
+        for part in self._parts:
+            link = part.link
+            if not link.is_open:
+                continue
+            link.renew()
+            next_ns = min(next_ns, link.renew_ns())
+            if not link.flush() and link.writer not in self._writers:
+                self._writers.add(link.writer)
+                self._selector.register(link.writer, selectors.EVENT_WRITE, _bound(self._flush, part))
+        return next_ns
+
+    def _flush(self, part: HostPart) -> None:
+        writer = part.link.writer
+        if part.link.flush():
+            self._writers.discard(writer)
+            self._selector.unregister(writer)
 
     def _fail(self, reason: str) -> None:
         self._reasons.append(reason)
@@ -463,8 +443,8 @@ class TrialSteps:
 
     def _worker_outcome(self, each: Conversation) -> WorkerOutcome:
         records: bytes | bytearray | memoryview | None = each.records
-        if records is None and self._pipes:
-            records = self._launcher.salvage(each.index)
+        if records is None:
+            records = self._part_of[each.index].salvaged.get(each.index)
         startup_ns = {
             name: each.came_ns[event] - self._workers_started_ns
             for event, name in STARTUP.items()
@@ -475,6 +455,10 @@ class TrialSteps:
 
 def _length_ns(phases: Phases) -> int:
     return phases.warmup_ns + phases.measure_ns + phases.drain_ns
+
+
+def _ending(part: HostPart) -> bool:
+    return part.link.is_open and not part.ended
 
 
 def _bound(function: Callable[..., object], *arguments: object) -> Callable[[], object]:

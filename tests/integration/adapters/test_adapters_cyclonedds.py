@@ -19,7 +19,7 @@ from needs import adapter_library, need, require
 from plan_parts import MILLISECOND_NS, Mapping, any_message, node, plan, reader, timer, writer
 from worker_support import Machine, machine, run_private
 
-from lagometer.run.observe.sockets import find_workers
+from lagometer.agent.observe.sockets import find_workers
 from lagometer.store.records import KIND_RECEIVED, KIND_SENT
 
 DIRECTORY = "/dev/shm/lagometer"

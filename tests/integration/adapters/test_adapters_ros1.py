@@ -21,7 +21,7 @@ from needs import ROOT, adapter_library, need, require
 from plan_parts import MILLISECOND_NS, Mapping, any_message, node, pipeline, plan, reader, timer, writer
 from worker_support import Machine, daemons_beside, machine, run_private
 
-from lagometer.run.observe.sockets import find_workers
+from lagometer.agent.observe.sockets import find_workers
 from lagometer.store.records import KIND_RECEIVED, KIND_SENT
 
 DIRECTORY = "/dev/shm/lagometer"

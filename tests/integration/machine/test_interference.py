@@ -23,8 +23,8 @@ from campaign_support import (
 )
 from needs import need
 
-from lagometer.run.companions.interference import files_folder
-from lagometer.run.observe.processes import ancestor_among, parents
+from lagometer.agent.load import files_folder
+from lagometer.agent.observe.processes import ancestor_among, parents
 
 pytestmark = pytest.mark.alone
 

@@ -10,7 +10,7 @@ import pytest
 
 from lagometer.installation import worker_path
 from lagometer.run.interruption import Interruption
-from lagometer.run.observe.wakeup import measure_floor
+from lagometer.run.wakeup import measure_floor
 
 pytestmark = pytest.mark.alone
 

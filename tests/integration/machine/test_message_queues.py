@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from needs import ROOT, need
 
-from lagometer.run.launchers.base import Command
-from lagometer.run.launchers.local import Leaves, LocalLauncher
+from lagometer.agent.commands import Command, Leaves
+from lagometer.agent.supervised import Supervised
 
 LIBRT = ctypes.CDLL("librt.so.1", use_errno=True)
 PREFIX = f"lagometer-test-{os.getpid()}"
@@ -31,9 +31,9 @@ sys.stdin.read()
 """
 LIMITS = """
 import json, pathlib, sys
-from lagometer.run.launchers.base import Command
-from lagometer.run.launchers.local import LocalLauncher
-launcher = LocalLauncher(pathlib.Path(sys.argv[1]))
+from lagometer.agent.commands import Command
+from lagometer.agent.supervised import Supervised
+launcher = Supervised(pathlib.Path(sys.argv[1]))
 (pipes,) = launcher.start([Command(("cat", *sys.argv[2:]))], "private")
 import os, select
 text = b""
@@ -75,7 +75,7 @@ def test_queues_of_killed_processes_are_removed_from_the_host_and_no_others(
     assert outside.stdout is not None
     outside.stdout.readline()
     leaves = Leaves("", (), (f"{PREFIX}-*",))
-    launcher = LocalLauncher(build / "engine" / "lagometer-supervisor", leaves)
+    launcher = Supervised(build / "engine" / "lagometer-supervisor", leaves)
     (pipes,) = launcher.start([making(killed, used, other)], "host")
     os.set_blocking(pipes.stdout, True)
     assert os.read(pipes.stdout, 16) == b"made\n"

@@ -27,7 +27,8 @@ OPTION = re.compile(r"`(--[a-z]+)` (\S+)")
 JUDGING = (
     *sorted((ROOT / "lagometer" / "stats").rglob("*.py")),
     *(ROOT / "lagometer" / "run" / f"{name}.py" for name in ("transport", "order")),
-    *(ROOT / "lagometer" / "run" / "observe" / f"{name}.py" for name in ("clocks", "wakeup")),
+    ROOT / "lagometer" / "agent" / "observe" / "clocks.py",
+    ROOT / "lagometer" / "run" / "wakeup.py",
     *(ROOT / "lagometer" / "run" / "search" / f"{name}.py" for name in ("rate_search", "searching")),
     *(ROOT / "lagometer" / "report" / "samples" / f"{name}.py" for name in ("period", "curves")),
 )
@@ -46,7 +47,7 @@ NO_THRESHOLDS = {
     "stats.interval.shares": {
         *("ENUMERATED_MAX", "DRAWN_PER_ALPHA", "DRAWN_MIN", "DRAWN_MAX", "SEED", "TIE", "RATIO_MAX", "STEPS"),
     },
-    "run.observe.wakeup": {"NS_PER_S", "GRACE_S", "TEXT_BYTES_MAX"},
+    "run.wakeup": {"NS_PER_S", "GRACE_S", "TEXT_BYTES_MAX"},
     "run.search.rate_search": {"DIGITS"},
     "report.samples.curves": {"_STEPS_PER_NINE", "_BAND_PERMILLE", "_ALWAYS"},
     "report.samples.period": {"MESSAGES_MAX"},

@@ -11,10 +11,10 @@ from study_adapters import write_adapters
 
 from lagometer.errors import BadInput
 from lagometer.run.adaptive import Stopping
-from lagometer.run.observe.wakeup import floor_ns
 from lagometer.run.order import blocks, control_cell, long_trial_cells, long_trial_ns
 from lagometer.run.prediction import predict, trials_of
 from lagometer.run.results.trial_store import Finished
+from lagometer.run.wakeup import floor_ns
 from lagometer.stats.interval.confidence import Numbers
 from lagometer.stats.interval.sequential import Rule
 from lagometer.stats.interval.stopping import Bounds, CellProgress

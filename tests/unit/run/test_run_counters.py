@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from lagometer.run.observe.counters import NetworkCounters
+from lagometer.agent.observe.counters import NetworkCounters
 from lagometer.stats.verdict.causes import LOSS_COUNTERS
 from lagometer.store.observed import KERNEL_COUNTERS
 

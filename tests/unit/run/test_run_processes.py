@@ -10,8 +10,8 @@ import sys
 import time
 from pathlib import Path
 
-from lagometer.run.observe.processes import ancestor_among, cpu_time_ns, parents, proportional_bytes
-from lagometer.run.observe.sockets import has_bound_socket, listens_on
+from lagometer.agent.observe.processes import ancestor_among, cpu_time_ns, parents, proportional_bytes
+from lagometer.agent.observe.sockets import has_bound_socket, listens_on
 
 MIB = 1 << 20
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from lagometer.run.observe.clocks import moved, read_clocks
-from lagometer.run.observe.counters import NetworkCounters, load_between, machine_load, realtime_limit
-from lagometer.run.observe.sockets import find_workers, read_network, read_traces
-from lagometer.run.observe.witness import Witness
+from lagometer.agent.observe.clocks import moved, read_clocks
+from lagometer.agent.observe.counters import NetworkCounters, load_between, machine_load, realtime_limit
+from lagometer.agent.observe.sockets import find_workers, read_network, read_traces
+from lagometer.agent.observe.witness import Witness
 from lagometer.run.transport import Traffic
 
 ALL = frozenset({"process", "shared-memory", "unix-socket", "tcp", "udp"})

@@ -13,7 +13,7 @@ import pytest
 
 from lagometer.errors import Interrupted
 from lagometer.run.interruption import Interruption
-from lagometer.run.observe.wakeup import LEAST_NS, MOST_NS, FloorError, floor_ns, measure_floor, write_floor
+from lagometer.run.wakeup import LEAST_NS, MOST_NS, FloorError, floor_ns, measure_floor, write_floor
 from lagometer.store import machine
 from lagometer.study import Study, study_from_mapping
 from lagometer.study.adapter import Adapter

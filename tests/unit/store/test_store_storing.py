@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from lagometer.agent.isolation import remove_stale_directories, runtime_directory
 from lagometer.errors import BadInput, CannotStore
-from lagometer.run.launchers.isolation import remove_stale_directories, runtime_directory
 from lagometer.store.storing import Journal, prepare_folder
 
 

@@ -15,8 +15,9 @@ import pytest
 from pydantic import ValidationError
 from study_adapters import ABILITIES, write_adapters
 
+from lagometer.agent.daemons import STALE_S, started_with
 from lagometer.errors import BadInput
-from lagometer.run.companions.daemons import STALE_S, filled_daemons, started_with, wanted_daemons
+from lagometer.run.companions.daemons import filled_daemons, wanted_daemons
 from lagometer.run.worker.layout import worker_plans
 from lagometer.study import Adapter, discover_adapters, expand, study_from_mapping
 from lagometer.study.adapters import load_adapter

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from lagometer.run.companions.interference import Load, load_of, stream_kib
+from lagometer.agent.load import Load, Wanted, files_of, stream_kib
+from lagometer.run.companions.interference import wanted_load
 from lagometer.study import discover_adapters, expand, study_from_mapping
 from lagometer.study.interference import kind_and_level, missing_program, parse_interference
 from lagometer.units import UnitError
@@ -41,9 +43,11 @@ def commands(interference: str, **factors: object) -> tuple[Path | None, tuple[t
     matrix = {"adapter": "shm", "workload": "pingpong", "interference": interference, **factors}
     study = study_from_mapping({"name": "beside", "matrix": matrix}, "test")
     cell = expand(study, discover_adapters({}), (0, 1)).cells[0]
-    with load_of(study, cell, 7) as load:
-        if load is None:
-            return None, ()
+    wanted = wanted_load(study, cell, os.getpid(), 7)
+    if wanted is None:
+        return None, ()
+    with files_of(wanted):
+        load = Load(wanted)
         (words,) = load.commands if len(load.commands) == 1 else ((),)
         folder = Path(words[words.index("--temp-path") + 1]) if words else None
         assert folder is None or folder.is_dir()
@@ -75,7 +79,7 @@ def test_the_arrays_of_the_memory_generator_exceed_the_largest_cache(
 
 
 def test_what_was_achieved_is_read_from_the_program() -> None:
-    load = Load("cpu", [("stress-ng",)])
+    load = Load(Wanted("cpu", "cpu", 1, seconds=1))
     line = b"stress-ng: metrc: [3246] cpu        526     1.23     0.21      0.00       428.68 2458.52\n"
     assert load.done([b"stress-ng: info: [1] dispatching\n" + line]).achieved_per_s == 428.68
     assert load.done([b"killed"]).achieved_per_s is None

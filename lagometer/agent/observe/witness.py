@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from lagometer.run.observe.clocks import Reading, moved, read_clocks
-from lagometer.run.observe.counters import NetworkCounters, load_between, machine_load
-from lagometer.run.observe.processes import proportional_bytes
-from lagometer.run.observe.sockets import RECORDS, Network, Traces, find_workers, read_network, read_traces
+from lagometer.agent.observe.clocks import Reading, moved, read_clocks
+from lagometer.agent.observe.counters import NetworkCounters, load_between, machine_load
+from lagometer.agent.observe.processes import proportional_bytes
+from lagometer.agent.observe.sockets import RECORDS, Network, Traces, find_workers, read_network, read_traces
 from lagometer.store.observed import Clocks, MachineLoad
 
 
@@ -27,7 +27,7 @@ class Evidence:
 
     private: bool
     window_ns: int
-    network: Mapping[str, int]  # increments, by the names of `lagometer.run.observe.counters`
+    network: Mapping[str, int]  # increments, by the names of `lagometer.agent.observe.counters`
     clocks: Clocks
     load: MachineLoad
     traces: Sequence[Traces | None] = field(default_factory=tuple)
@@ -46,6 +46,28 @@ class Evidence:
             "daemons": [each.as_json() for each in self.daemons],
             "workers_bytes": self.workers_bytes,
         }
+
+    def as_frame(self) -> dict[str, Any]:
+        """Returns it as `from_frame` reads it."""
+        return {
+            **self.as_json(),
+            "traces": [each and each.as_frame() for each in self.traces],
+            "daemons": [each.as_frame() for each in self.daemons],
+        }
+
+    @classmethod
+    def from_frame(cls, given: Mapping[str, Any]) -> Evidence:
+        """Reads what `as_frame` gives. Raises KeyError, TypeError, ValueError for anything else."""
+        return cls(
+            private=bool(given["private"]),
+            window_ns=int(given["window_ns"]),
+            network={str(name): int(count) for name, count in given["network"].items()},
+            clocks=Clocks(**given["clocks"]),
+            load=MachineLoad(**given["load"]),
+            traces=tuple(each and Traces.from_frame(each) for each in given["traces"]),
+            daemons=tuple(Traces.from_frame(each) for each in given["daemons"]),
+            workers_bytes=given["workers_bytes"],
+        )
 
 
 class Witness:

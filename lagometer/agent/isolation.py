@@ -2,7 +2,7 @@
 """Where the workers of a trial keep sockets and shared memory, and that nothing of it stays behind.
 
 In a private network the trial has a /dev/shm of its own, which goes with its namespaces. On the host network
-the folder is made and removed here; one that a killed process left is removed when the next campaign begins.
+the folder is made and removed here; one that a killed agent left is removed when the next one starts.
 """
 
 from __future__ import annotations
@@ -19,18 +19,30 @@ SHARED_MEMORY = Path("/dev/shm")
 _NAME = re.compile(r"lagometer-(\d+)-\d+")
 
 
+def directory_of(network: str, owner: int, number: int) -> str:
+    """Returns the runtime directory of a trial. owner: the process that makes it on the host's network;
+    number: tells the trials of one process apart."""
+    return (
+        PRIVATE_RUNTIME_DIRECTORY if network == "private" else f"{SHARED_MEMORY}/lagometer-{owner}-{number}"
+    )
+
+
 @contextlib.contextmanager
-def runtime_directory(network: str, number: int) -> Iterator[str]:
-    """Gives the runtime directory of one trial; `number` tells the trials of one process apart."""
-    if network == "private":
-        yield PRIVATE_RUNTIME_DIRECTORY
-        return
-    directory = SHARED_MEMORY / f"lagometer-{os.getpid()}-{number}"
-    directory.mkdir(mode=0o700)
+def made_directory(directory: str) -> Iterator[None]:
+    """Makes a runtime directory on the host's network, and removes it afterwards."""
+    Path(directory).mkdir(mode=0o700)
     try:
-        yield str(directory)
+        yield
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def runtime_directory(network: str, number: int) -> Iterator[str]:
+    """Gives the runtime directory of one private machine that this process makes."""
+    directory = directory_of(network, os.getpid(), number)
+    with made_directory(directory) if network == "host" else contextlib.nullcontext():
+        yield directory
 
 
 def remove_stale_directories(root: Path = SHARED_MEMORY) -> list[Path]:

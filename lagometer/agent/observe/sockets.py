@@ -39,6 +39,25 @@ class Traces:
             "tcp_connections": len(self.connections),
         }
 
+    def as_frame(self) -> dict[str, Any]:
+        """Returns it as `from_frame` reads it."""
+        return {
+            "memory": [[*place, name] for place, name in self.memory.items()],
+            "udp_sockets": self.udp_sockets,
+            "unix_connections": self.unix_connections,
+            "connections": sorted(map(list, self.connections)),
+        }
+
+    @classmethod
+    def from_frame(cls, given: Mapping[str, Any]) -> Traces:
+        """Reads what `as_frame` gives. Raises KeyError, TypeError, ValueError for anything else."""
+        return cls(
+            memory={(device, inode): name for device, inode, name in given["memory"]},
+            udp_sockets=int(given["udp_sockets"]),
+            unix_connections=int(given["unix_connections"]),
+            connections=frozenset((local, remote) for local, remote in given["connections"]),
+        )
+
 
 def find_workers(supervisor: int, numbers: Sequence[int]) -> list[int | None]:
     """Returns the processes below the supervisor whose numbers, in their own namespace, are `numbers`.

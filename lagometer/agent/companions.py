@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lagometer.run.companions import daemons as daemons_of_trial
-from lagometer.run.companions import interference
-from lagometer.run.companions.daemons import Daemons
-from lagometer.run.companions.interference import Load
-from lagometer.run.launchers.base import Companion, Launcher
-from lagometer.run.observe.sockets import find_workers
+from lagometer.agent import daemons as daemons_of_trial
+from lagometer.agent import load as load_of_trial
+from lagometer.agent.commands import Companion
+from lagometer.agent.daemons import Daemons
+from lagometer.agent.load import Load
+from lagometer.agent.observe.sockets import find_workers
+from lagometer.agent.supervised import Supervised
 
 NS_PER_S = 1_000_000_000
 
@@ -25,6 +26,20 @@ class Awaited:
 
     timeout_ns: int
     late: str
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A companion that ended too early. code: of the reason for which the trial fails; said: its last
+    words."""
+
+    code: str
+    name: str
+    said: str
+
+    def reason(self, how: str) -> str:
+        """Why the trial fails; `how`: it ended."""
+        return f"{self.code}: {self.name} {how}: {self.said}"
 
 
 class Companions:
@@ -48,22 +63,22 @@ class Companions:
         """Hears from the launcher that one was started; `number`: in its own namespace."""
         self._numbers[place] = number
 
-    def note_end(self, place: int, how: str, launcher: Launcher) -> str | None:
-        """Hears that one has ended; says what is wrong, as they have no reason to end before `release`."""
+    def note_end(self, place: int, launcher: Supervised) -> Ended | None:
+        """Hears that one has ended; says which, as they have no reason to end before `release`."""
         if self._released:
             return None
         said = last_words(launcher, place)
         if self.daemons is not None and place < self._daemon_count:
-            return f"daemon-died: {self.daemons.wanted[place].name} {how}: {said}"
+            return Ended("daemon-died", self.daemons.wanted[place].name, said)
         assert self.load is not None, "what is no daemon is load"
-        return f"interference-died: {self.load.commands[place - self._daemon_count][0]} {how}: {said}"
+        return Ended("interference-died", self.load.commands[place - self._daemon_count][0], said)
 
-    def release(self, launcher: Launcher) -> None:
+    def release(self, launcher: Supervised) -> None:
         """Lets them end when no worker runs any more."""
         self._released = True
         launcher.release_companions()
 
-    def daemon_awaited(self, launcher: Launcher) -> Awaited | None:
+    def daemon_awaited(self, launcher: Supervised) -> Awaited | None:
         """Returns the first daemon that does not serve yet; None if all do, or there is none."""
         if self.daemons is None:
             return None
@@ -81,12 +96,12 @@ class Companions:
             late=f"daemon-not-ready: {late}: {last_words(launcher, place)}",
         )
 
-    def attach_load(self, launcher: Launcher) -> None:
+    def attach_load(self, launcher: Supervised) -> None:
         """Finds the generators of load."""
         if self.load is not None:
             self.load.attach(launcher.process_id, self._load_numbers())
 
-    def watch_daemons(self, launcher: Launcher, workers: Sequence[int]) -> Sequence[int]:
+    def watch_daemons(self, launcher: Supervised, workers: Sequence[int]) -> Sequence[int]:
         """Notes which processes are the daemons', and returns them. `workers`: the numbers of the workers."""
         if self.daemons is None or launcher.process_id is None:
             return ()
@@ -94,18 +109,18 @@ class Companions:
         self.daemons.watch([pid for pid in strangers if pid is not None])
         return self.daemons.processes
 
-    def load_done(self, launcher: Launcher) -> interference.Done | None:
+    def load_done(self, launcher: Supervised) -> load_of_trial.Done | None:
         """Returns what the load did; None without."""
         if self.load is None:
             return None
         places = range(self._daemon_count, self._daemon_count + len(self.load.commands))
         return self.load.done([launcher.companion_output(place) for place in places])
 
-    def daemons_done(self, launcher: Launcher, measure_ns: int) -> tuple[daemons_of_trial.Done, ...]:
+    def daemons_done(self, launcher: Supervised, measure_ns: int) -> tuple[daemons_of_trial.Done, ...]:
         """Returns what each daemon did in a measure phase of this length."""
         return self.daemons.done(measure_ns, launcher.companion_output) if self.daemons is not None else ()
 
-    def load_words(self, launcher: Launcher) -> str:
+    def load_words(self, launcher: Supervised) -> str:
         """Returns the last line of each generator of load."""
         generators = len(self.load.commands) if self.load is not None else 0
         return "; ".join(last_words(launcher, self._daemon_count + place) for place in range(generators))
@@ -114,7 +129,7 @@ class Companions:
         return [number for place, number in self._numbers.items() if place >= self._daemon_count]
 
 
-def last_words(launcher: Launcher, place: int) -> str:
+def last_words(launcher: Supervised, place: int) -> str:
     """Returns the last line that a companion wrote."""
     lines = launcher.companion_output(place).decode(errors="replace").strip().splitlines()
     return lines[-1] if lines else "it said nothing"

@@ -18,11 +18,11 @@ import select
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from lagometer.run.launchers.base import Command, Companion, LaunchError, Pipes, Prepared
+from lagometer.agent.commands import Command, Companion, LaunchError, Leaves, Pipes, Prepared
 from lagometer.standard_streams import ensure_standard_descriptors
 
 STDOUT_PIPE_BYTES = 1 << 20  # records come this way: fewer wake-ups than with the kernel's 64 KiB
@@ -32,21 +32,12 @@ SUPERVISOR_TEXT_BYTES = 65536
 COMPANION_TEXT_BYTES = 65536
 
 
-@dataclass(frozen=True)
-class Leaves:
-    """What of the host's /dev/shm and of its message queues is the trial's to remove, however it ends.
+class Supervised:
+    """The processes of one trial on this host, under a supervisor. Used once, by one thread.
 
-    directory: made for the trial, or empty; shared_memory, message_queues: patterns of the names that its
-    adapters make.
+    lease_s: everything ends unless `renew` is called so often, 0 for never: for whoever may be stopped and
+    not end.
     """
-
-    directory: str = ""
-    shared_memory: tuple[str, ...] = ()
-    message_queues: tuple[str, ...] = ()
-
-
-class LocalLauncher:
-    """The launcher for this machine; see `lagometer.run.launchers.base.Launcher`."""
 
     def __init__(
         self,
@@ -54,9 +45,11 @@ class LocalLauncher:
         leaves: Leaves | None = None,
         companions: Sequence[Companion] = (),
         prepared: Prepared | None = None,
+        lease_s: float = 0.0,
     ) -> None:
         self._supervisor_path = supervisor
         self._prepared = prepared
+        self._lease_s = lease_s
         self._companions = companions
         self._outputs: list[int] = []
         self._leaves = leaves or Leaves()
@@ -85,6 +78,7 @@ class LocalLauncher:
                 "workers": workers,
                 "companions": companions,
                 "leaves": asdict(self._leaves),
+                "lease_ms": round(self._lease_s * 1000),
                 **({"prepared": asdict(self._prepared)} if self._prepared is not None else {}),
             }
             self._process = subprocess.Popen(
@@ -146,6 +140,11 @@ class LocalLauncher:
         if any(each.daemon for each in self._companions):
             self._say(b"start\n")
 
+    def renew(self) -> None:
+        """Lets everything live on, where there is a lease."""
+        if self._lease_s:
+            self._say(b"lease\n")
+
     def release_companions(self) -> None:
         """Sends the line on which the supervisor ends the companions once no worker runs."""
         if self._companions:
@@ -159,9 +158,9 @@ class LocalLauncher:
         end = os.fstat(descriptor).st_size
         return os.pread(descriptor, COMPANION_TEXT_BYTES, max(0, end - COMPANION_TEXT_BYTES))
 
-    def close(self) -> None:
+    def close(self, patience_s: float = TERMINATION_S) -> None:
         """Closes the supervisor's standard input, on which it kills everything, and waits for its end."""
-        self._end_all()
+        self._end_all(patience_s)
         for pipes in self._pipes:
             for descriptor in (pipes.stdin, pipes.stdout, pipes.stderr):
                 os.close(descriptor)
@@ -169,10 +168,10 @@ class LocalLauncher:
             os.close(descriptor)
         self._pipes, self._records, self._outputs = [], [], []
 
-    def _end_all(self) -> None:
+    def _end_all(self, patience_s: float = TERMINATION_S) -> None:
         process, self._process = self._process, None
         if process is not None:
-            _end(process)
+            _end(process, patience_s)
 
     def _worker(self, command: Command, theirs: list[int]) -> dict[str, Any]:
         """Makes the pipes and the records memory of one worker; puts the child's ends into `theirs`."""
@@ -263,19 +262,19 @@ def _read_available(descriptor: int) -> tuple[bytes, bool]:
         pieces.append(piece)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: subprocess.Popen[bytes], patience_s: float) -> None:
     """Lets the supervisor end everything; if it can't (it was stopped, say), killing it ends all the same."""
     assert process.stdin is not None and process.stdout is not None and process.stderr is not None
     with contextlib.suppress(BrokenPipeError):
         process.stdin.close()
-    if not _ends_within(process, TERMINATION_S):
+    if not ends_within(process, patience_s):
         process.send_signal(signal.SIGKILL)
     process.wait()
     process.stdout.close()
     process.stderr.close()
 
 
-def _ends_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
+def ends_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
     """Waits for the end of a process without the polling of `Popen.wait(timeout)`."""
     if process.poll() is not None:
         return True

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an agent is to carry out on its host in one trial, as the conductor writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from lagometer.agent.commands import Command, Companion, Leaves
+from lagometer.agent.daemons import Ready, Wanted
+from lagometer.agent.load import Wanted as WantedLoad
+
+
+@dataclass(frozen=True)
+class Orders:
+    """One host's part of a trial.
+
+    network: `private` (namespaces of their own) or `host`; directory: where sockets and shared memory lie, on
+    the host's network made for the trial; daemons: serve before a worker starts; load: None without
+    interference.
+    """
+
+    network: str
+    directory: str
+    workers: tuple[Command, ...]
+    daemons: tuple[Wanted, ...] = ()
+    load: WantedLoad | None = None
+    leaves: Leaves = field(default_factory=Leaves)
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns it as `parsed` reads it."""
+        return asdict(self)
+
+
+def parsed(given: Mapping[str, Any]) -> Orders:
+    """Reads what `as_json` gives. Raises KeyError, TypeError, ValueError for anything else."""
+    load = given["load"]
+    leaves = given["leaves"]
+    return Orders(
+        network=str(given["network"]),
+        directory=str(given["directory"]),
+        workers=tuple(_command(each) for each in given["workers"]),
+        daemons=tuple(_daemon(each) for each in given["daemons"]),
+        load=None if load is None else WantedLoad(**{**load, "commands": _words(load["commands"])}),
+        leaves=Leaves(
+            str(leaves["directory"]), tuple(leaves["shared_memory"]), tuple(leaves["message_queues"])
+        ),
+    )
+
+
+def _command(given: Mapping[str, Any]) -> Command:
+    return Command(tuple(given["arguments"]), dict(given["environment"]))
+
+
+def _daemon(given: Mapping[str, Any]) -> Wanted:
+    companion = given["companion"]
+    return Wanted(
+        name=given["name"],
+        companion=Companion(tuple(companion["arguments"]), dict(companion["environment"]), daemon=True),
+        ready=Ready(**given["ready"]),
+        for_workers=dict(given["for_workers"]),
+        files=dict(given["files"]),
+        leaves=tuple(given["leaves"]),
+    )
+
+
+def _words(commands: Any) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(words) for words in commands)

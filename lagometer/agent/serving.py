@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An agent's one thread: hears the conductor, carries out one trial after the other, lives by a lease.
+
+The conductor renews the lease every second. Without it for `LEASE_S` the agent ends everything and itself;
+the end of its input is only the fast path, since what carries the pipes may die and leave this side alive.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import select
+import selectors
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import lagometer
+from lagometer.agent import orders
+from lagometer.agent.commands import LaunchError
+from lagometer.agent.frames import LEASE_S, PROTOCOL_VERSION, Frame, FrameError, Frames, framed
+from lagometer.agent.isolation import SHARED_MEMORY, remove_stale_directories
+from lagometer.agent.load import files_folder
+from lagometer.agent.trial import HostTrial
+from lagometer.standard_streams import ensure_standard_descriptors
+
+NS_PER_S = 1_000_000_000
+READ_BYTES = 1 << 16
+RENEW_NS = 2 * NS_PER_S  # how often the supervisor is told that this process goes on
+ALONE_S = 1.0  # for the supervisor to end everything when the conductor is gone, before it is killed
+USAGE = "usage: python -m lagometer.agent SUPERVISOR"
+
+
+class _Over(Exception):
+    """The conductor is gone, or has been silent for too long."""
+
+
+class Agent:
+    """Serves one conductor. `reader`, `writer`: its descriptors, which the agent owns."""
+
+    def __init__(self, supervisor: Path, reader: int, writer: int) -> None:
+        self._supervisor = supervisor
+        self._reader, self._writer = reader, writer
+        self._frames = Frames()
+        self._selector = selectors.DefaultSelector()
+        self._trial: HostTrial | None = None
+        self._lease_ns = time.monotonic_ns() + round(LEASE_S * NS_PER_S)
+        self._renewed_ns = 0
+
+    def run(self) -> None:
+        """Returns when the conductor is gone; nothing runs any more then."""
+        os.set_blocking(self._reader, False)
+        os.set_blocking(self._writer, False)
+        self._selector.register(self._reader, selectors.EVENT_READ, self._hear)
+        try:
+            self._send(hello())
+            while True:
+                self._wait_once()
+        except _Over:
+            pass
+        finally:
+            if self._trial is not None:
+                self._trial.close(ALONE_S)
+            self._selector.close()
+
+    def _wait_once(self) -> None:
+        now_ns = time.monotonic_ns()
+        if now_ns >= self._lease_ns:
+            raise _Over
+        trial = self._trial
+        due_ns = trial.due_ns() if trial is not None else None
+        until_ns = min(self._lease_ns, due_ns if due_ns is not None else self._lease_ns)
+        for key, _ in self._selector.select(max(0, until_ns - now_ns) / NS_PER_S):
+            # One handler may have closed what another one was ready for.
+            if key.fd in self._selector.get_map():
+                self._carefully(key.data)
+        if self._trial is not None:
+            self._carefully(self._trial.on_time)
+
+    def _carefully(self, step: Callable[[], object]) -> None:
+        """What goes wrong in a trial ends the trial, and not the agent."""
+        try:
+            step()
+        except (LaunchError, OSError) as error:
+            self._send({"event": "failed", "reason": f"launch-failed: {error}"})
+
+    # --- the conductor ---
+
+    def _hear(self) -> None:
+        try:
+            data = os.read(self._reader, READ_BYTES)
+        except BlockingIOError:
+            return
+        if not data:
+            raise _Over
+        self._lease_ns = time.monotonic_ns() + round(LEASE_S * NS_PER_S)
+        try:
+            frames = self._frames.feed(data)
+        except FrameError as error:
+            self._send({"event": "failed", "reason": f"protocol-error: the conductor wrote {error}"})
+            raise _Over from error
+        for frame in frames:
+            self._carefully(lambda frame=frame: self._obey(frame))  # type: ignore[misc]
+
+    def _obey(self, frame: Frame) -> None:
+        message, block = frame
+        command = message.get("command")
+        try:
+            if command == "lease":
+                self._renew()
+            elif command == "clock":
+                at_ns = time.monotonic_ns()
+                self._send({"event": "clock", "number": message["number"], "at_ns": at_ns})
+            elif command == "trial":
+                self._begin(message)
+            elif self._trial is None:  # it ended while this was under way
+                if command == "end":
+                    self._send({"event": "ended", "load": None, "daemons": []})
+            elif command == "say":
+                self._trial.say(message["worker"], block)
+            elif command == "go":
+                self._trial.go(message["workers"], message["at_ns"], message["phases"], message["late"])
+            elif command == "load":
+                self._trial.begin_load()
+            elif command == "collect":
+                self._trial.collect()
+            elif command == "release":
+                self._trial.release()
+            elif command == "end":
+                trial, self._trial = self._trial, None
+                trial.end(message["salvage"])
+            else:
+                self._send({"event": "failed", "reason": f"protocol-error: unknown command {command!r}"})
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            what = f"{type(error).__name__} {error}"
+            self._send(
+                {"event": "failed", "reason": f"protocol-error: '{command}' can't be carried out: {what}"}
+            )
+
+    def _begin(self, message: Mapping[str, Any]) -> None:
+        if self._trial is not None:
+            self._trial.close()
+            self._trial = None
+        trial = HostTrial(orders.parsed(message["orders"]), self._supervisor, self._selector, self._send)
+        try:
+            trial.start()
+        except BaseException:
+            trial.close()
+            raise
+        self._trial = trial
+
+    def _renew(self) -> None:
+        now_ns = time.monotonic_ns()
+        if self._trial is not None and now_ns - self._renewed_ns >= RENEW_NS:
+            self._renewed_ns = now_ns
+            self._trial.renew()
+
+    def _send(self, message: Mapping[str, Any], block: bytes | None = None) -> None:
+        """Writes one frame; waits for a conductor that does not read, until the lease is over."""
+        unsent = memoryview(framed(message, block))
+        while unsent:
+            try:
+                unsent = unsent[os.write(self._writer, unsent) :]
+            except BlockingIOError:
+                remaining_ns = self._lease_ns - time.monotonic_ns()
+                if remaining_ns <= 0:
+                    raise _Over from None
+                select.select([], [self._writer], [], remaining_ns / NS_PER_S)
+            except BrokenPipeError as error:
+                raise _Over from error
+
+
+def hello() -> dict[str, Any]:
+    """Returns who this is, and which clock it lives by: two hosts with equal `clock` have one clock."""
+    return {
+        "event": "agent",
+        "protocol": PROTOCOL_VERSION,
+        "version": lagometer.__version__,
+        "pid": os.getpid(),
+        "host": platform.node(),
+        "machine": platform.machine(),
+        "clock": clock_identity(),
+        "cpus": sorted(os.sched_getaffinity(0)),
+    }
+
+
+def clock_identity() -> str:
+    """Returns what CLOCK_MONOTONIC of this process is told by: the boot, and the offset of its time
+    namespace.
+
+    Empty where the kernel does not say: then it equals no other.
+    """
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+    offsets = ""
+    with contextlib.suppress(OSError):  # a kernel without time namespaces
+        for line in Path("/proc/self/timens_offsets").read_text().splitlines():
+            name, *offset = line.split()
+            if name in ("monotonic", "1"):
+                offsets = "".join(f"+{int(part)}" for part in offset)
+    return boot + offsets
+
+
+def serve(arguments: Sequence[str]) -> int:
+    """Returns the exit code of the program."""
+    if len(arguments) != 1:
+        os.write(2, f"{USAGE}\n".encode())
+        return 2
+    ensure_standard_descriptors()
+    reader, writer = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)  # what anybody prints is for people
+    os.close(nothing)
+    for place in (SHARED_MEMORY, files_folder()):
+        remove_stale_directories(place)
+    Agent(Path(arguments[0]), reader, writer).run()
+    return 0

@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One host's part of a trial: starts it, passes on what is said, looks at it at its times, ends it.
+
+The agent's one thread calls it. Nothing is done here in the measure phase but that the CPU clocks of daemons
+are read at its borders, and what the conductor wants of workers that join.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from lagometer.agent.commands import LaunchError, Pipes
+from lagometer.agent.companions import Companions
+from lagometer.agent.daemons import prepared, started_with
+from lagometer.agent.isolation import made_directory
+from lagometer.agent.load import START_S_MAX, Load, files_of
+from lagometer.agent.observe.witness import Witness
+from lagometer.agent.orders import Orders
+from lagometer.agent.supervised import TERMINATION_S, Supervised
+
+NS_PER_S = 1_000_000_000
+LOOK_NS = 5_000_000  # how often it is looked whether what runs beside the workers is at work
+# The daemons' CPU time is read so long before a border of the measure phase, so that the first message is not
+# disturbed; waiting is in whole milliseconds.
+LOOK_AHEAD_NS = 2_000_000
+READ_BYTES = 1 << 20
+SUPERVISOR_LEASE_S = 15.0  # longer than the agent's own, which it renews every two seconds
+
+Send = Callable[[Mapping[str, Any], bytes | None], None]
+
+
+class HostTrial:
+    """The state of one trial on one host. `send` writes one frame to the conductor."""
+
+    def __init__(
+        self, orders: Orders, supervisor: Path, selector: selectors.BaseSelector, send: Send
+    ) -> None:
+        self._orders, self._selector, self._send = orders, selector, send
+        self._supervisor = supervisor
+        self._stack = contextlib.ExitStack()
+        self._companions = Companions()
+        self._supervised: Supervised | None = None
+        self._pipes: Sequence[Pipes] = ()
+        self._unsent = [bytearray() for _ in orders.workers]
+        self._numbers: dict[int, int] = {}  # of the workers' processes, in their own namespace
+        self._isolated = False
+        self._witness = Witness()
+        self._begun = False
+        self._measure_ns = 0
+        self._started_ns = time.monotonic_ns()
+        self._due: list[tuple[int, Callable[[], object]]] = []
+
+    # --- what the conductor wants ---
+
+    def start(self) -> None:
+        """Starts what the orders name; the workers once the daemons serve. Raises `LaunchError`, OSError."""
+        orders = self._orders
+        if orders.network == "host":
+            self._stack.enter_context(made_directory(orders.directory))
+        load = None
+        if orders.load is not None:
+            self._stack.enter_context(files_of(orders.load))
+            load = Load(orders.load)
+        daemons = self._stack.enter_context(started_with(orders.daemons))
+        self._companions = Companions(load, daemons)
+        before = prepared(daemons, orders.directory)
+        commands = self._companions.commands
+        supervised = Supervised(self._supervisor, orders.leaves, commands, before, SUPERVISOR_LEASE_S)
+        self._supervised = supervised
+        self._pipes = supervised.start(orders.workers, orders.network)
+        for descriptor in supervised.descriptors():
+            self._selector.register(descriptor, selectors.EVENT_READ, self._on_notices)
+        for worker, pipes in enumerate(self._pipes):
+            for stream, descriptor in (("stdout", pipes.stdout), ("stderr", pipes.stderr)):
+                hear = _bound(self._on_output, worker, stream, descriptor)
+                self._selector.register(descriptor, selectors.EVENT_READ, hear)
+        self._await_daemons()
+
+    def say(self, worker: int, text: bytes) -> None:
+        """Queues bytes for a worker's standard input and writes what fits."""
+        self._unsent[worker] += text
+        self._write(worker)
+
+    def begin_load(self) -> None:
+        """Waits until the load beside the workers is at work, and says so."""
+        self._companions.attach_load(self._running())
+        self._await_load(time.monotonic_ns() + round(START_S_MAX * NS_PER_S))
+
+    def go(self, workers: Sequence[int], at_ns: int, phases: Mapping[str, int], late: bool) -> None:
+        """Lets workers begin at a time of this host's clock; the first time also the looks at them.
+
+        phases: warmup_ns, measure_ns, drain_ns; late: some workers come after the start.
+        """
+        if not self._begun:
+            self._begun = True
+            self._look_on(at_ns, phases, late)
+        for worker in workers:
+            self.say(worker, b'{"command":"go","at_ns":%d}\n' % at_ns)
+
+    def collect(self) -> None:
+        """Says what was seen since `go`; the companions may end."""
+        load, wrong = self._companions.load, None
+        evidence = self._witness.end()
+        if load is not None:
+            wrong = load.end()
+        self._companions.release(self._running())
+        seen = evidence.as_frame() if evidence is not None else None
+        self._send({"event": "evidence", "evidence": seen, "load_wrong": wrong}, None)
+
+    def release(self) -> None:
+        """Lets the companions end when no worker runs any more."""
+        if self._supervised is not None:
+            self._companions.release(self._supervised)
+
+    def end(self, salvage: Sequence[int]) -> None:
+        """Ends whatever still runs; hands over the records of some workers, and what the companions did."""
+        self._due = []
+        last: dict[str, Any] = {"load": None, "daemons": []}
+        if self._supervised is not None:
+            self._forget_descriptors()
+            for worker in salvage if self._pipes else ():
+                records = self._supervised.salvage(worker)
+                self._send(
+                    {"event": "salvaged", "worker": worker, "any": records is not None}, bytes(records or b"")
+                )
+            load = self._companions.load_done(self._supervised)
+            daemons = self._companions.daemons_done(self._supervised, self._measure_ns)
+            last = {"load": load and asdict(load), "daemons": [asdict(each) for each in daemons]}
+        self.close()
+        self._send({"event": "ended", **last}, None)
+
+    def close(self, patience_s: float = TERMINATION_S) -> None:
+        """Ends everything and says nothing; the supervisor has so long for it. May be called twice."""
+        self._forget_descriptors()
+        self._witness.close()
+        if self._supervised is not None:
+            self._supervised.close(patience_s)
+            self._supervised = None
+        self._stack.close()
+
+    def renew(self) -> None:
+        """Lets the supervisor live on: it ends by itself if this process stops."""
+        if self._supervised is not None:
+            self._supervised.renew()
+
+    # --- what is done at its time ---
+
+    def due_ns(self) -> int | None:
+        """When there is something to do next."""
+        return min((at_ns for at_ns, _ in self._due), default=None)
+
+    def on_time(self) -> None:
+        """Does what is due."""
+        now_ns = time.monotonic_ns()
+        ready = sorted((each for each in self._due if each[0] <= now_ns), key=lambda each: each[0])
+        self._due = [each for each in self._due if each[0] > now_ns]
+        for _, look in ready:
+            look()
+
+    def _await_daemons(self) -> None:
+        supervised = self._running()
+        awaited = self._companions.daemon_awaited(supervised)
+        if awaited is None:
+            supervised.start_workers()
+            self._send({"event": "serving", "at_ns": time.monotonic_ns()}, None)
+        elif time.monotonic_ns() > self._started_ns + awaited.timeout_ns:
+            self._send({"event": "failed", "reason": awaited.late}, None)
+        else:
+            self._due.append((time.monotonic_ns() + LOOK_NS, self._await_daemons))
+
+    def _await_load(self, deadline_ns: int) -> None:
+        load = self._companions.load
+        if load is None or load.is_running():
+            if load is not None:
+                load.begin()
+            self._send({"event": "loaded"}, None)
+        elif time.monotonic_ns() > deadline_ns:
+            said = self._companions.load_words(self._running())
+            late = f"load generator '{load.name}' did not start within {START_S_MAX:.0f} s"
+            self._send({"event": "failed", "reason": f"interference-died: {late}: {said}"}, None)
+        else:
+            self._due.append((time.monotonic_ns() + LOOK_NS, _bound(self._await_load, deadline_ns)))
+
+    def _look_on(self, at_ns: int, phases: Mapping[str, int], late: bool) -> None:
+        """Notes how things stand, and when to look again."""
+        supervised, load = self._running(), self._companions.load
+        numbers = [self._numbers.get(worker, 0) for worker in range(len(self._pipes))]
+        private = self._isolated and not (load is not None and load.shares_network)
+        daemons = self._companions.watch_daemons(supervised, numbers)
+        self._witness.begin(supervised.process_id, numbers, private, daemons)
+        self._measure_ns = phases["measure_ns"]
+        measure_ns = at_ns + phases["warmup_ns"]
+        drain_ns = measure_ns + self._measure_ns
+        amid_drain_ns = drain_ns + phases["drain_ns"] // 2
+        self._due.append((amid_drain_ns, self._witness.look_at_memory))
+        if late:
+            self._due.append((amid_drain_ns, self._witness.look_at_ends_again))
+        if (served := self._companions.daemons) is not None:
+            self._due += [(measure_ns - LOOK_AHEAD_NS, served.begin), (drain_ns - LOOK_AHEAD_NS, served.end)]
+            self._due.append((amid_drain_ns, served.look_at_memory))
+
+    # --- what comes ---
+
+    def _on_output(self, worker: int, stream: str, descriptor: int) -> bool:
+        """Passes on what a worker wrote; returns whether there may be more."""
+        try:
+            data = os.read(descriptor, READ_BYTES)
+        except BlockingIOError:
+            return False
+        if not data:
+            self._selector.unregister(descriptor)
+        self._send({"event": "output", "worker": worker, "stream": stream}, data)
+        return bool(data)
+
+    def _on_notices(self) -> None:
+        supervised = self._running()
+        for notice in supervised.notices():
+            event = notice["event"]
+            if event == "isolated":
+                self._isolated = bool(notice.get("network"))
+            elif event == "started":
+                self._numbers[int(notice["worker"])] = int(notice["pid"])
+            elif event == "companion-started":
+                self._companions.note_start(int(notice["companion"]), int(notice["pid"]))
+            elif event == "companion-exited":
+                place = int(notice["companion"])
+                wrong = self._companions.note_end(place, supervised)
+                said = {**notice, "wrong": wrong and asdict(wrong)}
+                self._send({"event": "notice", "notice": said}, None)
+                continue
+            elif event == "exited":
+                self._hear_last_words(int(notice["worker"]))
+            elif event == "finished":
+                for descriptor in supervised.descriptors():
+                    self._selector.unregister(descriptor)
+            self._send({"event": "notice", "notice": notice}, None)
+
+    def _hear_last_words(self, worker: int) -> None:
+        pipes = self._pipes[worker]
+        for stream, descriptor in (("stdout", pipes.stdout), ("stderr", pipes.stderr)):
+            while descriptor in self._selector.get_map() and self._on_output(worker, stream, descriptor):
+                pass
+
+    # --- small things ---
+
+    def _running(self) -> Supervised:
+        if self._supervised is None:
+            raise LaunchError("nothing was started")
+        return self._supervised
+
+    def _write(self, worker: int) -> None:
+        descriptor, unsent = self._pipes[worker].stdin, self._unsent[worker]
+        try:
+            while unsent:
+                del unsent[: os.write(descriptor, unsent)]
+        except BlockingIOError:
+            if descriptor not in self._selector.get_map():
+                self._selector.register(descriptor, selectors.EVENT_WRITE, _bound(self._write, worker))
+            return
+        except BrokenPipeError:
+            unsent.clear()  # its end is reported by the supervisor
+        if descriptor in self._selector.get_map():
+            self._selector.unregister(descriptor)
+
+    def _forget_descriptors(self) -> None:
+        known = self._selector.get_map()
+        mine = [number for pipes in self._pipes for number in (pipes.stdin, pipes.stdout, pipes.stderr)]
+        if self._supervised is not None and self._supervised.process_id is not None:
+            mine += self._supervised.descriptors()
+        for descriptor in mine:
+            if descriptor in known:
+                self._selector.unregister(descriptor)
+
+
+def _bound(function: Callable[..., object], *arguments: object) -> Callable[[], object]:
+    return lambda: function(*arguments)

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The conductor's end of the pipes to one agent: frames out and in, the lease, the clock's offset, its
+loss."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import lagometer
+from lagometer.agent.frames import LEASE_S, PROTOCOL_VERSION, Frame, FrameError, Frames, framed
+from lagometer.run.hosts.base import AgentPipes, HostError, Launcher
+
+NS_PER_S = 1_000_000_000
+HELLO_S = 30.0  # a host may be slow to reach
+RENEW_NS = NS_PER_S
+EXCHANGES = 8  # of clocks; the fastest counts
+EXCHANGE_S = 5.0
+READ_BYTES = 1 << 20
+STDERR_BYTES = 16 << 10
+
+
+@dataclass(frozen=True)
+class ClockOffset:
+    """How a host's CLOCK_MONOTONIC stands to ours.
+
+    same: it is our clock, and offset_ns is 0. Otherwise host = ours + offset_ns, at most bound_ns off when it
+    was found, `round_trip_ns` being the fastest exchange.
+    """
+
+    same: bool = True
+    offset_ns: int = 0
+    bound_ns: int = 0
+    round_trip_ns: int = 0
+
+
+class AgentLink:
+    """The link to the agent of one host. Single-threaded; `open` again after a loss starts a new agent."""
+
+    def __init__(self, name: str, launcher: Launcher) -> None:
+        self.name = name
+        self.hello: Mapping[str, Any] = {}
+        self._launcher = launcher
+        self._pipes: AgentPipes | None = None
+        self._frames = Frames()
+        self._unsent = bytearray()
+        self._kept: list[Frame] = []
+        self._stderr = b""
+        self._renewed_ns = 0
+        self._lost: str | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is an agent, as far as is known."""
+        return self._pipes is not None and self._lost is None
+
+    @property
+    def lost(self) -> str | None:
+        """Why the agent can't be used any more, in words; None while it can."""
+        return self._lost
+
+    @property
+    def process_id(self) -> int:
+        """The agent's process number on its host; 0 before it was heard."""
+        return int(self.hello.get("pid", 0))
+
+    def open(self) -> None:
+        """Starts an agent unless there is one, and hears who it is. Raises `HostError`."""
+        if self.is_open:
+            return
+        self.close()
+        self._frames, self._unsent, self._kept, self._stderr = Frames(), bytearray(), [], b""
+        self._pipes, self._lost = self._launcher.start(), None
+        for descriptor in (self._pipes.stdin, self._pipes.stdout, self._pipes.stderr):
+            os.set_blocking(descriptor, False)
+        try:
+            message, _ = self._next("agent", HELLO_S)
+            self._check(message)
+        except HostError:
+            self.close()
+            raise
+        self.hello = message
+
+    def _check(self, message: Mapping[str, Any]) -> None:
+        said = {name: message.get(name) for name in ("protocol", "version")}
+        ours = {"protocol": PROTOCOL_VERSION, "version": lagometer.__version__}
+        if said != ours:
+            wrong = ", ".join(f"{name} {said[name]} where {ours[name]} is spoken" for name in ours)
+            raise HostError(f"its agent has {wrong}: install the same lagometer on both hosts")
+        if type(message.get("pid")) is not int or not isinstance(message.get("clock"), str):
+            raise HostError("its agent did not say who it is")
+
+    def send(self, message: Mapping[str, Any], block: bytes | None = None) -> None:
+        """Queues a frame and writes what fits; the rest when `flush` is called."""
+        self._unsent += framed(message, block)
+        self.flush()
+
+    def flush(self) -> bool:
+        """Writes what fits; returns whether all is written. An agent that is gone is noted."""
+        if self._pipes is None:
+            return True
+        try:
+            while self._unsent:
+                del self._unsent[: os.write(self._pipes.stdin, self._unsent[:READ_BYTES])]
+        except BlockingIOError:
+            return False
+        except BrokenPipeError:
+            self._unsent.clear()
+            self._lose("its agent closed its input")
+        return True
+
+    def renew(self) -> None:
+        """Renews the lease, when it is time for that."""
+        if time.monotonic_ns() >= self.renew_ns():
+            self._renewed_ns = time.monotonic_ns()
+            self.send({"command": "lease"})
+
+    def renew_ns(self) -> int:
+        """When the lease is to be renewed next."""
+        return self._renewed_ns + RENEW_NS
+
+    def descriptors(self) -> tuple[int, ...]:
+        """Returns what becomes readable when `receive` has something."""
+        return (self._pipes.stdout, self._pipes.stderr) if self._pipes is not None else ()
+
+    @property
+    def writer(self) -> int:
+        """What becomes writable when `flush` can go on."""
+        assert self._pipes is not None
+        return self._pipes.stdin
+
+    def receive(self) -> list[Frame]:
+        """Returns the frames that have come, without waiting. An agent that is gone is noted."""
+        if self._pipes is None:
+            return []
+        self._hear_stderr()
+        kept, self._kept = self._kept, []
+        try:
+            data = os.read(self._pipes.stdout, READ_BYTES)
+        except BlockingIOError:
+            return kept
+        if not data:
+            self._lose("its agent ended")
+            return kept
+        try:
+            return kept + self._frames.feed(data)
+        except FrameError as error:
+            self._lose(f"its agent wrote {error}")
+            return kept
+
+    def _hear_stderr(self) -> None:
+        assert self._pipes is not None
+        with contextlib.suppress(BlockingIOError):
+            self._stderr = (self._stderr + os.read(self._pipes.stderr, READ_BYTES))[-STDERR_BYTES:]
+
+    def _lose(self, why: str) -> None:
+        if self._lost is not None:
+            return
+        how = self._launcher.ended()
+        said = self._stderr.decode(errors="replace").strip().splitlines()
+        more = [*([f"it {how}"] if how else []), *([f"it said: {said[-1]}"] if said else [])]
+        self._lost = "; ".join([why, *more])
+
+    def give_up(self, why: str) -> None:
+        """Notes that the agent can't be used any more."""
+        self._lose(why)
+
+    def offset(self) -> ClockOffset:
+        """Returns how its clock stands to ours, by exchanges of time stamps. Raises `HostError`.
+
+        What claims to have our clock is held against it: a copy of a machine has its boot's name and not its
+        time.
+        """
+        found: list[tuple[int, int, int]] = []
+        same = bool(self.hello["clock"]) and self.hello["clock"] == _our_clock()
+        for number in range(1 if same else EXCHANGES):
+            before_ns = time.monotonic_ns()
+            self.send({"command": "clock", "number": number})
+            message, _ = self._next("clock", EXCHANGE_S)
+            after_ns = time.monotonic_ns()
+            at_ns = message.get("at_ns")
+            if type(at_ns) is not int or message.get("number") != number:
+                raise HostError(f"its agent answered {message} when it was asked for its clock")
+            if same and not before_ns <= at_ns <= after_ns:
+                raise HostError("its agent names our clock and has another: is it a copy of this machine?")
+            found.append((after_ns - before_ns, before_ns, at_ns))
+        round_trip_ns, before_ns, at_ns = min(found)
+        if same:
+            return ClockOffset(round_trip_ns=round_trip_ns)
+        offset_ns = at_ns - (before_ns + round_trip_ns // 2)
+        return ClockOffset(False, offset_ns, -(-round_trip_ns // 2) + 1, round_trip_ns)
+
+    def _next(self, event: str, seconds: float) -> Frame:
+        """Waits for a frame of this kind; what else comes is kept for `receive`. Raises `HostError`."""
+        deadline_ns = time.monotonic_ns() + round(seconds * NS_PER_S)
+        kept: list[Frame] = []
+        try:
+            while True:
+                frames = self.receive()
+                for place, frame in enumerate(frames):
+                    if frame[0].get("event") == event:
+                        kept += frames[place + 1 :]
+                        return frame
+                    kept.append(frame)
+                if self._lost is not None:
+                    raise HostError(self._lost)
+                self.renew()
+                self.flush()
+                remaining_s = (deadline_ns - time.monotonic_ns()) / NS_PER_S
+                if remaining_s <= 0:
+                    self._lose(f"its agent said no '{event}' within {seconds:g} s")
+                    continue
+                select.select(self.descriptors(), [], [], min(remaining_s, LEASE_S / 10))
+        finally:
+            self._kept = kept + self._kept
+
+    def close(self) -> None:
+        """Ends the agent and all that it runs. May be called twice."""
+        self._pipes = None
+        self._launcher.close()
+
+
+def _our_clock() -> str:
+    from lagometer.agent.serving import clock_identity
+
+    return clock_identity()

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One host's part of one trial, as the conductor sees it: what it is told, and what has come of it so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lagometer.agent.daemons import Done as DaemonDone
+from lagometer.agent.frames import Frame
+from lagometer.agent.load import Done as LoadDone
+from lagometer.agent.observe.witness import Evidence
+from lagometer.agent.orders import Orders
+from lagometer.run.hosts.base import HostError
+from lagometer.run.hosts.link import AgentLink, ClockOffset
+
+
+@dataclass(frozen=True)
+class HostOutcome:
+    """What came of a trial on one host. clock: how it stood to the conductor's; None in each: not so far."""
+
+    name: str
+    workers: tuple[int, ...]
+    clock: ClockOffset = field(default_factory=ClockOffset)
+    isolation: Mapping[str, Any] = field(default_factory=dict)
+    evidence: Evidence | None = None
+    load: LoadDone | None = None
+    daemons: tuple[DaemonDone, ...] = ()
+    hello: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Hearing:
+    """Who hears what a host says; `worker` is the number in the trial. Called on the conductor's thread."""
+
+    output: Callable[[int, str, bytes], None]
+    notice: Callable[[HostPart, Mapping[str, Any]], None]
+    fail: Callable[[str], None]
+
+
+class HostPart:
+    """The state of one trial on one host. workers: which of the trial's are there, by their numbers in it."""
+
+    def __init__(self, link: AgentLink, orders: Orders, workers: Sequence[int]) -> None:
+        self.link = link
+        self.workers = tuple(workers)
+        self._orders = orders
+        self._local = {worker: place for place, worker in enumerate(self.workers)}
+        self._hearing: Hearing | None = None
+        self.clock = ClockOffset()
+        self.isolation: Mapping[str, Any] = {}
+        self.evidence: Evidence | None = None
+        self.serving_ns: int | None = None  # on the conductor's clock
+        self.loaded = self.collected = self.finished = self.ended = False
+        self.load_wrong: str | None = None
+        self._load: LoadDone | None = None
+        self._daemons: tuple[DaemonDone, ...] = ()
+        self.salvaged: dict[int, bytes] = {}
+
+    @property
+    def name(self) -> str:
+        """The host's name in the study."""
+        return self.link.name
+
+    @property
+    def patience_s(self) -> float:
+        """How long its daemons may take until they serve, all together."""
+        return sum(each.ready.timeout_s for each in self._orders.daemons)
+
+    @property
+    def has_load(self) -> bool:
+        """Whether load runs beside its workers."""
+        return self._orders.load is not None
+
+    # --- what it is told ---
+
+    def start(self, hearing: Hearing) -> None:
+        """Compares clocks, and has the agent start what there is to start. Raises `HostError`."""
+        self._hearing = hearing
+        was_open = self.link.is_open
+        try:
+            self.link.open()
+            self.clock = self.link.offset()
+        except HostError:
+            if not was_open:
+                raise
+            self.link.open()  # that one has ended since the last trial
+            self.clock = self.link.offset()
+        self.link.send({"command": "trial", "orders": self._orders.as_json()})
+
+    def say(self, worker: int, text: bytes) -> None:
+        """Passes a line on to one of its workers."""
+        self.link.send({"command": "say", "worker": self._local[worker]}, text)
+
+    def begin_load(self) -> None:
+        """Has the load start; `loaded` says when it is at work."""
+        self.link.send({"command": "load"})
+
+    def go(self, workers: Sequence[int], at_ns: int, phases: Mapping[str, int], late: bool) -> None:
+        """Lets those of these workers that are there begin at a time of our clock."""
+        here = [self._local[worker] for worker in workers if worker in self._local]
+        at_ns += self.clock.offset_ns
+        self.link.send({"command": "go", "workers": here, "at_ns": at_ns, "phases": phases, "late": late})
+
+    def collect(self) -> None:
+        """Asks for the evidence; `collected` says when it is there."""
+        self.link.send({"command": "collect"})
+
+    def release(self) -> None:
+        """Lets what runs beside the workers end when none of them runs any more."""
+        self.link.send({"command": "release"})
+
+    def end(self, salvage: Sequence[int]) -> None:
+        """Has everything end, and the records of these workers handed over; `ended` says when that is so."""
+        here = [self._local[worker] for worker in salvage if worker in self._local]
+        self.link.send({"command": "end", "salvage": here})
+
+    # --- what it says ---
+
+    def receive(self) -> None:
+        """Hears what has come."""
+        was_lost = self.link.lost
+        for frame in self.link.receive():
+            try:
+                self._hear(frame)
+            except (KeyError, TypeError, ValueError, IndexError) as error:
+                said = f"{type(error).__name__} {error} in {str(frame[0])[:200]}"
+                self.link.give_up(f"its agent wrote what nobody understands: {said}")
+        if self.link.lost is not None and was_lost is None:
+            self.finished = True
+            self._heard().fail(f"agent-lost: host {self.name}: {self.link.lost}")
+
+    def _hear(self, frame: Frame) -> None:
+        message, block = frame
+        event, hearing = message.get("event"), self._heard()
+        if event == "output":
+            hearing.output(self.workers[message["worker"]], message["stream"], block)
+        elif event == "notice":
+            self._note(message["notice"])
+        elif event == "serving":
+            self.serving_ns = int(message["at_ns"]) - self.clock.offset_ns
+        elif event == "loaded":
+            self.loaded = True
+        elif event == "evidence":
+            seen = message["evidence"]
+            self.evidence = Evidence.from_frame(seen) if seen is not None else None
+            self.load_wrong, self.collected = message["load_wrong"], True
+        elif event == "salvaged":
+            if message["any"]:
+                self.salvaged[self.workers[message["worker"]]] = block
+        elif event == "ended":
+            self._take_last(message)
+        elif event == "failed":
+            hearing.fail(str(message["reason"]))
+        elif event != "clock":
+            raise ValueError("an unknown event")
+
+    def _note(self, notice: Mapping[str, Any]) -> None:
+        notice = {**notice}
+        if "worker" in notice:
+            notice["worker"] = self.workers[notice["worker"]]
+        if notice["event"] == "isolated":
+            self.isolation = {key: notice[key] for key in notice if key not in ("event", "warnings")}
+        elif notice["event"] == "finished":
+            self.finished = True
+        self._heard().notice(self, notice)
+
+    def _take_last(self, message: Mapping[str, Any]) -> None:
+        load = message["load"]
+        self._load = LoadDone(**load) if load is not None else None
+        self._daemons = tuple(
+            DaemonDone(**{**each, "command": tuple(each["command"])}) for each in message["daemons"]
+        )
+        self.ended = self.finished = True
+
+    def _heard(self) -> Hearing:
+        if self._hearing is None:
+            raise HostError(f"host {self.name} was not started")
+        return self._hearing
+
+    def outcome(self) -> HostOutcome:
+        """Returns what came of it."""
+        return HostOutcome(
+            name=self.name,
+            workers=self.workers,
+            clock=self.clock,
+            isolation=self.isolation,
+            evidence=self.evidence,
+            load=self._load,
+            daemons=self._daemons,
+            hello=self.link.hello,
+        )
