@@ -71,6 +71,7 @@ class Running:
         command = [sys.executable, "-m", "lagometer.cli.main", *arguments]
         self.process: subprocess.Popen[bytes] = subprocess.Popen(command, env=variables, **streams)
         self.namespaces: set[str] = set()
+        self.agents: set[int] = set()
         self.noted_s = 0.0
 
     def events(self) -> list[dict[str, Any]]:
@@ -97,6 +98,8 @@ class Running:
                     and name in (entry / "comm").read_text()
                 ):
                     found.append(int(entry.name))
+                    if b"lagometer.agent" in (entry / "cmdline").read_bytes():
+                        self.agents.add(int(entry.name))
         return found
 
     def note_namespaces(self) -> None:
@@ -109,7 +112,8 @@ class Running:
         """Whether no process, no namespace and no folder in /dev/shm of it is left."""
         if self.processes():
             return False
-        if any(path.name.startswith(f"lagometer-{self.process.pid}-") for path in Path("/dev/shm").iterdir()):
+        owners = {path.name.split("-")[1] for path in Path("/dev/shm").glob("lagometer-*-*")}
+        if owners & set(map(str, self.agents)):
             return False
         pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
         # The kernel gives a namespace's number to the next one made: whoever came later is not ours.

@@ -201,9 +201,16 @@ def _no_rust() -> str:
     return "" if rust_folder() is not None else f"a Rust toolchain, 1.{RUST_MINOR} or newer"
 
 
+def _no_time_namespaces() -> str:
+    words = ["unshare", "--time", "--monotonic", "60", "--fork", "true"]
+    works = shutil.which("unshare") is not None and subprocess.run(words, capture_output=True).returncode == 0
+    return "" if works else "a time namespace: a kernel that has them, and root"
+
+
 _RIGHTS: Mapping[str, Callable[[], str]] = {
     "netns": _no_namespaces,
     "mount": _no_mounts,
+    "timens": _no_time_namespaces,
     "root": _no_root,
     "realtime": _no_realtime,
     "tuning": _no_tuning,

@@ -441,6 +441,7 @@ Plan parse_plan(std::string_view text) {
   Object worker(object.at("worker"), "worker");
   plan.worker = worker.integer("index", plan_bounds::Worker::index);
   plan.worker_name = worker.text("name", plan_bounds::Worker::name_characters);
+  if (worker.has("host")) (void)worker.text("host", plan_bounds::Worker::host_characters);
   worker.finish();
   parse_phases(object.at("phases"), plan);
   plan.scheduling = parse_scheduling(object.at("scheduling"), "scheduling");

@@ -47,6 +47,7 @@ namespace plan_bounds {
 struct Worker {
   static constexpr Bounds<uint32_t> index{0U, 1048576U};
   static constexpr Bounds<uint32_t> name_characters{1U, 4096U};
+  static constexpr Bounds<uint32_t> host_characters{1U, 4096U};
 };
 
 struct Phases {

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
+import resource
 import select
 import selectors
 import time
@@ -30,6 +31,13 @@ NS_PER_S = 1_000_000_000
 READ_BYTES = 1 << 16
 RENEW_NS = 2 * NS_PER_S  # how often the supervisor is told that this process goes on
 ALONE_S = 1.0  # for the supervisor to end everything when the conductor is gone, before it is killed
+# The soft limits that decide what workers may do; -1: none.
+LIMITS = {
+    "open_files": resource.RLIMIT_NOFILE,
+    "processes": resource.RLIMIT_NPROC,
+    "locked_memory_bytes": resource.RLIMIT_MEMLOCK,
+    "realtime_priority": resource.RLIMIT_RTPRIO,
+}
 USAGE = "usage: python -m lagometer.agent SUPERVISOR"
 
 
@@ -181,8 +189,11 @@ def hello() -> dict[str, Any]:
         "pid": os.getpid(),
         "host": platform.node(),
         "machine": platform.machine(),
+        "boot": _boot(),
         "clock": clock_identity(),
+        "network": _network(),
         "cpus": sorted(os.sched_getaffinity(0)),
+        "limits": {name: resource.getrlimit(number)[0] for name, number in LIMITS.items()},
     }
 
 
@@ -192,9 +203,8 @@ def clock_identity() -> str:
 
     Empty where the kernel does not say: then it equals no other.
     """
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
+    boot = _boot()
+    if not boot:
         return ""
     offsets = ""
     with contextlib.suppress(OSError):  # a kernel without time namespaces
@@ -203,6 +213,20 @@ def clock_identity() -> str:
             if name in ("monotonic", "1"):
                 offsets = "".join(f"+{int(part)}" for part in offset)
     return boot + offsets
+
+
+def _boot() -> str:
+    """Returns what names this start of the kernel: processes with the same one are on one machine."""
+    with contextlib.suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return ""
+
+
+def _network() -> str:
+    """Returns what names the network that the host's own counters are of."""
+    with contextlib.suppress(OSError):
+        return f"{_boot()} {Path('/proc/self/ns/net').readlink()}"
+    return ""
 
 
 def serve(arguments: Sequence[str]) -> int:

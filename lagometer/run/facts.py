@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from lagometer.agent.observe.counters import realtime_limit
 from lagometer.run.transport import matches
 from lagometer.run.worker.layout import topics_read
 from lagometer.run.worker.messages import WriterDone
@@ -16,6 +15,7 @@ from lagometer.store.observed import KERNEL_COUNTERS, Observed, RealtimeThread
 from lagometer.study.adapters import NOT_FOR_MEASURING
 from lagometer.study.cell import Cell
 from lagometer.study.graph import Graph, Rule
+from lagometer.study.hosts import HERE
 
 
 def trial_facts(cell: Cell, trial: int, outcome: TrialOutcome, reasons: tuple[str, ...] = ()) -> TrialFacts:
@@ -34,7 +34,7 @@ def trial_facts(cell: Cell, trial: int, outcome: TrialOutcome, reasons: tuple[st
         cell=cell.id,
         trial=trial,
         factors=cell.columns(),
-        edges=edge_specs(cell, _joined_ns(cell, outcome), outcome.begin_ns),
+        edges=edge_specs(cell, _joined_ns(cell, outcome), outcome.begin_ns, clocks_of(outcome)),
         chains=chain_specs(cell.graph),
         source_streams=cell.graph.source_streams(),
         sink_edges=cell.graph.sink_edges(),
@@ -98,8 +98,9 @@ def observed(cell: Cell, outcome: TrialOutcome) -> Observed | None:
         private=evidence.private,
         kernel={name: evidence.network[name] for name in KERNEL_COUNTERS if name in evidence.network},
         clocks=evidence.clocks,
+        other_clocks=tuple(host.evidence.clocks for host in outcome.hosts[1:] if host.evidence is not None),
         load=evidence.load,
-        realtime_limit=realtime_limit(),
+        realtime_limit=evidence.realtime_limit,
         realtime_threads=tuple(
             RealtimeThread(name, str(thread.get("name")), int(thread["run_ns"]), int(thread["wait_ns"]))
             for name, said in done
@@ -133,15 +134,25 @@ def _joined_ns(cell: Cell, outcome: TrialOutcome) -> dict[str, int]:
 
 
 def edge_specs(
-    cell: Cell, joined_ns: Mapping[str, int] | None = None, begin_ns: int = 0
+    cell: Cell,
+    joined_ns: Mapping[str, int] | None = None,
+    begin_ns: int = 0,
+    clocks: Mapping[str, str] | None = None,
 ) -> tuple[EdgeSpec, ...]:
     """Returns every stream as every reader of it sees it.
 
-    joined_ns: of the nodes that came late; begin_ns: the common start.
+    joined_ns: of the nodes that came late; begin_ns: the common start; clocks: host → whose clock it has.
     """
     joined = joined_ns or {}
     left = {node.name: begin_ns + node.stop_ns for node in cell.graph.nodes if node.stop_ns}
     graph, traffic = cell.graph, cell.traffic
+
+    def host_of(node: str) -> str:
+        return cell.host_of.get(node, HERE)
+
+    def clock_of(node: str) -> str:
+        return (clocks or {}).get(host_of(node), "")
+
     started = [node for nodes in cell.workers for node in nodes]
     return tuple(
         EdgeSpec(
@@ -156,6 +167,10 @@ def edge_specs(
             payload_bytes=traffic[edge.topic].payload_bytes,
             sizes_bytes=traffic[edge.topic].sizes_bytes,
             receiver_start=started.index(edge.subscriber),
+            sender_host=host_of(edge.publisher),
+            receiver_host=host_of(edge.subscriber),
+            sender_clock=clock_of(edge.publisher),
+            receiver_clock=clock_of(edge.subscriber),
             sender_joined_ns=joined.get(edge.publisher),
             receiver_joined_ns=joined.get(edge.subscriber),
             sender_left_ns=left.get(edge.publisher),
@@ -163,6 +178,11 @@ def edge_specs(
         )
         for edge in graph.edges()
     )
+
+
+def clocks_of(outcome: TrialOutcome) -> dict[str, str]:
+    """Returns of each host whose clock it has: empty for the conductor's."""
+    return {host.name: "" if host.clock.same else host.name for host in outcome.hosts}
 
 
 def chain_specs(graph: Graph) -> tuple[ChainSpec, ...]:

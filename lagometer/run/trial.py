@@ -26,7 +26,7 @@ from lagometer.run.hosts.part import HostPart
 from lagometer.run.results.trial_store import BesideSamples, TrialStore
 from lagometer.run.tuned import tuned_for
 from lagometer.run.worker.conductor import Conductor
-from lagometer.run.worker.layout import worker_plans
+from lagometer.run.worker.layout import Place, worker_plans
 from lagometer.run.worker.outcome import TrialOutcome
 from lagometer.run.worker.plan import Plan
 from lagometer.stats.trial.edges import samples as samples_of
@@ -34,11 +34,11 @@ from lagometer.stats.trial.estimate import summarise
 from lagometer.stats.trial.events import endpoint_events
 from lagometer.stats.trial.layers import layer_stamps
 from lagometer.stats.trial.warmup import WarmUp, noted, without_warm_up
+from lagometer.store.clocks import on_our_clock
 from lagometer.store.errors import RecordsError
 from lagometer.store.records import Lane, decode
 from lagometer.study import Adapter, Cell, Study
-
-HERE = "here"  # the host on which the conductor runs
+from lagometer.study.hosts import Host
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class TrialRunner:
         self._workers = {name: worker_command(adapter.sidecar.worker) for name, adapter in adapters.items()}
         self._numbers = itertools.count()
         self._tuner = Tuner()
-        self._links = {HERE: AgentLink(HERE, LocalLauncher(supervisor_path()))}
+        self._links: dict[str, AgentLink] = {}
 
     def close(self) -> None:
         """Ends the agents."""
@@ -84,25 +84,46 @@ class TrialRunner:
     def run(self, conductor: Conductor, study: Study, cell: Cell, trial: int, store: TrialStore) -> Trial:
         """Carries out one trial by the study's phases and stores it. Raises `CannotStore`, `Interrupted`."""
         began_s = time.monotonic()
-        link, number = self._links[HERE], next(self._numbers)
-        with contextlib.suppress(HostError):  # said by the trial
-            link.open()
-        directory = directory_of(cell.factors.network, link.process_id, number)
-        plans = worker_plans(study, cell, trial, self._adapters, runtime_directory=directory)
-        orders = Orders(
-            network=cell.factors.network,
-            directory=directory,
-            workers=tuple(self._command(plan) for plan in plans),
-            daemons=wanted_daemons(cell, self._adapters, directory),
-            load=wanted_load(study, cell, link.process_id, number),
-            leaves=self._leaves(plans, cell.factors.network, directory),
-        )
-        part = HostPart(link, orders, range(len(plans)))
+        number, network = next(self._numbers), cell.factors.network
+        links = [self._opened(name, study) for name in cell.hosts]
+        places = {
+            link.name: Place(directory_of(network, link.process_id, number), link.cpus) for link in links
+        }
+        plans = worker_plans(study, cell, trial, self._adapters, places=places)
+        parts = [self._part(study, cell, link, number, plans) for link in links]
         with tuned_for(cell, self._tuner) as tuned:
-            outcome = tuned.noted(conductor.carry_out([part], plans))
+            outcome = tuned.noted(conductor.carry_out(parts, plans))
         samples, rows, beside_samples = _estimates(study, cell, trial, outcome)
         store.store((cell.id, trial), outcome, samples, rows, began_s, beside_samples)
         return Trial(outcome, samples, rows)
+
+    def _opened(self, name: str, study: Study) -> AgentLink:
+        """Returns the link to the agent of a host, which is started if it does not run."""
+        link = self._links.get(name)
+        if link is None:
+            host = study.hosts.get(name, Host())
+            link = self._links[name] = AgentLink(name, LocalLauncher(supervisor_path(), host.before))
+        with contextlib.suppress(HostError):  # said by the trial
+            link.open()
+        return link
+
+    def _part(
+        self, study: Study, cell: Cell, link: AgentLink, number: int, plans: Sequence[Plan]
+    ) -> HostPart:
+        """Returns what one host does in a trial. Daemons and load run beside the first host's workers."""
+        network, owner = cell.factors.network, link.process_id
+        directory = directory_of(network, owner, number)
+        there = [plan for plan in plans if plan.worker.host == link.name]
+        first = link.name == cell.hosts[0]
+        orders = Orders(
+            network=network,
+            directory=directory,
+            workers=tuple(self._command(plan) for plan in there),
+            daemons=wanted_daemons(cell, self._adapters, directory) if first else (),
+            load=wanted_load(study, cell, owner, number) if first else None,
+            leaves=self._leaves(there, network, directory),
+        )
+        return HostPart(link, orders, [plan.worker.index for plan in there])
 
     def _command(self, plan: Plan) -> Command:
         """Returns how to start a worker; preloads must be in its environment before its first instruction."""
@@ -153,13 +174,14 @@ def _estimates(
 
 
 def _lanes(outcome: TrialOutcome) -> tuple[list[Lane], tuple[str, ...]]:
+    offsets_ns = {worker: host.clock.offset_ns for host in outcome.hosts for worker in host.workers}
     lanes: list[Lane] = []
     problems: list[str] = []
     for worker in outcome.workers:
         if worker.records is None:
             continue
         try:
-            lanes += decode(worker.records)
+            lanes += on_our_clock(decode(worker.records), offsets_ns.get(worker.index, 0))
         except RecordsError as error:
             if not outcome.reasons:  # a killed worker's memory may be half made: its trial has failed anyway
                 problems.append(f"protocol-error: records of {worker.name}: {error}")

@@ -32,7 +32,16 @@ class EdgeSpec:
     # When it left, of one that did not stay to the end.
     sender_left_ns: int | None = None
     receiver_left_ns: int | None = None
+    sender_host: str = "here"
+    receiver_host: str = "here"
+    sender_clock: str = ""  # the host whose clock the sender's times are of; empty: the conductor's own
+    receiver_clock: str = ""
     sizes_bytes: tuple[int, ...] = ()  # of message `sequence` modulo their number; empty: all are the largest
+
+    @property
+    def one_clock(self) -> bool:
+        """Whether times of its two ends may be subtracted."""
+        return self.sender_clock == self.receiver_clock
 
 
 @dataclass(frozen=True)

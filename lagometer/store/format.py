@@ -153,6 +153,7 @@ FACTOR_TYPES: dict[str, pl.DataType] = {
     "domain": pl.Int64(),
     "interference": pl.String(),
     "tuning": pl.String(),
+    "hosts": pl.String(),
     "variant": pl.String(),
     "part": pl.String(),
 }
@@ -215,6 +216,9 @@ FIGURES_SCHEMA: dict[str, pl.DataType] = {
     **{name: pl.Int64() for name in JOINING_COLUMNS},
     "fairness_p50_ratio": pl.Float64(),
     "fairness_order_correlation": pl.Float64(),
+    "sender_host": pl.String(),
+    "receiver_host": pl.String(),
+    "clock": pl.String(),
 }
 # Before `deadline_k` could be chosen it was ten, and a column bore that name.
 FORMER_K, FORMER_MET_MIN = 10, "deadline_met_of_10_min"

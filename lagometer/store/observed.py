@@ -99,6 +99,7 @@ class Observed:
     private: bool  # the kernel's counters are the trial's own
     kernel: Mapping[str, int] = field(default_factory=dict)  # KERNEL_COUNTERS; absent where not readable
     clocks: Clocks = field(default_factory=Clocks)
+    other_clocks: tuple[Clocks, ...] = ()  # those of the other hosts
     load: MachineLoad = field(default_factory=MachineLoad)
     realtime_limit: RealtimeLimit | None = None
     realtime_threads: tuple[RealtimeThread, ...] = ()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from lagometer.study.graph import Graph, Group
+from lagometer.study.hosts import HERE
 from lagometer.study.payload import PayloadType
 from lagometer.study.sidecar import OptionValue
 from lagometer.study.traffic import Traffic
@@ -49,6 +50,7 @@ class Factors:
     domain: int = 0
     interference: str = "none"
     tuning: Literal["none", "latency"] = "none"
+    hosts: str = "here"
     variant: str = "none"
     part: str = "none"
 
@@ -85,7 +87,7 @@ class Cell:
     varies or sets; graph: the workload with rate and work filled in; workers: for each worker (a process),
     its nodes' names; traffic: what each topic of the graph carries; groups: of each worker the workload's
     group that it is, None for one without; options: adapter → option → value, the variant's over the
-    study's; environment: the variant's, of the workers.
+    study's; environment: the variant's, of the workers; host_of: node → host, each `here` without hosts.
     """
 
     id: str
@@ -97,6 +99,7 @@ class Cell:
     groups: tuple[Group | None, ...]
     options: Mapping[str, Mapping[str, OptionValue]] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
+    host_of: Mapping[str, str] = field(default_factory=dict)
 
     def columns(self) -> dict[str, object]:
         """The factors as the columns of cells.parquet: null where the study neither varies nor sets one."""
@@ -118,6 +121,15 @@ class Cell:
         if group is not None:
             return group.name
         return nodes[0] if len(nodes) == 1 else f"worker-{worker}"
+
+    def worker_host(self, worker: int) -> str:
+        """The host that a worker runs on: that of its nodes."""
+        return self.host_of.get(self.workers[worker][0], HERE)
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts that have workers."""
+        return tuple(dict.fromkeys(self.worker_host(worker) for worker in range(len(self.workers))))
 
     def worker_cpus(self, worker: int, available: tuple[int, ...]) -> tuple[int, ...]:
         """The CPUs that a worker is pinned to, empty for none; `available`: those that this process

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from lagometer import units
 from lagometer.study.adapter import Adapter
 from lagometer.study.cell import Cell, Factors
-from lagometer.study.daemons import missing_daemons
+from lagometer.study.daemons import daemons_in_use, missing_daemons
 from lagometer.study.graph import Graph
+from lagometer.study.hosts import divided
+from lagometer.study.interference import NONE as NO_LOAD
 from lagometer.study.interference import missing_program
 from lagometer.study.own_installation import PRODUCTS, look_for
 from lagometer.study.payload import holds_envelope, payload_reasons
@@ -54,6 +56,7 @@ def reasons(cell: Cell, template: Graph, measure_ns: int, around: Surroundings) 
         publishers = len(cell.graph.streams_on(topic))
         found += (prefix + reason for reason in _topic(topic, traffic, publishers, around.adapters))
     found += _groups(cell, around.adapters)
+    found += _hosts(cell, around.adapters)
     found += _waits(cell, around.adapters)
     found += _worker(cell, around.adapters)
     found += _workload(cell, template, measure_ns)
@@ -176,6 +179,19 @@ def _groups(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
             yield f"{name} finds no subscriber that comes while messages flow"
     if cell.factors.start != "matched" and cell.graph.closed_loop:
         yield f"{cell.graph.name} waits for each answer, so what is lost before it is matched holds it up"
+
+
+def _hosts(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
+    yield from divided(cell.workers, cell.host_of)
+    for name in cell.adapters if len(cell.hosts) > 1 else ():
+        for daemon in daemons_in_use(adapters[name], cell.options, cell.factors.profile):
+            yield f"{name}: its {daemon.name} serves the workers of one host"
+    if len(cell.hosts) > 1 and cell.factors.network == "private":
+        yield f"{' and '.join(cell.hosts)} each have a private network: set `network: host`"
+    if len(cell.hosts) > 1 and cell.factors.interference != NO_LOAD:
+        yield "load beside the workers is for one host"
+    if len(cell.hosts) > 1 and cell.factors.tuning != "none":
+        yield "tuning is for one host"
 
 
 def _with_reason(what: str, reason: str) -> str:

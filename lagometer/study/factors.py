@@ -14,6 +14,7 @@ from typing import get_args
 
 from lagometer import units
 from lagometer.study.cell import Factors
+from lagometer.study.hosts import parse_hosts
 from lagometer.study.interference import LEVEL_MAX, PROGRAMS, parse_interference
 from lagometer.study.load_shape import canonical_content, canonical_spread
 from lagometer.study.payload import SMALLEST_BYTES, PayloadType
@@ -317,6 +318,16 @@ FACTORS: tuple[Factor, ...] = (
         "the machine as it is, or set up for low latency during the trial (by tune-host apply; needs root)",
         {"enum": ["none", "latency"]},
         prefix="tuning-",
+    ),
+    Factor(
+        "hosts",
+        "hosts",
+        parse_hosts,
+        str,
+        "where the nodes run: `here`, or names from the key `hosts`, joined by `+`; the first runs what no "
+        "other does",
+        {"type": "string"},
+        prefix="on-",
     ),
     Factor(
         "variant",

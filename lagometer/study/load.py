@@ -21,6 +21,7 @@ from lagometer.study.document import (
 )
 from lagometer.study.factors import FACTORS, FACTORS_BY_NAME, PART, Factor
 from lagometer.study.graph import Graph
+from lagometer.study.hosts import Host, chosen_hosts, read_hosts
 from lagometer.study.load_shape import ContentFile, load_content
 from lagometer.study.parts import KEY as PARTS
 from lagometer.study.parts import MATRIX, part_documents
@@ -128,6 +129,7 @@ class _Loader:
         self._recordings: dict[str, Recording] = {}
         self._contents: dict[str, ContentFile] = {}
         self._variants: dict[str, Variant] = {}
+        self._hosts: dict[str, Host] = {}
 
     def study(self) -> Study:
         given = self._known_keys()
@@ -139,6 +141,8 @@ class _Loader:
         self._check_deadline(given)
         if "variants" in given:
             self._variants = read_variants(given["variants"], self._problems, self._lines)
+        if "hosts" in given:
+            self._hosts = read_hosts(given["hosts"], self._problems, self._lines)
         matrix = self._matrix(given.get("matrix"))
         adaptive = values["precision"] is not None
         control = self._control(given.get("control"), adaptive)
@@ -154,6 +158,7 @@ class _Loader:
             contents=self._contents,
             options=options,
             variants=self._variants,
+            hosts=self._hosts,
             exclude=exclude,
             source=self._source,
             lines=self._lines,
@@ -327,6 +332,10 @@ class _Loader:
                     f"the factor '{name}' is missing", value.line, "matrix", f"{name}: {description}"
                 )
         self._choose_variants(given, by_option)
+        if self._hosts or "hosts" in given:
+            given["hosts"] = chosen_hosts(
+                given.get("hosts"), self._hosts, self._graphs, self._problems, self._lines
+            )
         if self._part is not None:
             given[PART] = (self._part,)
         self._check_size(given)

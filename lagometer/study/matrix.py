@@ -18,6 +18,7 @@ from lagometer.study.cell import Cell, Excluded, Expansion, Factors
 from lagometer.study.exclusion import Surroundings, reasons
 from lagometer.study.factors import FACTORS_BY_NAME, Factor
 from lagometer.study.graph import Graph, Group
+from lagometer.study.hosts import host_of_nodes
 from lagometer.study.load_shape import spread_of
 from lagometer.study.own_installation import PRODUCTS, look_for
 from lagometer.study.schedule import RECORDED, schedule_of
@@ -230,6 +231,7 @@ def _combinations(study: Study, adapters: Mapping[str, Adapter]) -> Iterator[Cel
             groups=tuple(group for _, group in placed),
             options=_as_declared(variant.over(study.options), adapters),
             environment=variant.environment,
+            host_of=host_of_nodes(point.hosts, study.hosts, graph),
         )
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from lagometer import units
 from lagometer.study.cell import Cell
 from lagometer.study.graph import Graph
+from lagometer.study.hosts import Host
 from lagometer.study.load_shape import ContentFile
 from lagometer.study.schedule import Recording
 from lagometer.study.sidecar import OptionValue
@@ -41,7 +42,8 @@ class Study:
     """A study, checked as far as it can be without adapters.
 
     duration_ns, warmup_ns, drain_ns: phases of one trial; discovery_timeout_ns: the longest wait for
-    endpoints to match; priority: of SCHED_FIFO; options: adapter → option → value; variants: by name;
+    endpoints to match; priority: of SCHED_FIFO; options: adapter → option → value; variants,
+    hosts: by name;
     exclude: globs over cell ids; matrix: the factors that are varied or set, by name, in id order; graphs:
     the workload graphs by name, rate and work not filled in; source: the file's name, or what stands for it
     in errors; text: the file, empty for a study without one; lines: dotted key → line, for errors that are
@@ -87,6 +89,7 @@ class Study:
     contents: Mapping[str, ContentFile] = field(default_factory=dict)
     options: Mapping[str, Mapping[str, OptionValue]] = field(default_factory=dict)
     variants: Mapping[str, Variant] = field(default_factory=dict)
+    hosts: Mapping[str, Host] = field(default_factory=dict)
     scale: str | None = None  # the name of the scale that was chosen
     parts: Mapping[str, Study] = field(
         default_factory=dict
@@ -158,6 +161,7 @@ class Study:
             "priority": self.priority,
             "options": {name: dict(given) for name, given in self.options.items()},
             "variants": {name: each.as_json() for name, each in self.variants.items()},
+            "hosts": {name: each.as_json() for name, each in self.hosts.items()},
             "scale": self.scale,
             "parts": {name: part.as_json() for name, part in self.parts.items()},
             "exclude": list(self.exclude),
@@ -423,6 +427,8 @@ NESTED_KEYS: Mapping[str, str] = {
     "options": "settings per adapter: `options: {cyclonedds: {max_message_size: 65500}}`",
     "variants": "sets of options for the factor `variant`: `variants: {udp: {fastdds: {transport: udp}}}`; "
     "`env: {NAME: value}` in one sets variables of the workers",
+    "hosts": "places that workers run on: `hosts: {robot: {launcher: local}, base: {launcher: local, "
+    "runs: [pong]}}`; all of them, or those that the factor `hosts` names",
     "control": "a cell that runs between blocks: `none`, `floor` (shm, pingpong), or factors",
     "parts": "studies within the study, each with keys that replace those above it: "
     "`parts: {large: {duration: 10s, matrix: {payload: 4MB}}}`",
@@ -435,7 +441,7 @@ NESTED_KEYS: Mapping[str, str] = {
 def key_defaults() -> dict[str, object]:
     """What each key of a resolved study is where a study is silent; so reads one of an older lagometer."""
     keys = {key.field: key.parse(key.default) if key.default else key.absent for key in TOP_LEVEL_KEYS}
-    return {**keys, "recordings": {}, "contents": {}, "variants": {}, "scale": None, "parts": {}}
+    return {**keys, "recordings": {}, "contents": {}, "variants": {}, "hosts": {}, "scale": None, "parts": {}}
 
 
 KEY_NAMES: tuple[str, ...] = (*(key.name for key in TOP_LEVEL_KEYS), *NESTED_KEYS)

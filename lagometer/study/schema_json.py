@@ -14,9 +14,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lagometer.study.factors import FACTORS, PART, Factor
+from lagometer.study.hosts import LAUNCHERS
 from lagometer.study.parts import PART_KEYS
 from lagometer.study.schema import CONTROL_FLOOR, CONTROL_NONE, NESTED_KEYS, TOP_LEVEL_KEYS, TopLevelKey
 
+_WORD: dict[str, object] = {"type": "string"}
 SCHEMA_PATH = Path(__file__).resolve().parents[2] / "schema" / "study.schema.json"
 
 
@@ -42,6 +44,7 @@ def study_schema() -> dict[str, object]:
             },
         },
     }
+    properties["hosts"] = _hosts()
     properties["scales"] = {
         "description": NESTED_KEYS["scales"],
         "type": "object",
@@ -81,6 +84,24 @@ def study_schema() -> dict[str, object]:
         # Parts may say what the matrix above them leaves out.
         "if": {"not": {"required": ["parts"]}},
         "then": {"required": ["matrix"], "properties": {"matrix": {"required": ["adapter", "workload"]}}},
+    }
+
+
+def _hosts() -> dict[str, object]:
+    """Places that workers run on."""
+    return {
+        "description": NESTED_KEYS["hosts"],
+        "type": "object",
+        "minProperties": 1,
+        "additionalProperties": {
+            "type": "object",
+            "properties": {
+                "launcher": {"description": "how its agent is started", "enum": list(LAUNCHERS)},
+                "before": {"description": "words before the agent's command", **_one_or_more(_WORD)},
+                "runs": {"description": "nodes and groups that run there", **_one_or_more(_WORD)},
+            },
+            "additionalProperties": False,
+        },
     }
 
 

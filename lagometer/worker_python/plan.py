@@ -149,6 +149,8 @@ def parse_plan(line: bytes) -> Plan:
     worker = plan.part("worker")
     index = worker.integer("index", plan_bounds.Worker.INDEX)
     worker.text("name", plan_bounds.Worker.NAME_CHARACTERS)
+    if worker.has("host"):
+        worker.text("host", plan_bounds.Worker.HOST_CHARACTERS)
     worker.finish()
     phases = plan.part("phases")
     discovery_timeout_ns = phases.integer("discovery_timeout_ns", plan_bounds.Phases.DISCOVERY_TIMEOUT_NS)

@@ -34,6 +34,7 @@ class Worker:
 
     INDEX = Bounds(0, 1_048_576)
     NAME_CHARACTERS = Bounds(1, 4_096)
+    HOST_CHARACTERS = Bounds(1, 4_096)
 
 
 class Phases:

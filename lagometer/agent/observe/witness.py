@@ -11,10 +11,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from lagometer.agent.observe.clocks import Reading, moved, read_clocks
-from lagometer.agent.observe.counters import NetworkCounters, load_between, machine_load
+from lagometer.agent.observe.counters import NetworkCounters, load_between, machine_load, realtime_limit
 from lagometer.agent.observe.processes import proportional_bytes
 from lagometer.agent.observe.sockets import RECORDS, Network, Traces, find_workers, read_network, read_traces
-from lagometer.store.observed import Clocks, MachineLoad
+from lagometer.store.observed import Clocks, MachineLoad, RealtimeLimit
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,7 @@ class Evidence:
     traces: Sequence[Traces | None] = field(default_factory=tuple)
     daemons: Sequence[Traces] = field(default_factory=tuple)
     workers_bytes: int | None = None
+    realtime_limit: RealtimeLimit | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Returns it in the form of the journal."""
@@ -53,6 +54,7 @@ class Evidence:
             **self.as_json(),
             "traces": [each and each.as_frame() for each in self.traces],
             "daemons": [each.as_frame() for each in self.daemons],
+            "realtime_limit": self.realtime_limit and asdict(self.realtime_limit),
         }
 
     @classmethod
@@ -67,6 +69,7 @@ class Evidence:
             traces=tuple(each and Traces.from_frame(each) for each in given["traces"]),
             daemons=tuple(Traces.from_frame(each) for each in given["daemons"]),
             workers_bytes=given["workers_bytes"],
+            realtime_limit=given["realtime_limit"] and RealtimeLimit(**given["realtime_limit"]),
         )
 
 
@@ -139,6 +142,7 @@ class Witness:
             traces=tuple(self._traces),
             daemons=tuple(self._daemons),
             workers_bytes=self._workers_bytes,
+            realtime_limit=realtime_limit(),
         )
 
     def close(self) -> None:

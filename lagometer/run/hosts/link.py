@@ -22,6 +22,7 @@ RENEW_NS = NS_PER_S
 EXCHANGES = 8  # of clocks; the fastest counts
 EXCHANGE_S = 5.0
 READ_BYTES = 1 << 20
+ENDING_S = 0.5  # for what carries an agent to end once its pipes are closed
 STDERR_BYTES = 16 << 10
 
 
@@ -69,6 +70,11 @@ class AgentLink:
         """The agent's process number on its host; 0 before it was heard."""
         return int(self.hello.get("pid", 0))
 
+    @property
+    def cpus(self) -> tuple[int, ...]:
+        """The CPUs that workers may use there; ours before the agent was heard."""
+        return tuple(self.hello.get("cpus") or sorted(os.sched_getaffinity(0)))
+
     def open(self) -> None:
         """Starts an agent unless there is one, and hears who it is. Raises `HostError`."""
         if self.is_open:
@@ -92,7 +98,9 @@ class AgentLink:
         if said != ours:
             wrong = ", ".join(f"{name} {said[name]} where {ours[name]} is spoken" for name in ours)
             raise HostError(f"its agent has {wrong}: install the same lagometer on both hosts")
-        if type(message.get("pid")) is not int or not isinstance(message.get("clock"), str):
+        known = type(message.get("pid")) is int and isinstance(message.get("clock"), str)
+        cpus = message.get("cpus")
+        if not known or not isinstance(cpus, list) or not all(type(cpu) is int for cpu in cpus):
             raise HostError("its agent did not say who it is")
 
     def send(self, message: Mapping[str, Any], block: bytes | None = None) -> None:
@@ -111,7 +119,7 @@ class AgentLink:
             return False
         except BrokenPipeError:
             self._unsent.clear()
-            self._lose("its agent closed its input")
+            self._lose("its agent closed its input", gone=True)
         return True
 
     def renew(self) -> None:
@@ -145,7 +153,8 @@ class AgentLink:
         except BlockingIOError:
             return kept
         if not data:
-            self._lose("its agent ended")
+            self._hear_stderr()
+            self._lose("its agent ended", gone=True)
             return kept
         try:
             return kept + self._frames.feed(data)
@@ -158,10 +167,17 @@ class AgentLink:
         with contextlib.suppress(BlockingIOError):
             self._stderr = (self._stderr + os.read(self._pipes.stderr, READ_BYTES))[-STDERR_BYTES:]
 
-    def _lose(self, why: str) -> None:
+    def _how_it_ended(self) -> str | None:
+        """Returns how what carries the agent ended; its pipes are closed a moment before it has."""
+        deadline_s = time.monotonic() + ENDING_S
+        while (how := self._launcher.ended()) is None and time.monotonic() < deadline_s:
+            time.sleep(ENDING_S / 100)
+        return how
+
+    def _lose(self, why: str, gone: bool = False) -> None:
         if self._lost is not None:
             return
-        how = self._launcher.ended()
+        how = self._how_it_ended() if gone else None
         said = self._stderr.decode(errors="replace").strip().splitlines()
         more = [*([f"it {how}"] if how else []), *([f"it said: {said[-1]}"] if said else [])]
         self._lost = "; ".join([why, *more])

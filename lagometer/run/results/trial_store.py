@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,8 @@ from typing import Any
 import polars as pl
 
 from lagometer.errors import BadInput
-from lagometer.run.worker.outcome import TrialOutcome
+from lagometer.run.hosts.part import HostOutcome
+from lagometer.run.worker.outcome import TrialOutcome, WorkerOutcome
 from lagometer.stats.trial.layers import LayerStamps
 from lagometer.stats.verdict.validity import is_saturated
 from lagometer.store import format as form
@@ -222,6 +223,7 @@ def journal_entry(key: Key, outcome: TrialOutcome, rows: pl.DataFrame, path: str
         "seconds": outcome.seconds,
         "path": path,
         "isolation": dict(outcome.isolation),
+        "hosts": [_host(host, outcome.workers) for host in outcome.hosts],
         "adapters": adapters_in_use(outcome),
         "scheduling": {w.name: w.ready.scheduling for w in outcome.workers if w.ready is not None},
         "threads": {name: said.threads for name, said in done},
@@ -239,6 +241,17 @@ def journal_entry(key: Key, outcome: TrialOutcome, rows: pl.DataFrame, path: str
         "interference": asdict(outcome.load) if outcome.load is not None else None,
         "daemons": [each.as_json() for each in outcome.daemons],
         "evidence": outcome.evidence.as_json() if outcome.evidence is not None else None,
+    }
+
+
+def _host(host: HostOutcome, workers: Sequence[WorkerOutcome]) -> dict[str, Any]:
+    """Returns who carried out a host's part, and how its clock stood to the conductor's."""
+    said = ("host", "machine", "version", "cpus", "limits")
+    return {
+        "name": host.name,
+        "workers": [workers[index].name for index in host.workers],
+        "clock": asdict(host.clock),
+        **{name: host.hello.get(name) for name in said},
     }
 
 

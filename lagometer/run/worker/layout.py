@@ -46,17 +46,28 @@ RECORDS_BYTES_MAX = 1 << 30  # of all workers of a trial together
 NS_PER_S = 1_000_000_000
 
 
+@dataclass(frozen=True)
+class Place:
+    """What of a host its workers' plans depend on. cpus: those that may be used there."""
+
+    runtime_directory: str
+    cpus: tuple[int, ...]
+
+
 def worker_plans(
     study: Study,
     cell: Cell,
     trial: int,
     adapters: Mapping[str, BuiltAdapter],
     standalone: bool = False,
-    runtime_directory: str = PRIVATE_RUNTIME_DIRECTORY,
+    places: Mapping[str, Place] | None = None,
 ) -> list[Plan]:
-    """Returns one plan for each worker of the cell, in the order of `cell.workers`."""
-    layout = _Layout(study, cell, trial, adapters)
-    return [layout.plan(index, standalone, runtime_directory) for index in range(len(cell.workers))]
+    """Returns one plan for each worker of the cell, in the order of `cell.workers`.
+
+    places: by host; what is not in it is as here, in a private machine.
+    """
+    layout = _Layout(study, cell, trial, adapters, places or {})
+    return [layout.plan(index, standalone) for index in range(len(cell.workers))]
 
 
 def topics_read(graph: Graph, node: str) -> list[str]:
@@ -107,7 +118,15 @@ class _Participant:
 class _Layout:
     """What all plans of one cell share."""
 
-    def __init__(self, study: Study, cell: Cell, trial: int, adapters: Mapping[str, BuiltAdapter]) -> None:
+    def __init__(
+        self,
+        study: Study,
+        cell: Cell,
+        trial: int,
+        adapters: Mapping[str, BuiltAdapter],
+        places: Mapping[str, Place],
+    ) -> None:
+        self._places = places
         self._study = study
         self._trial = trial
         self._cell = cell
@@ -115,9 +134,11 @@ class _Layout:
         self._adapters = adapters
         self._capacities = self._stream_capacities()
 
-    def plan(self, index: int, standalone: bool, runtime_directory: str) -> Plan:
+    def plan(self, index: int, standalone: bool) -> Plan:
         """Returns the plan of the worker with this index."""
         cell, nodes = self._cell, self._cell.workers[index]
+        host = cell.worker_host(index)
+        place = self._places.get(host) or Place(PRIVATE_RUNTIME_DIRECTORY, available_cpus())
         contexts = self._contexts(nodes)
         used = list(dict.fromkeys(each.adapter for each in contexts))
         name, scheduling, group = cell.worker_name(index), cell.worker_scheduling(index), cell.groups[index]
@@ -127,22 +148,22 @@ class _Layout:
             cell=cell.id,
             trial=self._trial,
             standalone=standalone,
-            worker=Worker(index=index, name=name),
+            worker=Worker(index=index, name=name, host=host),
             phases=self._phases(cell.worker_stop_ns(index)),
             scheduling=Scheduling(
                 policy=scheduling,
                 priority=priority if scheduling == "fifo" else 0,
-                cpus=list(cell.worker_cpus(index, available_cpus())),
+                cpus=list(cell.worker_cpus(index, place.cpus)),
                 lock_memory=True,
             ),
-            runtime_directory=runtime_directory,
+            runtime_directory=place.runtime_directory,
             touch=cell.factors.touch,
             content=self._content(cell.factors.content),
             heap_offset_bytes=self._heap_offset_bytes(index),
             layer_stamps=self._study.layer_stamps,
             start=cell.factors.start,
             start_ns=cell.worker_start_ns(index),
-            adapters=[self._adapter(adapter, runtime_directory) for adapter in used],
+            adapters=[self._adapter(adapter, place.runtime_directory) for adapter in used],
             contexts=[
                 Context(adapter=used.index(each.adapter), domain=each.domain, name=each.node or name)
                 for each in contexts

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -69,7 +69,7 @@ class TrialOutcome:
     @property
     def evidence(self) -> Evidence | None:
         """What was seen from outside; None if it ended before the common start."""
-        seen = {host.workers: host.evidence for host in self.hosts if host.evidence is not None}
+        seen = [host for host in self.hosts if host.evidence is not None]
         return together(seen) if seen and len(seen) == len(self.hosts) else None
 
     @property
@@ -84,28 +84,32 @@ class TrialOutcome:
         return tuple(daemon for host in self.hosts for daemon in host.daemons)
 
 
-def together(seen: Mapping[tuple[int, ...], Evidence]) -> Evidence:
-    """Returns what was seen on several hosts, by the workers that each had, as if it were one.
+def together(hosts: Sequence[HostOutcome]) -> Evidence:
+    """Returns what was seen on several hosts as if it were one.
 
-    Counters add up. Of the clocks those of the first host are kept: each is judged on its own host.
+    Counters add up, those of one network or one machine once, however many hosts it stands for. Of the clocks
+    those of the first host are kept.
     """
-    first = next(iter(seen.values()))
-    if len(seen) == 1:
+    seen = [(host, host.evidence) for host in hosts if host.evidence is not None]
+    every = [evidence for _, evidence in seen]
+    first = every[0]
+    if len(every) == 1:
         return first
     traces = {
         worker: trace
-        for workers, each in seen.items()
-        for worker, trace in zip(workers, each.traces, strict=True)
+        for host, evidence in seen
+        for worker, trace in zip(host.workers, evidence.traces, strict=True)
     }
-    every = list(seen.values())
-    loads = [vars(each.load) for each in every]
+    networks = {_own_or(host, "network", evidence.private): evidence for host, evidence in seen}
+    machines = {_own_or(host, "boot"): evidence for host, evidence in seen}
+    loads = [vars(each.load) for each in machines.values()]
     sizes = [each.workers_bytes for each in every]
     return replace(
         first,
         private=all(each.private for each in every),
         window_ns=max(each.window_ns for each in every),
         network={
-            name: sum(each.network[name] for each in every)
+            name: sum(each.network[name] for each in networks.values())
             for name in first.network
             if all(name in each.network for each in every)
         },
@@ -114,6 +118,12 @@ def together(seen: Mapping[tuple[int, ...], Evidence]) -> Evidence:
         daemons=tuple(daemon for each in every for daemon in each.daemons),
         workers_bytes=_sum(sizes),
     )
+
+
+def _own_or(host: HostOutcome, key: str, private: bool = False) -> str:
+    """Returns what names the machine or network of a host; its own name where nothing does."""
+    named = host.hello.get(key)
+    return str(named) if named and not private else f"host {host.name}"
 
 
 def _sum(counts: Iterable[int | None]) -> int | None:

@@ -60,6 +60,7 @@ class Worker(PlanModel):
 
     index: Index
     name: Text
+    host: Text = "here"
 
 
 class Phases(PlanModel):

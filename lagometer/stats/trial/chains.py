@@ -68,6 +68,7 @@ def chain_rows(chain: ChainSpec, rows: Sequence[EdgeRows], table: SentTable, fac
         received=last.received,
         payload_bytes=last.payload_bytes,
         sizes_bytes=last.sizes_bytes,
+        receiver_clock=last.receiver_clock,
         parts=ChainParts(
             np.concatenate((way.parts.communication_ns, none)),
             np.concatenate((way.parts.computation_ns, none)),

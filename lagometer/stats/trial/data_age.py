@@ -30,8 +30,10 @@ def chain_age_max_ns(samples: pl.DataFrame, facts: TrialFacts) -> int | None:
 
     A message taken there rests on all its causes and theirs; of a source it holds the newest of those. That
     is replaced when a message is taken on the same edge that holds newer data of the same source. None where
-    no source's data was replaced at any sink.
+    no source's data was replaced at any sink, and where hosts have clocks of their own.
     """
+    if len({clock for edge in facts.edges for clock in (edge.sender_clock, edge.receiver_clock)}) > 1:
+        return None  # a source and a sink may have clocks of their own
     into_sinks = facts.sink_edges
     fused = samples["causes"].null_count() < samples.height
     if len(facts.source_streams) == 1 and len(into_sinks) == 1 and not fused:

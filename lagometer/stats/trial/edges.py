@@ -92,6 +92,7 @@ def _edge_rows(edge: EdgeSpec, table: SentTable, lane: Records, facts: TrialFact
         received=received,
         payload_bytes=edge.payload_bytes,
         sizes_bytes=edge.sizes_bytes,
+        receiver_clock=edge.receiver_clock,
     )
 
 
@@ -149,6 +150,7 @@ def _end_to_end(rows: Sequence[EdgeRows], table: SentTable, facts: TrialFacts) -
                 reordered=np.concatenate((late, np.zeros(len(absent), dtype=np.bool_))),
                 received=part.received,
                 payload_bytes=edge.payload_bytes,
+                receiver_clock=edge.receiver_clock,
             )
         )
     return parts
@@ -240,12 +242,13 @@ def _frame(part: EdgeRows, table: SentTable, resent: Mask, facts: TrialFacts) ->
     taken = _rows_of(part.received, part.taken, rec.RECEIVED_DTYPE)
     was_sent, was_taken = part.sent != NOWHERE, part.taken != NOWHERE
     unknown = rec.CPU_UNKNOWN
+    apart = _apart(part, table, facts)
     return pl.DataFrame(
         {
             "edge": pl.repeat(part.name, len(part.sent), eager=True),
             "sequence": np.where(was_sent, sent["sequence"], taken["sequence"]),
             **{name: np.ascontiguousarray(sent[name]) for name in _SENDING_NS},
-            **{name: np.ascontiguousarray(taken[name]) for name in _RECEPTION_NS},
+            **{name: np.where(apart, 0, taken[name]) for name in _RECEPTION_NS},
             "cpu_publish": np.where(was_sent, sent["cpu_publish"], unknown),
             "cpu_published": np.where(was_sent, sent["cpu_published"], unknown),
             "cpu_signalled": np.where(was_taken, taken["cpu_signalled"], unknown),
@@ -260,7 +263,7 @@ def _frame(part: EdgeRows, table: SentTable, resent: Mask, facts: TrialFacts) ->
             "reordered": part.reordered,
             "resent": np.append(resent, False)[part.sent],
             "begun_ns": np.where(sent["callback_ns"] > 0, sent["publish_ns"] - sent["callback_ns"], 0),
-            **_parts(part),
+            **_parts(part, apart),
             "message": part.sent,
         }
     )
@@ -272,10 +275,27 @@ def _sizes(part: EdgeRows, sequences: npt.NDArray[np.uint64]) -> npt.NDArray[np.
     return sizes[(sequences % np.uint64(len(sizes))).astype(np.int64)]
 
 
-def _parts(part: EdgeRows) -> dict[str, npt.NDArray[np.int64]]:
+def _apart(part: EdgeRows, table: SentTable, facts: TrialFacts) -> Mask:
+    """Where the two ends of a row have clocks of their own: then it keeps the sender's times alone, since the
+    receiver's must not be subtracted from them.
+
+    A way through other hosts that comes back to its own is not apart: what clocks differ by cancels out.
+    """
+    apart = np.zeros(len(part.sent), dtype=np.bool_)
+    if all(edge.one_clock for edge in facts.edges):
+        return apart
+    known = np.flatnonzero(part.sent != NOWHERE)
+    streams = table.streams[part.sent[known]]
+    for stream, clock in {edge.stream: edge.sender_clock for edge in facts.edges}.items():
+        if clock != part.receiver_clock:
+            apart[known[streams == stream]] = True
+    return apart
+
+
+def _parts(part: EdgeRows, apart: Mask) -> dict[str, npt.NDArray[np.int64]]:
     if part.parts is None:
         return dict.fromkeys(form.CHAIN_PARTS, np.full(len(part.sent), UNKNOWN_NS, dtype=np.int64))
-    return {name: getattr(part.parts, name) for name in form.CHAIN_PARTS}
+    return {name: np.where(apart, UNKNOWN_NS, getattr(part.parts, name)) for name in form.CHAIN_PARTS}
 
 
 def _with_nulls(frame: pl.DataFrame) -> pl.DataFrame:

@@ -15,6 +15,7 @@ from lagometer.stats.trial.chain_figures import chain_columns
 from lagometer.stats.trial.deadline import deadline_figures
 from lagometer.stats.trial.events import event_columns
 from lagometer.stats.trial.fairness import fairness_columns
+from lagometer.stats.trial.hosts import host_columns
 from lagometer.stats.trial.joining import joining_columns
 from lagometer.stats.trial.punctuality import punctuality
 from lagometer.stats.trial.quantile import quantile
@@ -84,10 +85,12 @@ def summarise(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
     growths: dict[str, Growth] = {}
     rows: list[dict[str, object]] = []
     chains = {chain.name: chain for chain in facts.chains}
+    hosts = host_columns(facts)
     for name in [*dict.fromkeys(edge.name for edge in facts.edges), form.END_TO_END, *chains]:
         rows.append(_row(name, measured.filter(pl.col("edge") == name), facts))
         rows[-1]["rate_intended_hz"], rows[-1]["rate_achieved_hz"] = rates.get(name, (None, None))
         rows[-1].update(columns(facts.observed, name))
+        rows[-1].update(hosts[name])
         rows[-1].update(punctual.get(name, {}))
         rows[-1].update(deadlines.get(name, {}))
         if name != form.END_TO_END and name not in chains:
@@ -166,7 +169,7 @@ def _row(name: str, measured: pl.DataFrame, facts: TrialFacts) -> dict[str, obje
         numbers = _interval(attempted if figure in OF_SENDING else delivered, figure)
         ordered = np.sort(numbers)
         row.update(_figure(figure, ordered))
-        if figure == "latency":
+        if figure == "latency" and len(numbers) == delivered.height:
             row.update(_with_the_lost(ordered, _count(row["lost"]) + _count(row["censored"])))
     return row
 

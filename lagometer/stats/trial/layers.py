@@ -147,7 +147,8 @@ def layer_stamps(lanes: Sequence[Lane], facts: TrialFacts) -> LayerStamps | None
         wrong = strange.filter((pl.col("lane") == lane) & (pl.col("stream") == edge.stream))["sequence"]
         right = (pl.col("stream") == edge.stream) & ~pl.col("sequence").is_in(wrong.implode())
         parts.append(_rows(sent.filter(right), edge.name, "sender"))
-        parts.append(_rows(received.filter(right & (pl.col("lane") == lane)), edge.name, "receiver"))
+        if edge.one_clock:
+            parts.append(_rows(received.filter(right & (pl.col("lane") == lane)), edge.name, "receiver"))
     counts = LayerCounts(
         recorded=_stamp_count(sent) + _stamp_count(received) + sent_unmatched + received_unmatched,
         overflow=sum(lane.overflow for lane in of_stamps),

@@ -42,6 +42,7 @@ class EdgeRows:
     payload_bytes: int  # of messages that were not taken, where `sizes_bytes` does not say it
     sizes_bytes: tuple[int, ...] = ()
     parts: ChainParts | None = None
+    receiver_clock: str = ""  # as of the `EdgeSpec` of its last edge
 
 
 def codes(code: int, count: int) -> Codes:

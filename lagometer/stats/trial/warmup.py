@@ -88,7 +88,8 @@ def _steady_start_ns(samples: pl.DataFrame, latest_ns: int) -> tuple[int | None,
     )
     chains = chains.select(
         due=pl.coalesce("intended_ns", "publish_ns"), latency=pl.col("taken_ns") - pl.col("publish_ns")
-    ).sort("due", maintain_order=True)
+    )
+    chains = chains.drop_nulls("latency").sort("due", maintain_order=True)
     if chains.height < MESSAGES_MIN:
         return None, None
     due: Numbers = chains["due"].to_numpy()

@@ -100,7 +100,8 @@ def trial_causes(observed: Observed | None, window_ns: int) -> Iterator[str]:
     """Every reason that is found from outside."""
     if observed is None:
         return
-    yield from clock_stepped(observed.clocks)
+    for clocks in (observed.clocks, *observed.other_clocks):
+        yield from clock_stepped(clocks)
     yield from transport_mismatch(observed)
     yield from realtime_throttled(observed, window_ns)
 

@@ -36,6 +36,7 @@ REASONS = {
     "clock-inconsistent": "a message was taken before it was published",
     # found by the conductor
     "launch-failed": "the trial's processes could not be started",
+    "agent-lost": "the agent of a host could not be reached, or ended, or stopped answering",
     "endpoints-missing": "a reader did not get a probe from every publisher that it expects",
     "incompatible-qos": "a reader asks for a quality of service that its writer does not offer",
     "worker-died": "a worker ended before it delivered its records",

@@ -56,6 +56,11 @@ REASONS = (
         "read its output in the trial's log",
     ),
     (
+        "agent-lost",
+        "the agent of a host was lost",
+        "read the reason: it has the agent's last words; install the same lagometer on both hosts",
+    ),
+    (
         "worker-hung",
         "a worker stopped answering",
         "read the trial's log; the last call to the adapter hangs",

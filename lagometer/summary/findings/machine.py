@@ -46,6 +46,7 @@ def machine(cell: CellEvidence) -> Iterator[Said]:
     yield from _load(cell)
     yield from of_reasons(cell, REASONS)
     yield from _steady(cell)
+    yield from _clocks(cell)
 
 
 def _load(cell: CellEvidence) -> Iterator[Said]:
@@ -99,3 +100,18 @@ def _steady(cell: CellEvidence) -> Iterator[Said]:
             "warm up longer, or measure longer",
             "docs/methodology/warm-up.md",
         )
+
+
+def _clocks(cell: CellEvidence) -> Iterator[Said]:
+    apart = [trial for trial in cell.valid if any(row.get("clock") == "offset" for row in trial.rows)]
+    if not apart:
+        return
+    edges = sorted({str(row["edge"]) for row in apart[0].rows if row.get("clock") == "offset"})
+    yield Said(
+        "clocks-differ",
+        len(apart),
+        "the two ends are on hosts whose clocks differ, so no latency is told",
+        f"of {', '.join(edges)}",
+        "measure a way that comes back to its own host, such as the workload `roundtrip`",
+        "docs/WORKLOADS.md",
+    )

@@ -249,6 +249,7 @@ WORDS = {
     "domain": [0, 7],
     "interference": ["none", "cpu", "io-2", "network"],
     "tuning": ["none", "latency"],
+    "hosts": ["here"],
     "variant": ["none"],
 }
 

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts: places that workers run on, each with one agent, and which nodes run where.
+
+A value of the factor `hosts` names the hosts of a cell, `robot+base`; `here` is a study without any.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from lagometer.study.document import Entries, Scalar, Tree
+from lagometer.study.graph import Graph
+from lagometer.study.values import Problems, name_parser, nearest, parsed, scalars, word_parser
+from lagometer.units import UnitError
+
+HERE = "here"
+LAUNCHERS = ("local",)
+KEYS = ("launcher", "before", "runs")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_name = name_parser("a host")
+
+
+@dataclass(frozen=True)
+class Host:
+    """launcher: how its agent is started; before: words in front of the agent's command; runs: the nodes and
+    groups that run there where a cell has this host."""
+
+    launcher: str = "local"
+    before: tuple[str, ...] = ()
+    runs: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, object]:
+        """For manifest.json."""
+        return {"launcher": self.launcher, "before": list(self.before), "runs": list(self.runs)}
+
+
+def parse_hosts(text: str) -> str:
+    """A value of the factor: `here`, or names of hosts joined by `+`. Raises UnitError."""
+    names = text.split("+")
+    if any(_NAME.fullmatch(name) is None for name in names):
+        raise UnitError(f"'{text}' is not a list of hosts like 'robot+base'")
+    if len(set(names)) < len(names):
+        raise UnitError(f"'{text}' names a host twice")
+    return text
+
+
+def read_hosts(value: Tree, problems: Problems, lines: dict[str, int | None]) -> dict[str, Host]:
+    """The key `hosts`: `{name: {launcher: local, runs: [nodes and groups]}}`."""
+    if not isinstance(value, Entries) or not value.entries:
+        problems.add("has no hosts under it", value.line, "hosts", "write `name: {launcher: local}`")
+        return {}
+    found: dict[str, Host] = {}
+    for key, item in value.entries:
+        where = f"hosts.{key.text}"
+        lines[where] = key.line
+        if parsed(key, where, _name, problems) is None:
+            continue
+        if key.text == HERE:
+            what = f"'{HERE}' is where lagometer runs, in a study without hosts"
+            problems.add(what, key.line, where, "choose another name")
+        elif isinstance(item, Entries):
+            found[key.text] = _host(item, where, problems)
+        else:
+            problems.add("says nothing of the host", key.line, where, "write `launcher: local` under it")
+    return found
+
+
+def _host(value: Entries, where: str, problems: Problems) -> Host:
+    launcher, lists = "local", {"before": (), "runs": ()}
+    for key, item in value.entries:
+        place = f"{where}.{key.text}"
+        if key.text not in KEYS:
+            problems.add(f"unknown key '{key.text}'", key.line, place, nearest(key.text, KEYS))
+        elif key.text in lists:
+            lists[key.text] = tuple(scalar.text for scalar in scalars(item, place, problems))  # type: ignore[assignment]
+        elif isinstance(item, Scalar):
+            launcher = parsed(item, place, word_parser(LAUNCHERS), problems) or launcher
+        else:
+            problems.add("takes one word", key.line, place, f"known are: {', '.join(LAUNCHERS)}")
+    return Host(launcher, lists["before"], lists["runs"])
+
+
+def chosen_hosts(
+    given: Sequence[object] | None,
+    hosts: Mapping[str, Host],
+    graphs: Mapping[str, Graph],
+    problems: Problems,
+    lines: Mapping[str, int | None],
+) -> tuple[object, ...]:
+    """The values of the factor: where a study with hosts gives none, all of its hosts in their order.
+
+    What a host is to run has to be in one of the study's workloads.
+    """
+    for value in given or ():
+        for name in str(value).split("+"):
+            if name not in hosts and value != HERE:
+                hint = nearest(name, hosts) if hosts else "write it under `hosts:`"
+                problems.add(f"unknown host '{name}'", lines.get("matrix.hosts"), "matrix.hosts", hint)
+    known = {name for graph in graphs.values() for name in _names_in(graph)}
+    taken: dict[str, str] = {}
+    for name, host in hosts.items():
+        where = f"hosts.{name}"
+        for each in host.runs:
+            if graphs and each not in known:
+                what = f"no workload has a node or group '{each}'"
+                problems.add(what, lines.get(where), f"{where}.runs", nearest(each, sorted(known)))
+            if taken.setdefault(each, name) != name:
+                what = f"'{each}' already runs on '{taken[each]}'"
+                problems.add(what, lines.get(where), f"{where}.runs", "a node runs on one host")
+    if given is None:
+        return ("+".join(hosts),)
+    return tuple(given)
+
+
+def _names_in(graph: Graph) -> Iterator[str]:
+    yield from graph.node_names
+    yield from (group.name for group in graph.groups)
+
+
+def host_of_nodes(cell_hosts: str, hosts: Mapping[str, Host], graph: Graph) -> dict[str, str]:
+    """Returns the host of each node. What is not placed, or on a host that the cell has not, runs on the
+    first."""
+    names = cell_hosts.split("+")
+    groups = {group.name: group.nodes for group in graph.groups}
+    found = dict.fromkeys(graph.node_names, names[0])
+    for name in names:
+        for each in hosts[name].runs if name in hosts else ():
+            found.update(dict.fromkeys(groups.get(each, (each,) if each in found else ()), name))
+    return found
+
+
+def divided(workers: Sequence[Sequence[str]], host_of: Mapping[str, str]) -> Iterator[str]:
+    """Why processes can't run: their nodes are on several hosts."""
+    for nodes in workers:
+        if len({host_of[node] for node in nodes}) > 1:
+            where = ", ".join(f"{node} on {host_of[node]}" for node in nodes)
+            yield f"one process can't be on several hosts: {where}"

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two hosts with clocks of their own: nothing is subtracted across them, in no file and no figure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from small_trial import SmallTrial
+
+from lagometer.stats.trial.edges import samples
+from lagometer.stats.trial.estimate import summarise
+from lagometer.store.clocks import on_our_clock
+from lagometer.store.facts import ChainSpec, TrialFacts
+
+T, AHEAD_NS = 1_000_100, 3_000_000_000
+SUBTRACTED = ("latency", "response", "signalled", "woken", "wake", "take", "handle", "whole", "communication")
+
+
+def there_and_back(wrong_ns: int = 400) -> tuple[pl.DataFrame, pl.DataFrame, TrialFacts]:
+    """source on robot → relay on base → sink on robot, 50 messages of 100 ns a hop; the conductor is wrong by
+    so much in what base's clock is ahead."""
+    trial = SmallTrial()
+    out, back = trial.edge(0, "source", "relay"), trial.edge(1, "relay", "sink")
+    for sequence in range(50):
+        sent_ns = T + 20_000 * sequence
+        trial.send(0, sequence, sent_ns, intended_ns=sent_ns - 10)
+        trial.take(out, sequence, sent_ns + 100 + wrong_ns)
+        trial.send(1, sequence, sent_ns + 200 + wrong_ns, causes=((0, sequence),), callback_ns=50)
+        trial.take(back, sequence, sent_ns + 300)
+    robot, base = {"host": "robot", "clock": ""}, {"host": "base", "clock": "base"}
+    trial.edges[0] = replace(out, **_ends(robot, base))
+    trial.edges[1] = replace(back, **_ends(base, robot))
+    chains = (ChainSpec("out", ("source→relay",)), ChainSpec("both", ("source→relay", "relay→sink"), True))
+    facts = trial.facts({0}, {"sink"}, chains=chains, deadline_ns=250)
+    found = samples(trial.lanes(), facts)
+    return found, summarise(found, facts), facts
+
+
+def _ends(sender: dict[str, str], receiver: dict[str, str]) -> dict[str, str]:
+    ends = (("sender", sender), ("receiver", receiver))
+    return {f"{end}_{what}": host[what] for end, host in ends for what in host}
+
+
+def row(frame: pl.DataFrame, edge: str) -> dict[str, object]:
+    return frame.filter(pl.col("edge") == edge).row(0, named=True)
+
+
+@pytest.mark.parametrize("edge", ["source→relay", "relay→sink", "out"])
+def test_no_figure_crosses_two_clocks(edge: str) -> None:
+    _, rows, _ = there_and_back()
+    found = row(rows, edge)
+    assert (found["clock"], found["n"], found["lost"], found["valid"]) == ("offset", 50, 0, True)
+    told = {name: found[name] for name in found if name.startswith(SUBTRACTED) and name.endswith("_ns")}
+    assert len(told) > 20 and set(told.values()) == {None}, told
+    assert found["data_age_max_ns"] is None and found["latency_infinite_from"] is None
+    assert found["deadline_missed"] is None and found["deadline_miss_share"] is None
+
+
+def test_what_one_clock_tells_stays() -> None:
+    _, rows, _ = there_and_back()
+    found = row(rows, "source→relay")
+    assert (found["send_lag_p50_ns"], found["blocked_p50_ns"]) == (10, 100)
+    assert (found["sender_host"], found["receiver_host"]) == ("robot", "base")
+
+
+def test_no_row_of_the_samples_has_times_of_two_clocks() -> None:
+    messages, _, facts = there_and_back()
+    apart = messages.filter(pl.col("edge").is_in([edge.name for edge in facts.edges]))
+    assert apart.height == 100 and apart["publish_ns"].null_count() == 0
+    for name in ("signalled_ns", "woken_ns", "taken_ns", "handled_ns"):
+        assert apart[name].null_count() == apart.height, name
+
+
+def test_a_way_back_to_its_own_host_is_told_whatever_the_clocks_say() -> None:
+    for wrong_ns in (0, 400, -70):
+        _, rows, _ = there_and_back(wrong_ns)
+        whole, chain = row(rows, "end-to-end"), row(rows, "both")
+        assert (whole["clock"], whole["latency_p50_ns"]) == ("same", 300)
+        assert (chain["communication_p50_ns"], chain["whole_p50_ns"]) == (200, 350)
+        assert chain["half_round_trip_p50_ns"] == 100
+
+
+def test_hosts_with_one_clock_are_as_one_host() -> None:
+    trial = SmallTrial()
+    edge = trial.edge(0, "source", "sink")
+    for sequence in range(30):
+        trial.send(0, sequence, T + 20_000 * sequence)
+        trial.take(edge, sequence, T + 20_000 * sequence + 100)
+    trial.edges[0] = replace(edge, sender_host="robot", receiver_host="base")
+    facts = trial.facts({0}, {"sink"})
+    found = row(summarise(samples(trial.lanes(), facts), facts), "source→sink")
+    assert (found["clock"], found["latency_p50_ns"]) == ("same", 100)
+
+
+def test_times_are_brought_to_the_conductors_clock_and_what_was_not_seen_stays_so() -> None:
+    trial = SmallTrial()
+    edge = trial.edge(0, "source", "sink")
+    trial.send(0, 0, T + AHEAD_NS)
+    trial.take(edge, 0, T + AHEAD_NS + 100)
+    sent, received = on_our_clock(trial.lanes(), AHEAD_NS)
+    assert (sent.records["publish_ns"][0], sent.records["intended_ns"][0]) == (T, 0)
+    assert (received.records["taken_ns"][0], received.records["woken_ns"][0]) == (T + 100, 0)
+    assert np.array_equal(sent.records["sequence"], trial.lanes()[0].records["sequence"])

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The key `hosts` and the factor: where nodes run, what a cell is called, and what cannot be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from study_adapters import write_adapters
+
+from lagometer.errors import BadInput
+from lagometer.run.worker.layout import Place, worker_plans
+from lagometer.study import Adapter, Cell, Expansion, Study, expand, study_from_mapping
+
+CPUS = (0, 1)
+HOSTS: dict[str, Any] = {"robot": {"launcher": "local"}, "base": {"runs": ["sink", "pong"]}}
+SINK: dict[str, Any] = {"robot": {}, "base": {"runs": "sink"}}
+BOTH = {"network": "host", "hosts": "robot+base"}
+
+
+@pytest.fixture(scope="module")
+def adapters(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Adapter]:
+    return write_adapters(tmp_path_factory.mktemp("adapters"))
+
+
+def study(matrix: dict[str, Any], **top: Any) -> Study:
+    matrix = {"adapter": "cyclonedds", "workload": ["pipeline-3", "pingpong"], **matrix}
+    return study_from_mapping({"name": "test", "matrix": matrix, **top}, source="test")
+
+
+def cells_of(expansion: Expansion) -> dict[str, Cell]:
+    return {cell.id: cell for cell in expansion.cells}
+
+
+def said(matrix: dict[str, Any], **top: Any) -> str:
+    """What is wrong with this study."""
+    with pytest.raises(BadInput) as caught:
+        study(matrix, **top)
+    return str(caught.value)
+
+
+def test_one_host_and_several_are_cells_of_one_study(adapters: dict[str, Adapter]) -> None:
+    given = study({"network": "host", "hosts": ["robot", "robot+base"]}, hosts=HOSTS)
+    cells = cells_of(expand(given, adapters, CPUS))
+    assert list(cells) == [
+        f"cyclonedds/{workload}/host/on-{hosts}"
+        for workload in ("pipeline-3", "pingpong")
+        for hosts in ("robot", "robot+base")
+    ]
+    alone, both = list(cells.values())[:2]
+    assert (alone.hosts, both.hosts) == (("robot",), ("robot", "base"))
+    assert both.host_of == {"source": "robot", "relay-1": "robot", "sink": "base"}
+    assert both.columns()["hosts"] == "robot+base"
+
+
+def test_a_study_without_hosts_runs_here_and_its_ids_stay(adapters: dict[str, Adapter]) -> None:
+    (cell, _) = expand(study({}), adapters, CPUS).cells
+    assert cell.id == "cyclonedds/pipeline-3" and cell.hosts == ("here",)
+    assert cell.columns()["hosts"] is None
+
+
+def test_without_the_factor_a_cell_has_all_hosts(adapters: dict[str, Adapter]) -> None:
+    given = study({"network": "host"}, hosts=HOSTS)
+    assert [cell.factors.hosts for cell in expand(given, adapters, CPUS).cells] == ["robot+base"] * 2
+    assert given.as_json()["hosts"]["base"] == {"launcher": "local", "before": [], "runs": ["sink", "pong"]}  # type: ignore[index]
+
+
+def test_groups_are_placed_as_nodes_are(adapters: dict[str, Adapter], tmp_path: Any) -> None:
+    workload = tmp_path / "pair.yaml"
+    workload.write_text(
+        "name: pair\ngroups: {front: [a, b]}\nnodes:\n"
+        "  a: {trigger: timer, publishes: [t]}\n"
+        "  b: {trigger: any, subscribes: [t], publishes: [u]}\n"
+        "  c: {trigger: any, subscribes: [u]}\n"
+    )
+    hosts = {"robot": {"runs": ["c"]}, "base": {"runs": ["front"]}}
+    matrix = {"workload": str(workload), "placement": "groups", "network": "host"}
+    (cell,) = expand(study(matrix, hosts=hosts), adapters, CPUS).cells
+    assert cell.host_of == {"a": "base", "b": "base", "c": "robot"}
+
+
+def test_plans_name_their_host_and_take_its_folder_and_cpus(adapters: dict[str, Adapter]) -> None:
+    given = study({"workload": "pipeline-3", "cpus": "spread", **BOTH}, hosts=SINK)
+    (cell,) = expand(given, adapters, CPUS).cells
+    places = {"robot": Place("/dev/shm/lagometer-1-0", (0,)), "base": Place("/dev/shm/lagometer-2-0", (5,))}
+    plans = worker_plans(given, cell, 0, adapters, places=places)
+    assert [plan.worker.host for plan in plans] == ["robot", "robot", "base"]
+    assert [plan.runtime_directory[-3:] for plan in plans] == ["1-0", "1-0", "2-0"]
+    assert [plan.scheduling.cpus for plan in plans] == [[0], [0], [5]]
+
+
+@pytest.mark.parametrize(
+    ("matrix", "reason"),
+    [
+        ({"hosts": "robot+base"}, "robot and base each have a private network: set `network: host`"),
+        (
+            {**BOTH, "placement": "single-process"},
+            "one process can't be on several hosts: source on robot, relay-1 on robot, sink on base",
+        ),
+        ({**BOTH, "interference": "cpu"}, "load beside the workers is for one host"),
+    ],
+)
+def test_what_cannot_be_on_several_hosts_is_excluded(
+    adapters: dict[str, Adapter], matrix: dict[str, Any], reason: str
+) -> None:
+    given = study({"workload": "pipeline-3", **matrix}, hosts=SINK)
+    (excluded,) = expand(given, adapters, CPUS).excluded
+    assert reason in excluded.reason
+
+
+@pytest.mark.parametrize(
+    ("matrix", "hosts", "words"),
+    [
+        ({}, {}, "has no hosts under it"),
+        ({"hosts": "robot"}, None, "unknown host 'robot'"),
+        ({"hosts": "robit"}, HOSTS, "did you mean 'robot'?"),
+        ({"hosts": "robot+robot"}, HOSTS, "names a host twice"),
+        ({"hosts": "robot+"}, HOSTS, "is not a list of hosts"),
+        ({}, {"here": {"launcher": "local"}}, "choose another name"),
+        ({}, {"robot": {"launcher": "telnet"}}, "known are: local"),
+        ({}, {"robot": {"rums": ["sink"]}}, "did you mean 'runs'?"),
+        ({}, {"robot": {"runs": ["sinc"]}}, "did you mean 'sink'?"),
+        ({}, {"robot": {"runs": ["sink"]}, "base": {"runs": ["sink"]}}, "'sink' already runs on 'robot'"),
+        ({}, {"robot": "local"}, "says nothing of the host"),
+        ({}, {"robot": {"launcher": ["local"]}}, "takes one word"),
+    ],
+)
+def test_what_is_wrong_with_hosts_is_said(
+    matrix: dict[str, Any], hosts: dict[str, Any] | None, words: str
+) -> None:
+    assert words in said(matrix, **({} if hosts is None else {"hosts": hosts}))
