@@ -117,13 +117,15 @@ class Feasible(Model):
     """What was possible with one payload.
 
     `verdict`: `possible`, `late`, `lossy`, `halt`, `configuration` or `size`; `why`: the figure or the reason
-    that says so, empty for what is possible.
+    that says so, empty for what is possible; `initial_loss`: whether a subscriber missed messages before its
+    first one in any trial, null where none came.
     """
 
     cell: str
     payload_bytes: int
     verdict: str
     why: str
+    initial_loss: bool | None
 
 
 class Feasibility(Model):

@@ -39,9 +39,10 @@ def feasibility(campaign: Campaign) -> list[Feasibility]:
         return []
     labels = {format_bytes(size): size for size in sizes}
     found: dict[str, list[Feasible]] = {}
-    rows = _rows(campaign)
+    rows, initial = _rows(campaign), _initial_loss(campaign)
     for cell in campaign.manifest.get("cells", []):
-        _add(found, str(cell["id"]), labels, *_measured(rows.get(str(cell["id"]), [])))
+        name = str(cell["id"])
+        _add(found, name, labels, *_measured(rows.get(name, [])), initial.get(name))
     for each in campaign.manifest.get("excluded", []):
         reason = str(each["reason"])
         if not OF_ELSE.match(reason):
@@ -54,14 +55,25 @@ def feasibility(campaign: Campaign) -> list[Feasibility]:
 
 
 def _add(
-    found: dict[str, list[Feasible]], cell: str, labels: Mapping[str, int], verdict: str, why: str
+    found: dict[str, list[Feasible]],
+    cell: str,
+    labels: Mapping[str, int],
+    verdict: str,
+    why: str,
+    initial_loss: bool | None = None,
 ) -> None:
     parts = cell.split("/")
     place = next((place for place, part in enumerate(parts) if part in labels), None)
     if place is None:
         return
     series = "/".join((*parts[:place], *parts[place + 1 :]))
-    one = Feasible(cell=cell, payload_bytes=labels[parts[place]], verdict=verdict, why=why)
+    one = Feasible(
+        cell=cell,
+        payload_bytes=labels[parts[place]],
+        verdict=verdict,
+        why=why,
+        initial_loss=initial_loss,
+    )
     found.setdefault(series, []).append(one)
 
 
@@ -70,6 +82,14 @@ def _rows(campaign: Campaign) -> dict[str, list[dict[str, Any]]]:
     for row in campaign.cells.filter(pl.col("edge") == END_TO_END).iter_rows(named=True):
         found.setdefault(row["cell"], []).append(row)
     return found
+
+
+def _initial_loss(campaign: Campaign) -> dict[str, bool]:
+    """Of each cell whether any of its subscribers missed messages before its first one ("initial loss")."""
+    if "initial_lost" not in campaign.cells.columns:
+        return {}
+    most = campaign.cells.drop_nulls("initial_lost").group_by("cell").agg(pl.col("initial_lost").max())
+    return {str(cell): count > 0 for cell, count in most.iter_rows()}
 
 
 def _measured(rows: Iterable[Mapping[str, Any]]) -> tuple[str, str]:

@@ -109,13 +109,15 @@ export interface ChainRow {
  * What was possible with one payload.
  *
  * `verdict`: `possible`, `late`, `lossy`, `halt`, `configuration` or `size`; `why`: the figure or the reason
- * that says so, empty for what is possible.
+ * that says so, empty for what is possible; `initial_loss`: whether a subscriber missed messages before its
+ * first one in any trial, null where none came.
  */
 export interface Feasible {
   cell: string;
   payload_bytes: number;
   verdict: string;
   why: string;
+  initial_loss: boolean | null;
 }
 
 /**

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // p50 against a factor of the reader's choice, a line for each value of another: latency over rate per payload, over nodes
-// per rate, as the papers draw it.
+// per rate, as the papers draw it; or by how much each line differs from one of them, as reliable from best effort.
 
 import { axesOf, factorOf, linesBy } from "./axes";
 import { drawChart, logRange, type Chart, type TipLine } from "./chart";
 import type { Cell, Row } from "./data";
 import { choice, element, numbers, section } from "./dom";
-import { countText, durationText, factorLabel, rateText, sizeText } from "./format";
+import { ABSENT, countText, durationText, factorLabel, percentText, rateText, sizeText } from "./format";
 import { intervalBeside, lossText } from "./payload-chart";
 import { END_TO_END, key, type Model } from "./model";
 import { LINES, lineLook, type Look } from "./palette";
@@ -17,6 +17,8 @@ interface Line {
   name: string;
   look: Look;
   rows: (Row | null)[];
+  /** What is drawn at each place: p50 in ns, or its relative difference from the line that the others are held against. */
+  values: (number | null)[];
 }
 
 /** The cells that fit the page's choice in every factor but the two of the chart. */
@@ -39,22 +41,30 @@ function labelOf(axis: string, value: number): string {
 function linesOf({ model, state }: Context, cells: Cell[], places: number[]): Line[] {
   const order = model.report.factors.find(({ name }) => name === state.by)?.values ?? [];
   const names = order.filter((name) => cells.some((cell) => cell.factors[state.by] === name));
-  return names.slice(0, LINES).map((name, number) => ({
-    name,
-    look: lineLook(number),
-    rows: places.map((place) => {
+  const lines = names.slice(0, LINES).map((name, number) => {
+    const rows = places.map((place) => {
       const cell = cells.find((each) => each.factors[state.by] === name && each.axes[state.axis] === place);
       return cell === undefined ? null : (model.summaries.get(key(cell.id, END_TO_END)) ?? null);
-    }),
-  }));
+    });
+    return { name, look: lineLook(number), rows, values: rows.map((row) => row?.latency_p50_ns ?? null) };
+  });
+  if (state.against === "") return lines;
+  const reference = lines.find((line) => line.name === state.against);
+  return lines.map((line) => ({ ...line, values: line.values.map((value, place) => difference(value, reference?.values[place] ?? null)) }));
 }
 
-function tipLines(lines: Line[], label: string, place: number): TipLine[] {
+function difference(value: number | null, reference: number | null): number | null {
+  return value === null || reference === null ? null : value / reference - 1;
+}
+
+function tipLines(lines: Line[], label: string, place: number, relative: boolean): TipLine[] {
   const shown = lines.flatMap((line) => {
     const row = line.rows[place];
     if (row == null) return [];
     const text = row.latency_p50_ns === null ? "no valid trial" : `p50 ${durationText(row.latency_p50_ns)}${intervalBeside(row, "latency_p50_ns")}${lossText(row)}`;
-    return [{ text: `${line.name}  ${text}`, colour: line.look.colour }];
+    const held = line.values[place] ?? null;
+    const more = relative && held !== null ? ` (${percentText(1 + held)})` : "";
+    return [{ text: `${line.name}  ${text}${more}`, colour: line.look.colour }];
   });
   return [{ text: label }, ...shown];
 }
@@ -64,7 +74,8 @@ function draw(context: Context, parent: HTMLElement): Chart | null {
   const cells = chosen(model, state);
   const places = [...new Set(cells.flatMap((cell) => cell.axes[state.axis] ?? []))].sort((a, b) => a - b);
   const lines = linesOf(context, cells, places);
-  const values = lines.flatMap((line) => line.rows.flatMap((row) => row?.latency_p50_ns ?? []));
+  const values = lines.flatMap((line) => line.values.flatMap((value) => value ?? []));
+  const relative = state.against !== "";
   if (values.length === 0) {
     parent.append(element("p", { class: "empty" }, "Nothing valid was measured for this choice."));
     return null;
@@ -79,8 +90,8 @@ function draw(context: Context, parent: HTMLElement): Chart | null {
   const [first, last] = [places[0] ?? 0, places.at(-1) ?? 1];
   const room = Math.max(1, 0.05 * (last - first));
   const chart = drawChart(parent, {
-    description: `Median latency against ${factorLabel(state.axis)}, a line for each ${factorLabel(state.by)}.`,
-    data: [places, ...lines.map((line) => line.rows.map((row) => row?.latency_p50_ns ?? null))],
+    description: `${relative ? `Difference of the median latency from ${state.against}` : "Median latency"} against ${factorLabel(state.axis)}, a line for each ${factorLabel(state.by)}.`,
+    data: [places, ...lines.map((line) => line.values)],
     series: [
       {},
       ...lines.map((line) => ({ stroke: line.look.colour, width: 1.75, dash: line.look.dash, points: { show: true, size: 7, fill: line.look.colour }, spanGaps: true })),
@@ -91,19 +102,34 @@ function draw(context: Context, parent: HTMLElement): Chart | null {
       format: (value) => labelOf(state.axis, value),
       label: factorLabel(state.axis),
     },
-    y: { scale: { distr: 3, log: 10, range: logRange(values, 1.35) }, label: "p50, end to end" },
-    tip: (place) => tipLines(lines, labelOf(state.axis, places[place] ?? 0), place),
+    y: relative
+      ? { scale: { range: paddedRange(values) }, label: `p50 against ${state.against}`, format: (value) => percentText(1 + value) }
+      : { scale: { distr: 3, log: 10, range: logRange(values, 1.35) }, label: "p50, end to end" },
+    tip: (place) => tipLines(lines, labelOf(state.axis, places[place] ?? 0), place, relative),
     height: 340,
   });
-  const rows = lines.flatMap((line) =>
-    line.rows.flatMap((row, place) =>
-      row === null
-        ? []
-        : [[line.name, labelOf(state.axis, places[place] ?? 0), countText(row.n), `${durationText(row.latency_p50_ns)}${intervalBeside(row, "latency_p50_ns")}`, durationText(row.latency_p99_ns), row.valid ? "valid" : "no valid trial"]],
-    ),
-  );
-  parent.append(numbers("The same in numbers", [factorLabel(state.by), factorLabel(state.axis), "n", "p50", "p99", "verdict"], rows));
+  const heads = [factorLabel(state.by), factorLabel(state.axis), "n", "p50", "p99", "verdict", ...(relative ? [`against ${state.against}`] : [])];
+  parent.append(numbers("The same in numbers", heads, tableRows(lines, state.axis, places, relative)));
   return chart;
+}
+
+function tableRows(lines: Line[], axis: string, places: number[], relative: boolean): string[][] {
+  return lines.flatMap((line) =>
+    line.rows.flatMap((row, place) => {
+      if (row === null) return [];
+      const held = line.values[place] ?? null;
+      const more = relative ? [held === null ? ABSENT : percentText(1 + held)] : [];
+      const p50 = `${durationText(row.latency_p50_ns)}${intervalBeside(row, "latency_p50_ns")}`;
+      return [[line.name, labelOf(axis, places[place] ?? 0), countText(row.n), p50, durationText(row.latency_p99_ns), row.valid ? "valid" : "no valid trial", ...more]];
+    }),
+  );
+}
+
+/** Around what is drawn, with 0 in it. */
+function paddedRange(values: number[]): [number, number] {
+  const [low, high] = [Math.min(0, ...values), Math.max(0, ...values)];
+  const room = Math.max(0.02, 0.08 * (high - low));
+  return [low - room, high + room];
 }
 
 /** The choice of both axes, and of the adapter where lines are something else; payloads likewise. */
@@ -123,12 +149,18 @@ function controls({ model, state, change }: Context): HTMLElement {
   const payload = choice("payload", sizes.map((size) => ({ value: String(size), label: sizeText(size) })), String(state.payload ?? ""), (size) => {
     change({ payload: Number(size) });
   });
+  const names = model.report.factors.find(({ name }) => name === state.by)?.values ?? [];
+  const shown = [{ value: "", label: "p50" }, ...names.map((name) => ({ value: name, label: `difference from ${name}` }))];
+  const against = choice("shown", shown, state.against, (name) => {
+    change({ against: name });
+  });
   const free = [factorOf(state.axis), state.by];
   return element(
     "div",
     { class: "controls", role: "group", "aria-label": "What the chart shows" },
     over,
     by,
+    ...(names.length > 1 ? [against] : []),
     ...(!free.includes("adapter") && adapters.length > 1 ? [adapter] : []),
     ...(!free.includes("payload_bytes") && sizes.length > 1 ? [payload] : []),
   );

@@ -16,6 +16,8 @@ export interface State {
   axis: string;
   by: string;
   chartAdapter: string;
+  /** The line that the others are held against, as a relative difference; "" for the times themselves. */
+  against: string;
   hidden: string[];
   filter: string;
   sort: string;
@@ -40,6 +42,7 @@ export function initialState(model: Model): State {
     axis: "",
     by: "payload_bytes",
     chartAdapter: "",
+    against: "",
     // Bare transports stand for the floor already; as lines of their own they would crowd the chart.
     hidden: middleware ? [...new Set(cells.filter((cell) => cell.bare).map((cell) => cell.adapter))] : [],
     filter: "",
@@ -70,18 +73,19 @@ export function settle(model: Model, state: State): State {
 }
 
 /** The chart over payload is there anyway, so another axis comes first. */
-function settledChart(model: Model, state: State, cells: Cell[]): Pick<State, "axis" | "by" | "chartAdapter"> {
+function settledChart(model: Model, state: State, cells: Cell[]): Pick<State, "axis" | "by" | "chartAdapter" | "against"> {
   const axes = axesOf(model);
   const axis = axes.includes(state.axis) ? state.axis : (axes.find((each) => each !== "payload_bytes") ?? "");
   const lines = linesBy(model, axis);
   const by = lines.includes(state.by) ? state.by : (lines[0] ?? "adapter");
   const measured = cells.find((cell) => !cell.bare && model.summaries.get(key(cell.id, END_TO_END))?.valid === true);
   const chartAdapter = model.adapters.includes(state.chartAdapter) ? state.chartAdapter : (measured?.adapter ?? model.adapters[0] ?? "");
-  return { axis, by, chartAdapter };
+  const names = model.report.factors.find(({ name }) => name === by)?.values ?? [];
+  return { axis, by, chartAdapter, against: names.includes(state.against) ? state.against : "" };
 }
 
 const FLAGS = ["descending", "allCells", "allEdges", "eachTrial", "failedOnly"] as const;
-const TEXTS = ["edge", "cell", "filter", "sort", "axis", "by", "chartAdapter"] as const;
+const TEXTS = ["edge", "cell", "filter", "sort", "axis", "by", "chartAdapter", "against"] as const;
 
 /** The fragment that stands for a state: only what differs from the first view. */
 export function toFragment(state: State, initial: State): string {

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from lagometer.summary.cell_data import Feasibility
+    from lagometer.summary.cell_data import Feasibility, Feasible
 
 STYLES = {"possible": "green", "late": "yellow", "lossy": "yellow"}
 MEANING = (
     "late: over 1 % of deadlines missed; lossy: over 0.1 % did not come; halt: nothing, or under half, came; "
-    "configuration, size: can't exist (the reasons are below)"
+    "configuration, size: can't exist (the reasons are below); *: initial loss"
 )
 
 
@@ -34,9 +34,14 @@ def render_feasibility(found: Sequence[Feasibility], console: Console) -> None:
     for size in sizes:
         table.add_column(format_bytes(size), justify="right")
     for line in found:
-        verdicts = {each.payload_bytes: each.verdict for each in line.payloads}
-        words = [verdicts.get(size, "-") for size in sizes]
-        styled = [f"[{STYLES.get(word, 'red')}]{word}[/]" if word != "-" else word for word in words]
+        found_at = {each.payload_bytes: each for each in line.payloads}
+        styled = [_word(found_at.get(size)) for size in sizes]
         table.add_row(escape(line.series), *styled)
     console.print(f"\n[bold]what is possible[/]: {MEANING}")
     print_wide(table, console)
+
+
+def _word(found: Feasible | None) -> str:
+    if found is None:
+        return "-"
+    return f"[{STYLES.get(found.verdict, 'red')}]{found.verdict}[/]{'*' if found.initial_loss else ''}"

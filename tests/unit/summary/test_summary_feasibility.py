@@ -78,3 +78,11 @@ def test_what_can_not_exist_is_by_size_or_by_configuration_and_what_is_not_here_
 
 def test_a_study_without_a_deadline_has_no_such_table() -> None:
     assert feasibility(campaign([row("udp/64B")], deadline_ns=None)) == []
+
+
+@pytest.mark.parametrize(("counts", "said"), [((0, 0), False), ((0, 3), True), ((None, None), None)])
+def test_initial_loss_is_that_of_any_subscriber(counts: tuple[int | None, ...], said: bool | None) -> None:
+    rows = [{**row("udp/64B/reliable"), "initial_lost": None}]
+    rows += [{**rows[0], "edge": f"source→{sink}", "initial_lost": lost} for sink, lost in enumerate(counts)]
+    (line,) = feasibility(campaign(rows))
+    assert [each.initial_loss for each in line.payloads] == [said]
