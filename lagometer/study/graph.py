@@ -7,8 +7,10 @@ everywhere; it may name groups of nodes that a placement keeps together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal
 
 from lagometer.study.load_shape import ContentFile, WorkSpread
@@ -132,7 +134,7 @@ class Graph:
     groups: tuple[Group, ...] = ()
     chains: tuple[Chain, ...] = ()
 
-    @property
+    @cached_property
     def node_names(self) -> tuple[str, ...]:
         """The names, in index order."""
         return tuple(node.name for node in self.nodes)
@@ -145,14 +147,23 @@ class Graph:
     def answers(self, rule: Rule) -> bool:
         """The rule passes what a closed loop sent on towards that loop, which knows its answers by the number
         of the message that it sent."""
+        sent, awaited = self._looped
+        return rule.trigger == "any" and bool(sent & set(rule.reads)) and bool(awaited & set(rule.writes))
+
+    @cached_property
+    def _looped(self) -> tuple[frozenset[str], frozenset[str]]:
+        """The topics that what closed loops send comes to, and those from which it comes back to them."""
         loops = [each for each in self.rules if each.trigger == "closed_loop"]
+        passing = [each for each in self.rules if each.trigger == "any"] if loops else []
         sent = {topic for loop in loops for topic in loop.writes}
         awaited = {topic for loop in loops for topic in loop.reads}
-        passing = [each for each in self.rules if each.trigger == "any"]
         for _ in passing:
+            before = len(sent) + len(awaited)
             sent |= {topic for each in passing if sent & set(each.reads) for topic in each.writes}
             awaited |= {topic for each in passing if awaited & set(each.writes) for topic in each.reads}
-        return rule.trigger == "any" and bool(sent & set(rule.reads)) and bool(awaited & set(rule.writes))
+            if len(sent) + len(awaited) == before:
+                break
+        return frozenset(sent), frozenset(awaited)
 
     @property
     def follows_rate(self) -> bool:
@@ -174,36 +185,56 @@ class Graph:
 
     def node_index(self, name: str) -> int:
         """The index of the node with this name. Raises ValueError."""
-        return self.node_names.index(name)
+        if name not in self._lookup.nodes:
+            raise ValueError(f"{self.name} has no node {name}")
+        return self._lookup.nodes[name]
 
     def rules_of(self, node: str) -> tuple[Rule, ...]:
         """The rules of one node, in order."""
-        return tuple(rule for rule in self.rules if rule.node == node)
+        return self._lookup.rules.get(node, ())
 
     def stream_number(self, publisher: str, topic: str) -> int:
         """The number of the stream of this publisher on this topic. Raises KeyError."""
-        for number, stream in enumerate(self.streams):
-            if stream.publisher == publisher and stream.topic == topic:
-                return number
-        raise KeyError(f"{publisher} does not publish {topic}")
+        if (publisher, topic) not in self._lookup.streams:
+            raise KeyError(f"{publisher} does not publish {topic}")
+        return self._lookup.streams[publisher, topic]
 
     def streams_on(self, topic: str) -> tuple[int, ...]:
         """The numbers of all streams on a topic: what a subscriber of it receives."""
-        return tuple(number for number, stream in enumerate(self.streams) if stream.topic == topic)
+        return self._lookup.topics.get(topic, ())
 
     def edges(self) -> tuple[Edge, ...]:
         """Every (stream, subscriber), named `publisher→subscriber`; `:topic` follows where that
         name is not unique."""
-        plain = [f"{stream.publisher}→{subscriber}" for stream, subscriber in self._pairs()]
-        return tuple(
-            Edge(
-                name=name if plain.count(name) == 1 else f"{name}:{stream.topic}",
-                stream=self.streams.index(stream),
-                publisher=stream.publisher,
-                subscriber=subscriber,
-                topic=stream.topic,
-            )
-            for name, (stream, subscriber) in zip(plain, self._pairs(), strict=True)
+        return self._edges
+
+    @cached_property
+    def _edges(self) -> tuple[Edge, ...]:
+        pairs = [(number, each, to) for number, each in enumerate(self.streams) for to in each.subscribers]
+        plain = Counter(f"{stream.publisher}→{subscriber}" for _, stream, subscriber in pairs)
+        found = []
+        for number, stream, subscriber in pairs:
+            name = f"{stream.publisher}→{subscriber}"
+            name = name if plain[name] == 1 else f"{name}:{stream.topic}"
+            found.append(Edge(name, number, stream.publisher, subscriber, stream.topic))
+        return tuple(found)
+
+    @cached_property
+    def _lookup(self) -> _Lookup:
+        """What is asked of every node of large graphs, found once."""
+        rules: dict[str, list[Rule]] = {}
+        for rule in self.rules:
+            rules.setdefault(rule.node, []).append(rule)
+        topics: dict[str, list[int]] = {}
+        streams: dict[tuple[str, str], int] = {}
+        for number, stream in enumerate(self.streams):
+            topics.setdefault(stream.topic, []).append(number)
+            streams.setdefault((stream.publisher, stream.topic), number)
+        return _Lookup(
+            nodes={node.name: index for index, node in enumerate(self.nodes)},
+            rules={node: tuple(found) for node, found in rules.items()},
+            streams=streams,
+            topics={topic: tuple(found) for topic, found in topics.items()},
         )
 
     def source_streams(self) -> frozenset[int]:
@@ -237,8 +268,16 @@ class Graph:
         rules = (_resolve(rule, period_ns, work_ns, schedule, spread) for rule in self.rules)
         return replace(self, rules=tuple(rules))
 
-    def _pairs(self) -> Iterator[tuple[Stream, str]]:
-        return ((stream, subscriber) for stream in self.streams for subscriber in stream.subscribers)
+
+@dataclass(frozen=True)
+class _Lookup:
+    """nodes: name → index; rules: node → its rules; streams: (publisher, topic) → number; topics: topic →
+    numbers of its streams."""
+
+    nodes: Mapping[str, int]
+    rules: Mapping[str, tuple[Rule, ...]]
+    streams: Mapping[tuple[str, str], int]
+    topics: Mapping[str, tuple[int, ...]]
 
 
 def _resolve(rule: Rule, period_ns: int, work_ns: int, schedule: Schedule, spread: WorkSpread | None) -> Rule:

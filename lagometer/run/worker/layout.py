@@ -86,15 +86,26 @@ def stream_rates_hz(graph: Graph) -> dict[int, float]:
     A cycle would grow for ever, so the walk ends after as many rounds as there are nodes.
     """
     rates = dict.fromkeys(range(len(graph.streams)), 0.0)
+    written = [tuple(graph.stream_number(rule.node, topic) for topic in rule.writes) for rule in graph.rules]
+    readers: dict[int, set[int]] = {stream: set() for stream in rates}
+    writers: dict[int, list[int]] = {stream: [] for stream in rates}
+    for place, rule in enumerate(graph.rules):
+        for stream in written[place]:
+            writers[stream].append(place)
+        for stream in (stream for topic in rule.reads for stream in graph.streams_on(topic)):
+            readers[stream].add(place)
+    of_rules = [0.0] * len(graph.rules)
+    stale = set(range(len(graph.rules)))  # rules whose inputs have changed
     for _ in graph.nodes:
-        updated = dict.fromkeys(rates, 0.0)
-        for rule in graph.rules:
-            rate_hz = _rule_rate_hz(graph, rule, rates)
-            for topic in rule.writes:
-                updated[graph.stream_number(rule.node, topic)] += rate_hz
-        if updated == rates:
+        found = {place: _rule_rate_hz(graph, graph.rules[place], rates) for place in sorted(stale)}
+        changed = {stream for place in found if found[place] != of_rules[place] for stream in written[place]}
+        for place, rate_hz in found.items():
+            of_rules[place] = rate_hz
+        for stream in changed:
+            rates[stream] = sum(of_rules[place] for place in writers[stream])
+        stale = {place for stream in changed for place in readers[stream]}
+        if not stale:
             break
-        rates = updated
     return rates
 
 
@@ -133,6 +144,7 @@ class _Layout:
         self._graph = cell.graph
         self._adapters = adapters
         self._capacities = self._stream_capacities()
+        self._participants = sum(len(self._contexts(nodes)) for nodes in cell.workers)
 
     def plan(self, index: int, standalone: bool) -> Plan:
         """Returns the plan of the worker with this index."""
@@ -214,14 +226,13 @@ class _Layout:
     def _adapter(self, name: str, runtime_directory: str) -> Adapter:
         built = self._adapters[name]
         private = self._cell.factors.network == "private"
-        participants = sum(len(self._contexts(nodes)) for nodes in self._cell.workers)
         return Adapter(
             name=name,
             library=str(built.library),
             profile=self._cell.factors.profile,
             options={**self._cell.options.get(name, {}), **built.fixed_options},
             environment=self._environment(built, runtime_directory),
-            network={"loopback": True, "peers": participants} if private else {},
+            network={"loopback": True, "peers": self._participants} if private else {},
         )
 
     def _environment(self, built: BuiltAdapter, runtime_directory: str) -> dict[str, str]:

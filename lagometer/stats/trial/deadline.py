@@ -9,6 +9,7 @@ import polars as pl
 
 from lagometer.stats.trial.data_age import chain_age_max_ns, edge_age_max_ns
 from lagometer.stats.trial.punctuality import skipped_before, skipped_last
+from lagometer.stats.trial.rows import by_edge
 from lagometer.store import format as form
 from lagometer.store.facts import TrialFacts
 
@@ -20,10 +21,11 @@ Mask = npt.NDArray[np.bool_]
 
 def deadline_figures(samples: pl.DataFrame, facts: TrialFacts) -> dict[str, dict[str, object]]:
     """The columns of each edge, and of end-to-end, that tell of the deadline and of the data's age."""
+    of_edges, none = by_edge(samples), samples.clear()
     names = [*dict.fromkeys(edge.name for edge in facts.edges), form.END_TO_END]
     found: dict[str, dict[str, object]] = {}
     for name in names:
-        mine = samples.filter((pl.col("edge") == name) & (pl.col("phase") == "measure"))
+        mine = of_edges.get(name, none).filter(pl.col("phase") == "measure")
         age_ns = chain_age_max_ns(samples, facts) if name == form.END_TO_END else edge_age_max_ns(mine, name)
         found[name] = {"data_age_max_ns": age_ns}
         if facts.deadline_ns is not None and _told(mine):

@@ -19,6 +19,7 @@ from lagometer.stats.trial.hosts import host_columns
 from lagometer.stats.trial.joining import joining_columns
 from lagometer.stats.trial.punctuality import punctuality
 from lagometer.stats.trial.quantile import quantile
+from lagometer.stats.trial.rows import by_edge
 from lagometer.stats.verdict.causes import columns
 from lagometer.stats.verdict.growth import Growth, response_growth
 from lagometer.stats.verdict.noise import noise_of
@@ -75,19 +76,20 @@ def moments(numbers: Numbers) -> Moments:
 def summarise(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
     """The rows of cells.parquet for one trial, verdict included: every edge of the facts, then end-to-end and
     the named chains."""
-    measured = samples.filter(pl.col("phase") == "measure")
+    of_edges, none = by_edge(samples), samples.clear()
+    measured = {name: part.filter(pl.col("phase") == "measure") for name, part in of_edges.items()}
     # The source's rate is a matter of when it published, whichever window the message counts for.
     rates = _rates(samples, facts)
     punctual = punctuality(samples, facts)
     deadlines = deadline_figures(samples, facts)
     events = event_columns(facts)
-    joining = joining_columns(samples, facts)
+    joining = joining_columns(of_edges, none, facts)
     growths: dict[str, Growth] = {}
     rows: list[dict[str, object]] = []
     chains = {chain.name: chain for chain in facts.chains}
     hosts = host_columns(facts)
     for name in [*dict.fromkeys(edge.name for edge in facts.edges), form.END_TO_END, *chains]:
-        rows.append(_row(name, measured.filter(pl.col("edge") == name), facts))
+        rows.append(_row(name, measured.get(name, none), facts))
         rows[-1]["rate_intended_hz"], rows[-1]["rate_achieved_hz"] = rates.get(name, (None, None))
         rows[-1].update(columns(facts.observed, name))
         rows[-1].update(hosts[name])
@@ -95,11 +97,13 @@ def summarise(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
         rows[-1].update(deadlines.get(name, {}))
         if name != form.END_TO_END and name not in chains:
             rows[-1].update(joining[name])
-            rows[-1]["initial_lost"] = _initial_lost(samples.filter(pl.col("edge") == name))
+            rows[-1]["initial_lost"] = _initial_lost(of_edges.get(name, none))
         rows[-1].update(events.get(name, {}))
         if name in chains:
-            rows[-1].update(chain_columns(measured.filter(pl.col("edge") == name), chains[name].returns))
-        growth = response_growth(samples, name) if not facts.closed_loop else None  # it has no schedule
+            rows[-1].update(chain_columns(measured.get(name, none), chains[name].returns))
+        growth = None
+        if not facts.closed_loop:  # which has no schedule
+            growth = response_growth(of_edges.get(name, none), name)
         if growth is not None and name not in chains:
             growths[name] = growth
             rows[-1]["response_growth_ns_per_s"] = 1e9 * growth.slope

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import polars as pl
 
-from lagometer.store.facts import EdgeSpec, TrialFacts
+from lagometer.store.facts import TrialFacts
 from lagometer.store.format import JOINING_COLUMNS
 
 LEAVING_NS = 1_000_000_000  # from when a node left: what comes later is not laid to its leaving
@@ -13,13 +15,16 @@ LEAVING_NS = 1_000_000_000  # from when a node left: what comes later is not lai
 Window = tuple[int, int]
 
 
-def joining_columns(samples: pl.DataFrame, facts: TrialFacts) -> dict[str, dict[str, int | None]]:
+def joining_columns(
+    of_edges: Mapping[str, pl.DataFrame], none: pl.DataFrame, facts: TrialFacts
+) -> dict[str, dict[str, int | None]]:
     """The columns of each edge, by name; all are None in a trial that nobody joins late or leaves early.
 
     join_first_message_ns: on an edge of a node that joined, from when its endpoints were created until the
     first message was taken. On the edges of nodes that stay, joining_gap_max_ns and joining_latency_max_ns:
     the longest time between two takings, and the longest latency, from the first join until all have their
-    first message; leaving_...: the same in the second after the first node left.
+    first message; leaving_...: the same in the second after the first node left. of_edges: the samples by
+    edge, as of `by_edge`; none: of an edge without any.
     """
     found: dict[str, dict[str, int | None]] = {
         edge.name: dict.fromkeys(JOINING_COLUMNS) for edge in facts.edges
@@ -27,16 +32,19 @@ def joining_columns(samples: pl.DataFrame, facts: TrialFacts) -> dict[str, dict[
     joins: list[Window] = []
     for edge in facts.edges:
         joined_ns = _latest(edge.sender_joined_ns, edge.receiver_joined_ns)
-        first_ns = _taken(samples, edge).filter(pl.col("taken_ns") >= (joined_ns or 0))["taken_ns"].min()
-        if joined_ns is not None and isinstance(first_ns, int):
+        if joined_ns is None:
+            continue
+        taken = _taken(of_edges.get(edge.name, none))
+        first_ns = taken.filter(pl.col("taken_ns") >= joined_ns)["taken_ns"].min()
+        if isinstance(first_ns, int):
             found[edge.name]["join_first_message_ns"] = first_ns - joined_ns
             joins.append((joined_ns, first_ns))
     lefts = [left for edge in facts.edges for left in (edge.sender_left_ns, edge.receiver_left_ns) if left]
-    for edge in facts.edges:
+    for edge in facts.edges if joins or lefts else ():
         ends = (edge.sender_joined_ns, edge.receiver_joined_ns, edge.sender_left_ns, edge.receiver_left_ns)
         if any(each is not None for each in ends):
             continue
-        taken = _taken(samples, edge)
+        taken = _taken(of_edges.get(edge.name, none))
         if joins:
             window = min(begin for begin, _ in joins), max(end for _, end in joins)
             found[edge.name] |= _noticed(taken, "joining", window)
@@ -49,8 +57,8 @@ def _latest(*times_ns: int | None) -> int | None:
     return max((each for each in times_ns if each is not None), default=None)
 
 
-def _taken(samples: pl.DataFrame, edge: EdgeSpec) -> pl.DataFrame:
-    return samples.filter((pl.col("edge") == edge.name) & (pl.col("outcome") == "delivered"))
+def _taken(samples: pl.DataFrame) -> pl.DataFrame:
+    return samples.filter(pl.col("outcome") == "delivered")
 
 
 def _noticed(taken: pl.DataFrame, what: str, window: Window) -> dict[str, int | None]:

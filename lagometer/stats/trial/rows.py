@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from lagometer.stats.trial.sent import Index, Mask
 from lagometer.store import format as form
@@ -43,6 +44,12 @@ class EdgeRows:
     sizes_bytes: tuple[int, ...] = ()
     parts: ChainParts | None = None
     receiver_clock: str = ""  # as of the `EdgeSpec` of its last edge
+
+
+def by_edge(samples: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """The samples of each edge, found at once: edge by edge would take the square of their number."""
+    parts = samples.partition_by("edge", as_dict=True, maintain_order=True)
+    return {str(name): part for (name,), part in parts.items()}
 
 
 def codes(code: int, count: int) -> Codes:
