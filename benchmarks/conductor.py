@@ -95,7 +95,7 @@ def main() -> int:
     grown = {name: growth(rows, name) for name in ("cpu_s", "memory_mib")}
     passed = arguments.smoke or max(grown.values()) <= GROWTH_MAX
     print(f"ten times the workers: CPU time × {grown['cpu_s']:.1f}, memory × {grown['memory_mib']:.1f}")
-    print(write_result("conductor", passed, rows, growth=grown, growth_max=GROWTH_MAX))
+    print(write_result("bench-conductor", passed, rows, growth=grown, growth_max=GROWTH_MAX))
     return 0 if passed else 1
 
 

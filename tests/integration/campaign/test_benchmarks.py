@@ -19,6 +19,7 @@ from needs import ROOT, need
 SMOKES = {
     "core": "bench-core",
     "analysis": "bench-analysis",
+    "conductor": "bench-conductor",
     "coverage": "coverage",
     "calibration": "calibration",
 }
