@@ -42,7 +42,7 @@ def parsed(given: Mapping[str, Any]) -> Orders:
         directory=str(given["directory"]),
         workers=tuple(_command(each) for each in given["workers"]),
         daemons=tuple(_daemon(each) for each in given["daemons"]),
-        load=None if load is None else WantedLoad(**{**load, "commands": _words(load["commands"])}),
+        load=None if load is None else WantedLoad(**{**load, "pinned": tuple(load["pinned"])}),
         leaves=Leaves(
             str(leaves["directory"]), tuple(leaves["shared_memory"]), tuple(leaves["message_queues"])
         ),
@@ -63,7 +63,3 @@ def _daemon(given: Mapping[str, Any]) -> Wanted:
         files=dict(given["files"]),
         leaves=tuple(given["leaves"]),
     )
-
-
-def _words(commands: Any) -> tuple[tuple[str, ...], ...]:
-    return tuple(tuple(words) for words in commands)

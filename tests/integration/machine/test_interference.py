@@ -104,17 +104,20 @@ def test_generators_run_in_the_trials_namespaces_and_end_with_a_killed_conductor
         assert wait_until(run.nothing_left, ENDED_S), run.processes()
 
 
-def test_what_a_killed_conductor_left_on_the_disk_is_removed_at_the_next_start(tmp_path: Path) -> None:
+def test_what_a_killed_agent_left_on_the_disk_is_removed_at_the_next_start(tmp_path: Path) -> None:
     need("netns")
     need("stress-ng")
     study = write_study(tmp_path, duration="60s", matrix=beside("io"), machine_floor="off")
     with running(tmp_path, "run", str(study), "--out", str(tmp_path / "out"), "--no-report") as run:
-        folder = files_folder() / f"lagometer-{run.process.pid}-0"
+        assert wait_until(lambda: run.processes() and run.agents, TIMEOUT_S)
+        (agent,) = run.agents
+        folder = files_folder() / f"lagometer-{agent}-0"
         # Its files are there: that nothing is left of them later says something.
         assert wait_until(lambda: run.reached("measure", 0) and any(folder.rglob("*")), TIMEOUT_S)
         mine = files_folder() / f"lagometer-{os.getpid()}-0"
         mine.mkdir()
         try:
+            os.kill(agent, signal.SIGKILL)
             run.process.kill()
             run.process.wait()
             assert wait_until(run.nothing_left, ENDED_S), run.processes()

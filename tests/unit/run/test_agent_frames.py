@@ -10,7 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lagometer.agent.commands import Command, Companion, Leaves
+from lagometer.agent.daemons import Ready, Wanted
 from lagometer.agent.frames import Frame, FrameError, Frames, framed
+from lagometer.agent.load import Wanted as WantedLoad
+from lagometer.agent.orders import Orders, parsed
 
 VALUES = st.one_of(st.integers(), st.text(), st.booleans(), st.none())
 MESSAGES = st.dictionaries(st.text().filter(lambda name: name != "bytes"), VALUES, max_size=4)
@@ -67,3 +71,20 @@ def test_bytes_of_any_kind_raise_nothing_else(noise: bytes) -> None:
         frames.feed(noise)
     except FrameError:
         return
+
+
+def test_orders_come_back_as_they_were_written() -> None:
+    load = WantedLoad("cpu-2", "cpu", 2, 10, ("taskset", "-c", "0"), True, "lagometer-1-0")
+    companion = Companion(("broker", "-p", "1"), {"A": "b"}, daemon=True)
+    daemon = Wanted("broker", companion, Ready(file="/x"), {"PORT": "1"}, {"conf": "text"}, ("/tmp/x",))
+    orders = Orders(
+        "host",
+        "/dev/shm/lagometer-1-0",
+        (Command(("worker",), {"LD_PRELOAD": "x.so"}),),
+        (daemon,),
+        load,
+        Leaves("/dev/shm/lagometer-1-0", ("a*",), ("b*",)),
+    )
+    assert parsed(json.loads(json.dumps(orders.as_json()))) == orders
+    bare = Orders("private", "/dev/shm/lagometer", ())
+    assert parsed(json.loads(json.dumps(bare.as_json()))) == bare
