@@ -20,12 +20,14 @@ SMOKES = {
     "core": "bench-core",
     "analysis": "bench-analysis",
     "conductor": "bench-conductor",
+    "late": "bench-late",
     "coverage": "coverage",
     "calibration": "calibration",
 }
 # One tunes the machine, the other compares bytes on the loopback with what a round trip needs.
 ALONE = {"adaptive": "adaptive", "fidelity": "fidelity"}
 NEEDS = {
+    "late": ("netns", "cc"),
     "core": ("netns", "cyclonedds", "fastdds"),
     "calibration": ("netns", "cyclonedds", "zeromq"),
     "adaptive": ("netns", "cyclonedds", "fastdds", "zeromq"),
