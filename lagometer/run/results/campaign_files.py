@@ -19,7 +19,7 @@ import polars as pl
 
 from lagometer.errors import BadInput
 from lagometer.run.results.effective import add_observed, described
-from lagometer.run.results.trial_store import TrialStore, adapters_in_use
+from lagometer.run.results.trial_store import TrialStore, adapters_in_use, host_facts
 from lagometer.run.worker.outcome import TrialOutcome
 from lagometer.store import format as form
 from lagometer.store.environment import collect, completed
@@ -73,7 +73,7 @@ class Results:
             "state": "running",
             "finished": None,
         }
-        self.manifest |= {"versions": {}, "settings": {}}
+        self.manifest |= {"versions": {}, "settings": {}, "hosts": {}}
         with storing(self.directory):
             self._write_manifest()
             self._environment = collect()
@@ -109,12 +109,16 @@ class Results:
         self._write_cells()
 
     def learn(self, cell: str, outcome: TrialOutcome) -> None:
-        """Keeps what the first trial of a cell tells about versions and effective settings.
+        """Keeps what the first trial of a cell tells about versions, hosts and effective settings.
 
         What was observed beside them is kept of each trial.
         """
         for adapter in adapters_in_use(outcome):
             self.manifest["versions"].setdefault(adapter["name"], adapter["library_version"])
+        for host in outcome.hosts:
+            facts = host_facts(host, outcome.workers)
+            kept_host = self.manifest.setdefault("hosts", {}).setdefault(host.name, facts)
+            kept_host["adapters"] = {**facts["adapters"], **kept_host["adapters"]}
         entries = described(outcome)
         kept = self.manifest["settings"].get(cell)
         if kept is not None:

@@ -245,21 +245,28 @@ def journal_entry(key: Key, outcome: TrialOutcome, rows: pl.DataFrame, path: str
 
 
 def _host(host: HostOutcome, workers: Sequence[WorkerOutcome]) -> dict[str, Any]:
-    """Returns who carried out a host's part, and how its clock stood to the conductor's."""
-    said = ("host", "machine", "version", "cpus", "limits")
-    return {
-        "name": host.name,
-        "workers": [workers[index].name for index in host.workers],
-        "clock": asdict(host.clock),
-        **{name: host.hello.get(name) for name in said},
-    }
+    """Returns which workers a host had, and how its clock stood to the conductor's."""
+    names = [workers[index].name for index in host.workers]
+    return {"name": host.name, "workers": names, "clock": asdict(host.clock)}
+
+
+def host_facts(host: HostOutcome, workers: Sequence[WorkerOutcome]) -> dict[str, Any]:
+    """Returns what the manifest keeps of a host: what its agent said of it, and its adapters' libraries."""
+    adapters = adapters_of([workers[index] for index in host.workers])
+    said = {name: host.hello.get(name) for name in ("host", "machine", "version", "cpus", "limits")}
+    return {**said, "adapters": {each["name"]: each["library_version"] for each in adapters}}
 
 
 def adapters_in_use(outcome: TrialOutcome) -> list[dict[str, Any]]:
     """Returns the adapters of a trial, each once."""
+    return adapters_of(outcome.workers)
+
+
+def adapters_of(workers: Sequence[WorkerOutcome]) -> list[dict[str, Any]]:
+    """Returns the adapters of these workers, each once."""
     found = {
         adapter.name: adapter
-        for worker in outcome.workers
+        for worker in workers
         if worker.ready is not None
         for adapter in worker.ready.adapters
     }

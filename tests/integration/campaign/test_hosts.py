@@ -267,6 +267,9 @@ def test_the_views_say_why_there_is_no_latency(tmp_path: Path) -> None:
     matrix = {"adapter": "cyclonedds", "workload": "pipeline-2", "rate": "10Hz", "network": "host"}
     code, _ = run(tmp_path, write_study(tmp_path, hosts=hosts, matrix=matrix), preexec_fn=own_network)
     assert code == 0 and (tmp_path / "out" / "report.html").stat().st_size > 0
+    known = json.loads((tmp_path / "out" / "manifest.json").read_text())["hosts"]
+    assert list(known) == ["robot", "base"]
+    assert all(list(host["adapters"]) == ["cyclonedds"] and host["cpus"] for host in known.values())
     code, output, errors = lagometer(tmp_path, "show", str(tmp_path / "out"), "--json")
     assert code == 0, errors
     (finding,) = [each for each in json.loads(output)["findings"] if each["kind"] == "clocks-differ"]
