@@ -39,6 +39,11 @@ class EdgeSpec:
     sizes_bytes: tuple[int, ...] = ()  # of message `sequence` modulo their number; empty: all are the largest
 
     @property
+    def is_whole(self) -> bool:
+        """Whether its subscriber was there all the time, so that every message has a row."""
+        return self.receiver_joined_ns is None and self.receiver_left_ns is None
+
+    @property
     def one_clock(self) -> bool:
         """Whether times of its two ends may be subtracted."""
         return self.sender_clock == self.receiver_clock

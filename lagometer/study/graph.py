@@ -26,12 +26,13 @@ class Node:
     """A node by its name, unique in the graph; its index is its place in `Graph.nodes`.
 
     start_ns: how long after the common start it joins; 0: it is there before. stop_ns: when it leaves; 0: it
-    stays to the end.
+    stays to the end. again_of: the node in whose place it comes, after a restart.
     """
 
     name: str
     start_ns: int = 0
     stop_ns: int = 0
+    again_of: str = ""
 
 
 @dataclass(frozen=True)

@@ -128,7 +128,7 @@ def host_of_nodes(cell_hosts: str, hosts: Mapping[str, Host], graph: Graph) -> d
     for name in names:
         for each in hosts[name].runs if name in hosts else ():
             found.update(dict.fromkeys(groups.get(each, (each,) if each in found else ()), name))
-    return found
+    return found | {node.name: found[node.again_of] for node in graph.nodes if node.again_of}
 
 
 def divided(workers: Sequence[Sequence[str]], host_of: Mapping[str, str]) -> Iterator[str]:

@@ -22,11 +22,11 @@ from lagometer.study.document import Entries, Tree, read_document
 from lagometer.study.graph import Graph, Node, Stream
 from lagometer.study.values import Problems, name_parser, nearest, parsed, single
 from lagometer.study.workload_groups import read_chains, read_groups
+from lagometer.study.workload_life import check_names, groups_again, read_life
 from lagometer.study.workload_rules import (
     PlacedRule,
     check_rule,
     cycle,
-    read_life,
     read_rules,
     without_feedback,
 )
@@ -63,7 +63,14 @@ def load_workload(path: Path) -> Graph:
         for rule in read_rules(key.text, key.line, value, path.parent, problems)
     ]
     problems.raise_if_any()
-    named = tuple(read_life(key.text, value, problems) for key, value in nodes.entries)
+    named = tuple(node for key, value in nodes.entries for node in read_life(key.text, value, problems))
+    check_names(named, nodes, problems)
+    again = {node.again_of: node.name for node in named if node.again_of}
+    placed += [
+        replace(item, rule=replace(item.rule, node=again[item.rule.node]))
+        for item in placed
+        if item.rule.node in again
+    ]
     graph = _graph(name, named, placed, problems)
     graph = _with_parts(graph, keys, path.parent, problems)
     problems.raise_if_any()
@@ -77,7 +84,8 @@ def _with_parts(graph: Graph, keys: dict[str, Tree], folder: Path, problems: Pro
         topics, contents = read_topics(keys["topics"], published, folder, problems)
         graph = replace(graph, topics=topics, contents=contents)
     if "groups" in keys:
-        graph = replace(graph, groups=read_groups(keys["groups"], graph.node_names, problems))
+        groups = read_groups(keys["groups"], graph.node_names, problems)
+        graph = replace(graph, groups=groups_again(groups, graph.nodes))
     if "chains" in keys and not len(problems):
         graph = replace(graph, chains=read_chains(keys["chains"], graph, problems))
     return graph

@@ -10,14 +10,14 @@ from pathlib import Path
 from lagometer.study.distribution import Distribution, read_distribution
 from lagometer.study.document import Entries, Items, Tree
 from lagometer.study.factors import WORK_NS_MAX, parse_work_ns
-from lagometer.study.graph import Node, Rule
+from lagometer.study.graph import Rule
 from lagometer.study.load_shape import WorkSpread
 from lagometer.study.values import Problems, name_parser, nearest, parsed, scalars, single, word_parser
+from lagometer.study.workload_life import OF_NODES
 from lagometer.units import UnitError, parse_duration_ns, parse_rate_hz
 
 OF_TIMERS = ("rate", "offset", "jitter")
 RULE_KEYS = ("trigger", "subscribes", "uses", "publishes", "work", *OF_TIMERS)
-OF_NODES = ("start", "stop")
 NODE_KEYS = ("rules", *OF_NODES, *RULE_KEYS)
 # A closed loop is only built in (pingpong): what end-to-end means in any other loop is not settled.
 TRIGGERS = ("timer", "any", "all")
@@ -31,21 +31,6 @@ class PlacedRule:
     rule: Rule
     line: int | None
     key: str
-
-
-def read_life(node: str, value: Tree, problems: Problems) -> Node:
-    """The node, with the times at which it joins and leaves."""
-    entries = value.entries if isinstance(value, Entries) else ()
-    times = {}
-    for key, item in entries:
-        if key.text in OF_NODES:
-            place = f"nodes.{node}.{key.text}"
-            scalar = single(item, place, problems)
-            times[key.text] = (parsed(scalar, place, parse_duration_ns, problems) if scalar else None) or 0
-    found = Node(node, times.get("start", 0), times.get("stop", 0))
-    if "stop" in times and found.stop_ns <= found.start_ns:
-        problems.add("leaves before it joins", value.line, f"nodes.{node}", "give `stop` a later time")
-    return found
 
 
 def read_rules(

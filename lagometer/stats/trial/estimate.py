@@ -258,8 +258,9 @@ def _rates(samples: pl.DataFrame, facts: TrialFacts) -> dict[str, tuple[float | 
     intended = {writer.stream: _intended_hz(writer, window_s) for writer in facts.writers}
     rates: dict[str, tuple[float | None, float | None]] = {}
     for edge in facts.edges:
-        rates[edge.name] = (intended.get(edge.stream), achieved.get(edge.name, 0) / window_s)
-    sources = [rates[edge.name] for edge in _source_edges(facts)]
+        reached_hz = achieved.get(edge.name, 0) / window_s if edge.is_whole else None
+        rates[edge.name] = (intended.get(edge.stream), reached_hz)
+    sources = [rates[edge.name] for edge in _source_edges(facts) if edge.is_whole]
     if sources:
         rates[form.END_TO_END] = min(sources, key=lambda rate: (rate[1] or 0.0) / (rate[0] or 1.0))
     return rates

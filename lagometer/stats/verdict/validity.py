@@ -115,10 +115,9 @@ def _recorder_full(facts: TrialFacts) -> Iterator[str]:
 
 
 def _rate_missed(facts: TrialFacts, rows: dict[str, dict[str, Any]]) -> Iterator[str]:
-    window_ns = facts.measure_end_ns - facts.measure_begin_ns
     writers = {writer.stream: writer for writer in facts.writers}
     for edge in _one_of_each_stream(facts):
-        writer = writers.get(edge.stream)
+        writer, window_ns = writers.get(edge.stream), facts.measure_end_ns - facts.measure_begin_ns
         if writer is None or window_ns <= 0 or facts.closed_loop:
             continue
         if writer.due is None and not writer.period_ns:
@@ -128,6 +127,9 @@ def _rate_missed(facts: TrialFacts, rows: dict[str, dict[str, Any]]) -> Iterator
         offered = round((row.get("rate_achieved_hz") or 0.0) * window_ns / 1e9) + int(
             row.get("rejected") or 0
         )
+        if not edge.is_whole:  # what was sent while nobody was there has no row: the writer's own word counts
+            window_ns = facts.measure_end_ns - facts.begin_ns
+            offered = writer.sent + writer.rejected
         due = window_ns // writer.period_ns if writer.period_ns else (writer.due or 0)
         # So many less may be published where the window's ends fall between two ticks.
         if offered < RATE_SHARE_MIN * due - writer.at_once:
@@ -140,7 +142,12 @@ def _rate_missed(facts: TrialFacts, rows: dict[str, dict[str, Any]]) -> Iterator
 
 
 def _one_of_each_stream(facts: TrialFacts) -> Iterator[EdgeSpec]:
-    return iter({edge.stream: edge for edge in reversed(facts.edges)}.values())
+    """The first edge of each stream whose subscriber was there all the time, or else the first."""
+    found: dict[int, EdgeSpec] = {}
+    for edge in facts.edges:
+        if edge.stream not in found or (edge.is_whole and not found[edge.stream].is_whole):
+            found[edge.stream] = edge
+    return iter(found.values())
 
 
 def _nothing_received(facts: TrialFacts, rows: dict[str, dict[str, Any]]) -> Iterator[str]:

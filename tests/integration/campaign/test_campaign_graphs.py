@@ -137,6 +137,28 @@ def test_nodes_that_join_late_or_leave_early_are_measured_while_they_are_there(t
     assert first["leaving_gap_max_ns"] > 0
 
 
+RESTARTING = """
+nodes:
+  source: {trigger: timer, rate: 200Hz, publishes: [x]}
+  relay: {trigger: any, subscribes: [x], publishes: [y], restart: 400ms}
+  sink: {trigger: any, subscribes: [y]}
+  other: {trigger: any, subscribes: [x]}
+"""
+
+
+def test_a_node_that_restarts_is_measured_before_and_after(tmp_path: Path) -> None:
+    need("zeromq")
+    found, out = carried_out(tmp_path, "{adapter: zeromq, workload: robot.yaml}", RESTARTING, duration="1s")
+    assert found["valid"] == 1, found["rows"]
+    rows = {row["edge"]: row for row in pl.read_parquet(out / "cells.parquet").iter_rows(named=True)}
+    before, after, whole = rows["relay→sink"], rows["relay-again→sink"], rows["source→other"]
+    assert 0 < before["n"] < after["n"] < whole["n"]
+    assert before["n"] + after["n"] <= whole["n"]
+    assert after["join_first_message_ns"] > 0 and before["join_first_message_ns"] is None
+    assert whole["leaving_gap_max_ns"] > 0 and whole["joining_gap_max_ns"] > 0
+    assert rows["end-to-end"]["n"] >= before["n"] + after["n"] - 2
+
+
 def test_parts_of_one_campaign_have_their_own_phases(tmp_path: Path) -> None:
     parts = "{short: {}, long: {duration: 900ms, trials: 2, matrix: {payload: 1KB}}}"
     found, out = carried_out(tmp_path, "{adapter: shm, workload: pipeline-2, payload: 64B}", parts=parts)

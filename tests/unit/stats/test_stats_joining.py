@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import polars as pl
+import pytest
 from small_trial import SmallTrial
 
 from lagometer.stats.trial.edges import samples
@@ -82,3 +83,20 @@ def test_what_is_sent_after_it_left_is_not_lost_and_the_others_may_notice() -> N
     assert stays["leaving_gap_max_ns"] == 68_000 - 50_100
     assert stays["leaving_latency_max_ns"] == 8_000
     assert stays["joining_gap_max_ns"] is None
+
+
+@pytest.mark.parametrize(("sent", "valid"), [(50, True), (20, False)])
+def test_a_rate_is_not_missed_for_those_who_were_not_there(sent: int, valid: bool) -> None:
+    """A subscriber that leaves is the first, and the only one: the source's own word counts then."""
+    trial = SmallTrial()
+    edge = trial.edge(0, "source", "relay")
+    for sequence in range(sent):
+        sent_ns = 1_000_000 + 20_000 * sequence
+        trial.send(0, sequence, sent_ns, intended_ns=sent_ns)
+        if sequence < 10:
+            trial.take(edge, sequence, sent_ns + 100)
+    trial.edges[0] = replace(edge, receiver_left_ns=1_200_000)
+    facts = trial.facts({0}, {"relay"}, period_ns=20_000, begin_ns=1_000_000)
+    frame = summarise(samples(trial.lanes(), facts), facts)
+    assert row(frame, "source→relay")["rate_achieved_hz"] is None
+    assert bool(frame["valid"].all()) == valid, frame["reasons"][0].to_list()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -129,3 +130,43 @@ def test_what_is_wrong_with_hosts_is_said(
     matrix: dict[str, Any], hosts: dict[str, Any] | None, words: str
 ) -> None:
     assert words in said(matrix, **({} if hosts is None else {"hosts": hosts}))
+
+
+RESTARTS = """
+nodes:
+  a: {trigger: timer, publishes: [t]}
+  b: {trigger: any, subscribes: [t], publishes: [u], restart: 1s}
+  c: {trigger: any, subscribes: [u], restart: 1s, stop: 2s}
+groups: {back: [b, c]}
+"""
+
+
+def test_a_node_that_restarts_is_two_on_one_host(adapters: dict[str, Adapter], tmp_path: Path) -> None:
+    (tmp_path / "again.yaml").write_text(RESTARTS)
+    hosts = {"robot": {}, "base": {"runs": ["back"]}}
+    matrix = {"adapter": "cyclonedds", "workload": str(tmp_path / "again.yaml"), "network": "host"}
+    (cell,) = expand(study({**matrix, "placement": "groups"}, hosts=hosts), adapters, CPUS).cells
+    assert cell.workers == (("b", "c"), ("b-again", "c-again"), ("a",))
+    assert [cell.worker_name(worker) for worker in range(3)] == ["back", "back-again", "a"]
+    assert [cell.worker_host(worker) for worker in range(3)] == ["base", "base", "robot"]
+    times = [(cell.worker_start_ns(worker), cell.worker_stop_ns(worker)) for worker in range(3)]
+    assert times == [(0, 10**9), (10**9, 2 * 10**9), (0, 0)]
+    edges = {edge.name for edge in cell.graph.edges()}
+    assert edges == {"a→b", "a→b-again", *(f"b{x}→c{y}" for x in ("", "-again") for y in ("", "-again"))}
+
+
+@pytest.mark.parametrize(
+    ("node", "said"),
+    [
+        ("b: {trigger: any, subscribes: [t], restart: 1s, stop: 500ms}", "restarts while it is not there"),
+        ("b: {trigger: any, subscribes: [t], restart: 1s, start: 2s}", "restarts while it is not there"),
+        (
+            "b: {trigger: any, subscribes: [t], restart: 1s}\n  b-again: {trigger: any, subscribes: [t]}",
+            "is the name of a node that restarts",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_restart_is_said(tmp_path: Path, node: str, said: str) -> None:
+    (tmp_path / "again.yaml").write_text(f"nodes:\n  a: {{trigger: timer, publishes: [t]}}\n  {node}\n")
+    with pytest.raises(BadInput, match=said):
+        study({"workload": str(tmp_path / "again.yaml")})

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When the nodes of a workload file join and leave.
+
+A node that restarts is two: one that leaves, and one of the same rules that joins in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from lagometer.study.document import Entries, Tree
+from lagometer.study.graph import Group, Node
+from lagometer.study.values import Problems, parsed, single
+from lagometer.units import parse_duration_ns
+
+AGAIN = "-again"  # at the end of the name of a node, or group, that comes back
+OF_NODES = ("start", "stop", "restart")
+
+
+def read_life(node: str, value: Tree, problems: Problems) -> tuple[Node, ...]:
+    """The node with the times at which it joins and leaves, and the one that comes in its place, if it
+    restarts."""
+    entries = value.entries if isinstance(value, Entries) else ()
+    times = {}
+    for key, item in entries:
+        if key.text in OF_NODES:
+            place = f"nodes.{node}.{key.text}"
+            scalar = single(item, place, problems)
+            times[key.text] = (parsed(scalar, place, parse_duration_ns, problems) if scalar else None) or 0
+    start_ns, stop_ns, restart_ns = (times.get(name, 0) for name in OF_NODES)
+    if "stop" in times and stop_ns <= start_ns:
+        problems.add("leaves before it joins", value.line, f"nodes.{node}", "give `stop` a later time")
+    if "restart" not in times:
+        return (Node(node, start_ns, stop_ns),)
+    if restart_ns <= start_ns or ("stop" in times and restart_ns >= stop_ns):
+        what = "restarts while it is not there"
+        problems.add(what, value.line, f"nodes.{node}", "give `restart` a time after `start`, before `stop`")
+    return Node(node, start_ns, restart_ns), Node(node + AGAIN, restart_ns, stop_ns, again_of=node)
+
+
+def check_names(nodes: Sequence[Node], described: Entries, problems: Problems) -> None:
+    """Notes a node that has the name of one that comes again."""
+    again = {node.name for node in nodes if node.again_of}
+    for key, _ in described.entries:
+        if key.text in again:
+            what = f"'{key.text}' is the name of a node that restarts, when it comes again"
+            problems.add(what, key.line, f"nodes.{key.text}", "choose another name")
+
+
+def groups_again(groups: Sequence[Group], nodes: Sequence[Node]) -> tuple[Group, ...]:
+    """The groups, and behind each one for those of its nodes that come again."""
+    again = {node.again_of: node.name for node in nodes if node.again_of}
+    found: list[Group] = []
+    for group in groups:
+        found.append(group)
+        back = tuple(again[node] for node in group.nodes if node in again)
+        if back:
+            found.append(replace(group, name=group.name + AGAIN, nodes=back))
+    return tuple(found)
