@@ -135,7 +135,7 @@ def test_what_is_wrong_with_hosts_is_said(
 RESTARTS = """
 nodes:
   a: {trigger: timer, publishes: [t]}
-  b: {trigger: any, subscribes: [t], publishes: [u], restart: 1s}
+  b: {trigger: any, subscribes: [t], publishes: [u], restart: 1s, stop: 2s}
   c: {trigger: any, subscribes: [u], restart: 1s, stop: 2s}
 groups: {back: [b, c]}
 """
@@ -145,7 +145,9 @@ def test_a_node_that_restarts_is_two_on_one_host(adapters: dict[str, Adapter], t
     (tmp_path / "again.yaml").write_text(RESTARTS)
     hosts = {"robot": {}, "base": {"runs": ["back"]}}
     matrix = {"adapter": "cyclonedds", "workload": str(tmp_path / "again.yaml"), "network": "host"}
-    (cell,) = expand(study({**matrix, "placement": "groups"}, hosts=hosts), adapters, CPUS).cells
+    found = expand(study({**matrix, "placement": "groups"}, hosts=hosts), adapters, CPUS)
+    assert not found.excluded, found.excluded
+    (cell,) = found.cells
     assert cell.workers == (("b", "c"), ("b-again", "c-again"), ("a",))
     assert [cell.worker_name(worker) for worker in range(3)] == ["back", "back-again", "a"]
     assert [cell.worker_host(worker) for worker in range(3)] == ["base", "base", "robot"]
