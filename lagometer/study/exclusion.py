@@ -7,6 +7,7 @@ A reason is never an error: the cell is listed as excluded, with every reason th
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -150,10 +151,12 @@ def _scale(name: str, limit: Limits, cell: Cell) -> Iterator[str]:
     if limit.topics_max is not None and len(topics) > limit.topics_max:
         at_most = f"{name} has at most {limit.topics_max} topics at once, and {graph.name} has {len(topics)}"
         yield _with_reason(at_most, limit.topics_max_reason)
+    if limit.endpoints_max is None:
+        return
+    readers_on = Counter(topic for _, topic in {(e.subscriber, e.topic) for e in graph.edges()})
     for topic in sorted(topics):
-        writers = sum(stream.topic == topic for stream in graph.streams)
-        readers = len({rule.node for rule in graph.rules if topic in rule.subscribes})
-        if limit.endpoints_max is not None and writers + readers > limit.endpoints_max:
+        writers, readers = len(graph.streams_on(topic)), readers_on[topic]
+        if writers + readers > limit.endpoints_max:
             at_most = f"{name} has at most {limit.endpoints_max} endpoints on a topic"
             yield _with_reason(
                 f"{at_most}, and '{topic}' has {writers + readers}", limit.endpoints_max_reason

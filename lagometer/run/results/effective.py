@@ -21,32 +21,34 @@ def described(outcome: TrialOutcome) -> list[Entry]:
     """
     said = [_flat(each) for worker in outcome.workers if worker.ready for each in worker.ready.settings]
     said += [_of_daemon(each) for each in outcome.daemons if said]
-    entries: list[Entry] = []
+    entries: dict[str, Entry] = {}
     for each in said:
-        same = next((entry for entry in entries if _without(entry) == _without(each)), None)
-        if same is None:
-            entries.append(each)
-        else:
+        same = entries.setdefault(_without(each), each)
+        if same is not each:
             _add_observed(same, each)
-    return entries
+    return list(entries.values())
 
 
 def add_observed(kept: Iterable[Entry], of_trial: Iterable[Entry]) -> None:
     """Adds what a later trial of the same cell observed to `kept`; the settings stay the first trial's."""
-    entries = list(kept)
+    named: dict[tuple[object, object], Entry] = {}
+    same: dict[str, Entry] = {}
+    for entry in kept:
+        named.setdefault(_name(entry), entry)
+        same.setdefault(_without(entry), entry)
     for each in of_trial:
-        named = [entry for entry in entries if _name(entry) == _name(each)]
-        same = [entry for entry in named if _without(entry) == _without(each)]
-        for entry in (same or named)[:1]:
-            _add_observed(entry, each)
+        entry_of = same.get(_without(each)) or named.get(_name(each))
+        if entry_of is not None:
+            _add_observed(entry_of, each)
 
 
 def _name(entry: Entry) -> tuple[object, object]:
     return entry["adapter"], entry["object"]
 
 
-def _without(entry: Entry) -> Entry:
-    return {name: value for name, value in entry.items() if name != "observed"}
+def _without(entry: Entry) -> str:
+    """What two entries agree in, but for what was observed."""
+    return json.dumps({name: entry[name] for name in entry if name != "observed"}, sort_keys=True)
 
 
 def _add_observed(entry: Entry, other: Entry) -> None:
