@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from lagometer.store.observed import Observed
 
@@ -127,3 +128,8 @@ class TrialFacts:
     # From then until the last worker's process was up, its participant created, all matched.
     startup_ns: Mapping[str, int] = field(default_factory=dict)
     observed: Observed | None = None  # None if it ended before its common start
+
+    @cached_property
+    def one_clock(self) -> bool:
+        """Whether times of both ends of every edge may be subtracted."""
+        return all(edge.one_clock for edge in self.edges)

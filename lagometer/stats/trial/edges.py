@@ -261,7 +261,7 @@ def _frame(part: EdgeRows, table: SentTable, resent: Mask, facts: TrialFacts) ->
             "outcome": _named(part.outcome, form.OUTCOMES),
             "corrupted": (taken["flags"] & rec.FLAG_CORRUPTED) != 0,
             "reordered": part.reordered,
-            "resent": np.append(resent, False)[part.sent],
+            "resent": was_sent & resent[np.maximum(part.sent, 0)] if len(resent) else was_sent & False,
             "begun_ns": np.where(sent["callback_ns"] > 0, sent["publish_ns"] - sent["callback_ns"], 0),
             **_parts(part, apart),
             "message": part.sent,
@@ -282,7 +282,7 @@ def _apart(part: EdgeRows, table: SentTable, facts: TrialFacts) -> Mask:
     A way through other hosts that comes back to its own is not apart: what clocks differ by cancels out.
     """
     apart = np.zeros(len(part.sent), dtype=np.bool_)
-    if all(edge.one_clock for edge in facts.edges):
+    if facts.one_clock:
         return apart
     known = np.flatnonzero(part.sent != NOWHERE)
     streams = table.streams[part.sent[known]]
@@ -310,10 +310,11 @@ def _with_nulls(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _rows_of(records: Records, chosen: Index, dtype: np.dtype[np.void]) -> Records:
-    """These records; zeros for NOWHERE, which is the last of the padded array."""
-    padded = np.zeros(len(records) + 1, dtype=dtype)
-    padded[: len(records)] = records
-    return padded[chosen]
+    """These records; zeros for NOWHERE."""
+    found = np.zeros(len(chosen), dtype=dtype)
+    known = chosen != NOWHERE
+    found[known] = records[chosen[known]]
+    return found
 
 
 def _phases(sent: Records, taken: Records, was_sent: Mask, facts: TrialFacts) -> Codes:
