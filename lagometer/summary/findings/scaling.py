@@ -10,10 +10,12 @@ import numpy as np
 import scipy
 
 from lagometer.stats.interval.shares import Floats
-from lagometer.summary.findings.evidence import CellEvidence, Said
+from lagometer.summary.findings.evidence import CellEvidence, Said, Trial
 from lagometer.units import duration_text
 
 TRIALS_MIN = 6  # of all cells together
+# Of the datagrams that one subscriber takes, what each further one adds: its own copy, or next to nothing.
+COPY_MIN, COPY_MAX = 0.75, 0.1
 GROWTH_MIN = 0.2  # of the discovery time of the smallest cell: less is not worth a word
 _SIZED = re.compile(r"(pipeline|fanout|fanin)-([0-9]+)")
 
@@ -32,6 +34,7 @@ def scaling(cells: Sequence[CellEvidence]) -> Iterator[tuple[CellEvidence, Said]
             yield from _end(ordered)
         if family == "fanout" and ordered[0][0] < ordered[-1][0]:
             yield from _discovery(ordered)
+            yield from _copies(ordered)
 
 
 def _end(ordered: Sequence[tuple[int, CellEvidence]]) -> Iterator[tuple[CellEvidence, Said]]:
@@ -88,6 +91,62 @@ def _discovery(ordered: Sequence[tuple[int, CellEvidence]]) -> Iterator[tuple[Ce
             "docs/methodology/findings.md",
         ),
     )
+
+
+def _copies(ordered: Sequence[tuple[int, CellEvidence]]) -> Iterator[tuple[CellEvidence, Said]]:
+    """Whether each subscriber gets datagrams of its own (unicast), or all get the same (multicast)."""
+    points = [
+        (subscribers, per_message)
+        for subscribers, cell in ordered
+        for trial in cell.valid
+        if (per_message := _datagrams_per_message(trial)) is not None
+    ]
+    if len({subscribers for subscribers, _ in points}) < 2:
+        return
+    x, y = (np.array(column, dtype=np.float64) for column in zip(*points, strict=True))
+    fewest, most = x.min(), x.max()
+    first, last = float(np.median(y[x == fewest])), float(np.median(y[x == most]))
+    share = (last - first) / (most - fewest) / (first / fewest)  # of the datagrams that one subscriber takes
+    if not (share >= COPY_MIN or (share <= COPY_MAX and first >= 1.0)):
+        return
+    cell = ordered[-1][1]
+    told = f"{first:.3g} datagrams a message with {fewest:.0f}, {last:.3g} with {most:.0f}"
+    if share >= COPY_MIN:
+        yield (
+            cell,
+            Said(
+                "a-copy-for-each-subscriber",
+                len(cell.valid),
+                "each subscriber is sent its own copy of every message (unicast)",
+                told,
+                "let the middleware send by multicast, or by shared memory, if sending takes too long",
+                "docs/methodology/findings.md",
+            ),
+        )
+    else:
+        yield (
+            cell,
+            Said(
+                "one-copy-for-all",
+                len(cell.valid),
+                "all subscribers get the same datagrams (multicast)",
+                told,
+                "nothing; on Wi-Fi, where multicast is slow and is not acknowledged, prefer unicast",
+                "docs/methodology/findings.md",
+            ),
+        )
+
+
+def _datagrams_per_message(trial: Trial) -> float | None:
+    """How many UDP datagrams left for each message that was sent; None where messages went another way."""
+    seen = trial.line.get("evidence") or {}
+    datagrams = (seen.get("network") or {}).get("udp_sent")
+    workers = (trial.line.get("counters") or {}).values()
+    sent = sum(writer.get("sent") or 0 for worker in workers for writer in worker.get("writers", ()))
+    over_udp = {row.get("transport") for row in trial.rows if row.get("transport")} == {"udp"}
+    if not seen.get("private") or not datagrams or not sent or not over_udp:
+        return None
+    return float(datagrams) / float(sent)
 
 
 def slope_of(x: Floats, y: Floats) -> tuple[float, float]:

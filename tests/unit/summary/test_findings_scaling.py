@@ -72,6 +72,52 @@ def test_the_first_size_at_which_workers_die_is_named_with_the_last_that_was_val
     assert found(given[1:]) == [], "nothing was valid: it may be anything"
 
 
+def sent(
+    datagrams: dict[int, int], transport: str = "udp", private: bool = True, messages: int = 100
+) -> list[CellEvidence]:
+    """A cell for each number of subscribers, in which so many datagrams left for the messages."""
+    listed, rows, journal = [], [], []
+    for subscribers, count in datagrams.items():
+        cell = f"fanout-{subscribers}"
+        listed.append({"id": cell, "factors": {"adapter": "a", "workload": cell}})
+        rows.append({"cell": cell, "trial": 0, "edge": "source→sink-1", "transport": transport})
+        line = {"cell": cell, "trial": 0, "valid": True, "reasons": [], "warnings": []}
+        seen = {"private": private, "network": {"udp_sent": count}}
+        counters = {"source": {"writers": [{"sent": messages}]}, "sink-1": {"writers": []}}
+        journal.append({**line, "evidence": seen, "counters": counters})
+    return list(cells_of({"cells": listed}, {}, rows, journal))
+
+
+@pytest.mark.parametrize(
+    ("datagrams", "kind"),
+    [
+        ({1: 118, 2: 230, 4: 438}, "a-copy-for-each-subscriber"),  # Fast DDS, as seen
+        ({1: 104, 2: 107, 4: 117}, "one-copy-for-all"),  # Cyclone DDS, as seen
+        ({2: 200, 4: 400}, "a-copy-for-each-subscriber"),
+        ({1: 1200, 3: 3600}, "a-copy-for-each-subscriber"),  # each message is twelve datagrams
+        ({1: 1200, 3: 1210}, "one-copy-for-all"),
+    ],
+)
+def test_copies_are_told_by_what_each_further_subscriber_adds(datagrams: dict[int, int], kind: str) -> None:
+    ((cell, said),) = found(sent(datagrams))
+    assert (cell, said.kind) == (f"fanout-{max(datagrams)}", kind)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        sent({1: 100, 4: 220}),  # neither
+        sent({2: 100}),
+        sent({1: 100, 4: 400}, transport="tcp"),
+        sent({1: 100, 4: 400}, private=False),  # others' datagrams among them
+        sent({1: 5, 4: 5}),  # what is over UDP are not the messages
+        sent({1: 0, 4: 0}, messages=0),
+    ],
+)
+def test_nothing_is_said_of_copies_where_it_cannot_be_told(given: list[CellEvidence]) -> None:
+    assert found(given) == []
+
+
 def test_the_interval_of_the_slope_contains_the_truth_as_often_as_it_says() -> None:
     random = np.random.default_rng(1)
     x = np.repeat([2.0, 5.0, 10.0], 4)
