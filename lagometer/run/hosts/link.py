@@ -77,6 +77,8 @@ class AgentLink:
 
     def open(self) -> None:
         """Starts an agent unless there is one, and hears who it is. Raises `HostError`."""
+        if self.is_open:  # it may have ended since: after ten seconds in which nobody renewed its lease, say
+            self._kept = self.receive()
         if self.is_open:
             return
         self.close()

@@ -26,6 +26,8 @@ from lagometer.agent.frames import LEASE_S, framed
 from lagometer.agent.orders import Orders
 from lagometer.agent.trial import SUPERVISOR_LEASE_S
 from lagometer.installation import supervisor_path
+from lagometer.run.hosts.link import AgentLink
+from lagometer.run.hosts.local import LocalLauncher
 
 MOCK = [sys.executable, str(ROOT / "tests" / "mock_agent.py")]
 BOTH_GONE_S = SUPERVISOR_LEASE_S + 30
@@ -95,6 +97,23 @@ def _command(pid: int) -> bytes:
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     return b""
+
+
+def test_an_agent_that_ended_between_two_trials_is_replaced_before_the_next_is_planned() -> None:
+    """The folders of a trial bear its agent's number: another agent removes those of one that is gone."""
+    link = AgentLink("here", LocalLauncher(supervisor_path()))
+    try:
+        link.open()
+        first = link.process_id
+        link.open()
+        assert link.process_id == first
+        os.kill(first, signal.SIGKILL)
+        assert wait_until(lambda: not alive({first}))
+        link.open()
+        assert link.process_id != first and alive({link.process_id})
+        assert link.offset().same
+    finally:
+        link.close()
 
 
 # --- the lease
