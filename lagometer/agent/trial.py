@@ -96,7 +96,7 @@ class HostTrial:
     def go(self, workers: Sequence[int], at_ns: int, phases: Mapping[str, int], late: bool) -> None:
         """Lets workers begin at a time of this host's clock; the first time also the looks at them.
 
-        phases: warmup_ns, measure_ns, drain_ns; late: some workers come after the start.
+        phases: warmup_ns, measure_ns, drain_ns; late: some connections may be opened after the start.
         """
         if not self._begun:
             self._begun = True
@@ -235,7 +235,7 @@ class HostTrial:
                 said = {**notice, "wrong": wrong and asdict(wrong)}
                 self._send({"event": "notice", "notice": said}, None)
                 continue
-            elif event == "exited":
+            elif event in ("exited", "stopped"):
                 self._hear_last_words(int(notice["worker"]))
             elif event == "finished":
                 for descriptor in supervised.descriptors():

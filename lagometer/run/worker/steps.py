@@ -157,8 +157,10 @@ class TrialSteps:
     def _send_go(self, wave: Sequence[int]) -> None:
         names = ("warmup_ns", "measure_ns", "drain_ns")
         phases = {name: getattr(self._phases, name) for name in names}
+        # Who does not match first, or comes later, may open connections after the start.
+        late = bool(self._late) or self._plans[0].start != "matched"
         for part in self._parts:
-            part.go(wave, self._begin_ns, phases, bool(self._late))
+            part.go(wave, self._begin_ns, phases, late)
 
     def _join(self, wave: Sequence[int]) -> None:
         """Lets workers in when the others are at it."""
