@@ -13,6 +13,7 @@ import platform
 import resource
 import select
 import selectors
+import stat
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -235,6 +236,9 @@ def serve(arguments: Sequence[str]) -> int:
         os.write(2, f"{USAGE}\n".encode())
         return 2
     ensure_standard_descriptors()
+    if not stat.S_ISFIFO(os.fstat(0).st_mode) and not stat.S_ISSOCK(os.fstat(0).st_mode):
+        os.write(2, b"lagometer.agent: standard input must be a pipe from a conductor\n")
+        return 2
     reader, writer = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)

@@ -116,6 +116,13 @@ def test_an_agent_that_ended_between_two_trials_is_replaced_before_the_next_is_p
         link.close()
 
 
+@pytest.mark.parametrize(("arguments", "said"), [([], "usage: "), (["supervisor"], "must be a pipe")])
+def test_an_agent_that_is_started_by_hand_says_what_it_is_for(arguments: list[str], said: str) -> None:
+    command = [sys.executable, "-I", "-m", "lagometer.agent", *arguments]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "") and said in done.stderr
+
+
 # --- the lease
 
 
