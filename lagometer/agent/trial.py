@@ -13,6 +13,7 @@ import selectors
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,7 @@ class HostTrial:
             self._selector.register(descriptor, selectors.EVENT_READ, self._on_notices)
         for worker, pipes in enumerate(self._pipes):
             for stream, descriptor in (("stdout", pipes.stdout), ("stderr", pipes.stderr)):
-                hear = _bound(self._on_output, worker, stream, descriptor)
+                hear = partial(self._on_output, worker, stream, descriptor)
                 self._selector.register(descriptor, selectors.EVENT_READ, hear)
         self._await_daemons()
 
@@ -186,7 +187,7 @@ class HostTrial:
             late = f"load generator '{load.name}' did not start within {START_S_MAX:.0f} s"
             self._send({"event": "failed", "reason": f"interference-died: {late}: {said}"}, None)
         else:
-            self._due.append((time.monotonic_ns() + LOOK_NS, _bound(self._await_load, deadline_ns)))
+            self._due.append((time.monotonic_ns() + LOOK_NS, partial(self._await_load, deadline_ns)))
 
     def _look_on(self, at_ns: int, phases: Mapping[str, int], late: bool) -> None:
         """Notes how things stand, and when to look again."""
@@ -262,7 +263,7 @@ class HostTrial:
                 del unsent[: os.write(descriptor, unsent)]
         except BlockingIOError:
             if descriptor not in self._selector.get_map():
-                self._selector.register(descriptor, selectors.EVENT_WRITE, _bound(self._write, worker))
+                self._selector.register(descriptor, selectors.EVENT_WRITE, partial(self._write, worker))
             return
         except BrokenPipeError:
             unsent.clear()  # its end is reported by the supervisor
@@ -277,7 +278,3 @@ class HostTrial:
         for descriptor in mine:
             if descriptor in known:
                 self._selector.unregister(descriptor)
-
-
-def _bound(function: Callable[..., object], *arguments: object) -> Callable[[], object]:
-    return lambda: function(*arguments)

@@ -121,7 +121,7 @@ class AgentLink:
             return False
         except BrokenPipeError:
             self._unsent.clear()
-            self._lose("its agent closed its input", gone=True)
+            self._lose("its agent ended", gone=True)
         return True
 
     def renew(self) -> None:
@@ -155,7 +155,6 @@ class AgentLink:
         except BlockingIOError:
             return kept
         if not data:
-            self._hear_stderr()
             self._lose("its agent ended", gone=True)
             return kept
         try:
@@ -174,6 +173,7 @@ class AgentLink:
         deadline_s = time.monotonic() + ENDING_S
         while (how := self._launcher.ended()) is None and time.monotonic() < deadline_s:
             time.sleep(ENDING_S / 100)
+        self._hear_stderr()
         return how
 
     def _lose(self, why: str, gone: bool = False) -> None:

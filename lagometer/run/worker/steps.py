@@ -15,6 +15,7 @@ import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
+from functools import partial
 from typing import Any
 
 from lagometer.agent.companions import Ended
@@ -90,7 +91,7 @@ class TrialSteps:
                 self._fail(f"agent-lost: host {part.name}: {error}")
                 raise TrialFailed from error
             for descriptor in part.link.descriptors():
-                self._selector.register(descriptor, selectors.EVENT_READ, _bound(self._receive, part))
+                self._selector.register(descriptor, selectors.EVENT_READ, partial(self._receive, part))
         for index in self._waves[0]:
             self._send(index, self._plans[index].line())
 
@@ -171,10 +172,10 @@ class TrialSteps:
         """Waits until all workers are done; lets those in that come later."""
         measure_ns = self._begin_ns + self._phases.warmup_ns
         drain_ns = measure_ns + self._phases.measure_ns
-        looks = [(self._begin_ns + late_ns, _bound(self._join, wave)) for late_ns, wave in self._late]
+        looks = [(self._begin_ns + late_ns, partial(self._join, wave)) for late_ns, wave in self._late]
         if self._events.enabled:
-            looks += [(measure_ns, _bound(self._enter, "measure", measure_ns))]
-            looks += [(drain_ns, _bound(self._enter, "drain", drain_ns))]
+            looks += [(measure_ns, partial(self._enter, "measure", measure_ns))]
+            looks += [(drain_ns, partial(self._enter, "drain", drain_ns))]
         for at_ns, look in sorted(looks, key=lambda each: each[0]):
             self._wait(lambda: False, at_ns)
             look()
@@ -192,7 +193,7 @@ class TrialSteps:
             # As long as bytes flow the worker is alive, however many they are.
             while each.records is None:
                 pending = each.records_pending_bytes
-                moved = _bound(self._has_moved, index, pending)
+                moved = partial(self._has_moved, index, pending)
                 self._require(moved, time.monotonic_ns() + GRACE_NS, "records", (each,))
         deadline_ns = time.monotonic_ns() + GRACE_NS + self._phases.drain_ns
         self._require(lambda: all(each.bye for each in self._conversations), deadline_ns, "bye")
@@ -395,7 +396,7 @@ class TrialSteps:
             next_ns = min(next_ns, link.renew_ns())
             if not link.flush() and link.writer not in self._writers:
                 self._writers.add(link.writer)
-                self._selector.register(link.writer, selectors.EVENT_WRITE, _bound(self._flush, part))
+                self._selector.register(link.writer, selectors.EVENT_WRITE, partial(self._flush, part))
         return next_ns
 
     def _flush(self, part: HostPart) -> None:
@@ -461,10 +462,6 @@ def _length_ns(phases: Phases) -> int:
 
 def _ending(part: HostPart) -> bool:
     return part.link.is_open and not part.ended
-
-
-def _bound(function: Callable[..., object], *arguments: object) -> Callable[[], object]:
-    return lambda: function(*arguments)
 
 
 def _text(value: object) -> str:
