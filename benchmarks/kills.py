@@ -271,7 +271,8 @@ def left() -> list[str]:
     """Folders of trials whose agent is gone."""
     found = [path for place in (SHARED_MEMORY, files_folder()) for path in place.glob("lagometer-*-*")]
     owners = {path: path.name.split("-")[1] for path in found}
-    return [str(path) for path, owner in owners.items() if not Path(f"/proc/{owner}").exists()]
+    gone = [path for path, owner in owners.items() if owner.isdigit() and not Path(f"/proc/{owner}").exists()]
+    return list(map(str, gone))
 
 
 def marked(mark: str, known_by: str = "") -> list[int]:
