@@ -243,7 +243,8 @@ def test_one_host_with_a_clock_of_its_own_measures_as_any(
     assert not host["clock"]["same"] and host["clock"]["bound_ns"] <= host["clock"]["round_trip_ns"]
     rows = pl.read_parquet(tmp_path / "out" / "cells.parquet")
     assert set(rows["n"]) == {3}
-    assert all(0 < latency_ns < 300_000_000 for latency_ns in rows["latency_max_ns"])
+    # No speed is asked for: a clock taken for another one would be off by as much as it is ahead.
+    assert all(0 < latency_ns < AHEAD_NS // 2 for latency_ns in rows["latency_max_ns"])
     assert 0 < rows["discovery_ns"][0] < 10_000_000_000
 
 
