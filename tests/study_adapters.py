@@ -22,12 +22,13 @@ ABILITIES: dict[str, Any] = {
 SPECIAL: dict[str, dict[str, Any]] = {
     "null": {"scope": "process", "abilities": {**ABILITIES, "dispatch": ["waitset", "poll"]}},
     "shm": {
+        "abilities": {**ABILITIES, "services": True},
         "limits": {
             "depth_max": 256,
             "depth_max_reason": "its queue",
             "transient_local_depth_max": 16,
             "transient_local_depth_max_reason": "its history",
-        }
+        },
     },
     "udp": {
         "abilities": {**ABILITIES, "reliability": ["best_effort"], "domains": False},

@@ -171,6 +171,22 @@ inline void refuse_unknown(const lagometer_endpoint_config& config) {
     throw Error(LAGOMETER_INVALID, "a quality of service that is not known: leave it out");
 }
 
+/// An endpoint's configuration as this header knows it, checked; it points into itself. Throws Error.
+struct WholeEndpoint {
+  explicit WholeEndpoint(const lagometer_endpoint_config& given) : config(completed(given)) {
+    if (config.qos != nullptr) {
+      qos = completed(*config.qos);
+      config.qos = &qos;
+    }
+    refuse_unknown(config);
+  }
+  WholeEndpoint(const WholeEndpoint&) = delete;
+  WholeEndpoint& operator=(const WholeEndpoint&) = delete;
+
+  lagometer_endpoint_config config;
+  lagometer_qos qos{};
+};
+
 /// Base for objects that have nothing to start, to count or to tell; what an adapter knows better it defines itself.
 struct Plain {
   void enable() {}
@@ -272,25 +288,18 @@ struct Binding {
   /// The same, of what comes with flags: those that this header does not know are refused.
   template <typename Class, typename Parent, typename Config, typename Handle>
   static lagometer_status create_checked(Handle** out, Parent* parent, const Config* config) noexcept {
-    return guarded([&] {
-      const Config whole = completed(*config);
-      return create_from<Class>(out, parent, whole);
-    });
+    return guarded([&] { return create_from<Class>(out, parent, *config); });
   }
   template <typename Class, typename Parent, typename Handle>
-  static lagometer_status create_from(Handle** out, Parent* parent, const lagometer_type_config& config) {
+  static lagometer_status create_from(Handle** out, Parent* parent, const lagometer_type_config& given) {
+    const lagometer_type_config config = completed(given);
     refuse_unknown(config);
     return create<Class>(out, *parent, config);
   }
   template <typename Class, typename Parent, typename Handle>
-  static lagometer_status create_from(Handle** out, Parent* parent, lagometer_endpoint_config config) {
-    lagometer_qos qos{};
-    if (config.qos != nullptr) {
-      qos = completed(*config.qos);
-      config.qos = &qos;
-    }
-    refuse_unknown(config);
-    return create<Class>(out, *parent, config);
+  static lagometer_status create_from(Handle** out, Parent* parent, const lagometer_endpoint_config& given) {
+    const WholeEndpoint whole(given);
+    return create<Class>(out, *parent, whole.config);
   }
   template <typename Class, typename Handle>
   static void destroy(Handle* handle) noexcept {

@@ -133,6 +133,22 @@ class ZenohContext:
         self._readers.append(reader)
         return reader
 
+    def create_client(
+        self, request: EndpointConfiguration, reply: EndpointConfiguration, on_data: Callable[[], None]
+    ) -> tuple[ZenohQuerier, ZenohReplies]:
+        """Declares a querier; each request is a query of its own, with the payload as its body."""
+        replies = ZenohReplies(self._session, self._key(reply), reply, on_data)
+        self._readers.append(replies)
+        return ZenohQuerier(self._session, self._key(request), request, self._settings, replies), replies
+
+    def create_server(
+        self, request: EndpointConfiguration, reply: EndpointConfiguration, on_data: Callable[[], None]
+    ) -> tuple[ZenohRequests, ZenohAnswers]:
+        """Makes a queryable, which is declared with `enable`."""
+        requests = ZenohRequests(self._session, self._key(request), request, on_data)
+        self._readers.append(requests)
+        return requests, ZenohAnswers(self._key(reply), reply, self._settings)
+
     def create_waitset(self, readers: Sequence[Reader]) -> ArrivalsWaitset:
         """Makes something to wait on for the readers' callbacks."""
         return ArrivalsWaitset([reader.arrivals for reader in readers if isinstance(reader, ZenohReader)])
@@ -173,14 +189,31 @@ class ZenohContext:
         return f"{self._domain}/{endpoint.topic}"
 
 
-class ZenohWriter:
-    """A publisher; what lies in the application's buffer is copied into the message by `put`."""
+class _Buffered:
+    """A writer whose messages lie in the application's buffer, until the client library copies them."""
 
     origin = "copied"
 
-    def __init__(self, session: Any, key: str, endpoint: EndpointConfiguration, settings: _Settings) -> None:
-        self._key = key
+    def __init__(self, endpoint: EndpointConfiguration) -> None:
         self._whole = self._buffer = bytearray(endpoint.payload_bytes)
+
+    def borrow(self, size: int) -> bytearray:
+        """The application's own buffer, the same for every message of its size."""
+        if len(self._buffer) != size:
+            self._buffer = self._whole if len(self._whole) == size else bytearray(size)
+        return self._buffer
+
+    def counters(self) -> dict[str, int]:
+        """Nothing is counted."""
+        return {}
+
+
+class ZenohWriter(_Buffered):
+    """A publisher; what lies in the application's buffer is copied into the message by `put`."""
+
+    def __init__(self, session: Any, key: str, endpoint: EndpointConfiguration, settings: _Settings) -> None:
+        super().__init__(endpoint)
+        self._key = key
         self._reliability = endpoint.qos.reliability
         try:
             self._publisher: Any = session.declare_publisher(
@@ -197,12 +230,6 @@ class ZenohWriter:
             raise AdapterError(f"{NAME}: declaring a publisher on '{key}': {error}") from error
         self._express = settings.express
 
-    def borrow(self, size: int) -> bytearray:
-        """The application's own buffer, the same for every message of its size."""
-        if len(self._buffer) != size:
-            self._buffer = self._whole if len(self._whole) == size else bytearray(size)
-        return self._buffer
-
     def commit(self) -> bool:
         """Publishes. Zenoh never says that it dropped a message."""
         try:
@@ -214,10 +241,6 @@ class ZenohWriter:
     def matched_readers(self) -> int:
         """Zenoh tells whether there are any, not how many."""
         return int(self._publisher.matching_status.matching)
-
-    def counters(self) -> dict[str, int]:
-        """Nothing is counted."""
-        return {}
 
     def describe(self) -> dict[str, Any]:
         """As the publisher says of itself."""
@@ -283,6 +306,131 @@ class ZenohReader:
             self._closed = True
         if self._caller is not None:
             self._caller.join(CLOSING_S_MAX)
+
+
+class ZenohQuerier(_Buffered):
+    """A client's writer of requests."""
+
+    def __init__(
+        self,
+        session: Any,
+        key: str,
+        endpoint: EndpointConfiguration,
+        settings: _Settings,
+        replies: ZenohReplies,
+    ) -> None:
+        super().__init__(endpoint)
+        self._key, self._replies = key, replies
+        self._settings, self._reliability = settings, endpoint.qos.reliability
+        try:
+            self._querier: Any = session.declare_querier(
+                key,
+                congestion_control=settings.congestion_control(endpoint.qos.reliability),
+                express=settings.express,
+                # Else a reply would wait for the end of its query.
+                consolidation=zenoh.ConsolidationMode.NONE,
+            )
+        except zenoh.ZError as error:
+            raise AdapterError(f"{NAME}: declaring a querier on '{key}': {error}") from error
+
+    def commit(self) -> bool:
+        """Sends the query; its replies come on a thread of the package's."""
+        try:
+            self._querier.get(handler=self._replies.note_reply, payload=self._buffer)
+        except zenoh.ZError as error:
+            raise AdapterError(f"{NAME}: asking '{self._key}': {error}") from error
+        return True
+
+    def matched_readers(self) -> int:
+        """Zenoh tells whether there is any queryable, not how many."""
+        return int(self._querier.matching_status.matching)
+
+    def describe(self) -> dict[str, Any]:
+        """As it was asked for; the package's querier tells nothing of itself."""
+        control = _word(self._settings.congestion_control(self._reliability))
+        found = {
+            "congestion_control": (control, "BLOCK"),
+            "express": (self._settings.express, False),
+            "consolidation": ("NONE", "AUTO"),
+        }
+        settings = {
+            key: {"value": value, "default": usual} for key, (value, usual) in found.items() if value != usual
+        }
+        return {"settings": settings, "paste": []}
+
+
+class ZenohReplies(ZenohReader):
+    """A client's reader of replies, which come to where each query was sent from."""
+
+    def enable(self) -> None:
+        """Nothing is declared: a query brings its own way back."""
+
+    def note_reply(self, reply: Any) -> None:
+        """An error is not a reply: the request stays unanswered."""
+        if reply.ok is not None:
+            self._on_sample(reply.ok)
+
+
+class _Request(bytes):
+    """A request's payload, with the query that it came in."""
+
+    query: Any
+
+
+class ZenohRequests(ZenohReader):
+    """A server's reader of requests: a queryable."""
+
+    def enable(self) -> None:
+        """Declares the queryable."""
+        try:
+            self._subscriber = self._session.declare_queryable(self._key, self._on_sample)
+        except zenoh.ZError as error:
+            raise AdapterError(f"{NAME}: declaring a queryable on '{self._key}': {error}") from error
+
+    def take(self) -> list[bytes]:
+        """The payloads as of a reader; each knows its query."""
+        return [_request_of(query) for query in self.arrivals.take()]
+
+
+class ZenohAnswers(_Buffered):
+    """A server's writer of replies."""
+
+    def __init__(self, key: str, endpoint: EndpointConfiguration, settings: _Settings) -> None:
+        super().__init__(endpoint)
+        self._key = key
+        self._express = settings.express
+        self._query: Any = None
+
+    def answer(self, request: Any) -> None:
+        """Keeps the query. Raises AdapterError if it was answered."""
+        self._query, request.query = request.query, None
+        if self._query is None:
+            raise AdapterError(f"{NAME}: a request on '{self._key}' is answered twice")
+
+    def commit(self) -> bool:
+        """Replies, and ends the query."""
+        query, self._query = self._query, None
+        try:
+            query.reply(self._key, self._buffer, express=self._express)
+        except zenoh.ZError as error:
+            raise AdapterError(f"{NAME}: replying on '{self._key}': {error}") from error
+        query.drop()
+        return True
+
+    def matched_readers(self) -> int:
+        """Clients are not known before they ask."""
+        return 0
+
+    def describe(self) -> dict[str, Any]:
+        """As each reply is sent; in congestion it does as its query did."""
+        settings = {"express": {"value": True, "default": False}} if self._express else {}
+        return {"settings": settings, "paste": []}
+
+
+def _request_of(query: Any) -> _Request:
+    request = _Request(query.payload.to_bytes() if query.payload is not None else b"")
+    request.query = query
+    return request
 
 
 def _refuse_transient_local(endpoint: EndpointConfiguration) -> None:

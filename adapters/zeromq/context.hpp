@@ -43,6 +43,9 @@ class Context {
 };
 
 using Node = PlainNode<Context>;
+
+/// The name under which the server of a service is found: a topic may have the same name.
+inline std::string service_folder(const std::string& service) { return "service " + service; }
 using Type = brokerless::Type<Context, abilities>;
 
 }  // namespace lagometer::zeromq

@@ -9,16 +9,35 @@
 namespace lagometer::zeromq {
 
 Reader::Reader(Node& node, const lagometer_endpoint_config& config)
-    : context_(node.context), endpoint_(Type::endpoint(config)), socket_(context_.library(), ZMQ_SUB) {
+    : Reader(node, config, Kind::topic, nullptr, std::make_shared<Socket>(node.context.library(), ZMQ_SUB)) {
+  configure();
+  socket_->subscribe_to_all();
+  description_ = socket_->describe();
+}
+
+Reader::Reader(Node& node, const lagometer_endpoint_config& config, Kind kind, const std::shared_ptr<Line>& line)
+    : Reader(node, config, kind, line, std::shared_ptr<Socket>(line, &line->socket)) {
+  configure();
+  endpoint_.topic = service_folder(endpoint_.topic);
+  description_ = socket_->describe();
+}
+
+Reader::Reader(Node& node, const lagometer_endpoint_config& config, Kind kind, std::shared_ptr<Line> line,
+               std::shared_ptr<Socket> socket)
+    : context_(node.context),
+      kind_(kind),
+      endpoint_(Type::endpoint(config)),
+      line_(std::move(line)),
+      socket_(std::move(socket)) {}
+
+void Reader::configure() {
   if (endpoint_.dispatch == LAGOMETER_DISPATCH_LISTENER)
     throw Error(LAGOMETER_UNSUPPORTED, "zeromq: it calls nobody; ask for dispatch waitset or poll");
   const Choices& choices = context_.choices();
   const auto high_water_mark = choices.receive_hwm ? choices.receive_hwm : endpoint_.depth_asked;
-  if (high_water_mark) socket_.set(ZMQ_RCVHWM, "ZMQ_RCVHWM", *high_water_mark);
+  if (high_water_mark) socket_->set(ZMQ_RCVHWM, "ZMQ_RCVHWM", *high_water_mark);
   if (choices.socket_buffer_bytes && choices.transport == "tcp")
-    socket_.set(ZMQ_RCVBUF, "ZMQ_RCVBUF", *choices.socket_buffer_bytes);
-  socket_.subscribe_to_all();
-  description_ = socket_.describe();
+    socket_->set(ZMQ_RCVBUF, "ZMQ_RCVBUF", *choices.socket_buffer_bytes);
 }
 
 Reader::~Reader() {
@@ -27,11 +46,12 @@ Reader::~Reader() {
 }
 
 void Reader::enable() {
+  if (kind_ == Kind::client) return;  // its writer looks for the server
   const std::string wanted = context_.meeting().new_address();
-  if (zmq_bind(socket_.get(), wanted.c_str()) != 0) throw_zmq_error("listening at " + wanted);
+  if (zmq_bind(socket_->get(), wanted.c_str()) != 0) throw_zmq_error("listening at " + wanted);
   std::array<char, 256> address{};
   size_t bytes = address.size();
-  if (zmq_getsockopt(socket_.get(), ZMQ_LAST_ENDPOINT, address.data(), &bytes) != 0)
+  if (zmq_getsockopt(socket_->get(), ZMQ_LAST_ENDPOINT, address.data(), &bytes) != 0)
     throw_zmq_error("asking for the address");
   constexpr std::string_view ipc = "ipc://";
   if (std::string_view(address.data()).starts_with(ipc)) socket_file_ = address.data() + ipc.size();
@@ -45,14 +65,29 @@ void Reader::join_waitset() {
   throw Error(LAGOMETER_INVALID, "zeromq: a reader in a waitset has dispatch by waitset");
 }
 
+std::unique_lock<std::mutex> Reader::looking() const {
+  if (kind_ != Kind::client) return {};
+  std::unique_lock<std::mutex> lock(line_->mutex);
+  line_->look();
+  return lock;
+}
+
+/// False: there is none now. `more`: a further part of a message, which is there if the first was.
+bool Reader::receive(Message& into, bool more) {
+  if (zmq_msg_recv(into.get(), socket_->get(), ZMQ_DONTWAIT) >= 0) return true;
+  if (!more && (zmq_errno() == EAGAIN || zmq_errno() == EINTR)) return false;
+  throw_zmq_error("receiving on '" + endpoint_.topic + "'");
+}
+
 lagometer_status Reader::take(lagometer_sample* samples, uint32_t stride, uint32_t max, uint32_t& taken) {
   taken = 0;
   const auto place = std::find_if(places_.begin(), places_.end(), [](const Place& each) { return !each.held; });
   if (max == 0 || place == places_.end()) return LAGOMETER_OK;
   zmq_msg_t* const message = place->message.get();
-  if (zmq_msg_recv(message, socket_.get(), ZMQ_DONTWAIT) < 0) {
-    if (zmq_errno() == EAGAIN || zmq_errno() == EINTR) return LAGOMETER_OK;
-    throw_zmq_error("receiving on '" + endpoint_.topic + "'");
+  {
+    const auto lock = looking();
+    if (kind_ == Kind::server && !receive(place->sender, false)) return LAGOMETER_OK;
+    if (!receive(place->message, kind_ == Kind::server)) return LAGOMETER_OK;
   }
   endpoint_.type.check(zmq_msg_size(message));
   lagometer_sample& sample = sample_at(samples, stride, 0);
@@ -67,6 +102,7 @@ void Reader::release(lagometer_sample* samples, uint32_t stride, uint32_t count)
   for (uint32_t number = 0; number < count; ++number) {
     auto& place = *static_cast<Place*>(sample_at(samples, stride, number).adapter_data);
     place.message.clear();
+    place.sender.clear();
     place.held = false;
   }
 }

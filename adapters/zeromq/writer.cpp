@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <limits>
+#include <utility>
+
+#include "reader.hpp"
 
 namespace lagometer::zeromq {
 
@@ -19,29 +22,50 @@ int to_timeout_ms(int64_t duration_ns) noexcept {
 }  // namespace
 
 Writer::Writer(Node& node, const lagometer_endpoint_config& config)
+    : Writer(node, config, Kind::topic, nullptr, std::make_shared<Socket>(node.context.library(), ZMQ_PUB)) {
+  configure();
+  // One that drops is told first that a queue is full: see commit_to_topic().
+  if (holds_back_) {
+    socket_->set(ZMQ_XPUB_NODROP, "ZMQ_XPUB_NODROP", 1, false);
+  } else {
+    socket_->put(ZMQ_XPUB_NODROP, 1);
+  }
+  description_ = socket_->describe();
+}
+
+Writer::Writer(Node& node, const lagometer_endpoint_config& config, Kind kind, const std::shared_ptr<Line>& line)
+    : Writer(node, config, kind, line, std::shared_ptr<Socket>(line, &line->socket)) {
+  configure();
+  // A reply to a client whose queue is full, or who has gone, is refused: else it would vanish.
+  if (kind == Kind::server) socket_->set(ZMQ_ROUTER_MANDATORY, "ZMQ_ROUTER_MANDATORY", 1, false);
+  endpoint_.topic = service_folder(endpoint_.topic);
+  description_ = socket_->describe();
+}
+
+Writer::Writer(Node& node, const lagometer_endpoint_config& config, Kind kind, std::shared_ptr<Line> line,
+               std::shared_ptr<Socket> socket)
     : context_(node.context),
+      kind_(kind),
       endpoint_(Type::endpoint(config)),
-      holds_back_(endpoint_.reliable || endpoint_.keep_all),
-      socket_(context_.library(), ZMQ_PUB),
-      subscribers_(context_.meeting(), endpoint_) {
+      holds_back_(endpoint_.reliable || endpoint_.keep_all || kind != Kind::topic),
+      line_(std::move(line)),
+      socket_(std::move(socket)),
+      socket_mutex_(line_ ? line_->mutex : own_mutex_),
+      subscribers_(context_.meeting(), endpoint_) {}
+
+void Writer::configure() {
   const Choices& choices = context_.choices();
   const auto high_water_mark = choices.send_hwm ? choices.send_hwm : endpoint_.depth_asked;
-  if (high_water_mark) socket_.set(ZMQ_SNDHWM, "ZMQ_SNDHWM", *high_water_mark);
+  if (high_water_mark) socket_->set(ZMQ_SNDHWM, "ZMQ_SNDHWM", *high_water_mark);
   if (choices.socket_buffer_bytes && choices.transport == "tcp")
-    socket_.set(ZMQ_SNDBUF, "ZMQ_SNDBUF", *choices.socket_buffer_bytes);
+    socket_->set(ZMQ_SNDBUF, "ZMQ_SNDBUF", *choices.socket_buffer_bytes);
   // Else a publisher that connects keeps a queue for a subscriber that has gone, and waits for it to have room.
-  socket_.set(ZMQ_IMMEDIATE, "ZMQ_IMMEDIATE", 1);
-  // One that drops is told first that a queue is full: see commit().
-  if (holds_back_) {
-    socket_.set(ZMQ_XPUB_NODROP, "ZMQ_XPUB_NODROP", 1, false);
-  } else {
-    socket_.put(ZMQ_XPUB_NODROP, 1);
-  }
-  if (endpoint_.reliable) socket_.set(ZMQ_SNDTIMEO, "ZMQ_SNDTIMEO", to_timeout_ms(endpoint_.blocking_ns_max));
-  description_ = socket_.describe();
+  socket_->set(ZMQ_IMMEDIATE, "ZMQ_IMMEDIATE", 1);
+  if (endpoint_.reliable) socket_->set(ZMQ_SNDTIMEO, "ZMQ_SNDTIMEO", to_timeout_ms(endpoint_.blocking_ns_max));
 }
 
 void Writer::enable() {
+  if (kind_ == Kind::server) return;  // clients come by themselves
   publication_.emplace(context_.door(), context_.meeting(), endpoint_.topic, [this] { look(); });
 }
 
@@ -61,17 +85,48 @@ lagometer_status Writer::borrow(uint64_t bytes, lagometer_message& message) {
 
 lagometer_status Writer::commit(const lagometer_message&) {
   const std::scoped_lock lock(socket_mutex_);
+  if (kind_ == Kind::topic) return commit_to_topic();
+  const bool sent = kind_ == Kind::server ? send_reply() : send(endpoint_.reliable ? 0 : ZMQ_DONTWAIT);
+  if (kind_ == Kind::client) line_->note_arrivals();
+  if (sent) return LAGOMETER_OK;
+  message_.clear();
+  rejected_.fetch_add(1, std::memory_order_relaxed);
+  return LAGOMETER_REJECTED;
+}
+
+void Writer::answer(const lagometer_sample& request) {
+  auto& place = *static_cast<Reader::Place*>(request.adapter_data);
+  if (zmq_msg_size(place.sender.get()) == 0)
+    throw Error(LAGOMETER_INVALID, "zeromq: a request of '" + endpoint_.topic + "' is answered twice");
+  if (zmq_msg_move(receiver_.get(), place.sender.get()) != 0) throw_zmq_error("keeping who sent a request");
+}
+
+/// False: the client has no room, or has gone.
+bool Writer::send_reply() {
+  if (zmq_msg_size(receiver_.get()) == 0)
+    throw Error(LAGOMETER_INVALID, "zeromq: a reply on '" + endpoint_.topic + "' without a request: call answer()");
+  const int flags = endpoint_.reliable ? 0 : ZMQ_DONTWAIT;
+  while (zmq_msg_send(receiver_.get(), socket_->get(), ZMQ_SNDMORE | flags) < 0) {
+    if (zmq_errno() == EINTR) continue;
+    if (zmq_errno() != EAGAIN && zmq_errno() != EHOSTUNREACH) throw_zmq_error("answering on '" + endpoint_.topic + "'");
+    receiver_.clear();
+    return false;
+  }
+  return send(flags);
+}
+
+lagometer_status Writer::commit_to_topic() {
   if (send(endpoint_.reliable ? 0 : ZMQ_DONTWAIT)) return LAGOMETER_OK;  // a reliable one has waited here
   if (!endpoint_.reliable) {
     // libzmq hears what has been read from its queues about once a millisecond, and takes one for full that has long
     // been empty. Asked for ZMQ_EVENTS it listens.
-    static_cast<void>(socket_.number(ZMQ_EVENTS));
+    static_cast<void>(socket_->number(ZMQ_EVENTS));
     if (send(ZMQ_DONTWAIT)) return LAGOMETER_OK;
   }
   if (!holds_back_) {
-    socket_.put(ZMQ_XPUB_NODROP, 0);
+    socket_->put(ZMQ_XPUB_NODROP, 0);
     const bool sent = send(ZMQ_DONTWAIT);  // to those with room
-    socket_.put(ZMQ_XPUB_NODROP, 1);
+    socket_->put(ZMQ_XPUB_NODROP, 1);
     if (sent) return LAGOMETER_OK;
   }
   message_.clear();
@@ -82,7 +137,7 @@ lagometer_status Writer::commit(const lagometer_message&) {
 /// False: there is no room.
 bool Writer::send(int flags) {
   for (;;) {
-    if (zmq_msg_send(message_.get(), socket_.get(), flags) >= 0) return true;
+    if (zmq_msg_send(message_.get(), socket_->get(), flags) >= 0) return true;
     if (zmq_errno() == EAGAIN) return false;
     if (zmq_errno() != EINTR) throw_zmq_error("sending on '" + endpoint_.topic + "'");
   }
@@ -90,19 +145,19 @@ bool Writer::send(int flags) {
 
 void Writer::matched(lagometer_matched& out) {
   out.count = 0;
-  out.exact = 2;  // a PUB socket does not tell who has subscribed
-  look();
+  out.exact = 2;  // a socket does not tell who is at its other ends
+  if (kind_ != Kind::server) look();
 }
 
 void Writer::look() {
   const auto connect = [this](const std::string& address) -> std::optional<std::string> {
     const std::scoped_lock lock(socket_mutex_);
-    if (zmq_connect(socket_.get(), address.c_str()) != 0) throw_zmq_error("connecting to " + address);
+    if (zmq_connect(socket_->get(), address.c_str()) != 0) throw_zmq_error("connecting to " + address);
     return address;
   };
   const auto disconnect = [this](const std::string& address) {
     const std::scoped_lock lock(socket_mutex_);
-    zmq_disconnect(socket_.get(), address.c_str());  // it may have ended by itself
+    zmq_disconnect(socket_->get(), address.c_str());  // it may have ended by itself
   };
   subscribers_.look(connect, disconnect);
 }

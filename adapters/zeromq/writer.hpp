@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A publisher: one PUB socket that connects to its subscribers.
+// A publisher: one PUB socket that connects to its subscribers. Or an end of a service: a client's DEALER socket, which
+// connects to the server likewise, or the server's ROUTER socket.
 #pragma once
 
 #include <atomic>
@@ -9,6 +10,7 @@
 #include <string>
 
 #include "context.hpp"
+#include "line.hpp"
 #include "subscribers.hpp"
 
 namespace lagometer::zeromq {
@@ -16,6 +18,10 @@ namespace lagometer::zeromq {
 class Writer {
  public:
   Writer(Node& node, const lagometer_endpoint_config& config);
+  /// Of a service.
+  Writer(Node& node, const lagometer_endpoint_config& config, Kind kind, const std::shared_ptr<Line>& line);
+  /// Of a server: the next message goes to who sent this request. Errors: it was answered.
+  void answer(const lagometer_sample& request);
   void enable();
 
   lagometer_status borrow(uint64_t bytes, lagometer_message& message);
@@ -27,16 +33,25 @@ class Writer {
   [[nodiscard]] const std::string& describe() const noexcept { return description_; }
 
  private:
+  Writer(Node& node, const lagometer_endpoint_config& config, Kind kind, std::shared_ptr<Line> line,
+         std::shared_ptr<Socket> socket);
+  void configure();
   void look();
   bool send(int flags);
+  bool send_reply();
+  lagometer_status commit_to_topic();
 
   Context& context_;
+  Kind kind_;
   brokerless::Endpoint endpoint_;
-  bool holds_back_;  // rather than drop what has no room
-  Socket socket_;
+  bool holds_back_;             // rather than drop what has no room
+  std::shared_ptr<Line> line_;  // of a service
+  std::shared_ptr<Socket> socket_;
   std::string description_;
-  std::mutex socket_mutex_;  // commit uses the socket on the node's thread, look on the worker's and the door's
+  std::mutex own_mutex_;      // commit uses the socket on the node's thread, look on the worker's and the door's
+  std::mutex& socket_mutex_;  // that, or the one of the line
   Message message_;
+  Message receiver_;  // of a reply: who sent the request
   brokerless::Subscribers<std::string> subscribers_;
   std::atomic<uint64_t> rejected_{0};
   std::optional<brokerless::Publication> publication_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// ZeroMQ's PUB and SUB sockets through the C API of libzmq. What they can't is in README.md.
+// ZeroMQ's PUB and SUB sockets through the C API of libzmq, and DEALER and ROUTER for request and reply. What they
+// can't is in README.md.
 #include "reader.hpp"
+#include "services.hpp"
 #include "waitset.hpp"
 #include "writer.hpp"
 
@@ -34,7 +36,22 @@ struct Traits {
     if (kind == LAGOMETER_OBJECT_CONTEXT) return static_cast<const Context*>(object)->describe();
     return PlainTraits::describe(kind, object);
   }
-  static const void* extension(uint32_t, void*, std::string_view) noexcept { return nullptr; }
+  using Ends = std::pair<std::unique_ptr<Writer>, std::unique_ptr<Reader>>;
+  static Ends make_client(Node& node, const lagometer_endpoint_config& request,
+                          const lagometer_endpoint_config& reply) {
+    const auto line = std::make_shared<Line>(node.context.library(), ZMQ_DEALER);
+    return {std::make_unique<Writer>(node, request, Kind::client, line),
+            std::make_unique<Reader>(node, reply, Kind::client, line)};
+  }
+  static Ends make_server(Node& node, const lagometer_endpoint_config& request,
+                          const lagometer_endpoint_config& reply) {
+    const auto line = std::make_shared<Line>(node.context.library(), ZMQ_ROUTER);
+    return {std::make_unique<Writer>(node, reply, Kind::server, line),
+            std::make_unique<Reader>(node, request, Kind::server, line)};
+  }
+  static const void* extension(uint32_t kind, void*, std::string_view name) noexcept {
+    return services_extension<Traits>(kind, name);
+  }
 };
 
 }  // namespace

@@ -68,7 +68,8 @@ void Output::record_into(const SentLane& sent, const CauseLane& causes) noexcept
   sent_.state() = {.table = &table_, .writer = writer_, .cpu_source = cpu_source()};
 }
 
-Output::Sent Output::fill_and_commit(const Envelope& envelope, uint64_t bytes) noexcept {
+Output::Sent Output::fill_and_commit(const Envelope& envelope, uint64_t bytes,
+                                     const lagometer_sample* request) noexcept {
   SendState& state = sent_.state();
   const CpuSource cpu = state.cpu_source;
   Sent sent{.sequence = envelope.sequence};
@@ -79,6 +80,10 @@ Output::Sent Output::fill_and_commit(const Envelope& envelope, uint64_t bytes) n
   message.abi_version = LAGOMETER_ABI_VERSION;
   {
     const Lent lent;
+    if (services_ != nullptr) [[unlikely]] {
+      sent.status = services_->answer(state.writer, request);
+      if (sent.status != LAGOMETER_OK) return sent;
+    }
     sent.status = state.table->borrow(state.writer, bytes, &message);
   }
   if (sent.status != LAGOMETER_OK) return sent;
@@ -130,7 +135,7 @@ void Output::publish(const Occasion& occasion) noexcept {
                           .sequence = occasion.echo.value_or(state.next_sequence)};
   ++state.next_sequence;
   state.last_sequence = envelope.sequence;  // before it leaves: the reply may come on another thread
-  Sent sent = fill_and_commit(envelope, size_of(envelope.sequence));
+  Sent sent = fill_and_commit(envelope, size_of(envelope.sequence), occasion.request);
   stamping_path();
   if (sent.status == LAGOMETER_OK) [[likely]] {
     ++sent_.state().sent;  // looked up again: what was sent may have come back, and more been sent
@@ -180,11 +185,12 @@ bool Output::meets_another() {
   return std::exchange(readers_, matched.count) < matched.count;
 }
 
-void Output::send_probe() {
+void Output::send_probe(const lagometer_sample* request) {
   const Envelope envelope{.kind = static_cast<uint8_t>(MessageKind::probe),
                           .stream = plan_.stream,
                           .sequence = static_cast<uint64_t>(now_ns())};
-  if (fill_and_commit(envelope, type_.probe_bytes(plan_.payload_bytes)).status < 0) failure_.raise("sending a probe");
+  if (fill_and_commit(envelope, type_.probe_bytes(plan_.payload_bytes), request).status < 0)
+    failure_.raise("sending a probe");
 }
 
 void Input::record_into(const ReceivedLane& received) noexcept {

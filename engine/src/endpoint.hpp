@@ -14,6 +14,7 @@
 #include "content.hpp"
 #include "envelope.hpp"
 #include "lagometer/adapter.h"
+#include "lagometer/services.h"
 #include "payload_type.hpp"
 #include "plan.hpp"
 #include "recorder.hpp"
@@ -48,6 +49,13 @@ class Output {
         failure_(failure) {}
 
   void attach(lagometer_writer* writer) noexcept { writer_ = writer; }
+  /// It sends by the writer of another: a server's replies to several clients have one.
+  void share_writer_of(const Output& other) noexcept {
+    writer_ = other.writer_;
+    shares_writer_ = true;
+  }
+  /// It is a server's: how the adapter is told which request a reply answers.
+  void answer_by(const lagometer_services_table& services) noexcept { services_ = &services; }
   /// What payloads are filled with; it must outlive this. Without it they hold what the middleware's buffer held.
   void fill_from(const Content& content) noexcept { content_ = &content; }
   /// Once, after attach() and before the first message: the lane holds this writer's state too.
@@ -62,13 +70,18 @@ class Output {
     int64_t begun_ns = 0;
     std::span<const Cause> causes = {};
     std::optional<uint64_t> echo = std::nullopt;
+    const lagometer_sample* request = nullptr;  // what a writer of replies answers
   };
   /// Fills, stamps, sends and records one message.
   void publish(const Occasion& occasion) noexcept;
   /// Numbers of messages that were due and are not sent: the gap in the sequence tells how many.
   void skip(uint64_t count) noexcept { sent_.state().next_sequence += count; }
-  /// A message that says "I am here"; outside the measured phases.
-  void send_probe();
+  /// A message that says "I am here"; outside the measured phases. Of replies: in answer to this request.
+  void send_probe(const lagometer_sample* request = nullptr);
+  /// Whether it sends the replies to requests of this stream.
+  [[nodiscard]] bool answers(uint32_t stream) const noexcept {
+    return plan_.answers.has_value() && plan_.answers->stream == stream;
+  }
   /// Whether the middleware counts more readers than when it was asked last. Some adapters look for new ones here: it
   /// is no hot path, unlike commit.
   [[nodiscard]] bool meets_another();
@@ -76,6 +89,7 @@ class Output {
   [[nodiscard]] const WriterPlan& plan() const noexcept { return plan_; }
   [[nodiscard]] const lagometer_adapter_table& table() const noexcept { return table_; }
   [[nodiscard]] lagometer_writer* handle() const noexcept { return writer_; }
+  [[nodiscard]] bool shares_writer() const noexcept { return shares_writer_; }
   [[nodiscard]] uint64_t last_sequence() const noexcept { return sent_.state().last_sequence; }
   [[nodiscard]] uint64_t sent() const noexcept { return sent_.state().sent; }
   [[nodiscard]] uint64_t rejected() const noexcept { return rejected_count_; }
@@ -98,7 +112,7 @@ class Output {
     return plan_.sizes_bytes.empty() ? plan_.payload_bytes : plan_.sizes_bytes[sequence % plan_.sizes_bytes.size()];
   }
   void record_causes(SentRecord& record, std::span<const Cause> causes) noexcept;
-  Sent fill_and_commit(const Envelope& envelope, uint64_t bytes) noexcept;
+  Sent fill_and_commit(const Envelope& envelope, uint64_t bytes, const lagometer_sample* request) noexcept;
   void record_stamps(const lagometer_message& message, const Sent& sent) noexcept;
   void write_text(lagometer_message& message, const Envelope& envelope) const noexcept;
 
@@ -110,6 +124,8 @@ class Output {
   const Content* content_ = nullptr;
   FailureFlag& failure_;
   lagometer_writer* writer_ = nullptr;
+  bool shares_writer_ = false;
+  const lagometer_services_table* services_ = nullptr;  // of a server's alone
   SentLane sent_;
   CauseLane causes_;
   StampLane stamps_;

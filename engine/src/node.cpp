@@ -96,6 +96,7 @@ void Node::drain(Input& input, Arrival arrival) noexcept {
       if (!envelope) continue;
       if (envelope->kind == static_cast<uint8_t>(MessageKind::probe)) {
         input.note_probe(envelope->stream, envelope->sequence, arrival.taken.time_ns);
+        answer_probe(envelope->stream, sample);
         continue;
       }
       handle(input, sample, *envelope, arrival);
@@ -120,7 +121,7 @@ void Node::handle(Input& input, const lagometer_sample& sample, const Envelope& 
       }
       const std::optional<size_t> position = place_in(rule.plan.readers, input.index());
       if (!position) continue;
-      const int64_t done_ns = apply(rule, *position, cause, arrival.taken.time_ns);
+      const int64_t done_ns = apply(rule, *position, cause, sample, arrival.taken.time_ns);
       if (done_ns != 0) handled_ns = done_ns;
     }
   }
@@ -144,7 +145,14 @@ void Node::handle(Input& input, const lagometer_sample& sample, const Envelope& 
   input.record_stamps(sample, envelope, arrival.taken.time_ns);
 }
 
-int64_t Node::apply(Rule& rule, size_t position, const Cause& cause, int64_t taken_ns) noexcept {
+void Node::answer_probe(uint32_t stream, const lagometer_sample& request) noexcept {
+  for (Output& output : outputs) {
+    if (output.answers(stream)) output.send_probe(&request);
+  }
+}
+
+int64_t Node::apply(Rule& rule, size_t position, const Cause& cause, const lagometer_sample& sample,
+                    int64_t taken_ns) noexcept {
   rule.causes[position] = cause;
   rule.fresh[position] = true;
   if (rule.plan.trigger == Trigger::timer) return 0;  // the newest message is remembered; the timer fires
@@ -165,7 +173,8 @@ int64_t Node::apply(Rule& rule, size_t position, const Cause& cause, int64_t tak
   } else {
     publish_all(rule, {.begun_ns = taken_ns,
                        .causes = with_used(rule, {&cause, 1}),
-                       .echo = rule.plan.echo ? std::optional(cause.sequence) : std::nullopt});
+                       .echo = rule.plan.echo ? std::optional(cause.sequence) : std::nullopt,
+                       .request = &sample});
   }
   return handled_ns;
 }
@@ -185,7 +194,12 @@ void Node::publish_all(const Rule& rule, const Output::Occasion& occasion) noexc
   if (stage_.start_ns.load(std::memory_order_acquire) == 0 && !stage_.probing.mine()) [[unlikely]] {
     against_probes = std::unique_lock(stage_.probing);
   }
-  for (const uint32_t writer : rule.plan.writers) outputs[writer].publish(occasion);
+  for (const uint32_t writer : rule.plan.writers) {
+    Output& output = outputs[writer];
+    // Of the replies of a server the one to the client that asked.
+    if (output.plan().answers && !output.answers(occasion.causes.front().stream)) continue;
+    output.publish(occasion);
+  }
 }
 
 bool Node::loop_ended(const Rule& rule) noexcept {

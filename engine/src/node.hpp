@@ -105,7 +105,10 @@ class Node {
   void drain_deferred() noexcept;
   void handle(Input& input, const lagometer_sample& sample, const Envelope& envelope, const Arrival& arrival) noexcept;
   /// Returns when the node's work on the message was done; 0: it triggered none.
-  int64_t apply(Rule& rule, size_t position, const Cause& cause, int64_t taken_ns) noexcept;
+  int64_t apply(Rule& rule, size_t position, const Cause& cause, const lagometer_sample& sample,
+                int64_t taken_ns) noexcept;
+  /// A client's "are you there" is answered, which is how it hears that replies come.
+  void answer_probe(uint32_t stream, const lagometer_sample& request) noexcept;
   void publish_all(const Rule& rule, const Output::Occasion& occasion) noexcept;
   /// These causes, and after them the newest message of each reader that the rule uses.
   static std::span<const Cause> with_used(Rule& rule, std::span<const Cause> causes) noexcept;

@@ -308,6 +308,36 @@ void parse_payloads(Object& object, WriterPlan& writer) {
   });
 }
 
+/// Which reader of its node a writer of requests or of replies belongs with.
+void parse_service(Object& object, WriterPlan& writer, const std::vector<ReaderPlan>& readers) {
+  const auto reader_of = [&](Object& holder, const char* key) {
+    if (readers.empty()) refuse(holder.path_of(key), "points at an empty list");
+    const uint32_t reader = holder.integer(key, places_in(readers.size()));
+    if (readers[reader].topic == writer.topic && readers[reader].context == writer.context) return reader;
+    refuse(holder.path_of(key), "is a reader of another topic or context: the two ends of a service are one's");
+  };
+  if (object.has("replied_on")) writer.replied_on = reader_of(object, "replied_on");
+  if (!object.has("answers")) return;
+  if (writer.replied_on)
+    refuse(object.path_of("answers"), "stands beside replied_on: a writer has requests or replies");
+  Object answers(object.at("answers"), object.path_of("answers"));
+  writer.answers = AnswersPlan{.reader = reader_of(answers, "reader"),
+                               .stream = answers.integer("stream", plan_bounds::Answers::stream)};
+  answers.finish();
+}
+
+/// A reply needs the one request that it answers.
+void check_answers(const RulePlan& rule, const std::string& path, const NodePlan& node) {
+  for (const uint32_t place : rule.writers) {
+    const std::optional<AnswersPlan>& answers = node.writers[place].answers;
+    if (!answers) continue;
+    const bool heard = rule.readers.size() == 1 && rule.readers.front() == answers->reader;
+    if (rule.trigger != Trigger::any || !heard)
+      refuse(path + ".writers",
+             "has a writer of replies: such a rule has the trigger any, and the reader of the requests");
+  }
+}
+
 NodePlan parse_node(const Json& value, const std::string& path, size_t contexts) {
   Object object(value, path);
   NodePlan node;
@@ -332,11 +362,13 @@ NodePlan parse_node(const Json& value, const std::string& path, size_t contexts)
     writer.stream = writer_object.integer("stream", plan_bounds::Writer::stream);
     writer.subscribers = writer_object.integer("subscribers", plan_bounds::Writer::subscribers);
     parse_payloads(writer_object, writer);
+    parse_service(writer_object, writer, node.readers);
     writer_object.finish();
     node.writers.push_back(std::move(writer));
   });
   object.each("rules", plan_bounds::Node::rules_items, [&](const Json& item, const std::string& item_path) {
     node.rules.push_back(parse_rule(item, item_path, node));
+    check_answers(node.rules.back(), item_path, node);
   });
   object.finish();
   return node;

@@ -44,11 +44,19 @@ struct ReaderPlan : EndpointPlan {
   bool sizes_vary = false;  ///< messages may be smaller than payload_bytes
 };
 
+/// Whose requests a writer of replies answers: those of this stream, which come on this reader of its node.
+struct AnswersPlan {
+  uint32_t reader = 0;
+  uint32_t stream = 0;
+};
+
 struct WriterPlan : EndpointPlan {
   uint32_t stream = 0;
   uint32_t subscribers = 0;
   std::optional<ContentPlan> content;  ///< the plan's, where it has none
   std::vector<uint32_t> sizes_bytes;   ///< of message `sequence` modulo their number; empty: payload_bytes
+  std::optional<uint32_t> replied_on;  ///< it sends requests: the reader of its node that gets the replies
+  std::optional<AnswersPlan> answers;  ///< it sends replies
 };
 
 enum class Trigger { timer, any, all, closed_loop };

@@ -97,6 +97,7 @@ struct Writer {
   static constexpr Bounds<uint32_t> subscribers{0U, 65536U};
   static constexpr Bounds<uint32_t> sizes_bytes_items{0U, 65536U};
   static constexpr Bounds<uint32_t> sizes_bytes{4U, 1073741824U};
+  static constexpr Bounds<uint32_t> replied_on{0U, 4294967295U};
 };
 
 struct RandomContent {
@@ -106,6 +107,11 @@ struct RandomContent {
 struct RecordedContent {
   static constexpr Bounds<uint32_t> path_characters{1U, 4096U};
   static constexpr Bounds<uint32_t> crc32{0U, 4294967295U};
+};
+
+struct Answers {
+  static constexpr Bounds<uint32_t> reader{0U, 4294967295U};
+  static constexpr Bounds<uint32_t> stream{0U, 1048576U};
 };
 
 struct NormalWork {

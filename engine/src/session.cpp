@@ -16,31 +16,6 @@ namespace {
 
 using nlohmann::json;
 
-lagometer_qos to_c_qos(const Qos& qos) {
-  lagometer_qos result{};
-  result.size = sizeof result;
-  result.abi_version = LAGOMETER_ABI_VERSION;
-  result.depth = qos.depth.value_or(1);
-  result.blocking_ns_max = kNanosecondsPerSecond;
-  if (qos.reliable) {
-    result.present |= LAGOMETER_QOS_RELIABILITY;
-    result.reliability = *qos.reliable ? LAGOMETER_RELIABLE : LAGOMETER_BEST_EFFORT;
-  }
-  if (qos.keep_all || qos.depth) {
-    result.present |= LAGOMETER_QOS_HISTORY;
-    result.history = qos.keep_all.value_or(false) ? LAGOMETER_KEEP_ALL : LAGOMETER_KEEP_LAST;
-  }
-  if (qos.transient_local) {
-    result.present |= LAGOMETER_QOS_DURABILITY;
-    result.durability = *qos.transient_local ? LAGOMETER_TRANSIENT_LOCAL : LAGOMETER_VOLATILE;
-  }
-  if (qos.deadline_ns) {
-    result.present |= LAGOMETER_QOS_DEADLINE;
-    result.deadline_ns = *qos.deadline_ns;
-  }
-  return result;
-}
-
 // Entering and leaving two layers on each side.
 constexpr uint64_t kStampsPerMessage = 4;
 
@@ -122,100 +97,6 @@ lagometer_node* Session::node_in(uint32_t context, const std::string& name) {
   deleters_.emplace_back([&table, handle] { table.node_destroy(handle); });
   node_handles_.emplace_back(key, handle);
   return handle;
-}
-
-template <typename EndpointPlanType>
-lagometer_type* Session::create_type(const EndpointPlanType& endpoint) {
-  const lagometer_adapter_table& table = adapter_of(endpoint.context).table();
-  lagometer_type_config config{};
-  config.size = sizeof config;
-  config.abi_version = LAGOMETER_ABI_VERSION;
-  config.name = to_c(endpoint.type);
-  config.max_bytes = endpoint.payload_bytes;
-  lagometer_type* handle = nullptr;
-  check("type_create", [&] { return table.type_create(contexts_[endpoint.context], &config, &handle); });
-  deleters_.emplace_back([&table, handle] { table.type_destroy(handle); });
-  return handle;
-}
-
-const Content* Session::content_of(const WriterPlan& writer) {
-  const ContentPlan& wanted = writer.content ? *writer.content : plan_.content;
-  if (wanted.kind == ContentKind::any) return nullptr;
-  const bool text = payload_type(writer.type).text;
-  for (const MadeContent& made : contents_) {
-    if (made.text == text && made.plan == wanted) return &made.content;
-  }
-  return &contents_.emplace_back(MadeContent{wanted, text, Content(wanted, text)}).content;
-}
-
-void Session::create_node(const NodePlan& plan) {
-  Node& node = nodes_.emplace_back(plan, stage_, failure_);
-  lagometer_endpoint_config config{};
-  config.size = sizeof config;
-  config.abi_version = LAGOMETER_ABI_VERSION;
-  for (const WriterPlan& writer : plan.writers) {
-    const lagometer_adapter_table& table = adapter_of(writer.context).table();
-    Output& output = node.outputs.emplace_back(writer, table, plan_.touch, failure_);
-    const lagometer_qos qos = to_c_qos(writer.qos);
-    config.type = create_type(writer);
-    config.topic = to_c(writer.topic);
-    config.qos = &qos;
-    ask_for_events(*writer_users_.emplace_back(std::make_unique<EndpointUser>(stage_)), abilities_of(writer.context),
-                   "writer", config);
-    lagometer_node* parent = node_in(writer.context, plan.name);
-    lagometer_writer* handle = nullptr;
-    check("writer_create", [&] { return table.writer_create(parent, &config, &handle); });
-    deleters_.emplace_back([&table, handle] { table.writer_destroy(handle); });
-    output.attach(handle);
-    writer_users_.back()->stamped = ask_for_stamps(writer.context, LAGOMETER_OBJECT_WRITER, handle);
-    if (const Content* const content = content_of(writer); content != nullptr) output.fill_from(*content);
-  }
-  for (const ReaderPlan& reader : plan.readers) {
-    const lagometer_adapter_table& table = adapter_of(reader.context).table();
-    Input& input =
-        node.inputs.emplace_back(reader, static_cast<uint32_t>(node.inputs.size()), table, plan_.touch, failure_);
-    const lagometer_qos qos = to_c_qos(reader.qos);
-    config.type = create_type(reader);
-    config.topic = to_c(reader.topic);
-    config.qos = &qos;
-    config.dispatch = static_cast<uint32_t>(plan.dispatch);
-    callbacks_.push_back(std::make_unique<Callback>(stage_, node, &input));
-    ask_for_events(*callbacks_.back(), abilities_of(reader.context), "reader", config);
-    config.on_data = [](void* user) { static_cast<Callback*>(static_cast<EndpointUser*>(user))->called(); };
-    lagometer_node* parent = node_in(reader.context, plan.name);
-    lagometer_reader* handle = nullptr;
-    check("reader_create", [&] { return table.reader_create(parent, &config, &handle); });
-    deleters_.emplace_back([&table, handle] { table.reader_destroy(handle); });
-    input.attach(handle);
-    callbacks_.back()->stamped = ask_for_stamps(reader.context, LAGOMETER_OBJECT_READER, handle);
-  }
-  lagometer_waitset* waitset = nullptr;
-  const lagometer_adapter_table* waitset_table = nullptr;
-  create_waitset(node, waitset, waitset_table);
-  node.prepare(waitset, waitset_table);
-  if (node.wants_timer()) create_timer(node);
-}
-
-void Session::ask_for_events(EndpointUser& user, const json& abilities, const char* side,
-                             lagometer_endpoint_config& config) {
-  user.events.offer(abilities, side);
-  config.user = &user;
-  config.on_event = user.events.offered() ? &EndpointUser::event : nullptr;
-}
-
-bool Session::ask_for_stamps(uint32_t context, uint32_t kind, void* endpoint) {
-  if (!plan_.layer_stamps) return false;
-  const Adapter& adapter = adapter_of(context);
-  const auto* stamps = static_cast<const lagometer_stamps_table*>(
-      adapter.table().extension(kind, endpoint, to_c(LAGOMETER_STAMPS_EXTENSION)));
-  if (stamps != nullptr && stamps->size >= LAGOMETER_STAMPS_TABLE_SIZE_1_0 &&
-      stamps->abi_version >= LAGOMETER_ABI_VERSION) {
-    check("asking for stamps", [&] { return stamps->ask(endpoint, stamps->layers); });
-    return true;
-  }
-  const std::string warning = "no layer stamps: " + adapter.name() + " has none";
-  if (std::find(warnings_.begin(), warnings_.end(), warning) == warnings_.end()) warnings_.push_back(warning);
-  return false;
 }
 
 void Session::create_timer(Node& node) {
@@ -323,8 +204,10 @@ void Session::enable_all() {
   for (Node& node : nodes_) {
     for (const Input& input : node.inputs)
       check("reader_enable", [&] { return input.table().reader_enable(input.handle()); });
-    for (const Output& output : node.outputs)
-      check("writer_enable", [&] { return output.table().writer_enable(output.handle()); });
+    for (const Output& output : node.outputs) {
+      if (!output.shares_writer())
+        check("writer_enable", [&] { return output.table().writer_enable(output.handle()); });
+    }
   }
 }
 
@@ -340,7 +223,7 @@ bool Session::look_for_readers(bool probing) {
   for (Node& node : nodes_) {
     for (Output& output : node.outputs) {
       anyone_new = output.meets_another() || anyone_new;
-      if (!probing) continue;
+      if (!probing || output.plan().answers) continue;  // replies are sent to requests alone
       const std::lock_guard lock(stage_.probing);
       output.send_probe();
     }

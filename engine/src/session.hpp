@@ -77,8 +77,19 @@ class Session {
   void load_adapters();
   void create_contexts();
   void create_node(const NodePlan& plan);
-  template <typename EndpointPlanType>
-  lagometer_type* create_type(const EndpointPlanType& endpoint);
+  lagometer_type* create_type(const EndpointPlan& endpoint);
+  struct Wanted;
+  void want(Wanted& wanted, const EndpointPlan& endpoint);
+  void want_writer(Wanted& wanted, const Output& output, EndpointUser& user);
+  void want_reader(Wanted& wanted, const Node& node, const Input& input);
+  void create_writer(Node& node, Output& output, EndpointUser& user);
+  void create_reader(Node& node, Input& input);
+  void create_client(Node& node, Output& output, EndpointUser& user);
+  void create_server(Node& node, Output& output, EndpointUser& user);
+  /// Throws where the adapter has only topics.
+  const lagometer_services_table& services_of(uint32_t context, lagometer_node* node) const;
+  void keep_writer(Output& output, lagometer_writer* handle, EndpointUser& user);
+  void keep_reader(Input& input, lagometer_reader* handle);
   void create_waitset(Node& node, lagometer_waitset*& waitset, const lagometer_adapter_table*& table);
   /// Throws unless the readers of the node, the first of which is of this context, may share a waitset.
   void check_waitset_spans(const Node& node, uint32_t first) const;

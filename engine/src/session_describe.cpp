@@ -71,7 +71,8 @@ json Session::describe_writers() const {
       lagometer_counters counters{};
       counters.size = sizeof counters;
       counters.abi_version = LAGOMETER_ABI_VERSION;
-      check("writer_counters", [&] { return output.table().writer_counters(output.handle(), &counters); });
+      if (!output.shares_writer())
+        check("writer_counters", [&] { return output.table().writer_counters(output.handle(), &counters); });
       json& said = result.emplace_back();
       said = json({{"node", node.plan().index},
                    {"stream", output.plan().stream},

@@ -32,7 +32,7 @@ from lagometer.conformance.scale_checks import (
     check_topics,
 )
 from lagometer.conformance.settings_checks import check_options, check_settings
-from lagometer.conformance.worker_checks import check_output
+from lagometer.conformance.worker_checks import check_output, check_services
 from lagometer.study.sidecar import Sidecar
 
 
@@ -75,6 +75,10 @@ def _beyond_limits(
 
 def _domains(sidecar: Sidecar) -> str | None:
     return None if sidecar.abilities.domains else "domains is false"
+
+
+def _services(sidecar: Sidecar) -> str | None:
+    return None if sidecar.abilities.services else "services is false"
 
 
 def _large(sidecar: Sidecar) -> str | None:
@@ -181,6 +185,7 @@ ABILITIES: tuple[Ability, ...] = (
         check_layers,
         _layers,
     ),
+    Ability("services", "request and reply of its own", asks.OUTPUT, check_services, _services),
     Ability("output", "real workers, whatever is printed on standard output", asks.OUTPUT, check_output),
 )
 NAMES = frozenset(ability.name for ability in ABILITIES)

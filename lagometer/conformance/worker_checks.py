@@ -35,12 +35,31 @@ def check_output(subject: Subject, findings: Findings) -> None:
         findings.judge(f"a trial with real workers is valid, by {dispatch}", valid, "; ".join(reasons))
 
 
-def _trial(subject: Subject, dispatch: str) -> tuple[list[dict[str, Any]], list[str]]:
+def check_services(subject: Subject, findings: Findings) -> None:
+    """Two clients ask one server, open loop: each gets the replies to its own requests, and all of them."""
+    for dispatch in subject.adapter.sidecar.abilities.dispatch:
+        rows, problems = _trial(subject, dispatch, {"workload": "request-reply", "rate": "20Hz"})
+        # A polled graph on few CPUs keeps no rate.
+        reasons = sorted({reason for row in rows for reason in row["reasons"]})
+        wrong = [
+            reason for reason in reasons if not (dispatch == "poll" and reason.startswith("rate-missed"))
+        ]
+        lost = [f"{row['edge']}: {row['lost']} lost" for row in rows if row["lost"]]
+        what = f"two clients and a server in real workers, by {dispatch}"
+        findings.judge(
+            what, bool(rows) and not (wrong or lost or problems), "; ".join(wrong + lost + problems)
+        )
+
+
+def _trial(
+    subject: Subject, dispatch: str, load: dict[str, str] | None = None
+) -> tuple[list[dict[str, Any]], list[str]]:
     """Carries out one short trial; returns its rows of cells.parquet, and why there are none."""
     abilities = subject.adapter.sidecar.abilities
     placement = "single-process" if subject.within_process else "process-per-node"
-    # A polled pipeline on few CPUs keeps no rate; a closed loop has none to keep.
-    load = {"workload": "pingpong"} if dispatch == "poll" else {"workload": "pipeline-2", "rate": "50Hz"}
+    if load is None:
+        # A polled pipeline on few CPUs keeps no rate; a closed loop has none to keep.
+        load = {"workload": "pingpong"} if dispatch == "poll" else {"workload": "pipeline-2", "rate": "50Hz"}
     depth_max = subject.adapter.sidecar.limits.depth_max
     within = {"depth": str(min(depth_max, USUAL_DEPTH))} if depth_max is not None else {}
     reliability = "reliable" if "reliable" in abilities.reliability else abilities.reliability[0]

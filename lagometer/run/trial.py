@@ -29,6 +29,7 @@ from lagometer.run.worker.conductor import Conductor
 from lagometer.run.worker.layout import Place, worker_plans
 from lagometer.run.worker.outcome import TrialOutcome
 from lagometer.run.worker.plan import Plan
+from lagometer.stats.trial.edges import misdelivered
 from lagometer.stats.trial.edges import samples as samples_of
 from lagometer.stats.trial.estimate import summarise
 from lagometer.stats.trial.events import endpoint_events
@@ -163,6 +164,7 @@ def _estimates(
         keeps_saturated=study.saturation == "keep",
         warnings=warnings,
     )
+    facts = replace(facts, reasons=(*facts.reasons, *misdelivered(lanes, facts)))
     try:
         samples = samples_of(lanes, facts)
     except RecordsError as error:

@@ -56,6 +56,8 @@ def reasons(cell: Cell, template: Graph, measure_ns: int, around: Surroundings) 
         prefix = f"topic '{topic}': " if topic in cell.graph.topics else ""
         publishers = len(cell.graph.streams_on(topic))
         found += (prefix + reason for reason in _topic(topic, traffic, publishers, around.adapters))
+        if topic in cell.graph.service_of:
+            found += _service(traffic, around.adapters)
     found += _groups(cell, around.adapters)
     found += _hosts(cell, around.adapters)
     found += _waits(cell, around.adapters)
@@ -109,6 +111,15 @@ def _topic(topic: str, traffic: Traffic, publishers: int, adapters: Mapping[str,
         yield f"a payload of {smallest}B does not say who sent it, and {publishers} nodes publish '{topic}'"
     for size_bytes in sorted({traffic.payload_bytes, *traffic.sizes_bytes}, reverse=True):
         yield from payload_reasons(traffic.type, size_bytes, traffic.content, (topic,))
+
+
+def _service(traffic: Traffic, adapters: Mapping[str, Adapter]) -> Iterator[str]:
+    """Why this can't be a topic of a service."""
+    if len(traffic.adapters) > 1:
+        yield f"a request and its reply are of one adapter, not of {' and '.join(traffic.adapters)}"
+    for name in traffic.adapters:
+        if not adapters[name].sidecar.abilities.services:
+            yield f"{name} has no request and reply of its own"
 
 
 def _abilities(name: str, adapter: Adapter, traffic: Traffic) -> Iterator[str]:

@@ -55,6 +55,7 @@ class Rule:
     study's factor `work`, which holds for relays alone. period_ns: of a timer; None follows the study's
     factor `rate`. offset_ns: of a timer's first firing. jitter_ns: of a timer: each firing is late by up to
     this, drawn evenly. schedule: of a timer that follows the rate; spread: of the work, None for a constant.
+    step: tells rules of a node apart that write the same, so that each draws its own.
     """
 
     node: str
@@ -68,6 +69,7 @@ class Rule:
     spread: WorkSpread | None = None
     uses: tuple[str, ...] = ()
     jitter_ns: int = 0
+    step: int = 0
 
     @property
     def subscribes(self) -> tuple[str, ...]:
@@ -97,6 +99,27 @@ class Edge:
 
 
 @dataclass(frozen=True)
+class Service:
+    """Requests of clients, and a server's reply to each; its topics are those of the graph.
+
+    name: what the middleware calls it; clients: nodes, in order.
+    """
+
+    name: str
+    server: str
+    clients: tuple[str, ...]
+
+    @property
+    def request(self) -> str:
+        """The topic of all clients' requests."""
+        return f"{self.name}.request"
+
+    def reply(self, client: str) -> str:
+        """The topic of the replies to one client."""
+        return f"{self.name}.reply" + (f".{client}" if len(self.clients) > 1 else "")
+
+
+@dataclass(frozen=True)
 class Group:
     """Nodes that the placement `groups` puts into one process.
 
@@ -123,7 +146,8 @@ class Graph:
     """A workload's nodes, streams and rules, in the order in which they are numbered.
 
     topics: what topics carry, of those that say something of their own; contents: files that their payloads
-    are filled from; groups, chains: as named in the workload's file.
+    are filled from; groups, chains: as named in the workload's file; services: whose topics are requests and
+    replies.
     """
 
     name: str
@@ -134,6 +158,7 @@ class Graph:
     contents: Mapping[str, ContentFile] = field(default_factory=dict)
     groups: tuple[Group, ...] = ()
     chains: tuple[Chain, ...] = ()
+    services: tuple[Service, ...] = ()
 
     @cached_property
     def node_names(self) -> tuple[str, ...]:
@@ -208,6 +233,26 @@ class Graph:
         """Every (stream, subscriber), named `publisher→subscriber`; `:topic` follows where that
         name is not unique."""
         return self._edges
+
+    @cached_property
+    def service_of(self) -> Mapping[str, Service]:
+        """The service that a topic belongs to, of those that do."""
+        found = {}
+        for service in self.services:
+            found[service.request] = service
+            found.update(dict.fromkeys(map(service.reply, service.clients), service))
+        return found
+
+    @cached_property
+    def answered(self) -> Mapping[int, int]:
+        """Of each stream of replies the stream of the requests that they answer."""
+        return {
+            self.stream_number(service.server, service.reply(client)): self.stream_number(
+                client, service.request
+            )
+            for service in self.services
+            for client in service.clients
+        }
 
     @cached_property
     def _edges(self) -> tuple[Edge, ...]:

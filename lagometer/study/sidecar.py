@@ -52,7 +52,8 @@ class Abilities(_Part):
     stamps: per dispatch, the receiver's stamps beyond `taken` and `handled`; origin: whose memory a message
     lies in; depth: False if keep_last is accepted, but its depth has no effect; drops: which message a full
     queue of keep_last loses. `newest` is not what keep_last means: conformance calls that ability absent;
-    layers: which layers are stamped, null: none; events: what is reported of endpoints.
+    layers: which layers are stamped, null: none; events: what is reported of endpoints; services: it has
+    request and reply of its own.
     """
 
     dispatch: tuple[Dispatch, ...]
@@ -70,6 +71,7 @@ class Abilities(_Part):
     drops: Literal["oldest", "newest"] = "oldest"
     layers: Layers | None = None
     events: Events = Events()
+    services: bool = False
 
 
 class Limits(_Part):

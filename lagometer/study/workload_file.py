@@ -20,6 +20,7 @@ from pathlib import Path
 from lagometer.errors import BadInput
 from lagometer.study.document import Entries, Tree, read_document
 from lagometer.study.graph import Graph, Node, Stream
+from lagometer.study.traffic import TopicSettings
 from lagometer.study.values import Problems, name_parser, nearest, parsed, single
 from lagometer.study.workload_groups import read_chains, read_groups
 from lagometer.study.workload_life import check_names, groups_again, read_life
@@ -30,10 +31,17 @@ from lagometer.study.workload_rules import (
     read_rules,
     without_feedback,
 )
+from lagometer.study.workload_services import (
+    Served,
+    read_services,
+    reliable,
+    service_chains,
+    with_services,
+)
 from lagometer.study.workload_topics import read_topics
 from lagometer.units import UnitError
 
-TOP_LEVEL_KEYS = ("name", "description", "topics", "nodes", "groups", "chains")
+TOP_LEVEL_KEYS = ("name", "description", "topics", "services", "actions", "nodes", "groups", "chains")
 
 
 def load_workload(path: Path) -> Graph:
@@ -71,23 +79,31 @@ def load_workload(path: Path) -> Graph:
         for item in placed
         if item.rule.node in again
     ]
-    graph = _graph(name, named, placed, problems)
-    graph = _with_parts(graph, keys, path.parent, problems)
+    served = with_services(placed, problems)
+    problems.raise_if_any()
+    graph = replace(_graph(name, named, served.placed, problems), services=served.services)
+    graph = _with_parts(graph, keys, served, path.parent, problems)
     problems.raise_if_any()
     return graph
 
 
-def _with_parts(graph: Graph, keys: dict[str, Tree], folder: Path, problems: Problems) -> Graph:
+def _with_parts(
+    graph: Graph, keys: dict[str, Tree], served: Served, folder: Path, problems: Problems
+) -> Graph:
     """The graph with its topics, groups and chains."""
-    if "topics" in keys:
-        published = {stream.topic for stream in graph.streams}
-        topics, contents = read_topics(keys["topics"], published, folder, problems)
-        graph = replace(graph, topics=topics, contents=contents)
+    published = {stream.topic for stream in graph.streams} - set(graph.service_of)
+    described = read_services(keys, graph.services, problems)
+    topics, contents = read_topics(keys.get("topics"), published, described, folder, problems)
+    for topic in graph.service_of:
+        topics[topic] = reliable(topics.get(topic, TopicSettings()))
+    graph = replace(graph, topics=topics, contents=contents)
     if "groups" in keys:
         groups = read_groups(keys["groups"], graph.node_names, problems)
         graph = replace(graph, groups=groups_again(groups, graph.nodes))
     if "chains" in keys and not len(problems):
         graph = replace(graph, chains=read_chains(keys["chains"], graph, problems))
+    if not len(problems):
+        graph = replace(graph, chains=(*graph.chains, *service_chains(served.ways, graph, graph.chains)))
     return graph
 
 
@@ -106,7 +122,7 @@ def _name(value: Tree | None, path: Path, problems: Problems) -> str:
 
 def _graph(name: str, nodes: tuple[Node, ...], placed: list[PlacedRule], problems: Problems) -> Graph:
     rules = tuple(item.rule for item in placed)
-    streams = tuple(
+    streams = dict.fromkeys(
         Stream(
             rule.node, topic, tuple(dict.fromkeys(other.node for other in rules if topic in other.subscribes))
         )
@@ -129,4 +145,4 @@ def _graph(name: str, nodes: tuple[Node, ...], placed: list[PlacedRule], problem
         problems.add(
             "nothing starts a message", None, "nodes", "give one node `trigger: timer` and no `subscribes`"
         )
-    return Graph(name, nodes, streams, rules)
+    return Graph(name, nodes, tuple(streams), rules)

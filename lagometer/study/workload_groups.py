@@ -162,6 +162,8 @@ def _follow(
 
 def _leads(one: Edge, following: Edge, graph: Graph) -> bool:
     """Whether what one edge brings may cause what the other carries."""
+    if following.stream in graph.answered:
+        return one.stream == graph.answered[following.stream]
     return one.subscriber == following.publisher and any(
         one.topic in rule.subscribes and following.topic in rule.writes
         for rule in graph.rules_of(one.subscriber)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lagometer.study.distribution import Distribution, read_distribution
 from lagometer.study.document import Entries, Items, Tree
-from lagometer.study.factors import WORK_NS_MAX, parse_work_ns
+from lagometer.study.factors import WORK_NS_MAX, bounded, parse_work_ns
 from lagometer.study.graph import Rule
 from lagometer.study.load_shape import WorkSpread
 from lagometer.study.values import Problems, name_parser, nearest, parsed, scalars, single, word_parser
@@ -17,20 +17,44 @@ from lagometer.study.workload_life import OF_NODES
 from lagometer.units import UnitError, parse_duration_ns, parse_rate_hz
 
 OF_TIMERS = ("rate", "offset", "jitter")
-RULE_KEYS = ("trigger", "subscribes", "uses", "publishes", "work", *OF_TIMERS)
+OF_SERVICES = ("requests", "service")
+OF_ACTIONS = ("goals", "action", "feedback")
+RULE_KEYS = (
+    *("trigger", "subscribes", "uses", "publishes", "work"),
+    *OF_TIMERS,
+    *OF_SERVICES,
+    *OF_ACTIONS,
+)
 NODE_KEYS = ("rules", *OF_NODES, *RULE_KEYS)
 # A closed loop is only built in (pingpong): what end-to-end means in any other loop is not settled.
-TRIGGERS = ("timer", "any", "all")
+TRIGGERS = ("timer", "any", "all", "request", "reply", "goal", "result")
+NAMED_BY = {"request": "service", "reply": "service", "goal": "action", "result": "action"}
+STEPS_MAX = 100
 _TOPICS = {"subscribes": "reads", "uses": "uses", "publishes": "writes"}
+_NAMES = {"requests": "a service", "goals": "an action"}
 
 
 @dataclass(frozen=True)
 class PlacedRule:
-    """A rule, and where it stands."""
+    """A rule, and where it stands.
+
+    requests, goals: services and actions that the rule sends a request or a goal to; side: `request`,
+    `reply`, `goal` or `result` where one of these triggers it, of this service or action; steps: of a goal,
+    each of which ends with feedback; replies: it answers the request; made: by lagometer, so that a topic
+    may be in several rules.
+    """
 
     rule: Rule
     line: int | None
     key: str
+    requests: tuple[str, ...] = ()
+    goals: tuple[str, ...] = ()
+    side: str = ""
+    service: str = ""
+    action: str = ""
+    steps: int = 0
+    replies: bool = True
+    made: bool = False
 
 
 def read_rules(
@@ -68,6 +92,7 @@ def _rule(
     node: str, value: Entries, key: str, valid: tuple[str, ...], folder: Path, problems: Problems
 ) -> PlacedRule:
     rule = Rule(node, "any")
+    placed = PlacedRule(rule, value.line, key)
     seen = set()
     for entry, item in value.entries:
         seen.add(entry.text)
@@ -76,6 +101,15 @@ def _rule(
             continue  # read_life
         if entry.text in _TOPICS:
             rule = replace(rule, **{_TOPICS[entry.text]: _topics(item, path, problems)})  # type: ignore[arg-type]
+        elif entry.text in _NAMES:
+            names = _names(item, path, _NAMES[entry.text], problems)
+            placed = replace(placed, **{entry.text: names})  # type: ignore[arg-type]
+        elif entry.text in _OF_PLACED:
+            scalar = single(item, path, problems)
+            field, parse = _OF_PLACED[entry.text]
+            found = parsed(scalar, path, parse, problems) if scalar else None
+            if found is not None:
+                placed = replace(placed, **{field: found})  # type: ignore[arg-type]
         elif entry.text == "work" and isinstance(item, Entries):
             drawn = read_distribution(item, path, _busy_ns, folder, problems)
             rule = _with_work(rule, drawn) if drawn is not None else rule
@@ -87,6 +121,9 @@ def _rule(
                 rule = replace(rule, **{field: found})  # type: ignore[arg-type]
         else:
             problems.add(f"unknown key '{entry.text}'", entry.line, key, nearest(entry.text, valid))
+    if rule.trigger in NAMED_BY:
+        placed, rule = replace(placed, side=rule.trigger), replace(rule, trigger="any")
+    placed = replace(placed, rule=rule)
     if "trigger" not in seen:
         problems.add("has no trigger", value.line, key, f"write `trigger:` and one of {', '.join(TRIGGERS)}")
     elif rule.trigger != "timer" and set(OF_TIMERS) & seen:
@@ -94,7 +131,24 @@ def _rule(
         problems.add(f"has {given}, which only a timer has", value.line, key)
     if rule.jitter_ns and rule.period_ns is not None and rule.jitter_ns > rule.period_ns:
         problems.add("has a jitter longer than its period", value.line, key)
-    return PlacedRule(rule, value.line, key)
+    _check_side(placed, seen, problems)
+    return placed
+
+
+def _check_side(placed: PlacedRule, seen: set[str], problems: Problems) -> None:
+    """Notes what a rule of a service or an action lacks, and what it has too much."""
+    wanted = NAMED_BY.get(placed.side)
+    if wanted is not None and wanted not in seen:
+        what, hint = f"does not say of which {wanted}", f"write `{wanted}: NAME`"
+        problems.add(what, placed.line, placed.key, hint)
+    for name in sorted({"service", "action"} & seen - {wanted}):
+        triggers = " or ".join(side for side, of in NAMED_BY.items() if of == name)
+        problems.add(f"has `{name}`, which goes with the trigger {triggers}", placed.line, placed.key)
+    if "feedback" in seen and placed.side != "goal":
+        problems.add("has `feedback`, which goes with the trigger goal", placed.line, placed.key)
+    if placed.side and placed.rule.reads:
+        what, hint = "has `subscribes` beside what triggers it", "use `uses`, or another rule of the node"
+        problems.add(what, placed.line, placed.key, hint)
 
 
 def _with_work(rule: Rule, drawn: Distribution) -> Rule:
@@ -109,12 +163,16 @@ def _with_work(rule: Rule, drawn: Distribution) -> Rule:
 
 
 def _topics(value: Tree, key: str, problems: Problems) -> tuple[str, ...]:
-    parse = name_parser("a topic")
+    return _names(value, key, "a topic", problems)
+
+
+def _names(value: Tree, key: str, what: str, problems: Problems) -> tuple[str, ...]:
+    parse = name_parser(what)
     found = [parsed(scalar, key, parse, problems) for scalar in scalars(value, key, problems)]
-    topics = tuple(topic for topic in found if topic is not None)
-    for topic in sorted({topic for topic in topics if topics.count(topic) > 1}):
-        problems.add(f"names the topic '{topic}' twice", value.line, key)
-    return topics
+    names = tuple(name for name in found if name is not None)
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        problems.add(f"names the {what.split()[-1]} '{name}' twice", value.line, key)
+    return names
 
 
 def _period_ns(text: str) -> int:
@@ -140,6 +198,19 @@ _SINGLE: dict[str, tuple[str, Callable[[str], object]]] = {
 }
 
 
+def _steps(text: str) -> int:
+    steps = bounded(0, STEPS_MAX)(text)
+    assert isinstance(steps, int)
+    return steps
+
+
+_OF_PLACED: dict[str, tuple[str, Callable[[str], object]]] = {
+    "service": ("service", name_parser("a service")),
+    "action": ("action", name_parser("an action")),
+    "feedback": ("steps", _steps),
+}
+
+
 def check_rule(item: PlacedRule, rules: tuple[Rule, ...], problems: Problems) -> None:
     """Notes what of one rule does not fit together with the others."""
     rule = item.rule
@@ -160,6 +231,8 @@ def check_rule(item: PlacedRule, rules: tuple[Rule, ...], problems: Problems) ->
             problems.add(f"publishes the topic '{topic}' that it subscribes to", item.line, item.key)
     for topic in sorted(set(rule.reads) & set(rule.uses)):
         problems.add(f"both subscribes to '{topic}' and uses it", item.line, item.key, "keep one")
+    if item.made:
+        return
     same_node = [other for other in rules if other.node == rule.node and other is not rule]
     mine = {*rule.subscribes, *rule.writes}
     for topic in sorted(

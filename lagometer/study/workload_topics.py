@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,14 +33,23 @@ DEADLINE_NS_MAX = 3_600 * 10**9
 
 
 def read_topics(
-    value: Tree, published: Collection[str], folder: Path, problems: Problems
+    value: Tree | None,
+    published: Collection[str],
+    described: Iterable[tuple[str, str, Entries]],
+    folder: Path,
+    problems: Problems,
 ) -> tuple[dict[str, TopicSettings], dict[str, ContentFile]]:
-    """The key `topics`, and the files that payloads are filled from, by the name that stands for each."""
+    """The key `topics`, and the files that payloads are filled from, by the name that stands for each.
+
+    described: topics that other keys describe: name, where, settings.
+    """
     contents: dict[str, ContentFile] = {}
+    found = {topic: _topic(item, where, folder, contents, problems) for topic, where, item in described}
+    if value is None:
+        return found, contents
     if not isinstance(value, Entries):
         problems.add("has no topics under it", value.line, "topics", "write `image: {payload: 900KB}`")
-        return {}, contents
-    found = {}
+        return found, contents
     for key, item in value.entries:
         where = f"topics.{key.text}"
         if key.text not in published:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 TAKE_MAX = 8  # payloads that one take() gives at most; fewer: there is no more
 
@@ -113,6 +113,30 @@ class Reader(Protocol):
 
     def describe(self) -> dict[str, Any]:
         """As of a writer."""
+
+
+class ReplyWriter(Writer, Protocol):
+    """A server's writer of replies."""
+
+    def answer(self, request: Any) -> None:
+        """What is borrowed and committed next answers this request, as the reader's `take` gave it."""
+
+
+@runtime_checkable
+class Services(Protocol):
+    """Of a context, where the client library itself has request and reply. A client and a server are a writer
+    and a reader, which are used like others. A client gets the replies to its own requests alone, and several
+    of its requests may be under way."""
+
+    def create_client(
+        self, request: EndpointConfiguration, reply: EndpointConfiguration, on_data: Callable[[], None]
+    ) -> tuple[Writer, Reader]:
+        """Makes a writer of requests, and the reader of their replies."""
+
+    def create_server(
+        self, request: EndpointConfiguration, reply: EndpointConfiguration, on_data: Callable[[], None]
+    ) -> tuple[Reader, ReplyWriter]:
+        """Makes a reader of requests, and the writer of replies."""
 
 
 class Waitset(Protocol):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lagometer.worker_python.adapter import Reader, Writer
+from lagometer.worker_python.adapter import Reader, ReplyWriter, Writer
 from lagometer.worker_python.plan import ContentPlan, EndpointPlan, Plan
 from lagometer.worker_python.plan_bounds import CONTENT_FILE_BYTES_MAX, IN_FLIGHT_MAX_NS
 from lagometer.worker_python.records import CAUSE, RECEIVED, SENT, Lane
@@ -84,20 +84,35 @@ class Output:
         self.last_sequence = -1
         self.sent = self.rejected = 0
         self._readers = 0
+        self.shares_writer = False  # a server's replies to several clients have one writer
+        self.replies: ReplyWriter | None = None
 
     def attach(self, writer: Writer) -> None:
         """Once, before record_into."""
         self.writer = writer
+
+    def answer_by(self, replies: ReplyWriter, shared: bool) -> None:
+        """In place of `attach`: it sends a server's replies; shared: another output has this writer, too."""
+        self.writer, self.replies, self.shares_writer = replies, replies, shared
+
+    def answers(self, stream: int) -> bool:
+        """Whether it sends the replies to requests of this stream."""
+        return self.plan.answers is not None and self.plan.answers[1] == stream
 
     def record_into(self, sent: Lane, causes: Lane) -> None:
         """Once, before the first message."""
         self.sent_lane, self.causes_lane = sent, causes
 
     def publish(
-        self, intended_ns: int, begun_ns: int, causes: Sequence[Cause], echo: int | None = None
+        self,
+        intended_ns: int,
+        begun_ns: int,
+        causes: Sequence[Cause],
+        echo: int | None = None,
+        request: Any = None,
     ) -> None:
         """Fills, stamps, sends and records one message. intended_ns 0: there was no schedule; begun_ns: when
-        the callback that sends it began; echo: the sequence to use."""
+        the callback that sends it began; echo: the sequence to use; request: what a reply answers."""
         sequence = self._next_sequence if echo is None else echo
         self._next_sequence += 1
         self.last_sequence = sequence  # before it leaves: the reply may come on another thread
@@ -105,6 +120,8 @@ class Output:
         cpu_publish = cpu_published = 0xFFFF
         status = STATUS_FAILED
         try:
+            if self.replies is not None:
+                self.replies.answer(request)
             self._fill(sequence)
             cpu_publish = current_cpu()
             publish_ns = now_ns()
@@ -150,13 +167,16 @@ class Output:
         before, self._readers = self._readers, self.writer.matched_readers()
         return before < self._readers
 
-    def send_probe(self) -> None:
-        """A message that says "I am here"; outside the measured phases. Its sequence is when it was sent."""
+    def send_probe(self, request: Any = None) -> None:
+        """A message that says "I am here"; outside the measured phases. Its sequence is when it was sent.
+        request: what a reply answers."""
         sent_ns = now_ns()
         size = self.plan.payload_bytes
         if self.plan.type != "fixed":
             size = min(size, ENVELOPE.size)
         try:
+            if self.replies is not None:
+                self.replies.answer(request)
             buffer = self.writer.borrow(size)
             self._write_envelope(buffer, KIND_PROBE, sent_ns)
             self.writer.commit()
@@ -201,7 +221,7 @@ class Input:
         self.reader: Reader
         self.lane: Lane
         self.received = self.corrupted = 0
-        self.enabled = False
+        self.attached = self.enabled = False
         self._read = plan.touch_read
         # Marks are what the sender wrote: they can only be checked where it writes them.
         self._check = plan.touch_read and plan.touch_write
@@ -213,6 +233,7 @@ class Input:
     def attach(self, reader: Reader) -> None:
         """Once, before record_into."""
         self.reader = reader
+        self.attached = True
 
     def record_into(self, lane: Lane) -> None:
         """Once, before the first message."""

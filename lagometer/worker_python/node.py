@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from lagometer.worker_python.adapter import TAKE_MAX, Waitset
 from lagometer.worker_python.endpoint import KIND_PROBE, Arrival, Cause, Input, Output
@@ -123,24 +125,33 @@ class Node:
                 kind, stream, sequence = opened
                 if kind == KIND_PROBE:
                     entry.note_probe(stream, sequence, taken[0])
+                    self._answer_probe(stream, payload)
                     continue
                 whole = entry.read_payload(payload, sequence)
-                handled_ns = self._apply_all(entry.index, (stream, sequence), taken[0]) if whole else 0
+                handled_ns = (
+                    self._apply_all(entry.index, (stream, sequence), payload, taken[0]) if whole else 0
+                )
                 # Last, when what this message caused is on its way.
                 message = sequence, stream, len(payload)
                 entry.record(arrival, message, taken, handled_ns or now_ns(), whole)
 
-    def _apply_all(self, index: int, cause: Cause, taken_ns: int) -> int:
+    def _answer_probe(self, stream: int, request: Any) -> None:
+        """A client's "are you there" is answered, which is how it hears that replies come."""
+        for output in self.outputs:
+            if output.answers(stream):
+                output.send_probe(request)
+
+    def _apply_all(self, index: int, cause: Cause, payload: Any, taken_ns: int) -> int:
         handled_ns = 0
         for rule in self.rules:
             if index in rule.plan.uses:
                 rule.used[rule.plan.uses.index(index)] = cause
             if index in rule.plan.readers:
                 position = rule.plan.readers.index(index)
-                handled_ns = self._apply(rule, position, cause, taken_ns) or handled_ns
+                handled_ns = self._apply(rule, position, cause, payload, taken_ns) or handled_ns
         return handled_ns
 
-    def _apply(self, rule: Rule, position: int, cause: Cause, taken_ns: int) -> int:
+    def _apply(self, rule: Rule, position: int, cause: Cause, payload: Any, taken_ns: int) -> int:
         """Returns when the node's work on this message was done; 0: there was none."""
         trigger = rule.plan.trigger
         rule.causes[position], rule.fresh[position] = cause, True
@@ -163,18 +174,19 @@ class Node:
         of_all = trigger == "all"
         causes = [each for each in rule.causes if each is not None] if of_all else [cause]
         causes += (each for each in rule.used if each is not None)
-        self._publish_all(rule, taken_ns, causes, cause[1] if rule.plan.echo else None)
+        self._publish_all(rule, taken_ns, causes, cause[1] if rule.plan.echo else None, payload)
         return handled_ns
 
-    def _publish_all(self, rule: Rule, begun_ns: int, causes: Sequence[Cause], echo: int | None) -> None:
-        if self.stage.start_ns == 0:
-            # A peer that started already may be heard while the main thread still sends probes.
-            with self.stage.probing:
-                for writer in rule.plan.writers:
-                    self.outputs[writer].publish(0, begun_ns, causes, echo)
-            return
-        for writer in rule.plan.writers:
-            self.outputs[writer].publish(0, begun_ns, causes, echo)
+    def _publish_all(
+        self, rule: Rule, begun_ns: int, causes: Sequence[Cause], echo: int | None, request: Any
+    ) -> None:
+        # A peer that started already may be heard while the main thread still sends probes.
+        against_probes = self.stage.probing if self.stage.start_ns == 0 else contextlib.nullcontext()
+        with against_probes:
+            for output in map(self.outputs.__getitem__, rule.plan.writers):
+                # Of the replies of a server the one to the client that asked.
+                if output.plan.answers is None or output.answers(causes[0][0]):
+                    output.publish(0, begun_ns, causes, echo, request)
 
     # --- time ---
 

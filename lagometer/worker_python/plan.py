@@ -8,7 +8,7 @@ worker must not load. The bounds are generated from them, for both.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
@@ -37,7 +37,8 @@ class EndpointPlan:
 
     streams: those that a reader expects; sizes_vary: its messages may be smaller than payload_bytes.
     stream: a writer's number; content: None for the plan's; sizes_bytes: of message `sequence` modulo their
-    number, empty for payload_bytes.
+    number, empty for payload_bytes; replied_on: it sends requests, and this reader of the node gets the
+    replies; answers: it sends replies to the requests that come on this reader, of this stream.
     """
 
     context: int
@@ -51,6 +52,8 @@ class EndpointPlan:
     sizes_vary: bool = False
     content: ContentPlan | None = None
     sizes_bytes: tuple[int, ...] = ()
+    replied_on: int | None = None
+    answers: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -275,35 +278,60 @@ def _node(part: Fields, contexts: int) -> NodePlan:
     index = part.integer("index", bounds.INDEX)
     dispatch = part.word("dispatch", "poll", "waitset", "listener")
     cpus = part.integers("cpus", bounds.CPUS_ITEMS, bounds.CPUS)
-    readers = tuple(
-        _endpoint(each, contexts, reads=True) for each in part.parts("readers", bounds.READERS_ITEMS)
-    )
-    writers = tuple(
-        _endpoint(each, contexts, reads=False) for each in part.parts("writers", bounds.WRITERS_ITEMS)
-    )
-    rules = tuple(_rule(each, len(readers), len(writers)) for each in part.parts("rules", bounds.RULES_ITEMS))
+    readers = tuple(_reader(each, contexts) for each in part.parts("readers", bounds.READERS_ITEMS))
+    writers = tuple(_writer(each, contexts, readers) for each in part.parts("writers", bounds.WRITERS_ITEMS))
+    rules = tuple(_rule(each, len(readers), writers) for each in part.parts("rules", bounds.RULES_ITEMS))
     part.finish()
     return NodePlan(name, index, dispatch, cpus, readers, writers, rules)
 
 
-def _endpoint(part: Fields, contexts: int, *, reads: bool) -> EndpointPlan:
+def _reader(part: Fields, contexts: int) -> EndpointPlan:
+    endpoint = _endpoint(part, contexts)
+    streams = part.integers("streams", plan_bounds.Reader.STREAMS_ITEMS, plan_bounds.Reader.STREAMS)
+    varying = part.boolean("sizes_vary") if part.has("sizes_vary") else False
+    part.finish()
+    return replace(endpoint, streams=streams, sizes_vary=varying)
+
+
+def _writer(part: Fields, contexts: int, readers: Sequence[EndpointPlan]) -> EndpointPlan:
+    endpoint = _endpoint(part, contexts)
+    endpoint = replace(endpoint, stream=part.integer("stream", plan_bounds.Writer.STREAM))
+    part.integer("subscribers", plan_bounds.Writer.SUBSCRIBERS)
+    endpoint = _with_service(part, _with_payloads(part, endpoint), readers)
+    part.finish()
+    return endpoint
+
+
+def _with_service(part: Fields, writer: EndpointPlan, readers: Sequence[EndpointPlan]) -> EndpointPlan:
+    """Which reader of its node a writer of requests or of replies belongs with."""
+    if part.has("replied_on"):
+        writer = replace(writer, replied_on=_other_end(part, "replied_on", writer, readers))
+    if part.has("answers"):
+        if writer.replied_on is not None:
+            refuse(part.path_of("answers"), "stands beside replied_on: a writer has requests or replies")
+        answers = part.part("answers")
+        place = _other_end(answers, "reader", writer, readers)
+        writer = replace(writer, answers=(place, answers.integer("stream", plan_bounds.Answers.STREAM)))
+        answers.finish()
+    return writer
+
+
+def _other_end(part: Fields, key: str, writer: EndpointPlan, readers: Sequence[EndpointPlan]) -> int:
+    place = part.place(key, len(readers))
+    if (readers[place].topic, readers[place].context) != (writer.topic, writer.context):
+        what = "is a reader of another topic or context: the two ends of a service are one's"
+        refuse(part.path_of(key), what)
+    return place
+
+
+def _endpoint(part: Fields, contexts: int) -> EndpointPlan:
     context = part.place("context", contexts)
     topic = part.text("topic", plan_bounds.Endpoint.TOPIC_CHARACTERS)
     kind = part.word("type", "bytes", "fixed")
     payload_bytes = part.integer("payload_bytes", plan_bounds.Endpoint.PAYLOAD_BYTES)
     capacity = part.integer("capacity", plan_bounds.Endpoint.CAPACITY)
     qos = _qos(part.part("qos"))
-    endpoint = EndpointPlan(context, topic, kind, payload_bytes, capacity, qos)
-    if reads:
-        streams = part.integers("streams", plan_bounds.Reader.STREAMS_ITEMS, plan_bounds.Reader.STREAMS)
-        varying = part.boolean("sizes_vary") if part.has("sizes_vary") else False
-        endpoint = replace(endpoint, streams=streams, sizes_vary=varying)
-    else:
-        endpoint = replace(endpoint, stream=part.integer("stream", plan_bounds.Writer.STREAM))
-        part.integer("subscribers", plan_bounds.Writer.SUBSCRIBERS)
-        endpoint = _with_payloads(part, endpoint)
-    part.finish()
-    return endpoint
+    return EndpointPlan(context, topic, kind, payload_bytes, capacity, qos)
 
 
 def _with_payloads(part: Fields, writer: EndpointPlan) -> EndpointPlan:
@@ -333,10 +361,14 @@ def _qos(part: Fields) -> Qos:
     return Qos(reliability, history, depth, durability, deadline_ns)
 
 
-def _rule(part: Fields, readers: int, writers: int) -> RulePlan:
+def _rule(part: Fields, readers: int, writers: Sequence[EndpointPlan]) -> RulePlan:
     trigger = part.word("trigger", "timer", "any", "all", "closed_loop")
     read = part.places("readers", plan_bounds.Rule.READERS_ITEMS, readers)
-    written = part.places("writers", plan_bounds.Rule.WRITERS_ITEMS, writers)
+    written = part.places("writers", plan_bounds.Rule.WRITERS_ITEMS, len(writers))
+    for answers in (writers[place].answers for place in written):
+        if answers is not None and (trigger != "any" or read != (answers[0],)):
+            what = "has a writer of replies: such a rule has the trigger any, and the reader of the requests"
+            refuse(part.path_of("writers"), what)
     work_ns = part.integer("work_ns", plan_bounds.Rule.WORK_NS)
     work = _work(part.part("work")) if part.has("work") else WorkPlan()
     schedule = SchedulePlan()

@@ -100,6 +100,7 @@ class Writer:
     SUBSCRIBERS = Bounds(0, 65_536)
     SIZES_BYTES_ITEMS = Bounds(0, 65_536)
     SIZES_BYTES = Bounds(4, 1_073_741_824)
+    REPLIED_ON = Bounds(0, 4_294_967_295)
 
 
 class RandomContent:
@@ -113,6 +114,13 @@ class RecordedContent:
 
     PATH_CHARACTERS = Bounds(1, 4_096)
     CRC32 = Bounds(0, 4_294_967_295)
+
+
+class Answers:
+    """Of each `Answers` in a plan."""
+
+    READER = Bounds(0, 4_294_967_295)
+    STREAM = Bounds(0, 1_048_576)
 
 
 class NormalWork:

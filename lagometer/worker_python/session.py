@@ -87,14 +87,49 @@ class Session:
         node.prepare()
         self._nodes.append(node)
         for output in node.outputs:
+            if output.plan.replied_on is not None or output.plan.answers is not None:
+                self._create_service(node, output)
+                continue
             with _in_adapter("creating a writer"):
                 context = self._contexts[output.plan.context]
                 output.attach(context.create_writer(_configuration(output.plan, "")))
         for entry in node.inputs:
+            if entry.attached:
+                continue  # a client's or a server's, made with its writer
             with _in_adapter("creating a reader"):
                 configuration = _configuration(entry.plan, plan.dispatch)
                 context = self._contexts[entry.plan.context]
                 entry.attach(context.create_reader(configuration, partial(node.on_data, entry)))
+
+    def _create_service(self, node: Node, output: Output) -> None:
+        """A client's or a server's writer, and the reader that belongs with it."""
+        plan, context = output.plan, self._contexts[output.plan.context]
+        if not isinstance(context, interface.Services):
+            adapter = self._adapters[self._plan.contexts[plan.context].adapter]
+            raise AdapterError(f"{adapter.name} has no request and reply")
+        if plan.answers is None:
+            assert plan.replied_on is not None
+            entry = node.inputs[plan.replied_on]
+            request, reply = _configuration(plan, ""), _configuration(entry.plan, node.plan.dispatch)
+            with _in_adapter("creating a client"):
+                requests, replies = context.create_client(request, reply, partial(node.on_data, entry))
+            output.attach(requests)
+            entry.attach(replies)
+            return
+        twins = [
+            each
+            for each in node.outputs
+            if each.replies is not None and each.plan.answers and each.plan.answers[0] == plan.answers[0]
+        ]
+        if twins and twins[0].replies is not None:
+            output.answer_by(twins[0].replies, shared=True)
+            return
+        entry = node.inputs[plan.answers[0]]
+        request, reply = _configuration(entry.plan, node.plan.dispatch), _configuration(plan, "")
+        with _in_adapter("creating a server"):
+            asked, answers = context.create_server(request, reply, partial(node.on_data, entry))
+        output.answer_by(answers, shared=False)
+        entry.attach(asked)
 
     def _create_recorder(self, descriptor: int | None) -> Recorder:
         lanes = []
@@ -150,8 +185,8 @@ class Session:
             for output in node.outputs:
                 with _in_adapter("counting matched readers"):
                     anyone_new = output.meets_another() or anyone_new
-                if not probing:
-                    continue
+                if not probing or output.plan.answers is not None:
+                    continue  # replies are sent to requests alone
                 with self._stage.probing:
                     output.send_probe()
         return anyone_new
@@ -248,7 +283,7 @@ class Session:
         for node in self._nodes:
             for index, output in enumerate(node.outputs):
                 with _in_adapter("a writer's counters"):
-                    counters = output.writer.counters()
+                    counters = {} if output.shares_writer else output.writer.counters()
                 said: dict[str, Any] = {
                     "node": node.plan.index,
                     "stream": output.plan.stream,

@@ -330,6 +330,25 @@ pub struct Table {
 // SAFETY: a table is written once, at compile time, and points at static text and functions alone.
 unsafe impl Sync for Table {}
 
+/// Makes both ends of a client or of a server: node, request, reply, what is made.
+pub type CreateEnds<First, Second> = extern "C" fn(
+    *mut NodeHandle,
+    *const EndpointConfig,
+    *const EndpointConfig,
+    *mut *mut First,
+    *mut *mut Second,
+) -> Status;
+
+/// Of the extension `services/1` (`lagometer/services.h`).
+#[repr(C)]
+pub struct ServicesTable {
+    pub size: u32,
+    pub abi_version: u32,
+    pub client_create: CreateEnds<WriterHandle, ReaderHandle>,
+    pub server_create: CreateEnds<ReaderHandle, WriterHandle>,
+    pub answer: extern "C" fn(*mut WriterHandle, *const Sample) -> Status,
+}
+
 /// Of the extension `stamps/1` (`lagometer/stamps.h`).
 #[repr(C)]
 pub struct StampsTable {

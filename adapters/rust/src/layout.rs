@@ -44,6 +44,7 @@ layout!(Matched, lagometer_matched, 16, { count: 8, exact: 12 });
 layout!(Counters, lagometer_counters, 56, {
     present: 8, lost: 16, rejected: 24, overwritten: 32, deadline_missed: 40, resent: 48,
 });
+layout!(ServicesTable, lagometer_services_table, 32, { client_create: 8, server_create: 16, answer: 24 });
 layout!(StampsTable, lagometer_stamps_table, 32, { layers: 8, key: 16, ask: 24 });
 layout!(Table, lagometer_adapter_table, 272, {
     name: 8, probe: 24, context_create: 32, context_enable: 40, node_create: 48, type_create: 56, writer_create: 64,

@@ -18,6 +18,7 @@ mod layout;
 mod objects;
 pub mod ros2;
 mod ros2_messages;
+mod services_table;
 mod sidecar;
 mod stamps;
 mod stamps_table;

@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-use crate::{ContextConfig, Description, Endpoint, Layers, Result, Stamps};
+use crate::{ContextConfig, Description, Endpoint, Error, Layers, Result, Stamps};
 
 /// A middleware.
 pub trait Adapter: Sized + 'static {
@@ -34,6 +34,30 @@ pub trait Adapter: Sized + 'static {
     fn reader(context: &Self::Context, endpoint: &Endpoint) -> Result<Self::Reader>;
     /// Creates a waitset.
     fn waitset(context: &Self::Context) -> Result<Self::Waitset>;
+
+    /// Whether it has request and reply of its own (`lagometer/services.h`); the sidecar says so as well.
+    const SERVICES: bool = false;
+    /// Creates a client: the writer of its requests, the reader of the replies to them.
+    fn client(
+        _context: &Self::Context,
+        _request: &Endpoint,
+        _reply: &Endpoint,
+    ) -> Result<(Self::Writer, Self::Reader)> {
+        Err(Error::unsupported("it has no request and reply"))
+    }
+    /// Creates a server: the writer of its replies, the reader of requests.
+    fn server(
+        _context: &Self::Context,
+        _request: &Endpoint,
+        _reply: &Endpoint,
+    ) -> Result<(Self::Writer, Self::Reader)> {
+        Err(Error::unsupported("it has no request and reply"))
+    }
+    /// What this server's writer commits next answers this request, which its reader has taken. An error, if it was
+    /// answered.
+    fn answer(_replies: &mut Self::Writer, _request: &mut <Self::Reader as Reader>::Sample) -> Result<()> {
+        Err(Error::unsupported("it has no request and reply"))
+    }
 }
 
 /// One participant in one domain.

@@ -10,6 +10,7 @@ use std::mem::{offset_of, size_of};
 use std::ptr::{self, addr_of_mut};
 
 use crate::abi::{self, StampsTable, Status as Code};
+use crate::services_table::services;
 use crate::table::{reader_used, writer_used};
 use crate::{guard, host, Adapter, Error, Layers, Reader, Result, Stamps, Writer};
 
@@ -37,7 +38,11 @@ pub(crate) extern "C" fn extension<A: Adapter>(
     _object: *mut c_void,
     name: abi::Text,
 ) -> *const c_void {
-    let wanted = unsafe { host::owned(name) } == "stamps/1";
+    let name = unsafe { host::owned(name) };
+    if kind == abi::OBJECT_NODE && A::SERVICES && name == "services/1" {
+        return ptr::from_ref(services::<A>()).cast();
+    }
+    let wanted = name == "stamps/1";
     let found = match kind {
         abi::OBJECT_WRITER => Extension::<A>::WRITER,
         abi::OBJECT_READER => Extension::<A>::READER,

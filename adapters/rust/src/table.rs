@@ -26,15 +26,17 @@ const TAKEN_MAX: usize = 64;
 type LoanOf<A> = <<A as Adapter>::Writer as Writer>::Loan;
 pub(crate) type SampleOf<A> = <<A as Adapter>::Reader as Reader>::Sample;
 
-struct NodeObject<A: Adapter> {
+pub(crate) struct NodeObject<A: Adapter> {
     name: String,
-    context: Arc<A::Context>,
+    pub(crate) context: Arc<A::Context>,
 }
 
-struct WriterObject<A: Adapter> {
+pub(crate) struct WriterObject<A: Adapter> {
     used: WriterUsed<A>,
     status: Arc<dyn Status>,
     payload: PayloadType,
+    /// Of a server: whose requests it answers; else null.
+    requests: *mut abi::ReaderHandle,
     _context: Arc<A::Context>,
 }
 
@@ -44,7 +46,7 @@ pub(crate) struct WriterUsed<A: Adapter> {
     pub(crate) writer: A::Writer,
 }
 
-struct ReaderObject<A: Adapter> {
+pub(crate) struct ReaderObject<A: Adapter> {
     used: ReaderUsed<A>,
     status: Arc<dyn Status>,
     _context: Arc<A::Context>,
@@ -191,7 +193,7 @@ extern "C" fn type_destroy(handle: *mut abi::TypeHandle) {
 }
 
 /// What both kinds of endpoint are made from.
-fn endpoint_of<A: Adapter>(
+pub(crate) fn endpoint_of<A: Adapter>(
     node: *mut abi::NodeHandle,
     config: *const abi::EndpointConfig,
 ) -> Result<(&'static NodeObject<A>, Endpoint)> {
@@ -211,11 +213,25 @@ extern "C" fn writer_create<A: Adapter>(
     guard::call("writer_create", || {
         let (node, endpoint) = named::<A, _>(endpoint_of::<A>(node, config))?;
         let writer = named::<A, _>(A::writer(&node.context, &endpoint))?;
-        let status = writer.status();
-        let used = WriterUsed { loan: None, writer };
-        let (payload, _context) = (endpoint.payload, node.context.clone());
-        Ok(hand_out(WriterObject::<A> { used, status, payload, _context }, out))
+        Ok(hand_out(writer_object(node, &endpoint, writer, ptr::null_mut()), out))
     })
+}
+
+pub(crate) fn writer_object<A: Adapter>(
+    node: &NodeObject<A>,
+    endpoint: &Endpoint,
+    writer: A::Writer,
+    requests: *mut abi::ReaderHandle,
+) -> WriterObject<A> {
+    let status = writer.status();
+    let used = WriterUsed { loan: None, writer };
+    let (payload, _context) = (endpoint.payload, node.context.clone());
+    WriterObject { used, status, payload, requests, _context }
+}
+
+/// Of a server's writer the reader whose requests it answers; null of any other.
+pub(crate) fn requests_of<A: Adapter>(handle: *mut abi::WriterHandle) -> *mut abi::ReaderHandle {
+    unsafe { *addr_of!((*handle.cast::<WriterObject<A>>()).requests) }
 }
 
 pub(crate) fn writer_used<'a, A: Adapter>(handle: *mut abi::WriterHandle) -> &'a mut WriterUsed<A> {
@@ -285,11 +301,24 @@ extern "C" fn reader_create<A: Adapter>(
     guard::call("reader_create", || {
         let (node, endpoint) = named::<A, _>(endpoint_of::<A>(node, config))?;
         let reader = named::<A, _>(A::reader(&node.context, &endpoint))?;
-        let status = reader.status();
-        let taken = std::iter::repeat_with(|| None).take(TAKEN_MAX).collect();
-        let used = ReaderUsed { taken, free: (0..TAKEN_MAX).rev().collect(), reader };
-        Ok(hand_out(ReaderObject::<A> { used, status, _context: node.context.clone() }, out))
+        Ok(hand_out(reader_object(node, reader), out))
     })
+}
+
+pub(crate) fn reader_object<A: Adapter>(node: &NodeObject<A>, reader: A::Reader) -> ReaderObject<A> {
+    let status = reader.status();
+    let taken = std::iter::repeat_with(|| None).take(TAKEN_MAX).collect();
+    let used = ReaderUsed { taken, free: (0..TAKEN_MAX).rev().collect(), reader };
+    ReaderObject { used, status, _context: node.context.clone() }
+}
+
+/// A sample that was taken and not released.
+pub(crate) fn taken_sample<'a, A: Adapter>(
+    reader: *mut abi::ReaderHandle,
+    sample: *const abi::Sample,
+) -> Option<&'a mut SampleOf<A>> {
+    let slot = unsafe { addr_of!((*sample).adapter_data).read() } as usize;
+    reader_used::<A>(reader).taken.get_mut(slot)?.as_mut()
 }
 
 pub(crate) fn reader_used<'a, A: Adapter>(handle: *mut abi::ReaderHandle) -> &'a mut ReaderUsed<A> {

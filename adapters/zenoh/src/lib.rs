@@ -9,7 +9,7 @@ mod writer;
 use lagometer_adapter::{export_adapter, Adapter, ContextConfig, Endpoint, InboxWaitset, Result};
 
 use crate::context::ZenohContext;
-use crate::reader::ZenohReader;
+use crate::reader::{ZenohReader, ZenohSample};
 use crate::writer::ZenohWriter;
 
 /// Eclipse Zenoh.
@@ -33,6 +33,25 @@ impl Adapter for Zenoh {
     }
     fn reader(context: &ZenohContext, endpoint: &Endpoint) -> Result<ZenohReader> {
         ZenohReader::new(context, endpoint)
+    }
+    const SERVICES: bool = true;
+    fn client(
+        context: &ZenohContext,
+        request: &Endpoint,
+        reply: &Endpoint,
+    ) -> Result<(ZenohWriter, ZenohReader)> {
+        let reader = ZenohReader::of_replies(context, reply)?;
+        Ok((ZenohWriter::of_requests(context, request, &reader)?, reader))
+    }
+    fn server(
+        context: &ZenohContext,
+        request: &Endpoint,
+        reply: &Endpoint,
+    ) -> Result<(ZenohWriter, ZenohReader)> {
+        Ok((ZenohWriter::of_replies(context, reply)?, ZenohReader::of_requests(context, request)?))
+    }
+    fn answer(replies: &mut ZenohWriter, request: &mut ZenohSample) -> Result<()> {
+        replies.answer(request.query()?)
     }
     fn waitset(_context: &ZenohContext) -> Result<InboxWaitset> {
         Ok(InboxWaitset::new())

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Readers: a Zenoh subscriber with a callback that puts samples into the reader's queue.
+//! Readers: a Zenoh subscriber with a callback that puts samples into the reader's queue; of a server a queryable, of a
+//! client the callback of each of its queries.
 use std::sync::Arc;
 
 use lagometer_adapter::{
-    callback, Dispatch, Doing, Endpoint, Fillable, HasInbox, History, Inbox, Reader, Result, Sample,
+    callback, Dispatch, Doing, Endpoint, Error, Fillable, HasInbox, History, Inbox, Reader, Result, Sample,
     Signalled, Status, View,
 };
+use zenoh::bytes::ZBytes;
 use zenoh::pubsub::Subscriber;
+use zenoh::query::{Query, Queryable, Reply};
 use zenoh::sample::Sample as Received;
 use zenoh::Wait;
 
@@ -22,14 +25,63 @@ const KEEP_ALL_BYTES: usize = 256 << 20;
 const KEEP_ALL_MIN: usize = 256;
 const KEEP_ALL_MAX: usize = 65_536;
 
-struct Arrived {
-    sample: Received,
+pub(crate) struct Arrived {
+    what: What,
     signalled: Signalled,
+}
+
+/// What may come: a sample, also that of a reply, or a query, until it is answered. Its payload stays.
+enum What {
+    Sample(Received),
+    Query(ZBytes, Option<Query>),
+}
+
+impl What {
+    fn payload(&self) -> &ZBytes {
+        match self {
+            Self::Sample(sample) => sample.payload(),
+            Self::Query(payload, _) => payload,
+        }
+    }
+}
+
+/// Where messages come from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum From {
+    Publishers,
+    Clients,
+    Server,
+}
+
+/// What brings them; it ends with the reader.
+enum Declared {
+    Subscriber(#[allow(dead_code)] Subscriber<()>),
+    Queryable(#[allow(dead_code)] Queryable<()>),
+    Nothing,
+}
+
+/// Where the replies to a client's queries go.
+#[derive(Clone)]
+pub(crate) struct Replies {
+    inbox: Arc<Inbox<Arrived>>,
+    signals: bool,
+}
+
+impl Replies {
+    /// An error is no reply: the request stays unanswered.
+    pub(crate) fn note(&self, reply: Reply) {
+        let signalled = if self.signals { Signalled::now() } else { Signalled::default() };
+        if let Ok(sample) = reply.into_result() {
+            let arrived = Arrived { what: What::Sample(sample), signalled };
+            callback("a reply's callback", || self.inbox.push(arrived));
+        }
+    }
 }
 
 /// A subscriber.
 pub(crate) struct ZenohReader {
-    subscriber: Option<Subscriber<()>>,
+    declared: Declared,
+    from: From,
     inbox: Arc<Inbox<Arrived>>,
     session: SharedSession,
     key: String,
@@ -42,11 +94,31 @@ pub(crate) struct ZenohReader {
 
 impl ZenohReader {
     pub(crate) fn new(context: &ZenohContext, endpoint: &Endpoint) -> Result<Self> {
+        Self::with(context, endpoint, From::Publishers)
+    }
+
+    /// A server's.
+    pub(crate) fn of_requests(context: &ZenohContext, endpoint: &Endpoint) -> Result<Self> {
+        Self::with(context, endpoint, From::Clients)
+    }
+
+    /// A client's.
+    pub(crate) fn of_replies(context: &ZenohContext, endpoint: &Endpoint) -> Result<Self> {
+        Self::with(context, endpoint, From::Server)
+    }
+
+    /// Where a client's queries bring their replies.
+    pub(crate) fn replies(&self) -> Replies {
+        Replies { inbox: self.inbox.clone(), signals: self.signals }
+    }
+
+    fn with(context: &ZenohContext, endpoint: &Endpoint, from: From) -> Result<Self> {
         refuse_transient_local(endpoint)?;
         let fitting = (KEEP_ALL_BYTES / endpoint.payload.bytes_max).clamp(KEEP_ALL_MIN, KEEP_ALL_MAX);
         let keep_all_messages = context.settings().keep_all_messages.unwrap_or(fitting);
         Ok(Self {
-            subscriber: None,
+            declared: Declared::Nothing,
+            from,
             inbox: Inbox::new(endpoint, HISTORY_DEFAULT, keep_all_messages),
             session: context.session(),
             key: context.key(endpoint),
@@ -62,21 +134,36 @@ impl Reader for ZenohReader {
 
     fn enable(&mut self) -> Result<()> {
         let (inbox, signals) = (self.inbox.clone(), self.signals);
-        let subscriber = open_session(&self.session)?
-            .declare_subscriber(self.key.clone())
-            .callback(move |sample| {
-                let signalled = if signals { Signalled::now() } else { Signalled::default() };
-                callback("a subscriber's callback", || inbox.push(Arrived { sample, signalled }));
-            })
-            .wait()
-            .doing(format!("declaring a subscriber on '{}'", self.key))?;
-        self.subscriber = Some(subscriber);
+        let session = open_session(&self.session)?;
+        let arrived = move |what| {
+            let signalled = if signals { Signalled::now() } else { Signalled::default() };
+            callback("a callback", || inbox.push(Arrived { what, signalled }));
+        };
+        self.declared = match self.from {
+            From::Publishers => Declared::Subscriber(
+                session
+                    .declare_subscriber(self.key.clone())
+                    .callback(move |sample| arrived(What::Sample(sample)))
+                    .wait()
+                    .doing(format!("declaring a subscriber on '{}'", self.key))?,
+            ),
+            From::Clients => Declared::Queryable(
+                session
+                    .declare_queryable(self.key.clone())
+                    .callback(move |query| {
+                        arrived(What::Query(query.payload().cloned().unwrap_or_default(), Some(query)));
+                    })
+                    .wait()
+                    .doing(format!("declaring a queryable on '{}'", self.key))?,
+            ),
+            From::Server => Declared::Nothing,
+        };
         Ok(())
     }
 
     fn take(&mut self) -> Result<Option<ZenohSample>> {
         let Some(arrived) = self.inbox.pop() else { return Ok(None) };
-        let payload = arrived.sample.payload();
+        let payload = arrived.what.payload();
         let mut whole = None;
         if payload.slices().nth(1).is_some() {
             // In pieces, as a message above 64 KB comes off a socket. An application joins them to read it.
@@ -112,11 +199,23 @@ pub(crate) struct ZenohSample {
     loaned: bool,
 }
 
+impl ZenohSample {
+    /// The query that it came in, once.
+    pub(crate) fn query(&mut self) -> Result<Query> {
+        match &mut self.arrived.what {
+            What::Query(_, query) => {
+                query.take().ok_or_else(|| Error::invalid("a request that is answered twice"))
+            }
+            What::Sample(_) => Err(Error::invalid("an answer to what is no request")),
+        }
+    }
+}
+
 impl Sample for ZenohSample {
     fn view(&self) -> View<'_> {
         let payload = match &self.whole {
             Some(buffer) => buffer,
-            None => self.arrived.sample.payload().slices().next().unwrap_or_default(),
+            None => self.arrived.what.payload().slices().next().unwrap_or_default(),
         };
         View {
             regions: [payload, &[], &[], &[]],

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Writers: a Zenoh publisher, with buffers of its own or in shared memory.
+//! Writers: a Zenoh publisher, with buffers of its own or in shared memory; of a client a querier, of a server the
+//! queries that it answers.
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -9,12 +10,15 @@ use lagometer_adapter::{
     Counters, Description, Doing, Endpoint, Error, History, Loan, Matched, Memory, Origin, Result, Sent,
     Status, Writer,
 };
+use zenoh::bytes::ZBytes;
 use zenoh::pubsub::Publisher;
 use zenoh::qos::{CongestionControl, Reliability};
+use zenoh::query::{ConsolidationMode, Querier, Query};
 use zenoh::shm::{GarbageCollect, PosixShmProviderBackend, ShmProvider, ShmProviderBuilder, ZShmMut};
 use zenoh::Wait;
 
 use crate::context::{open_session, SharedSession, ZenohContext};
+use crate::reader::{Replies, ZenohReader};
 use crate::settings::Transport;
 
 /// Messages on their way beside those in a reader's queue; the pool of shared memory has room for them.
@@ -25,11 +29,20 @@ const SHM_OVERHEAD_BYTES: usize = 256;
 
 /// A publisher.
 pub(crate) struct ZenohWriter {
-    publisher: Option<Publisher<'static>>,
+    outlet: Outlet,
     memory: Pool,
     session: SharedSession,
     key: String,
     facts: Arc<WriterStatus>,
+}
+
+/// By what messages leave.
+enum Outlet {
+    Publisher(Option<Publisher<'static>>),
+    /// A client's, and where replies go.
+    Querier(Option<Querier<'static>>, Replies),
+    /// A server's: the query that is answered next.
+    Answer(Option<Query>),
 }
 
 /// Where messages are written.
@@ -42,6 +55,33 @@ enum Pool {
 
 impl ZenohWriter {
     pub(crate) fn new(context: &ZenohContext, endpoint: &Endpoint) -> Result<Self> {
+        Self::with(context, endpoint, Outlet::Publisher(None))
+    }
+
+    /// A client's.
+    pub(crate) fn of_requests(
+        context: &ZenohContext,
+        endpoint: &Endpoint,
+        replies: &ZenohReader,
+    ) -> Result<Self> {
+        Self::with(context, endpoint, Outlet::Querier(None, replies.replies()))
+    }
+
+    /// A server's.
+    pub(crate) fn of_replies(context: &ZenohContext, endpoint: &Endpoint) -> Result<Self> {
+        Self::with(context, endpoint, Outlet::Answer(None))
+    }
+
+    /// What is committed next goes to who sent this query.
+    pub(crate) fn answer(&mut self, query: Query) -> Result<()> {
+        match &mut self.outlet {
+            Outlet::Answer(next) => *next = Some(query),
+            _ => return Err(Error::invalid("an answer by a writer that is no server's")),
+        }
+        Ok(())
+    }
+
+    fn with(context: &ZenohContext, endpoint: &Endpoint, outlet: Outlet) -> Result<Self> {
         refuse_transient_local(endpoint)?;
         let settings = context.settings();
         let reliable = endpoint.qos.reliable;
@@ -50,6 +90,11 @@ impl ZenohWriter {
             _ => CongestionControl::Drop,
         };
         let facts = WriterStatus {
+            role: match outlet {
+                Outlet::Publisher(_) => Role::Publisher,
+                Outlet::Querier(..) => Role::Client,
+                Outlet::Answer(_) => Role::Server,
+            },
             congestion_control: settings.congestion_control.unwrap_or(by_reliability),
             express: settings.express,
             reliability: if reliable == Some(false) {
@@ -70,7 +115,7 @@ impl ZenohWriter {
             _ => Pool::Buffers(Vec::new()),
         };
         let (session, key) = (context.session(), context.key(endpoint));
-        Ok(Self { publisher: None, memory, session, key, facts: Arc::new(facts) })
+        Ok(Self { outlet, memory, session, key, facts: Arc::new(facts) })
     }
 }
 
@@ -78,14 +123,29 @@ impl Writer for ZenohWriter {
     type Loan = ZenohLoan;
 
     fn enable(&mut self) -> Result<()> {
-        let publisher = open_session(&self.session)?
-            .declare_publisher(self.key.clone())
-            .congestion_control(self.facts.congestion_control)
-            .express(self.facts.express)
-            .reliability(self.facts.reliability)
-            .wait()
-            .doing(format!("declaring a publisher on '{}'", self.key))?;
-        self.publisher = Some(publisher);
+        let session = open_session(&self.session)?;
+        match &mut self.outlet {
+            Outlet::Publisher(publisher) => {
+                let declared = session
+                    .declare_publisher(self.key.clone())
+                    .congestion_control(self.facts.congestion_control)
+                    .express(self.facts.express)
+                    .reliability(self.facts.reliability)
+                    .wait();
+                *publisher = Some(declared.doing(format!("declaring a publisher on '{}'", self.key))?);
+            }
+            Outlet::Querier(querier, _) => {
+                let declared = session
+                    .declare_querier(self.key.clone())
+                    .congestion_control(self.facts.congestion_control)
+                    .express(self.facts.express)
+                    // Else a reply would wait for the end of its query.
+                    .consolidation(ConsolidationMode::None)
+                    .wait();
+                *querier = Some(declared.doing(format!("declaring a querier on '{}'", self.key))?);
+            }
+            Outlet::Answer(_) => {}
+        }
         Ok(())
     }
 
@@ -106,22 +166,41 @@ impl Writer for ZenohWriter {
     }
 
     fn commit(&mut self, loan: ZenohLoan) -> Result<Sent> {
-        let publisher = self.publisher.as_ref().ok_or_else(|| Error::invalid("commit before enable"))?;
         match loan {
             ZenohLoan::Buffer(buffer, bytes) => {
-                let payload = Bytes::from_owner(Filled(buffer.clone(), bytes));
-                publisher.put(payload).wait().doing("publishing")?;
+                self.send(Bytes::from_owner(Filled(buffer.clone(), bytes)))?;
                 if let Pool::Buffers(buffers) = &mut self.memory {
                     buffers.push(buffer);
                 }
             }
-            ZenohLoan::Shared(memory) => publisher.put(memory).wait().doing("publishing")?,
+            ZenohLoan::Shared(memory) => self.send(memory)?,
         }
         Ok(Sent::Accepted)
     }
 
     fn status(&self) -> Arc<dyn Status> {
         self.facts.clone()
+    }
+}
+
+impl ZenohWriter {
+    fn send(&mut self, payload: impl Into<ZBytes>) -> Result<()> {
+        let disabled = || Error::invalid("commit before enable");
+        match &mut self.outlet {
+            Outlet::Publisher(publisher) => {
+                publisher.as_ref().ok_or_else(disabled)?.put(payload).wait().doing("publishing")
+            }
+            Outlet::Querier(querier, replies) => {
+                let query = querier.as_ref().ok_or_else(disabled)?.get().payload(payload);
+                let replies = replies.clone();
+                query.callback(move |reply| replies.note(reply)).wait().doing("asking")
+            }
+            Outlet::Answer(query) => {
+                let query = query.take().ok_or_else(|| Error::invalid("a reply without a request"))?;
+                let reply = query.reply(query.key_expr().clone(), payload).express(self.facts.express);
+                reply.wait().doing("replying")
+            }
+        }
     }
 }
 
@@ -189,7 +268,14 @@ pub(crate) fn refuse_transient_local(endpoint: &Endpoint) -> Result<()> {
     Ok(())
 }
 
+enum Role {
+    Publisher,
+    Client,
+    Server,
+}
+
 struct WriterStatus {
+    role: Role,
     congestion_control: CongestionControl,
     express: bool,
     reliability: Reliability,
@@ -207,9 +293,15 @@ impl Status for WriterStatus {
     fn describe(&self) -> Description {
         let word = |control| if control == CongestionControl::Drop { "drop" } else { "block" };
         let best_effort = self.reliability == Reliability::BestEffort;
-        Description::default()
-            .setting("congestion_control", word(self.congestion_control), "drop")
-            .setting("express", self.express, false)
-            .setting("reliability", if best_effort { "best_effort" } else { "reliable" }, "reliable")
+        let description = Description::default().setting("express", self.express, false);
+        match self.role {
+            Role::Publisher => description
+                .setting("congestion_control", word(self.congestion_control), "drop")
+                .setting("reliability", if best_effort { "best_effort" } else { "reliable" }, "reliable"),
+            Role::Client => description
+                .setting("congestion_control", word(self.congestion_control), "block")
+                .setting("consolidation", "none", "auto"),
+            Role::Server => description, // in congestion a reply does as its query did
+        }
     }
 }

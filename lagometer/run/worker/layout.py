@@ -12,6 +12,7 @@ from lagometer.run.worker.plan import (
     HEAP_OFFSET_BYTES_MAX,
     HEAP_STEP_BYTES,
     Adapter,
+    Answers,
     AnyContent,
     Context,
     Node,
@@ -103,6 +104,8 @@ def stream_rates_hz(graph: Graph) -> dict[int, float]:
             of_rules[place] = rate_hz
         for stream in changed:
             rates[stream] = sum(of_rules[place] for place in writers[stream])
+            if stream in graph.answered:  # one reply to each request of its own client
+                rates[stream] = rates[graph.answered[stream]]
         stale = {place for stream in changed for place in readers[stream]}
         if not stale:
             break
@@ -266,7 +269,7 @@ class _Layout:
         traffic, streams = self._cell.traffic[topic], self._graph.streams_on(topic)
         return Reader(
             context=contexts.index(self._subscriber(node, topic)),
-            topic=f"lagometer/{topic}",
+            topic=self._name(topic),
             type=traffic.type,
             payload_bytes=traffic.payload_bytes,
             capacity=min(sum(self._capacities[stream] for stream in streams), CAPACITY_MAX),
@@ -277,9 +280,16 @@ class _Layout:
 
     def _writer(self, node: str, topic: str, contexts: list[_Participant]) -> Writer:
         traffic, stream = self._cell.traffic[topic], self._graph.stream_number(node, topic)
+        service = self._graph.service_of.get(topic)
+        replied_on, answers = None, None
+        if service is not None and node == service.server:
+            place = topics_read(self._graph, node).index(service.request)
+            answers = Answers(reader=place, stream=self._graph.answered[stream])
+        elif service is not None:
+            replied_on = topics_read(self._graph, node).index(service.reply(node))
         return Writer(
             context=contexts.index(self._publisher(node, topic)),
-            topic=f"lagometer/{topic}",
+            topic=self._name(topic),
             type=traffic.type,
             payload_bytes=traffic.payload_bytes,
             capacity=self._capacities[stream],
@@ -288,7 +298,14 @@ class _Layout:
             subscribers=len(self._graph.streams[stream].subscribers),
             content=self._content(traffic.content) if traffic.content != self._cell.factors.content else None,
             sizes_bytes=list(traffic.sizes_bytes),
+            replied_on=replied_on,
+            answers=answers,
         )
+
+    def _name(self, topic: str) -> str:
+        """Returns what the middleware calls a topic, or the service that it belongs to."""
+        service = self._graph.service_of.get(topic)
+        return f"lagometer/{topic if service is None else service.name}"
 
     def _from_its_start(self, rule: Rule) -> Rule:
         """Returns a rule whose timer begins when its node joins."""

@@ -167,23 +167,34 @@ AnyContent = Annotated[PlainContent | RandomContent | RecordedContent, Field(dis
 ANY_CONTENT = PlainContent(kind="any")
 
 
+class Answers(PlanModel):
+    """Whose requests a writer of replies answers: those of a stream, which come on a reader of its node."""
+
+    reader: Unsigned32
+    stream: Index
+
+
 class Writer(Endpoint):
     """A publisher: the number of its stream, unique in the trial, and how many readers it expects.
 
     content: None: the plan's; sizes_bytes: of message `sequence` modulo their number, at most
-    `payload_bytes`; empty: always that.
+    `payload_bytes`; empty: always that. replied_on: it sends requests, and this reader of its node gets the
+    replies; answers: it sends replies.
     """
 
     stream: Index
     subscribers: Annotated[int, Field(ge=0, le=2**16)]
     content: AnyContent | None = None
     sizes_bytes: Annotated[list[PayloadBytes], Field(max_length=SIZES_MAX)] = []
+    replied_on: Unsigned32 | None = None
+    answers: Answers | None = None
 
     @model_serializer(mode="wrap")
     def _leave_out_defaults(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
         written: dict[str, Any] = serialise(self)
-        if self.content is None:
-            del written["content"]
+        for name in ("content", "replied_on", "answers"):
+            if getattr(self, name) is None:
+                del written[name]
         if not self.sizes_bytes:
             del written["sizes_bytes"]
         return written

@@ -128,7 +128,8 @@ def _seed(study: Study, cell: Cell, trial: int, purpose: str, rule: Rule) -> int
     So cells that are compared meet the same arrivals, and trials are not copies of each other.
     """
     streams = [cell.graph.stream_number(rule.node, topic) for topic in rule.writes]
-    return drawn(f"{study.seed}/{trial}/{purpose}/{rule.node}/{streams}")
+    step = f"/{rule.step}" if rule.step else ""
+    return drawn(f"{study.seed}/{trial}/{purpose}/{rule.node}/{streams}{step}")
 
 
 def drawn(text: str) -> int:

@@ -9,7 +9,7 @@ reception.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -59,6 +59,21 @@ def samples(lanes: Sequence[Lane], facts: TrialFacts) -> pl.DataFrame:
     if not frames:
         return pl.DataFrame(schema=form.SAMPLES_SCHEMA)
     return pl.concat(_with_nulls(frame) for frame in frames).cast(pl.Schema(form.SAMPLES_SCHEMA))
+
+
+def misdelivered(lanes: Sequence[Lane], facts: TrialFacts) -> Iterator[str]:
+    """A reason for each reader that took messages which no edge brings to it."""
+    expected: dict[tuple[int, int], set[int]] = {}
+    for edge in facts.edges:
+        expected.setdefault((edge.receiver_node, edge.reader), set()).add(edge.stream)
+    for lane in lanes:
+        if lane.kind != rec.KIND_RECEIVED:
+            continue
+        streams = lane.records["stream"]
+        known = list(expected.get((lane.node, lane.endpoint), ()))
+        count = int(np.count_nonzero(~np.isin(streams, known)))
+        if count:
+            yield f"misdelivered: reader {lane.endpoint} of node {lane.node}, {count} messages"
 
 
 # --- one edge

@@ -28,6 +28,7 @@ REASONS = {
     "lost-keep-all": "a message was lost although RELIABLE and KEEP_ALL promise every one",
     "duplicated": "a message was taken twice by the same reader",
     "reordered-reliable": "a message was taken after a later one although RELIABLE keeps a publisher's order",
+    "misdelivered": "a reader took messages that were not for it",
     "corrupted": "a payload was not what had been sent",
     "transport-mismatch": "messages can't have used the transport that the adapters claim",
     "clock-stepped": "the system's clocks moved against each other, or the clock source changed",

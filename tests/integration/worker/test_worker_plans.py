@@ -35,6 +35,7 @@ PLACES = {
     "Endpoint": "nodes.0.writers.0",
     "Writer": "nodes.0.writers.0",
     "Reader": "nodes.1.readers.0",
+    "Answers": "nodes.2.writers.0.answers",
     "Qos": "nodes.0.writers.0.qos",
     "Rule": "nodes.1.rules.0",
     "TimerRule": "nodes.0.rules.0",
@@ -55,6 +56,8 @@ POINTING = {
     ("Rule", "readers"),
     ("Rule", "writers"),
     ("MessageRule", "uses"),
+    ("Writer", "replied_on"),
+    ("Answers", "reader"),
 }
 SECOND = {"kind": "recorded", "path": "/nowhere", "crc32": 1}
 
@@ -79,6 +82,17 @@ def whole_plan() -> Mapping:
             [reader("a", [0]), reader("b", [1])],
             [writer("b", 1)],
             [relay, closed_loop()],
+            "waitset",
+        ),
+        node(
+            "server",
+            2,
+            [reader("asked", [3]), reader("called", [4])],
+            [
+                writer("asked", 2, answers={"reader": 0, "stream": 3}),
+                writer("called", 5, replied_on=1),
+            ],
+            [any_message(writers=(0,)), any_message(readers=[1])],
             "waitset",
         ),
     ]
@@ -176,7 +190,19 @@ def test_each_bound_is_refused_with_its_place(kind: Kind) -> None:
     assert len(each_case) > 100
 
 
+OTHER_END = "is a reader of another topic or context: the two ends of a service are one's"
+REPLIES = "has a writer of replies: such a rule has the trigger any, and the reader of the requests"
 DAMAGE = [
+    ("nodes.2.writers.0.answers.reader", 1, f"nodes[2].writers[0].answers.reader: {OTHER_END}"),
+    ("nodes.2.writers.1.replied_on", 0, f"nodes[2].writers[1].replied_on: {OTHER_END}"),
+    (
+        "nodes.2.writers.1.answers",
+        {"reader": 1, "stream": 4},
+        "nodes[2].writers[1].answers: stands beside replied_on: a writer has requests or replies",
+    ),
+    ("nodes.2.rules.0.readers", [1], f"nodes[2].rules[0].writers: {REPLIES}"),
+    ("nodes.2.rules.0.readers", [0, 1], f"nodes[2].rules[0].writers: {REPLIES}"),
+    ("nodes.2.rules.0.trigger", "all", f"nodes[2].rules[0].writers: {REPLIES}"),
     ("surprise", 1, "surprise: is not a key of a plan"),
     ("worker.color", 1, "worker.color: is not a key of a plan"),
     ("nodes.1.readers.0.qos.reliable", True, "nodes[1].readers[0].qos.reliable: is not a key of a plan"),

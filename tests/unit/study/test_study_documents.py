@@ -93,7 +93,7 @@ def test_the_workloads_that_the_page_lists_exist() -> None:
 
 
 def test_the_examples_of_the_page_run(tmp_path: Path) -> None:
-    study, variants, hosts, parts, scales, workload, feedback, topics = re.findall(
+    study, variants, hosts, parts, scales, workload, feedback, services, actions, topics = re.findall(
         r"```yaml\n(.*?)```", PAGE, re.DOTALL
     )
     (tmp_path / "study.yaml").write_text(study)
@@ -111,6 +111,11 @@ def test_the_examples_of_the_page_run(tmp_path: Path) -> None:
     assert find_workload("workload.yaml", tmp_path).name == "diamond"
     (tmp_path / "feedback.yaml").write_text(feedback)
     assert find_workload("feedback.yaml", tmp_path).sink_edges() == {"localizer→planner"}
+    (tmp_path / "services.yaml").write_text(services)
+    asked = find_workload("services.yaml", tmp_path)
+    assert [chain.name for chain in asked.chains] == ["plan.driver", "plan.operator"]
+    (tmp_path / "actions.yaml").write_text(actions)
+    assert len(find_workload("actions.yaml", tmp_path).edges()) == 5
     (tmp_path / "topics.yaml").write_text(topics)
     robot = find_workload("topics.yaml", tmp_path)
     assert (list(robot.topics), len(robot.groups), len(robot.chains)) == (["image", "points", "pose"], 2, 1)
