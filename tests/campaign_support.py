@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import contextlib
+import fnmatch
+import itertools
 import json
 import os
 import signal
@@ -11,12 +13,15 @@ import subprocess
 import sys
 import time
 import uuid
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 from needs import need
+
+from lagometer.study.factors import FACTORS
 
 MARK = "LAGOMETER_TEST_MARK"
 WAIT_S = 120.0  # after which a test gives up: how long a machine at work may take, not how long it should
@@ -193,6 +198,26 @@ def time_to_repair(adapters: str) -> dict[str, str]:
     """
     in_rust = {"rustdds", "dust_dds", "ros2_rust"}.intersection(adapters.split("+"))
     return {"drain": "1500ms"} if in_rust else {}
+
+
+def half_of(matrix: dict[str, Any], also: Sequence[str] = ()) -> list[str]:
+    """Globs to skip every other cell of a matrix, in a chessboard's pattern; with LAGOMETER_LONG none is.
+
+    Every two values of two factors meet in one of the cells that are left where three factors have several
+    values. Which half it is differs by the first value, so that adapters that are tested alike share them.
+    also: globs of cells that are skipped in any case, and so left out of the pattern.
+    """
+    if "LAGOMETER_LONG" in os.environ:
+        return []
+    factors = [factor.name for factor in FACTORS if factor.name in matrix]
+    lists = [matrix[name] if isinstance(matrix[name], list) else [matrix[name]] for name in factors]
+    black = zlib.crc32(str(lists[0]).encode()) % 2
+    skipped = []
+    for places in itertools.product(*(range(len(values)) for values in lists)):
+        cell = "/".join(values[place] for values, place in zip(lists, places, strict=True))
+        if sum(places) % 2 == black and not any(fnmatch.fnmatchcase(cell, glob) for glob in also):
+            skipped.append(cell)
+    return skipped
 
 
 def run_cells(build: Path, folder: Path, matrix: dict[str, Any], **more: Any) -> pl.DataFrame:

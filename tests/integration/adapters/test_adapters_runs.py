@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 from pathlib import Path
 
 import polars as pl
 import pytest
-from campaign_support import run_cells
+from campaign_support import half_of, run_cells
 from needs import FLOORS, IN_PYTHON, MIDDLEWARE, STACKED, adapter_library, need
 
 # One size that fits into any datagram, and one that neither Cyclone DDS (1,344 B) nor Fast DDS (65,500 B)
@@ -56,6 +57,7 @@ def test_every_way_that_the_adapter_declares(build: Path, tmp_path: Path, adapte
     for name, more, forgive in (("waiting", pipeline, ()), ("polled", polled, ("nothing-received",))):
         (tmp_path / name).mkdir()
         skip = UNWANTED if large else UNWANTED[:1]
+        skip = [*skip, *half_of({**matrix, **more}, skip)]
         rows = run_cells(
             build, tmp_path / name, {**matrix, **more}, skip=skip, forgive=forgive, drain=drain[name]
         )
@@ -64,8 +66,14 @@ def test_every_way_that_the_adapter_declares(build: Path, tmp_path: Path, adapte
     sizes = [("bytes", 64), ("bytes", 102_400 if large else 61_440), ("fixed", 64)]
     sizes += [("fixed", 65_536)] if large else []
     sizes = [size for size in sizes if size[0] in matrix["type"]]
-    rest = itertools.product(abilities["reliability"], abilities["dispatch"])
-    assert covered == {(*size, *each) for size, each in itertools.product(sizes, rest)}
+    rest = list(itertools.product(abilities["reliability"], abilities["dispatch"]))
+    whole = {(*size, *each) for size, each in itertools.product(sizes, rest)}
+    assert covered <= whole
+    if "LAGOMETER_LONG" in os.environ:
+        assert covered == whole
+    else:  # a half in which each size meets a reliability, and each of these a dispatch
+        assert {(kind, size) for kind, size, *_ in covered} == set(sizes)
+        assert {row[2:] for row in covered} == set(rest)
 
 
 @pytest.mark.parametrize("adapter", (*FLOORS, *MIDDLEWARE, *STACKED, *IN_PYTHON))
