@@ -14,7 +14,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conformance_support import EVERYTHING, WITHOUT_LONG, abilities, broken_lines, conformance
+from conformance_support import EVERYTHING, abilities, abilities_to_show, broken_lines, conformance
 from needs import ROOT, need, rust_folder
 
 TEMPLATES = ROOT / "templates"
@@ -78,7 +78,9 @@ def test_an_adapter_in_150_lines_passes_the_suite(
     need("netns")
     assert len((TEMPLATES / name / SOURCES[name]).read_text().splitlines()) <= LINES_MAX
     build_outside(name, tmp_path, installed)
-    assert not not_kept(build, tmp_path, name, *(() if EVERYTHING or name == WHOLE else WITHOUT_LONG))
+    assert not not_kept(
+        build, tmp_path, name, *(() if EVERYTHING or name == WHOLE else abilities_to_show(name))
+    )
 
 
 def test_the_template_in_python_passes_the_suite(build: Path, tmp_path: Path) -> None:
@@ -86,7 +88,7 @@ def test_the_template_in_python_passes_the_suite(build: Path, tmp_path: Path) ->
     need("netns")
     shutil.copytree(TEMPLATES / "in_python", tmp_path / "in_python")
     assert len((tmp_path / "in_python" / "adapter.py").read_text().splitlines()) <= LINES_MAX
-    assert not not_kept(build, tmp_path, "in_python", *(() if EVERYTHING else WITHOUT_LONG))
+    assert not not_kept(build, tmp_path, "in_python", *(() if EVERYTHING else abilities_to_show("in_python")))
 
 
 def test_every_template_is_tested_and_says_which_hooks_are_required() -> None:
@@ -100,4 +102,4 @@ def test_every_template_is_tested_and_says_which_hooks_are_required() -> None:
 def test_an_adapter_of_the_first_header_stays_loadable(build: Path, tmp_path: Path) -> None:
     need("netns")
     build_outside("in_c", tmp_path, FIRST_HEADER)
-    assert not not_kept(build, tmp_path, "in_c", *(() if EVERYTHING else WITHOUT_LONG))
+    assert not not_kept(build, tmp_path, "in_c", *(() if EVERYTHING else abilities_to_show("in_c")))
