@@ -6,7 +6,7 @@ include_guard()
 set(LAGOMETER_CYCLONEDDS_COMMON ${CMAKE_CURRENT_LIST_DIR})
 
 function(lagometer_add_cyclonedds_adapter name library)
-  set(sources cyclonedds.cpp context.cpp endpoints.cpp messages.cpp settings.cpp udp_sockets.cpp)
+  set(sources cyclonedds.cpp context.cpp endpoints.cpp messages.cpp settings.cpp)
   list(TRANSFORM sources PREPEND ${LAGOMETER_CYCLONEDDS_COMMON}/)
   lagometer_add_adapter(${name}
     SOURCES ${sources} series.cpp

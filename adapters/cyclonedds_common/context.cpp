@@ -29,7 +29,6 @@ Context::Context(const lagometer_context_config& config)
     : settings_(Settings::from(view(config.profile), view(config.options), config.domain)) {
   if (config.security.size != 0) throw unsupported("this adapter sets up no security");
   if (settings_.in_shared_memory) roudi::require(std::string(adapter_name) + " (option shared_memory)");
-  const UdpSockets before;
   if (const std::string xml = settings_.xml(); !xml.empty()) {
     const dds_entity_t domain = dds_create_domain(config.domain, xml.c_str());
     // A second participant of the same process finds the domain made, with these same settings.
@@ -38,16 +37,17 @@ Context::Context(const lagometer_context_config& config)
   }
   participant_ = Entity(dds_create_participant(config.domain, nullptr, nullptr),
                         "making a participant in domain " + std::to_string(config.domain));
-  buffers_ = before.buffers_of_later_ones();
 }
 
 nlohmann::json Context::describe() const {
   nlohmann::json result = settings_.describe();
-  const auto put = [&](const char* key, bool asked, const std::optional<uint64_t>& bytes) {
-    if (asked && bytes) result["settings"][key] = {{"value", *bytes}, {"default", nullptr}};
+  const auto put = [&](const char* key, int option, const std::optional<uint64_t>& asked) {
+    if (!asked) return;
+    if (const auto bytes = sockets_.closest_buffer(option, *asked))
+      result["settings"][key] = {{"value", *bytes}, {"default", nullptr}};
   };
-  put("SO_RCVBUF", settings_.socket_receive_buffer_bytes.has_value(), buffers_.receive_bytes);
-  put("SO_SNDBUF", settings_.socket_send_buffer_bytes.has_value(), buffers_.send_bytes);
+  put("SO_RCVBUF", SO_RCVBUF, settings_.socket_receive_buffer_bytes);
+  put("SO_SNDBUF", SO_SNDBUF, settings_.socket_send_buffer_bytes);
   return result;
 }
 

@@ -16,9 +16,9 @@
 #include "binding.hpp"
 #include "layer_stamps.hpp"
 #include "messages.hpp"
+#include "opened_sockets.hpp"
 #include "series.hpp"
 #include "settings.hpp"
-#include "udp_sockets.hpp"
 
 namespace lagometer::cyclonedds {
 
@@ -51,7 +51,7 @@ class Context {
 
  private:
   Settings settings_;
-  SocketBuffers buffers_;
+  OpenedSockets sockets_{SOCK_DGRAM};
   Entity domain_;  // outlives the participant: members are destroyed in the reverse order
   Entity participant_;
 };

@@ -170,6 +170,7 @@ class EcalContext:
             value, default = _plain(_get(in_force, place)), _plain(_get(usual, place))
             if value != default:
                 settings[place] = {"value": value, "default": default}
+        layers, usual_layers = _layers(in_force), _layers(usual)
         nested: dict[str, Any] = {}
         for place, setting in settings.items():
             inner = nested
@@ -177,6 +178,8 @@ class EcalContext:
             for part in path:
                 inner = inner.setdefault(part, {})
             inner[last] = setting["value"]
+        if layers != usual_layers:
+            settings["layers"] = {"value": layers, "default": usual_layers}
         way = [TRANSPORTS[self._transport]]
         return {
             "settings": settings,
@@ -339,6 +342,11 @@ def _get(configuration: Any, place: str) -> Any:
 def _set(configuration: Any, place: str, value: Any) -> None:
     path, _, last = place.rpartition(".")
     setattr(_get(configuration, path), last, value)
+
+
+def _layers(configuration: Any) -> str:
+    """The layers that publishers may use, by their names in the option `transport`."""
+    return "+".join(layer for layer in TRANSPORTS if _get(configuration, f"publisher.layer.{layer}.enable"))
 
 
 def _plain(value: Any) -> Any:

@@ -91,7 +91,7 @@ Faults Faults::parse(std::string_view text) {
     if (found == known.end()) throw Error(LAGOMETER_INVALID, "faulty: option '" + key + "' is unknown");
     if (value.is_null()) continue;
     found->second(key, value);
-    if (key != "over" && key != "library" && key != "inner") faults.in_force[key] = value;
+    if (key != "library" && key != "inner") faults.in_force[key] = value;
   }
   if (faults.limit_burst <= 0.0) faults.limit_burst = std::max(kBurstMin, faults.limit_rate_hz * kBurstSeconds);
   return faults;

@@ -22,6 +22,7 @@ Context::Context(const lagometer_context_config& config)
 
 std::string Context::describe() const {
   nlohmann::json result = floor::describe_context(abilities);
+  result["settings"]["transport"] = {{"value", choices_.transport}, {"default", nullptr}};
   result["transport"] = meeting_.claim();
   return result.dump();
 }

@@ -161,7 +161,7 @@ void Reader::counters(lagometer_counters& out) const {
 nlohmann::json Reader::describe() const {
   nlohmann::json paste = nlohmann::json::array();
   paste.push_back({{"file", "where the node subscribes"}, {"text", endpoint_.quality.code()}});
-  return {{"settings", {{"qos", setting(endpoint_.quality.code(), Quality(nullptr).code())}}}, {"paste", paste}};
+  return {{"settings", endpoint_.quality.describe()}, {"paste", paste}};
 }
 
 }  // namespace lagometer::ros2

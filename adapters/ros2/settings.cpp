@@ -184,6 +184,18 @@ std::string Quality::code() const {
   return result;
 }
 
+json Quality::describe() const {
+  json settings{{"qos", setting(code(), Quality(nullptr).code())}};
+  const auto put = [&settings](const char* name, int64_t duration_ns) {
+    if (duration_ns != 0) settings[name] = setting(duration_ns, "none");
+  };
+  put("deadline_ns", deadline_ns);
+  put("lifespan_ns", lifespan_ns);
+  put("liveliness_lease_ns", liveliness_lease_ns);
+  if (manual_liveliness) settings["liveliness"] = setting("manual_by_topic", "automatic");
+  return settings;
+}
+
 void check_intra_process(const Quality& quality, uint32_t dispatch, const std::string& topic) {
   if (quality.keep_all || quality.transient_local) {
     throw Error(LAGOMETER_UNSUPPORTED, "ros2: intra_process takes keep_last and volatile alone: topic " + topic);

@@ -52,6 +52,8 @@ struct Quality {
   [[nodiscard]] bool watched() const { return deadline_ns != 0 || lifespan_ns != 0 || liveliness_lease_ns != 0; }
   /// A line of C++ that makes it.
   [[nodiscard]] std::string code() const;
+  /// The policies that an endpoint asks for, as settings.
+  [[nodiscard]] nlohmann::json describe() const;
 };
 
 /// Refuses what rclcpp's intra-process communication can't do. Throws lagometer::Error.

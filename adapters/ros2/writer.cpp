@@ -140,7 +140,9 @@ void Writer::counters(lagometer_counters& out) const {
 nlohmann::json Writer::describe() const {
   nlohmann::json paste = nlohmann::json::array();
   paste.push_back({{"file", "where the node publishes"}, {"text", endpoint_.quality.code()}});
-  return {{"settings", {{"qos", setting(endpoint_.quality.code(), Quality(nullptr).code())}}}, {"paste", paste}};
+  nlohmann::json settings = endpoint_.quality.describe();
+  if (endpoint_.settings.loans) settings["loans"] = setting(true, false);
+  return {{"settings", settings}, {"paste", paste}};
 }
 
 }  // namespace lagometer::ros2

@@ -74,7 +74,7 @@ class Connections {
   }
 
   [[nodiscard]] std::string describe() const {
-    if (list_.size() == 0) return describe_socket({}, {}, false);
+    if (list_.size() == 0) return R"({"settings":{},"paste":[]})";  // no subscriber yet, so no socket
     return describe_socket(buffer_sizes(list_[0].socket.get()), list_[0].default_sizes, false);
   }
 

@@ -173,6 +173,7 @@ class ZenohContext:
         }
         paste = [{"file": "zenoh.json5", "text": json.dumps(nested, indent=2)}]
         # Which of the two it comes to, each writer says.
+        settings["transport"] = {"value": TRANSPORTS[self._settings.transport], "default": "tcp"}
         settings["congestion_control"] = {"value": self._settings.congestion, "default": "drop"}
         return {"settings": settings, "paste": paste, "transport": transport}
 

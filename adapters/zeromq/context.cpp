@@ -38,6 +38,7 @@ Context::Context(const lagometer_context_config& config)
 
 std::string Context::describe() const {
   brokerless::Settings settings;
+  settings.put("transport", choices_.transport, nullptr, "");
   settings.put("ZMQ_IO_THREADS", choices_.io_threads, io_threads_default,
                "zmq_ctx_set(context, ZMQ_IO_THREADS, " + std::to_string(choices_.io_threads) + ");");
   nlohmann::json result = settings.describe("a C program, after zmq_ctx_new()");

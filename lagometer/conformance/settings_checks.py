@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from lagometer.conformance import asks
 from lagometer.conformance.bench import Refused, Subject
 from lagometer.conformance.findings import Findings
 from lagometer.conformance.stage import Stage
+from lagometer.store.in_force import confirmation
 from lagometer.study.sidecar import Option, OptionValue
 
 UNKNOWN = "no_such_option"
@@ -46,7 +48,8 @@ def check_options(subject: Subject, findings: Findings) -> None:
 def check_settings(subject: Subject, findings: Findings) -> None:
     """Another value than the default shows in what describe() says is in force.
 
-    What differs each time by itself, such as a port that was free, shows nothing.
+    What differs each time by itself, such as a port that was free, shows nothing. The settings that the
+    sidecar names for an option (`reported`) must say its value.
     """
     usual = settings_with(subject, {})
     fickle = differing(usual, settings_with(subject, {}))
@@ -66,6 +69,40 @@ def check_settings(subject: Subject, findings: Findings) -> None:
                 findings.judge(f"{name}, or is refused with a reason", bool(refused.reason), str(refused))
                 continue
             findings.judge(name, bool(differing(usual, found) - fickle), "they are as without it")
+            _check_reported(key, option, value, found, findings)
+
+
+def _check_reported(key: str, option: Option, value: OptionValue, found: Told, findings: Findings) -> None:
+    """The settings that tell of an option say the value that was asked for."""
+    if option.reported == ():
+        return
+    name = f"{key} = {value!r} is what the settings say that tell of it"
+    told = confirmation(key, value, option.model_dump(mode="json"), lambda setting: told_of(found, setting))
+    if told.in_force is False and _kernel_bounds(told.setting, value):
+        findings.skip(name, "the kernel allows no buffer of this size (net.core.rmem_max, wmem_max)")
+        return
+    said = (
+        f"{told.setting} is {told.value!r}" if told.setting else f"nothing reports {', '.join(told.silent)}"
+    )
+    findings.judge(name, bool(told.in_force), said)
+
+
+def told_of(found: Told, setting: str) -> list[object]:
+    """What the context says of a setting, or else the endpoints."""
+    for objects in (("context",), ("writer", "reader")):
+        said = [found[name][setting] for name in objects if setting in found[name]]
+        if said:
+            return [each.get("value") if isinstance(each, dict) else each for each in said]
+    return []
+
+
+def _kernel_bounds(setting: str, value: OptionValue) -> bool:
+    """Whether a setting is a socket's buffer, and the kernel gives less to whoever has no privilege."""
+    limits = {"SO_RCVBUF": "rmem_max", "receive_buffer_bytes": "rmem_max"}
+    limits |= {"SO_SNDBUF": "wmem_max", "send_buffer_bytes": "wmem_max"}
+    if setting not in limits or not isinstance(value, int):
+        return False
+    return value > int(Path("/proc/sys/net/core", limits[setting]).read_text(encoding="ascii"))
 
 
 def differing(one: Told, other: Told) -> set[tuple[str, str]]:

@@ -314,6 +314,19 @@ class CampaignRun:
             ],
             "excluded": self.tally.excluded,
             "traps": self._traps(),
+            "options": self._options(),
+        }
+
+    def _options(self) -> dict[str, dict[str, Any]]:
+        """Which effective settings tell of each option, by adapter, as the sidecars declare it."""
+        used = {name for cell in self._assignment.cells for name in cell.adapters}
+        kept = {"default", "reported", "only_with"}
+        return {
+            name: {
+                key: option.model_dump(mode="json", include=kept) for key, option in sidecar.options.items()
+            }
+            for name in sorted(used & set(self._assignment.adapters))
+            if (sidecar := self._assignment.adapters[name].sidecar).options
         }
 
     def _traps(self) -> dict[str, list[dict[str, Any]]]:

@@ -98,15 +98,33 @@ class Limits(_Part):
     descriptors_spare: int = 0
 
 
+class Reported(_Part):
+    """An effective setting (`describe`) that tells whether an option is in force.
+
+    values: what it then says, by the option's value; null: it is left out; of a value that is not named this
+    setting tells nothing. times: by how much a number is multiplied in it; vendors: the vendor's own
+    value, which is left out, where the option has no default.
+    """
+
+    setting: str
+    values: dict[str, OptionValue] = Field(default_factory=dict)
+    times: int = Field(default=1, ge=1)
+    vendors: OptionValue = None
+
+
 class Option(_Part):
     """One setting of the adapter that a study's `options` may give.
 
-    within_process: values with which messages reach nobody outside the process.
+    within_process: values with which messages reach nobody outside the process; reported: the effective
+    settings that tell whether it is in force, by default the one of the option's name; none if it is empty;
+    only_with: values of factors without which it has no effect.
     """
 
     type: Literal["integer", "number", "string", "boolean"]
     default: OptionValue = None
     description: str
+    reported: tuple[Reported, ...] | None = None
+    only_with: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     choices: tuple[OptionValue, ...] = ()
     within_process: tuple[OptionValue, ...] = ()
     minimum: float | None = None

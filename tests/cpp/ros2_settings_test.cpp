@@ -152,6 +152,17 @@ TEST(Ros2IntraProcess, TakesWhatRclcppCanHandOver) {
   EXPECT_THROW(check_intra_process(quality, LAGOMETER_DISPATCH_LISTENER, "/t"), Error);
 }
 
+TEST(Ros2Quality, SaysTheOptionsThatItFollows) {
+  EXPECT_EQ(Quality(nullptr).describe().size(), 1U);
+  const auto settings = Settings::from(
+      "default", R"({"deadline_ms":20,"lifespan_ms":30,"liveliness":"manual_by_topic","liveliness_lease_ms":40})");
+  const auto said = Quality(nullptr, settings).describe();
+  EXPECT_EQ(said["deadline_ns"]["value"], 20'000'000);
+  EXPECT_EQ(said["lifespan_ns"]["value"], 30'000'000);
+  EXPECT_EQ(said["liveliness"]["value"], "manual_by_topic");
+  EXPECT_EQ(said["liveliness_lease_ns"]["value"], 40'000'000);
+}
+
 TEST(Ros2Transport, IsClaimedWhereItIsKnown) {
   EXPECT_TRUE(transport_of("rmw_other_cpp").is_null());
   EXPECT_EQ(transport_of("rmw_cyclonedds_cpp")["between_processes"], nlohmann::json::array({"udp"}));

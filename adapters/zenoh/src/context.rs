@@ -79,6 +79,7 @@ impl Context for ZenohContext {
         let between = self.settings.transport_word();
         let description = Description::default()
             .transport(&["process"], &[between])
+            .setting("transport", between, "tcp")
             .setting("congestion_control", self.settings.congestion_control_word(), "drop")
             .setting("keep_all_messages", self.settings.keep_all_messages, Value::Null)
             .setting("socket_buffer_bytes", self.settings.socket_buffer_bytes, Value::Null)

@@ -94,7 +94,9 @@ class CellEvidence:
     """One cell. settings: effective ones of its objects by name, the first value of each.
 
     sysctls: of the machine; versions: of the middleware, by adapter; topics: what each carries, where the
-    workload says it; asked: the options that the study gives, by adapter.
+    workload says it; asked: the options that the study gives, by adapter; environment: the variables that its
+    variant sets; options: what the sidecars declare of options, by adapter; objects: what the objects of the
+    adapters report.
     """
 
     cell: str
@@ -105,6 +107,9 @@ class CellEvidence:
     versions: Json = field(default_factory=dict)
     topics: Json = field(default_factory=dict)
     asked: Mapping[str, Json] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
+    objects: Sequence[Json] = ()
 
     @property
     def valid(self) -> list[Trial]:
@@ -115,6 +120,27 @@ class CellEvidence:
     def adapter(self) -> str:
         """The adapter, `publisher+subscriber` where they differ."""
         return str(self.factors.get("adapter", "unknown"))
+
+    @property
+    def adapters(self) -> list[str]:
+        """All adapters, those of topics that have their own included."""
+        pairs = [self.adapter, *(str(topic.get("adapter", "")) for topic in self.topics.values())]
+        return list(dict.fromkeys(name for pair in pairs for name in pair.split("+") if name))
+
+    @property
+    def described(self) -> bool:
+        """Whether any object said what is in force: not so if no trial got that far."""
+        return bool(self.objects)
+
+    def reported(self, adapter: str, setting: str) -> list[object]:
+        """The values that an adapter reports of a setting: its contexts', or else its endpoints'."""
+        own = [each for each in self.objects if each.get("adapter") == adapter]
+        contexts = [each for each in own if each.get("object") == "context"]
+        for objects in (contexts, [each for each in own if each not in contexts]):
+            settings = [each.get("settings") or {} for each in objects]
+            if found := [_value(each[setting]) for each in settings if setting in each]:
+                return found
+        return []
 
     @property
     def payload_bytes(self) -> int | None:
@@ -174,17 +200,19 @@ def cells_of(
                 Trial(by_trial.get((name, int(line["trial"])), []), line) for line in lines.get(name, [])
             ],
             settings=_flat((manifest.get("settings") or {}).get(name) or []),
+            objects=(manifest.get("settings") or {}).get(name) or [],
             sysctls=sysctls if isinstance(sysctls, dict) else {},
             versions=manifest.get("versions") or {},
             topics=cell.get("topics") or {},
             asked=_asked(manifest.get("study") or {}, factors or {}),
+            environment=_environment(manifest.get("study") or {}, factors or {}),
+            options=manifest.get("options") or {},
         )
 
 
 def _asked(study: Json, factors: Json) -> dict[str, dict[str, Any]]:
     """The options of a cell: the study's, or its part's, and over them those of its variant."""
-    of_cell = (study.get("parts") or {}).get(factors.get("part"), study)
-    variant = (of_cell.get("variants") or {}).get(factors.get("variant")) or {}
+    of_cell, variant = _own(study, factors)
     given = [
         options for options in (of_cell.get("options"), variant.get("options")) if isinstance(options, dict)
     ]
@@ -193,6 +221,18 @@ def _asked(study: Json, factors: Json) -> dict[str, dict[str, Any]]:
         for adapter, values in options.items():
             found.setdefault(adapter, {}).update(values)
     return found
+
+
+def _environment(study: Json, factors: Json) -> dict[str, str]:
+    """The environment variables that the variant of a cell sets."""
+    given = _own(study, factors)[1].get("environment") or {}
+    return {str(name): str(value) for name, value in given.items()}
+
+
+def _own(study: Json, factors: Json) -> tuple[Json, Json]:
+    """The study of a cell, or its part, and its variant."""
+    of_cell = (study.get("parts") or {}).get(factors.get("part"), study)
+    return of_cell, (of_cell.get("variants") or {}).get(factors.get("variant")) or {}
 
 
 def of_reasons(cell: CellEvidence, known: Iterable[tuple[str, str, str]]) -> Iterator[Said]:
@@ -209,6 +249,9 @@ def _flat(entries: Iterable[Json]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for entry in entries:
         for name, setting in (entry.get("settings") or {}).items():
-            value = setting.get("value") if isinstance(setting, dict) else setting
-            found.setdefault(str(name), value)
+            found.setdefault(str(name), _value(setting))
     return found
+
+
+def _value(setting: object) -> object:
+    return setting.get("value") if isinstance(setting, dict) else setting

@@ -4,37 +4,55 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
+from lagometer.store.in_force import Confirmation, confirmation
 from lagometer.summary.findings.evidence import CellEvidence, Said
-from lagometer.units import UnitError, parse_payload_bytes
+
+SOURCE = "the adapter's own report (`settings` in manifest.json)"
 
 
 def settings(cell: CellEvidence) -> Iterator[Said]:
-    """An option that the adapter reports by the same name, with another value than the study gave."""
-    for adapter, asked in cell.asked.items():
-        if adapter not in cell.adapter.split("+"):
-            continue
-        for name, value in asked.items():
-            in_force = cell.settings.get(name)
-            if in_force is None or _alike(value, in_force):
-                continue
-            yield Said(
-                "setting-not-in-force",
-                len(cell.trials),
-                "an option has another value in force than the study asks for",
-                f"{adapter}: {name} {value} asked for, {in_force} in force",
-                "read the adapter's page under adapters/: the middleware may round, bound or ignore it",
-                "the adapter's own report (`settings` in manifest.json)",
-            )
+    """Options and environment variables that have another value in force than the study gives, or of which
+    nothing tells whether they are in force."""
+    for adapter in cell.adapters:
+        for name, value in cell.asked.get(adapter, {}).items():
+            declared = cell.options.get(adapter, {}).get(name)
+            if declared is not None and _has_effect(cell, declared.get("only_with") or {}):
+                told = confirmation(name, value, declared, partial(cell.reported, adapter))
+                yield from _said(cell, f"{adapter}: {name}", value, told)
+    for name, value in cell.environment.items():
+        found = [each for adapter in cell.adapters for each in cell.reported(adapter, name)]
+        others = [each for each in found if str(each) != value]
+        told = Confirmation(
+            not others if found else None, name, others[0] if others else None, silent=(name,)
+        )
+        yield from _said(cell, f"environment variable {name}", value, told)
 
 
-def _alike(asked: object, in_force: object) -> bool:
-    """Whether a value as a study writes it is the one that is reported: sizes may have units."""
-    if isinstance(asked, str) and isinstance(in_force, (int, float)) and not isinstance(in_force, bool):
-        try:
-            return parse_payload_bytes(asked) == in_force
-        except UnitError:
-            return False
-    if isinstance(asked, bool) or isinstance(in_force, bool):
-        return str(asked).lower() == str(in_force).lower()
-    return asked == in_force or str(asked) == str(in_force)
+def _has_effect(cell: CellEvidence, only_with: dict[str, list[str]]) -> bool:
+    return all(str(cell.factors.get(factor)) in values for factor, values in only_with.items())
+
+
+def _said(cell: CellEvidence, what: str, value: object, told: Confirmation) -> Iterator[Said]:
+    trials = len(cell.trials)
+    if told.in_force is False:
+        of = "" if what.endswith(f" {told.setting}") else f"{told.setting} "
+        yield Said(
+            "setting-not-in-force",
+            trials,
+            "an option has another value in force than the study asks for",
+            f"{what} {value} asked for, {of}{told.value} in force",
+            "read the adapter's page under adapters/: the middleware may round, bound or ignore it",
+            SOURCE,
+        )
+    elif told.in_force is None and cell.described:
+        silent = f"no object reports {' or '.join(told.silent)}" if told.silent else "no object reports it"
+        yield Said(
+            "setting-not-confirmed",
+            trials,
+            "it is not confirmed that an option is in force",
+            f"{what} {value} asked for, not confirmed: {silent}",
+            "hold the cell against one without the option, or look at the middleware's own log",
+            SOURCE,
+        )

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether an option that was asked for is in force, by what the adapter's objects report.
+
+An adapter reports effective settings, often by the middleware's own names and in its units. Its sidecar says
+for each option which setting tells (`reported`, docs/adapters/sidecar.md); without that it is the one of the
+option's name. What equals the vendor's own value is left out of a report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lagometer.units import UnitError, parse_payload_bytes
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """What is known of an option. in_force: None if nothing tells; setting, value: what the adapter reports
+    instead, where another value is in force; silent: the settings that could have told."""
+
+    in_force: bool | None
+    setting: str = ""
+    value: object = None
+    silent: tuple[str, ...] = ()
+
+
+def confirmation(
+    option: str, asked: object, declared: Json, reported: Callable[[str], Sequence[object]]
+) -> Confirmation:
+    """Holds an option's value against what is reported.
+
+    declared: the option as its sidecar has it (`default`, `reported`); reported: all values that the
+    adapter's objects report of a setting.
+    """
+    entries: Sequence[Json] | None = declared.get("reported")
+    by_name: Sequence[Json] = [{"setting": option}]
+    told, silent = False, []
+    for entry in by_name if entries is None else entries:
+        name, values = entry["setting"], entry.get("values")
+        if values and _word(asked) not in values:
+            continue  # this setting says nothing of such a value
+        expected = values[_word(asked)] if values else _times(asked, entry.get("times") or 1)
+        found = reported(name)
+        for value in found:
+            if not alike(expected, value):
+                return Confirmation(False, name, value)
+        usual = entry.get("vendors")
+        left_out = expected is None or alike(expected, declared.get("default") if usual is None else usual)
+        told = told or bool(found) or left_out
+        silent.append(name)
+    # An option that has its default asks for nothing.
+    return Confirmation(True if told or asked == declared.get("default") else None, silent=tuple(silent))
+
+
+def alike(asked: object, in_force: object) -> bool:
+    """Whether a value as a study writes it is the one that is reported: sizes may have units."""
+    if isinstance(asked, str) and isinstance(in_force, (int, float)) and not isinstance(in_force, bool):
+        try:
+            return parse_payload_bytes(asked) == in_force
+        except UnitError:
+            return False
+    if isinstance(asked, bool) or isinstance(in_force, bool):
+        return str(asked).lower() == str(in_force).lower()
+    return asked == in_force or str(asked) == str(in_force)
+
+
+def _word(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _times(value: object, factor: float) -> object:
+    if isinstance(value, str) and factor != 1:
+        try:
+            value = parse_payload_bytes(value)
+        except UnitError:
+            return value
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return value
+    return value * factor
