@@ -89,9 +89,20 @@ void join_discovery_server(dds::DomainParticipantQos& qos) {
   discovery.m_DiscoveryServers.push_back(server);
 }
 
-// Starts from the vendor's built-in values, so that an XML profile lying about in the environment changes nothing.
+// Starts from the file of profiles that the environment names, or else from the vendor's built-in values.
+dds::DomainParticipantQos initial_qos(const Settings& settings) {
+  if (settings.profiles_file.empty()) return {};
+  dds::DomainParticipantQos qos = dds::DomainParticipantFactory::get_instance()->get_default_participant_qos();
+  const bool has_transports = !qos.transport().use_builtin_transports || !qos.transport().user_transports.empty();
+  refuse(has_transports && !settings.builtin_transports(),
+         std::string("the file that ") + kProfilesVariable +
+             " names has transports of its own, and so have the options, the profile matched, or a network that is not "
+             "private: leave one of them out");
+  return qos;
+}
+
 dds::DomainParticipantQos participant_qos(const Settings& settings, const TcpPlace* place, std::string_view name) {
-  dds::DomainParticipantQos qos;
+  dds::DomainParticipantQos qos = initial_qos(settings);
   qos.name(std::string(name).c_str());
   auto& announcements = qos.wire_protocol().builtin.discovery_config.initial_announcements;
   announcements.count = kAnnouncements;
@@ -135,10 +146,12 @@ void log_failure(ReturnCode_t code, const char* call) noexcept {
 
 Context::Context(const lagometer_context_config& config)
     : settings_(parse_settings(config)),
-      library_(settings_.intra_process),
+      library_(settings_),
       domain_(config.domain),
       name_(view(config.name)),
-      runtime_directory_(view(config.runtime_directory)) {
+      runtime_directory_(view(config.runtime_directory)),
+      sockets_(settings_.uses_tcp() ? SOCK_STREAM : SOCK_DGRAM) {
+  settings_.intra_process = library_.intra_process();
   refuse_discovery_from_outside();
   if (settings_.uses_tcp()) tcp_place_.emplace(runtime_directory_, domain_);
   create_disabled(*dds::DomainParticipantFactory::get_instance());
@@ -276,6 +289,16 @@ Node::Node(Context& context, std::string_view) : context_(context) {
   if (publisher_ == nullptr || subscriber_ == nullptr) {
     throw Error(LAGOMETER_FAILED, "fastdds: a publisher or a subscriber could not be made");
   }
+}
+
+dds::DataWriterQos Node::initial_writer_qos() const {
+  if (context_.settings().profiles_file.empty()) return {};
+  return publisher_->get_default_datawriter_qos();
+}
+
+dds::DataReaderQos Node::initial_reader_qos() const {
+  if (context_.settings().profiles_file.empty()) return {};
+  return subscriber_->get_default_datareader_qos();
 }
 
 Node::~Node() {

@@ -12,6 +12,7 @@
 
 #include "acquaintances.hpp"
 #include "library.hpp"
+#include "opened_sockets.hpp"
 #include "settings.hpp"
 #include "tcp_place.hpp"
 #include "type.hpp"
@@ -29,8 +30,13 @@ class Context {
 
   [[nodiscard]] dds::DomainParticipant& participant() const noexcept { return *participant_; }
   [[nodiscard]] const Settings& settings() const noexcept { return settings_; }
+  /// What it is made of, as the vendor tells.
+  [[nodiscard]] const dds::DomainParticipantQos& qos() const noexcept { return participant_->get_qos(); }
   /// Where it listens and whom it connects to over TCP; null with another transport.
   [[nodiscard]] const TcpPlace* tcp_place() const noexcept { return tcp_place_ ? &*tcp_place_ : nullptr; }
+
+  /// The sockets that the participant opened, of the kind that its transport uses.
+  [[nodiscard]] const OpenedSockets& sockets() const noexcept { return sockets_; }
 
   /// Registers a type unless one of its name is there already; returns the name.
   std::string register_type(const dds::TypeSupport& type);
@@ -56,6 +62,7 @@ class Context {
   uint32_t domain_;
   std::string name_;
   std::string runtime_directory_;
+  OpenedSockets sockets_;
   std::optional<TcpPlace> tcp_place_;
   Acquaintances acquaintances_;                    // outlives the participant, which tells it
   dds::DomainParticipant* participant_ = nullptr;  // the factory's; given back in the destructor
@@ -74,6 +81,10 @@ class Node {
   [[nodiscard]] Context& context() const noexcept { return context_; }
   [[nodiscard]] dds::Publisher& publisher() const noexcept { return *publisher_; }
   [[nodiscard]] dds::Subscriber& subscriber() const noexcept { return *subscriber_; }
+  /// What writers and readers are before anything is asked of them: as the file of profiles says, or as the vendor
+  /// does.
+  [[nodiscard]] dds::DataWriterQos initial_writer_qos() const;
+  [[nodiscard]] dds::DataReaderQos initial_reader_qos() const;
 
  private:
   Context& context_;

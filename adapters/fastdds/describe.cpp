@@ -3,12 +3,17 @@
 
 #include <dlfcn.h>
 
+#include <fastdds/rtps/transport/TCPTransportDescriptor.h>
+#include <fastdds/rtps/transport/UDPTransportDescriptor.h>
+#include <fastdds/rtps/transport/shared_mem/SharedMemTransportDescriptor.h>
 #include <fastrtps/config.h>
 #include <algorithm>
 #include <fastdds/dds/domain/DomainParticipantFactory.hpp>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
+#include <utility>
 
 #include "profile_xml.hpp"
 #include "reader.hpp"
@@ -18,14 +23,39 @@ namespace lagometer::fastdds {
 namespace {
 
 using nlohmann::json;
+using UdpTransport = eprosima::fastdds::rtps::UDPTransportDescriptor;
+using TcpTransport = eprosima::fastdds::rtps::TCPTransportDescriptor;
+using ShmTransport = eprosima::fastdds::rtps::SharedMemTransportDescriptor;
 
 json difference(const json& value, const json& vendor) { return {{"value", value}, {"default", vendor}}; }
 
-const char* transport_names(const Settings& settings) {
-  if (settings.uses_tcp()) return "TCPv4";
-  if (!settings.uses_shm()) return "UDPv4";
-  return settings.uses_udp() ? "UDPv4+SHM" : "SHM";
+template <typename Descriptor>
+const Descriptor* transport_of(const dds::DomainParticipantQos& qos) {
+  for (const auto& each : qos.transport().user_transports) {
+    if (const auto* found = dynamic_cast<const Descriptor*>(each.get()); found != nullptr) return found;
+  }
+  return nullptr;
 }
+
+// Which transports a participant has, the vendor's built-in ones included.
+struct Carriers {
+  explicit Carriers(const dds::DomainParticipantQos& qos)
+      : udp(qos.transport().use_builtin_transports || transport_of<UdpTransport>(qos) != nullptr),
+        tcp(transport_of<TcpTransport>(qos) != nullptr),
+        shm(qos.transport().use_builtin_transports || transport_of<ShmTransport>(qos) != nullptr) {}
+
+  [[nodiscard]] std::string names() const {
+    std::string all;
+    for (const auto& [has, name] : {std::pair{udp, "UDPv4"}, std::pair{tcp, "TCPv4"}, std::pair{shm, "SHM"}}) {
+      if (has) all += (all.empty() ? "" : "+") + std::string(name);
+    }
+    return all;
+  }
+
+  bool udp;
+  bool tcp;
+  bool shm;
+};
 
 // 0 from /proc: not readable. The kernel silently reduces a larger request.
 uint64_t kernel_limit(const char* file) {
@@ -41,48 +71,86 @@ std::string addresses(const std::vector<TcpEnd>& ends) {
   return text;
 }
 
-void note_tcp(const Settings& settings, const TcpPlace& place, json& out) {
+void note_tcp(const TcpPlace& place, json& out) {
   out["participant_id"] = difference(place.participant(), "the next that is free");
   out["announcement_period_s"] = difference(kTcpLaterAnnouncementPeriodS, kLaterAnnouncementPeriodSDefault);
   out["tcp_logical_ports"] = difference(1, 2);
   out["tcp_listening_port"] = difference(place.own().port, "none");
   out["interfaces"] = difference(kLoopback, "all");
   if (!place.peers().empty()) out["initial_peers"] = difference(addresses(place.peers()), "none");
-  if (settings.tcp_nodelay) out["tcp_nodelay"] = difference(true, false);
 }
 
-// What holds with the vendor's built-in transports, too.
-json common_settings(const Settings& settings) {
+template <typename Socket>
+void note_sockets(const Socket* transport, const std::string& kind, json& out) {
+  if (transport == nullptr) return;
+  const auto put = [&](const std::string& name, uint32_t bytes) {
+    if (bytes != 0) out[name] = difference(bytes, "as the kernel sets it");
+  };
+  put(kind + "_send_buffer_bytes", transport->sendBufferSize);
+  put(kind + "_receive_buffer_bytes", transport->receiveBufferSize);
+}
+
+// What the participant's transports are made of, read back from the vendor.
+void note_transports(const dds::DomainParticipantQos& qos, json& out) {
+  const auto& transport = qos.transport();
+  if (const std::string names = Carriers(qos).names(); names != "UDPv4+SHM") {
+    out["transports"] = difference(names, "UDPv4+SHM");
+  }
+  note_sockets(transport_of<UdpTransport>(qos), "udp", out);
+  note_sockets(transport_of<TcpTransport>(qos), "tcp", out);
+  if (transport.send_socket_buffer_size != 0) {
+    out["send_socket_buffer_bytes"] = difference(transport.send_socket_buffer_size, "as the kernel sets it");
+  }
+  if (transport.listen_socket_buffer_size != 0) {
+    out["listen_socket_buffer_bytes"] = difference(transport.listen_socket_buffer_size, "as the kernel sets it");
+  }
+  const auto* tcp = transport_of<TcpTransport>(qos);
+  if (tcp != nullptr && tcp->enable_tcp_nodelay) out["tcp_nodelay"] = difference(true, false);
+  const auto* shm = transport_of<ShmTransport>(qos);
+  if (shm != nullptr && shm->segment_size() != kShmSegmentBytesDefault) {
+    out["shm_segment_bytes"] = difference(shm->segment_size(), kShmSegmentBytesDefault);
+  }
+  // The smallest counts: the vendor cuts a message once, for whatever carries it.
+  uint32_t message_bytes = transport.use_builtin_transports ? kSocketMessageBytesMax : UINT32_MAX;
+  for (const auto& each : transport.user_transports) message_bytes = std::min(message_bytes, each->max_message_size());
+  if (message_bytes != kSocketMessageBytesMax) {
+    out["max_message_bytes"] = difference(message_bytes, kSocketMessageBytesMax);
+  }
+}
+
+const char* protocol_name(rtps::DiscoveryProtocol_t protocol) {
+  switch (protocol) {
+    case rtps::DiscoveryProtocol_t::SIMPLE:
+      return "SIMPLE";
+    case rtps::DiscoveryProtocol_t::CLIENT:
+      return "CLIENT";
+    case rtps::DiscoveryProtocol_t::SUPER_CLIENT:
+      return "SUPER_CLIENT";
+    default:
+      return "other";
+  }
+}
+
+json context_settings(const Context& context) {
+  const Settings& settings = context.settings();
   json out{{"initial_announcements", difference(kAnnouncements, kAnnouncementsDefault)},
            {"initial_announcement_period_ns", difference(kAnnouncementPeriodNs, kAnnouncementPeriodNsDefault)}};
+  const auto protocol = context.qos().wire_protocol().builtin.discovery_config.discoveryProtocol;
+  if (protocol != rtps::DiscoveryProtocol_t::SIMPLE) {
+    out["discovery_protocol"] = difference(protocol_name(protocol), "SIMPLE");
+  }
   if (settings.discovery_server) {
-    out["discovery_protocol"] = difference("CLIENT", "SIMPLE");
     out["discovery_server"] = difference(kLoopback + (":" + std::to_string(kDiscoveryServerPort)), "none");
   }
   if (settings.intra_process != IntraProcess::kFull) {
     out["intraprocess_delivery"] = difference(name_of(settings.intra_process), name_of(IntraProcess::kFull));
   }
-  return out;
-}
-
-json context_settings(const Settings& settings, const TcpPlace* place) {
-  json out = common_settings(settings);
-  if (settings.builtin_transports()) return out;
-  if (std::string(transport_names(settings)) != "UDPv4+SHM") {
-    out["transports"] = difference(transport_names(settings), "UDPv4+SHM");
+  // A file without a default profile changes nothing, and is not in force.
+  if (!settings.profiles_file.empty() && LibraryUse::profiles_change_something()) {
+    out[kProfilesVariable] = difference(settings.profiles_file, "");
   }
-  if (settings.socket_buffer_bytes != 0) {
-    const std::string socket = settings.uses_tcp() ? "tcp" : "udp";
-    out[socket + "_send_buffer_bytes"] = difference(settings.socket_buffer_bytes, "as the kernel sets it");
-    out[socket + "_receive_buffer_bytes"] = difference(settings.socket_buffer_bytes, "as the kernel sets it");
-  }
-  if (settings.max_message_bytes != 0 && settings.max_message_bytes != kSocketMessageBytesMax) {
-    out["max_message_bytes"] = difference(settings.max_message_bytes, kSocketMessageBytesMax);
-  }
-  if (settings.shm_segment_bytes != 0 && settings.shm_segment_bytes != kShmSegmentBytesDefault) {
-    out["shm_segment_bytes"] = difference(settings.shm_segment_bytes, kShmSegmentBytesDefault);
-  }
-  if (place != nullptr) note_tcp(settings, *place, out);
+  note_transports(context.qos(), out);
+  if (context.tcp_place() != nullptr) note_tcp(*context.tcp_place(), out);
   if (settings.loopback_only) {
     out["interfaces"] = difference(kLoopback, "all");
     out["initial_peers_range"] = difference(std::max(kInitialPeersDefault, settings.peers + 1), kInitialPeersDefault);
@@ -93,26 +161,40 @@ json context_settings(const Settings& settings, const TcpPlace* place) {
 
 // In the order of the vendor's preference. Within a process it delivers directly, whatever the transports, unless told
 // not to.
-json transports(const Settings& settings) {
+json transports(const Context& context) {
+  const Carriers carriers(context.qos());
   json between = json::array();
-  if (settings.uses_shm()) between.push_back("shared-memory");
-  if (settings.uses_tcp()) between.push_back("tcp");
-  if (settings.uses_udp()) between.push_back("udp");
-  const bool direct = settings.intra_process != IntraProcess::kOff;
+  if (carriers.shm) between.push_back("shared-memory");
+  if (carriers.tcp) between.push_back("tcp");
+  if (carriers.udp) between.push_back("udp");
+  const bool direct = context.settings().intra_process != IntraProcess::kOff;
   return {{"within_process", direct ? json::array({"process"}) : between}, {"between_processes", between}};
+}
+
+std::string text_of(const std::string& file) {
+  std::ostringstream text;
+  text << std::ifstream(file).rdbuf();
+  return text.str();
 }
 
 json describe_context(const Context& context) {
   const Settings& settings = context.settings();
   json out{
-      {"settings", context_settings(settings, context.tcp_place())},
+      {"settings", context_settings(context)},
       {"observed", json::object()},
-      {"transport", transports(settings)},
+      {"transport", transports(context)},
       {"paste", {{{"file", "fastdds_participant.xml"}, {"text", participant_profile(settings, context.tcp_place())}}}}};
-  if (settings.intra_process != IntraProcess::kFull) {
+  if (settings.intra_process_asked && settings.intra_process != IntraProcess::kFull) {
     out["paste"].push_back({{"file", "fastdds_library.xml"}, {"text", library_settings(settings.intra_process)}});
   }
+  if (!settings.profiles_file.empty()) {
+    out["paste"].push_back({{"file", settings.profiles_file}, {"text", text_of(settings.profiles_file)}});
+  }
   if (settings.socket_buffer_bytes != 0) {
+    for (const auto& [name, option] : {std::pair{"SO_RCVBUF", SO_RCVBUF}, std::pair{"SO_SNDBUF", SO_SNDBUF}}) {
+      const auto bytes = context.sockets().closest_buffer(option, settings.socket_buffer_bytes);
+      if (bytes) out["settings"][name] = difference(*bytes, nullptr);
+    }
     out["observed"]["kernel_send_buffer_bytes_max"] = kernel_limit("/proc/sys/net/core/wmem_max");
     out["observed"]["kernel_receive_buffer_bytes_max"] = kernel_limit("/proc/sys/net/core/rmem_max");
   }
@@ -163,11 +245,11 @@ json endpoint_settings(const Qos& qos, const Qos& vendor) {
 
 // As seen from outside (loopback counters), on the host's network and in a private one: with both transports there,
 // 2.9 sends RELIABLE through shared memory and BEST_EFFORT over UDP, unless the two share the data itself.
-json writer_transports(const Settings& settings, bool reliable, bool data_shared) {
-  json result = transports(settings);
-  if (!settings.uses_udp() || reliable || data_shared) return result;
+json writer_transports(const Context& context, bool reliable, bool data_shared) {
+  json result = transports(context);
+  if (!Carriers(context.qos()).udp || reliable || data_shared) return result;
   result["between_processes"] = {"udp"};
-  if (settings.intra_process == IntraProcess::kOff) result["within_process"] = {"udp"};
+  if (context.settings().intra_process == IntraProcess::kOff) result["within_process"] = {"udp"};
   return result;
 }
 
@@ -186,7 +268,7 @@ json describe_writer(const Writer& writer) {
   const bool reliable = qos.reliability().kind == dds::RELIABLE_RELIABILITY_QOS;
   return {{"settings", settings},
           {"observed", {{"data_sharing", writer.shares_data()}}},
-          {"transport", writer_transports(writer.settings(), reliable, writer.shares_data())},
+          {"transport", writer_transports(writer.context(), reliable, writer.shares_data())},
           {"paste", paste}};
 }
 

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "library.hpp"
 
+#include <fastrtps/attributes/PublisherAttributes.h>
+#include <fastrtps/attributes/SubscriberAttributes.h>
+#include <fastrtps/xmlparser/XMLParserCommon.h>
 #include <fastrtps/xmlparser/XMLProfileManager.h>
 
 #include <fastdds/dds/domain/DomainParticipantFactory.hpp>
 #include <fastdds/dds/log/Log.hpp>
 #include <mutex>
+#include <optional>
 #include <string>
 
 namespace lagometer::fastdds {
@@ -18,6 +22,7 @@ using eprosima::fastrtps::xmlparser::XMLProfileManager;
 std::mutex mutex;
 uint32_t users = 0;
 IntraProcess in_force = IntraProcess::kFull;
+std::optional<IntraProcess> from_file;  // what the file of profiles says, or the vendor's own
 
 LibrarySettingsAttributes attributes(IntraProcess intra_process) {
   LibrarySettingsAttributes result;
@@ -28,20 +33,56 @@ LibrarySettingsAttributes attributes(IntraProcess intra_process) {
   return result;
 }
 
+IntraProcess intra_process(const LibrarySettingsAttributes& settings) {
+  switch (settings.intraprocess_delivery) {
+    case eprosima::fastrtps::INTRAPROCESS_OFF:
+      return IntraProcess::kOff;
+    case eprosima::fastrtps::INTRAPROCESS_USER_DATA_ONLY:
+      return IntraProcess::kUserDataOnly;
+    default:
+      return IntraProcess::kFull;
+  }
+}
+
+// The first participant would do so. What the file says stays as it is while the process runs.
+void load_profiles(const std::string& file) {
+  dds::DomainParticipantFactory::get_instance()->load_profiles();
+  // The library logs that a file is wrong, and goes on without it.
+  const bool read =
+      file.empty() || XMLProfileManager::loadXMLFile(file) == eprosima::fastrtps::xmlparser::XMLP_ret::XML_OK;
+  refuse(!read, std::string("the file ") + file + ", which " + kProfilesVariable +
+                    " names, can't be read or is no valid file of profiles: see the lines of Fast DDS above; give an "
+                    "absolute path");
+  if (!from_file) from_file = intra_process(XMLProfileManager::library_settings());
+}
+
 }  // namespace
 
-LibraryUse::LibraryUse(IntraProcess wanted) {
+LibraryUse::LibraryUse(const Settings& settings) {
   const std::lock_guard lock(mutex);
+  load_profiles(settings.profiles_file);
+  const bool by_file = !settings.profiles_file.empty() && !settings.intra_process_asked;
+  const IntraProcess wanted = by_file ? *from_file : settings.intra_process;
   if (users > 0 && wanted != in_force) {
     throw Error(LAGOMETER_INVALID, std::string("fastdds: option intra_process is one for the whole process, and a "
                                                "participant of this one has it at ") +
                                        name_of(in_force) + ": give all the same");
   }
-  // The first participant would load the XML file that the environment names, and its library_settings with it.
-  dds::DomainParticipantFactory::get_instance()->load_profiles();
   XMLProfileManager::library_settings(attributes(wanted));
-  in_force = wanted;
+  in_force = intra_process_ = wanted;
   ++users;
+}
+
+bool LibraryUse::profiles_change_something() {
+  eprosima::fastrtps::PublisherAttributes writer;
+  eprosima::fastrtps::SubscriberAttributes reader;
+  XMLProfileManager::getDefaultPublisherAttributes(writer);
+  XMLProfileManager::getDefaultSubscriberAttributes(reader);
+  const std::lock_guard lock(mutex);
+  return !(dds::DomainParticipantFactory::get_instance()->get_default_participant_qos() ==
+           dds::DomainParticipantQos()) ||
+         !(writer == eprosima::fastrtps::PublisherAttributes()) ||
+         !(reader == eprosima::fastrtps::SubscriberAttributes()) || from_file != IntraProcess::kFull;
 }
 
 LibraryUse::~LibraryUse() {

@@ -10,11 +10,20 @@ namespace lagometer::fastdds {
 /// it; when the last is given back, the library's log thread ends.
 class LibraryUse {
  public:
-  /// Throws Error(LAGOMETER_INVALID) if participants of this process have another delivery within the process.
-  explicit LibraryUse(IntraProcess wanted);
+  /// Has the library read the file of profiles. Throws Error(LAGOMETER_INVALID) if that can't be read, or if
+  /// participants of this process have another delivery within the process.
+  explicit LibraryUse(const Settings& settings);
   ~LibraryUse();
   LibraryUse(const LibraryUse&) = delete;
   LibraryUse& operator=(const LibraryUse&) = delete;
+
+  /// Delivery within the process: the option's, or else the file's.
+  [[nodiscard]] IntraProcess intra_process() const noexcept { return intra_process_; }
+  /// Whether the file of profiles has a default profile, or settings of the library: else it changes nothing.
+  [[nodiscard]] static bool profiles_change_something();
+
+ private:
+  IntraProcess intra_process_;
 };
 
 /// The vendor's word for it in XML.

@@ -2,6 +2,7 @@
 #include "qos.hpp"
 
 #include <string>
+#include <utility>
 
 #include "duration.hpp"
 
@@ -93,20 +94,24 @@ void apply_options(const lagometer_qos* wanted, const Settings& settings, const 
 
 }  // namespace
 
-dds::DataWriterQos writer_qos(const lagometer_qos* wanted, const Settings& settings, const Type& type) {
-  dds::DataWriterQos qos;
+dds::DataWriterQos writer_qos(dds::DataWriterQos initial, const lagometer_qos* wanted, const Settings& settings,
+                              const Type& type) {
+  dds::DataWriterQos qos = std::move(initial);
   if (wanted != nullptr) apply_policies(*wanted, qos);
   apply_options(wanted, settings, type, qos);
   if (settings.heartbeat_period_ms != 0) {
     qos.reliable_writer_qos().times.heartbeatPeriod =
         duration(settings.heartbeat_period_ms * kNanosecondsPerMillisecond, "heartbeat period");
   }
-  qos.publish_mode().kind = settings.synchronous ? dds::SYNCHRONOUS_PUBLISH_MODE : dds::ASYNCHRONOUS_PUBLISH_MODE;
+  if (settings.publish_mode_asked || settings.profiles_file.empty()) {
+    qos.publish_mode().kind = settings.synchronous ? dds::SYNCHRONOUS_PUBLISH_MODE : dds::ASYNCHRONOUS_PUBLISH_MODE;
+  }
   return qos;
 }
 
-dds::DataReaderQos reader_qos(const lagometer_qos* wanted, const Settings& settings, const Type& type) {
-  dds::DataReaderQos qos;
+dds::DataReaderQos reader_qos(dds::DataReaderQos initial, const lagometer_qos* wanted, const Settings& settings,
+                              const Type& type) {
+  dds::DataReaderQos qos = std::move(initial);
   if (wanted != nullptr) apply_policies(*wanted, qos);
   apply_options(wanted, settings, type, qos);
   return qos;

@@ -43,7 +43,7 @@ Reader::Reader(Node& node, const lagometer_endpoint_config& config)
   }
   const Type& type = *reinterpret_cast<const Type*>(config.type);
   if (bytes_max_ > kUnfragmentedBytes) scratch_ = sample_of_type(node.context().participant().find_type(type.name()));
-  const dds::DataReaderQos qos = reader_qos(config.qos, node.context().settings(), type);
+  const dds::DataReaderQos qos = reader_qos(node.initial_reader_qos(), config.qos, node.context().settings(), type);
   dds::Topic& topic = node.context().acquire_topic(topic_, type.name());
   const dds::StatusMask mask = listened(config.dispatch, on_event_ != nullptr);
   reader_ = node.subscriber().create_datareader(&topic, qos, mask.any() ? this : nullptr, mask);

@@ -5,6 +5,7 @@
 #include <net/if.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -100,8 +101,10 @@ void apply_options(const json& options, Settings& settings) {
   for (const auto& [key, value] : options.items()) {
     if (key == "transport" || apply_number(key, value, settings)) continue;
     if (key == "publish_mode") {
+      settings.publish_mode_asked = true;
       settings.synchronous = !second_of("sync", "async", value, key);
     } else if (key == "intra_process") {
+      settings.intra_process_asked = true;
       settings.intra_process = intra_process(value);
     } else if (key == "tcp_nodelay") {
       settings.tcp_nodelay = flag(value, key);
@@ -188,6 +191,7 @@ Settings parse_settings(const lagometer_context_config& config) {
   check_transport(settings);
   check_discovery(settings, config.domain);
   apply_network(parse_object(config.network, "network"), settings);
+  if (const char* file = std::getenv(kProfilesVariable); file != nullptr) settings.profiles_file = file;
   return settings;
 }
 

@@ -28,9 +28,11 @@ enum class IntraProcess : uint8_t {
 struct Settings {
   Transport transport = Transport::kStandard;
   IntraProcess intra_process = IntraProcess::kFull;
-  bool synchronous = true;        // writers send on the caller's thread; the vendor's default
-  bool tcp_nodelay = false;       // small messages leave at once; the vendor's default is that they wait
-  bool discovery_server = false;  // participants are clients of a server instead of asking by multicast
+  bool intra_process_asked = false;  // by an option; else the vendor's file may say it
+  bool synchronous = true;           // writers send on the caller's thread; the vendor's default
+  bool publish_mode_asked = false;   // likewise
+  bool tcp_nodelay = false;          // small messages leave at once; the vendor's default is that they wait
+  bool discovery_server = false;     // participants are clients of a server instead of asking by multicast
   uint32_t socket_buffer_bytes = 0;
   uint32_t max_message_bytes = 0;
   uint32_t shm_segment_bytes = 0;
@@ -38,6 +40,7 @@ struct Settings {
   uint32_t deadline_ms = 0;
   bool loopback_only = false;  // the machine has more than a loopback with multicast: stay on 127.0.0.1 by hand
   uint32_t peers = 0;          // participants to look for on 127.0.0.1, if loopback_only
+  std::string profiles_file;   // the vendor's XML file that kProfilesVariable names; empty: none
 
   /// The vendor's built-in transports serve; nothing about them was chosen.
   [[nodiscard]] bool builtin_transports() const noexcept {
@@ -53,6 +56,8 @@ struct Settings {
   [[nodiscard]] bool uses_sockets() const noexcept { return uses_udp() || uses_tcp(); }
 };
 
+/// The environment variable by which the library finds a file of profiles.
+inline constexpr const char* kProfilesVariable = "FASTRTPS_DEFAULT_PROFILES_FILE";
 /// The only address that sockets are bound to by hand.
 inline constexpr const char* kLoopback = "127.0.0.1";
 /// The largest message that Fast DDS accepts for UDP and TCP, in bytes; also its default.

@@ -30,7 +30,7 @@ Writer::Writer(Node& node, const lagometer_endpoint_config& config)
       fixed_(type_.fixed()),
       user_(config.user),
       on_event_(config.on_event) {
-  const dds::DataWriterQos qos = writer_qos(config.qos, node.context().settings(), type_);
+  const dds::DataWriterQos qos = writer_qos(node.initial_writer_qos(), config.qos, node.context().settings(), type_);
   if (!fixed_) message_ = type_.make_message();
   reshape(type_.bytes_max());  // from now on there is room for every message
   dds::Topic& topic = node.context().acquire_topic(topic_, type_.name());

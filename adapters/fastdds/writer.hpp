@@ -29,6 +29,7 @@ class Writer final : private dds::DataWriterListener {
   void matched(lagometer_matched& out);
   void counters(lagometer_counters& out);
 
+  [[nodiscard]] const Context& context() const noexcept { return node_.context(); }
   [[nodiscard]] const Settings& settings() const noexcept { return node_.context().settings(); }
   [[nodiscard]] const dds::DataWriter& vendor_writer() const noexcept { return *writer_; }
   /// Whether its payloads lie in shared memory that readers map, too.
