@@ -141,7 +141,7 @@ def _other_number(key: str, option: Option) -> OptionValue:
     most = option.maximum if option.maximum is not None else 1 << 30
     usual = option.default
     if isinstance(usual, bool) or not isinstance(usual, int | float):
-        guess: float = 1 << 20 if "bytes" in key else 64
+        guess: float = 1 << 20 if "bytes" in key or key.endswith("buffer") else 64
     else:
         guess = usual * 2 if usual > 0 else least + 1
         if guess > most:
