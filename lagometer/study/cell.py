@@ -102,11 +102,16 @@ class Cell:
     host_of: Mapping[str, str] = field(default_factory=dict)
 
     def columns(self) -> dict[str, object]:
-        """The factors as the columns of cells.parquet: null where the study neither varies nor sets one."""
-        return {
+        """The factors as the columns of cells.parquet: null where the study neither varies nor sets one.
+
+        `adapter` is what the topics go through, joined by `,` where they differ: a floor is only a floor, and
+        a middleware only the fastest, by its own messages.
+        """
+        values = {
             field: getattr(self.factors, field) if field in self.named else None
             for field in Factors.__dataclass_fields__
         }
+        return {**values, "adapter": ",".join(dict.fromkeys(each.adapter for each in self.traffic.values()))}
 
     @property
     def adapters(self) -> tuple[str, ...]:

@@ -163,14 +163,21 @@ def _candidates(study: Study, adapters: Mapping[str, Adapter]) -> Iterator[tuple
     """All combinations, each with why it would only repeat another one, or ''.
 
     A variant that sets nothing for a cell's adapters would give an equal measurement another name. Such cells
-    are measured once, as the variant `none`.
+    are measured once, as the variant `none`; so are those that differ in a factor that no topic follows.
     """
     plain_ids: set[str] = set()
     seen: set[tuple[object, ...]] = set()
     for cell in _combinations(study, adapters):
         variant = study.variants.get(cell.factors.variant)
         own = [name for name in study.matrix if FACTORS_BY_NAME[name].field not in cell.named]
-        alike = (cell.graph.name, *(getattr(cell.factors, field) for field in cell.named))
+        if not _followed(cell.graph, "adapter"):
+            own.append("adapter")
+            if not set(cell.factors.adapter.split("+")) <= set(cell.adapters):
+                none = f"none has {cell.factors.adapter}: write `adapter: {cell.adapters[0]}`"
+                yield cell, f"every topic of {cell.graph.name} has its own adapter, and {none}"
+                continue
+        columns = cell.columns()
+        alike = (cell.graph.name, *(columns[field] for field in cell.named))
         if own and alike in seen:
             yield cell, f"every topic of {cell.graph.name} has its own {' and '.join(own)}: measured once"
             continue

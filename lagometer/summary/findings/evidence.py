@@ -118,14 +118,13 @@ class CellEvidence:
 
     @property
     def adapter(self) -> str:
-        """The adapter, `publisher+subscriber` where they differ."""
+        """The adapter, `publisher+subscriber` where they differ; of topics with several adapters all, by `,`."""
         return str(self.factors.get("adapter", "unknown"))
 
     @property
     def adapters(self) -> list[str]:
         """All adapters, those of topics that have their own included."""
-        pairs = [self.adapter, *(str(topic.get("adapter", "")) for topic in self.topics.values())]
-        return list(dict.fromkeys(name for pair in pairs for name in pair.split("+") if name))
+        return list(dict.fromkeys(name for name in self.adapter.replace(",", "+").split("+")))
 
     @property
     def described(self) -> bool:

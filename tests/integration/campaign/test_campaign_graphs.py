@@ -76,6 +76,40 @@ def test_a_robot_has_its_own_sizes_and_a_chain_whose_parts_add_up(tmp_path: Path
     assert matches["cause_stream"].unique().to_list() == [1]
 
 
+BRIDGE = """
+topics:
+  points: {adapter: cyclonedds, payload: 20KB}
+  pose: {adapter: shm}
+  map: {adapter: zeromq, payload: 5KB}
+nodes:
+  lidar: {trigger: timer, rate: 100Hz, publishes: [points]}
+  bridge: {trigger: any, subscribes: [points], publishes: [pose, map]}
+  planner: {trigger: any, subscribes: [pose]}
+  viewer: {trigger: any, subscribes: [map]}
+chains: {lidar-to-plan: [points, pose], lidar-to-view: [points, map]}
+"""
+
+
+def test_topics_of_one_robot_go_through_adapters_of_their_own(tmp_path: Path) -> None:
+    need("cyclonedds")
+    need("zeromq")
+    found, out = carried_out(tmp_path, "{adapter: [shm, fastdds, zeromq], workload: robot.yaml}", BRIDGE)
+    assert (found["valid"], len(found["excluded"])) == (1, 2)
+    rows = {row["edge"]: row for row in pl.read_parquet(out / "cells.parquet").iter_rows(named=True)}
+    assert {row["adapter"] for row in rows.values()} == {"cyclonedds,shm,zeromq"}
+    carried = {edge: row["transport"] for edge, row in rows.items() if "→" in edge}
+    assert carried == {
+        "lidar→bridge": "udp",
+        "bridge→planner": "shared-memory",
+        "bridge→viewer": "unix-socket",
+    }
+    for chain in found["chains"]:
+        assert (chain["lost"], chain["n"] > 20) == (0, True)
+    way = samples_of(out, "shm/robot").filter(pl.col("edge") == "lidar-to-plan").drop_nulls("handled_ns")
+    whole = way.select(pl.col("handled_ns") - pl.col("publish_ns")).to_series()
+    assert way.select(pl.sum_horizontal(*PARTS)).to_series().to_list() == whole.to_list()
+
+
 def test_a_round_trip_at_a_rate_is_halved_without_the_echo(tmp_path: Path) -> None:
     found, out = carried_out(tmp_path, "{adapter: shm, workload: roundtrip, rate: 200Hz, payload: 4B}")
     (chain,) = found["chains"]

@@ -253,19 +253,33 @@ def test_a_factor_that_no_topic_follows_is_measured_once(tmp_path: Path) -> None
     assert "every topic of robot has its own payload: measured once" in found.excluded[0].reason
 
 
+BRIDGE = (
+    "topics: {x: {adapter: cyclonedds}, y: {adapter: fastdds}}\nnodes:\n"
+    "  a: {trigger: timer, publishes: [x]}\n  b: {trigger: any, subscribes: [x], publishes: [y]}\n"
+    "  c: {trigger: any, subscribes: [y]}\n"
+)
+
+
+def test_a_cell_is_of_the_adapters_that_its_topics_have(tmp_path: Path) -> None:
+    found, _, _ = expansion(tmp_path, BRIDGE, adapter=["shm", "fastdds", "cyclonedds"])
+    (cell,) = found.cells
+    assert (cell.id, cell.columns()["adapter"]) == ("fastdds/robot", "cyclonedds,fastdds")
+    assert [each.reason for each in found.excluded] == [
+        "every topic of robot has its own adapter, and none has shm: write `adapter: cyclonedds`",
+        "every topic of robot has its own adapter: measured once",
+    ]
+    partly = BRIDGE.replace("y: {adapter: fastdds}", "y: {depth: 3}")
+    found, _, _ = expansion(tmp_path, partly, adapter=["shm", "cyclonedds"])
+    assert [cell.columns()["adapter"] for cell in found.cells] == ["cyclonedds,shm", "cyclonedds"]
+
+
 def test_topics_may_go_through_adapters_of_their_own(tmp_path: Path) -> None:
-    text = (
-        "topics: {x: {adapter: cyclonedds}, y: {adapter: fastdds}}\nnodes:\n"
-        "  a: {trigger: timer, publishes: [x]}\n  b: {trigger: any, subscribes: [x], publishes: [y]}\n"
-        "  c: {trigger: any, subscribes: [y]}\n"
-    )
-    cell, plans = plans_of(tmp_path, text, adapter="shm")
+    cell, plans = plans_of(tmp_path, BRIDGE, adapter="fastdds")
     assert cell.adapters == ("cyclonedds", "fastdds")
     assert [[adapter.name for adapter in plan.adapters] for plan in plans] == [
         ["cyclonedds"],
         ["fastdds", "cyclonedds"],
         ["fastdds"],
     ]
-    assert cell.columns()["adapter"] == "shm"
     with pytest.raises(BadInput, match=r"unknown adapter 'fastds'.*did you mean 'fastdds'"):
-        expansion(tmp_path, text.replace("fastdds", "fastds"), adapter="shm")
+        expansion(tmp_path, BRIDGE.replace("fastdds", "fastds"), adapter="shm")

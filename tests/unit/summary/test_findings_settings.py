@@ -19,7 +19,6 @@ def said(
     declared: dict[str, Any] | None = None,
     adapter: str = "fastdds",
     objects: list[dict[str, Any]] | None = None,
-    topics: dict[str, Any] | None = None,
     **factors: Any,
 ) -> list[tuple[str, str]]:
     study = {
@@ -31,7 +30,7 @@ def said(
     }
     told = {name: {"value": value, "default": 1} for name, value in in_force.items()}
     entries = objects or [{"adapter": "fastdds", "object": "context", "settings": told}]
-    cell = {"id": "x", "factors": {"adapter": adapter, **factors}, "topics": topics}
+    cell = {"id": "x", "factors": {"adapter": adapter, **factors}}
     manifest = {
         "study": study,
         "cells": [cell],
@@ -125,8 +124,7 @@ def test_an_option_that_has_no_effect_is_not_looked_for() -> None:
 
 def test_the_adapter_of_a_topic_is_looked_at_too() -> None:
     assert said(5, {"segment": 6}, adapter="shm") == []
-    topics = {"image": {"adapter": "fastdds+shm"}}
-    assert said(5, {"segment": 6}, adapter="shm", topics=topics)[0][0] == "setting-not-in-force"
+    assert said(5, {"segment": 6}, adapter="shm,fastdds+udp")[0][0] == "setting-not-in-force"
 
 
 def test_a_variable_of_a_variant_is_looked_for_too() -> None:
