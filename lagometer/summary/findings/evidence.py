@@ -118,7 +118,7 @@ class CellEvidence:
 
     @property
     def adapter(self) -> str:
-        """The adapter, `publisher+subscriber` where they differ; of topics with several adapters all, by `,`."""
+        """The adapter, `publisher+subscriber` where they differ; all, by `,`, where topics have several."""
         return str(self.factors.get("adapter", "unknown"))
 
     @property
@@ -146,6 +146,13 @@ class CellEvidence:
         """The payload, where the study sets it, and no topic has one of its own."""
         value = self.factors.get("payload_bytes")
         return value if isinstance(value, int) and not self.topics else None
+
+    def factor(self, name: str) -> object:
+        """A factor's value; of payloads that topics have of their own the largest."""
+        if name != "payload_bytes" or not self.topics:
+            return self.factors.get(name)
+        sizes = [topic.get("payload_bytes") for topic in self.topics.values()]
+        return max((size["max"] if isinstance(size, dict) else size for size in sizes if size), default=None)
 
     @property
     def transports(self) -> set[str]:

@@ -80,7 +80,7 @@ def _named(cell: CellEvidence, adapter: str, name: str) -> Value:
         return None if version is None else str(version)
     kind, dot, rest = name.partition(".")
     sources: dict[str, Callable[[str], object]] = {
-        "factor": cell.factors.get,
+        "factor": cell.factor,
         "setting": cell.settings.get,
         "figure": cell.middle,
         "count": lambda column: sum(trial.count(column) for trial in cell.trials),

@@ -76,6 +76,30 @@ def test_a_robot_has_its_own_sizes_and_a_chain_whose_parts_add_up(tmp_path: Path
     assert matches["cause_stream"].unique().to_list() == [1]
 
 
+def test_two_pictures_become_a_cloud_and_what_did_not_arrive_is_counted_by_edge(tmp_path: Path) -> None:
+    """As in a public report to Cyclone DDS (issue 484): the last cloud never arrives."""
+    need("faulty")
+    matrix = "{adapter: faulty, workload: pictures-to-cloud, rate: 5Hz, reliability: reliable, depth: 1}"
+    timing = {"duration": "1s", "warmup": "0s", "options": "{faulty: {stream: 3, drop_at: 4}}"}
+    found, out = carried_out(tmp_path, matrix, **timing)
+    cell = "faulty/pictures-to-cloud/5Hz/reliable/depth-1"
+    sizes = dict(samples_of(out, cell).select(pl.col("edge").cast(str), "payload_bytes").unique().iter_rows())
+    last = {"end-to-end": 9_830_400, "picture-to-cloud": 9_830_400}
+    assert sizes == last | {
+        "camera→stereo:left": 921_600,
+        "camera→stereo:right": 921_600,
+        "stereo→points": 1_228_800,
+        "points→viewer": 9_830_400,
+    }
+    rows = {row["edge"]: row for row in pl.read_parquet(out / "cells.parquet").iter_rows(named=True)}
+    counts = {edge: (row["n"], row["censored"], row["sent"]) for edge, row in rows.items()}
+    assert counts.pop("points→viewer") == counts.pop("end-to-end") == (4, 1, 5)
+    assert counts.pop("picture-to-cloud") == (4, 1, 5)
+    assert set(counts.values()) == {(5, 0, 5)}
+    about = {each["kind"]: each["number"] for each in found["findings"]}
+    assert about["still-on-the-way"] == "1 of 20 messages"
+
+
 BRIDGE = """
 topics:
   points: {adapter: cyclonedds, payload: 20KB}

@@ -40,6 +40,7 @@ def cell_with(
     factors: Mapping[str, Any] | None = None,
     settings: Mapping[str, Any] | None = None,
     versions: Mapping[str, str] | None = None,
+    topics: Mapping[str, Any] | None = None,
     private: bool = True,
 ) -> CellEvidence:
     """A cell of two trials, of which the second has what is given."""
@@ -53,7 +54,7 @@ def cell_with(
     }
     evidence = {"private": private, "load": {"capacity_ns": CAPACITY_NS, "stolen_ns": 0, **(load or {})}}
     manifest = {
-        "cells": [{"id": "c", "factors": FACTORS | dict(factors or {})}],
+        "cells": [{"id": "c", "factors": FACTORS | dict(factors or {}), "topics": dict(topics or {})}],
         "settings": {"c": [{"object": "context", "settings": dict(settings or {})}]},
         "versions": dict(versions or {}),
     }
@@ -187,6 +188,16 @@ def declared() -> dict[str, Any]:
 
 def trapped(cell: CellEvidence) -> dict[str, Said]:
     return {each.kind: each for each in traps(cell, declared())}
+
+
+def test_of_topics_with_payloads_of_their_own_the_largest_is_held_against_the_segment() -> None:
+    sizes = {"image": {"payload_bytes": 921_600}, "pose": {"payload_bytes": {"min": 1, "max": 64}}}
+    cell = cell_with({"transport": "shared-memory"}, factors={"payload_bytes": None}, topics=sizes)
+    number = trapped(cell)["payload-exceeds-segment"].number
+    assert number == "a message has 900 KB, the segment 512 KB"
+    small = {"pose": sizes["pose"]}
+    cell = cell_with({"transport": "shared-memory"}, factors={"payload_bytes": None}, topics=small)
+    assert "payload-exceeds-segment" not in trapped(cell)
 
 
 def test_a_payload_above_the_segment_is_a_trap_of_shared_memory_alone() -> None:
