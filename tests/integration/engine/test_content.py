@@ -85,3 +85,38 @@ def test_payloads_are_filled_as_the_study_says(
     edge = samples.filter(pl.col("edge") == "source→sink")
     assert len(payloads) == edge.height > 3
     assert not edge["corrupted"].any()
+
+
+TOPICS = """
+topics: {x: {content: zeros}, y: {content: random}, z: {}}
+nodes:
+  source: {trigger: timer, publishes: [x, y, z]}
+  sink: {trigger: any, subscribes: [x, y, z]}
+"""
+
+
+@pytest.mark.parametrize("worker", ["in C++", "in Python"])
+def test_each_topic_has_its_own_content_and_its_reader_takes_it_for_whole(
+    build: Path, tmp_path: Path, worker: str
+) -> None:
+    need("netns")
+    library = build / "tests" / "adapters" / "liblagometer_witness.so"
+    toy = write_toy(tmp_path, IN_PYTHON, library if worker == "in C++" else None)
+    (tmp_path / "topics.yaml").write_text(TOPICS)
+    (tmp_path / "lidar.bin").write_bytes(RECORDED)
+    matrix = {**CELL, "workload": "topics.yaml", "rate": "20Hz", "payload": f"{BYTES}B"}
+    matrix |= {"content": "recorded-lidar.bin", "touch": "header"}
+    study = write_study(tmp_path, matrix=matrix, seed=SEED, machine_floor="off")
+    run = ("run", str(study), "--out", str(tmp_path / "out"), "--json", "--no-report")
+    witness = {"LAGOMETER_TEST_WITNESS": str(tmp_path / "sent")}
+    lagometer(tmp_path, *run, environment={**programs(build), **toy, **witness})
+    sent = (tmp_path / "sent").read_bytes()
+    contents = ("zeros", "random", "recorded-lidar.bin")  # by stream; z follows the cell
+    for at in range(0, len(sent), BYTES):
+        stream, number = ENVELOPE.unpack(sent[at : at + ENVELOPE.size])[3:]
+        filled = sent[at + ENVELOPE.size : at + BYTES]
+        assert filled == expected(contents[stream], number)[ENVELOPE.size :], (stream, number)
+    samples = pl.concat(pl.read_parquet(path) for path in (tmp_path / "out").rglob("0.parquet"))
+    edges = samples.filter(pl.col("edge").cast(str).str.starts_with("source→sink"))
+    assert edges["edge"].n_unique() == 3
+    assert not edges["corrupted"].any()
