@@ -474,6 +474,7 @@ Plan parse_plan(std::string_view text) {
   plan.worker = worker.integer("index", plan_bounds::Worker::index);
   plan.worker_name = worker.text("name", plan_bounds::Worker::name_characters);
   if (worker.has("host")) (void)worker.text("host", plan_bounds::Worker::host_characters);
+  if (worker.has("host_number")) plan.host_number = worker.integer("host_number", plan_bounds::Worker::host_number);
   worker.finish();
   parse_phases(object.at("phases"), plan);
   plan.scheduling = parse_scheduling(object.at("scheduling"), "scheduling");

@@ -121,6 +121,7 @@ struct Plan {
   bool standalone = false;
   uint32_t worker = 0;
   std::string worker_name;
+  uint32_t host_number = 0;  ///< of the host that it runs on, among the trial's
   int64_t discovery_timeout_ns = 0;
   int64_t warmup_ns = 0;
   int64_t measure_ns = 0;

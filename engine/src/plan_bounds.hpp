@@ -48,6 +48,7 @@ struct Worker {
   static constexpr Bounds<uint32_t> index{0U, 1048576U};
   static constexpr Bounds<uint32_t> name_characters{1U, 4096U};
   static constexpr Bounds<uint32_t> host_characters{1U, 4096U};
+  static constexpr Bounds<uint32_t> host_number{0U, 1048576U};
 };
 
 struct Phases {

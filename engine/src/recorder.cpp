@@ -73,7 +73,7 @@ uint64_t count_of(const std::byte* base, const LaneHeader& lane) {
 
 }  // namespace
 
-Recorder::Recorder(uint32_t worker, std::span<const LaneSpecification> lanes, int descriptor) {
+Recorder::Recorder(uint32_t worker, std::span<const LaneSpecification> lanes, int descriptor, uint32_t host) {
   const auto whole_pages = [](uint64_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes; };
   bytes_ = whole_pages(sizeof(RecordsHeader) + lanes.size() * sizeof(LaneHeader));
   std::vector<LaneHeader> headers;
@@ -107,6 +107,7 @@ Recorder::Recorder(uint32_t worker, std::span<const LaneSpecification> lanes, in
   header.lane_count = static_cast<uint32_t>(headers.size());
   header.total_bytes = bytes_;
   header.worker = worker;
+  header.host = host;
   std::memcpy(base_, &header, sizeof header);
 }
 

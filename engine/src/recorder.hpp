@@ -147,7 +147,7 @@ struct LaneSpecification {
 class Recorder {
  public:
   /// `descriptor`: an inherited memfd, or -1 for one of its own. Throws NoRoom.
-  Recorder(uint32_t worker, std::span<const LaneSpecification> lanes, int descriptor);
+  Recorder(uint32_t worker, std::span<const LaneSpecification> lanes, int descriptor, uint32_t host = 0);
   ~Recorder();
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;

@@ -13,7 +13,7 @@ namespace lagometer::engine {
 static_assert(std::endian::native == std::endian::little, "the records block is little-endian");
 
 constexpr uint64_t kRecordsMagic = 0x314345524F47414Cull;  // "LAGOREC1"
-constexpr uint32_t kRecordsVersion = 5;
+constexpr uint32_t kRecordsVersion = 6;
 
 struct RecordsHeader {
   uint64_t magic;
@@ -21,7 +21,7 @@ struct RecordsHeader {
   uint32_t lane_count;
   uint64_t total_bytes;
   uint32_t worker;
-  uint32_t reserved;
+  uint32_t host;  // the place of its host among the trial's
   uint8_t zeros[32];
 };
 static_assert(sizeof(RecordsHeader) == 64);

@@ -174,7 +174,7 @@ void Session::create_recorder(int descriptor) {
                  node.inputs[reader].plan().capacity);
     }
   }
-  recorder_ = std::make_unique<Recorder>(plan_.worker, lanes, descriptor);
+  recorder_ = std::make_unique<Recorder>(plan_.worker, lanes, descriptor, plan_.host_number);
   size_t lane = 0;
   auto writer_user = writer_users_.begin();
   for (Node& node : nodes_) {

@@ -8,6 +8,7 @@ the end of its input is only the fast path, since what carries the pipes may die
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import platform
 import resource
@@ -30,6 +31,7 @@ from lagometer.standard_streams import ensure_standard_descriptors
 
 NS_PER_S = 1_000_000_000
 READ_BYTES = 1 << 16
+FILE_PART_BYTES = 1 << 20
 RENEW_NS = 2 * NS_PER_S  # how often the supervisor is told that this process goes on
 ALONE_S = 1.0  # for the supervisor to end everything when the conductor is gone, before it is killed
 # The soft limits that decide what workers may do; -1: none.
@@ -122,6 +124,9 @@ class Agent:
             elif command == "clock":
                 at_ns = time.monotonic_ns()
                 self._send({"event": "clock", "number": message["number"], "at_ns": at_ns})
+            elif command == "files":
+                hashes = {path: hash_of(str(path)) for path in message["paths"]}
+                self._send({"event": "files", "hashes": hashes})
             elif command == "trial":
                 self._begin(message)
             elif self._trial is None:  # it ended while this was under way
@@ -196,6 +201,18 @@ def hello() -> dict[str, Any]:
         "cpus": sorted(os.sched_getaffinity(0)),
         "limits": {name: resource.getrlimit(number)[0] for name, number in LIMITS.items()},
     }
+
+
+def hash_of(path: str) -> str | None:
+    """Returns the SHA-256 of a file of this host, in hexadecimal; None where it can't be read."""
+    found = hashlib.sha256()
+    try:
+        with Path(path).open("rb") as file:
+            while part := file.read(FILE_PART_BYTES):
+                found.update(part)
+    except OSError:
+        return None
+    return found.hexdigest()
 
 
 def clock_identity() -> str:

@@ -90,7 +90,13 @@ def observed(cell: Cell, outcome: TrialOutcome) -> Observed | None:
     evidence = outcome.evidence
     if evidence is None:
         return None
-    done = [(worker.name, worker.done) for worker in outcome.workers if worker.done is not None]
+    done = [(worker, worker.done) for worker in outcome.workers if worker.done is not None]
+    limits = {
+        index: host.evidence.realtime_limit
+        for host in outcome.hosts
+        if host.evidence is not None
+        for index in host.workers
+    }
     daemon_cpu_ns = _sum([each.cpu_ns for each in outcome.daemons])
     daemon_bytes = _sum([each.pss_bytes for each in outcome.daemons])
     return Observed(
@@ -100,10 +106,15 @@ def observed(cell: Cell, outcome: TrialOutcome) -> Observed | None:
         clocks=evidence.clocks,
         other_clocks=tuple(host.evidence.clocks for host in outcome.hosts[1:] if host.evidence is not None),
         load=evidence.load,
-        realtime_limit=evidence.realtime_limit,
         realtime_threads=tuple(
-            RealtimeThread(name, str(thread.get("name")), int(thread["run_ns"]), int(thread["wait_ns"]))
-            for name, said in done
+            RealtimeThread(
+                worker=worker.name,
+                name=str(thread.get("name")),
+                run_ns=int(thread["run_ns"]),
+                wait_ns=int(thread["wait_ns"]),
+                limit=limits.get(worker.index),
+            )
+            for worker, said in done
             for thread in said.threads
             if thread.get("policy") == "fifo" and "run_ns" in thread and "wait_ns" in thread
         ),

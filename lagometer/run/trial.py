@@ -14,7 +14,7 @@ import polars as pl
 from lagometer.agent.commands import Command, Leaves
 from lagometer.agent.isolation import directory_of
 from lagometer.agent.orders import Orders
-from lagometer.installation import supervisor_path, worker_command
+from lagometer.installation import supervisor_path, worker_command, worker_path
 from lagometer.machine.tuning import Tuner
 from lagometer.run.companions.daemons import wanted_daemons
 from lagometer.run.companions.interference import wanted_load
@@ -40,6 +40,8 @@ from lagometer.store.errors import RecordsError
 from lagometer.store.records import Lane, decode
 from lagometer.study import Adapter, Cell, Study
 from lagometer.study.hosts import Host
+
+WORKER = "lagometer-worker"
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,15 @@ class TrialRunner:
             load=wanted_load(study, cell, owner, number) if first else None,
             leaves=self._leaves(there, network, directory),
         )
-        return HostPart(link, orders, [plan.worker.index for plan in there])
+        return HostPart(link, orders, [plan.worker.index for plan in there], self._files(there))
+
+    def _files(self, plans: Sequence[Plan]) -> dict[str, str]:
+        """Returns the paths, by name, of what workers load and are: with another build elsewhere, figures of
+        two hosts are not of one middleware."""
+        files = {adapter.name: adapter.library for plan in plans for adapter in plan.adapters}
+        programs = {self._workers[plan.adapters[0].name][0] for plan in plans}
+        own = str(worker_path())
+        return {**files, **({WORKER: own} if own in programs else {})}
 
     def _command(self, plan: Plan) -> Command:
         """Returns how to start a worker; preloads must be in its environment before its first instruction."""
@@ -177,14 +187,27 @@ def _estimates(
 
 def _lanes(outcome: TrialOutcome) -> tuple[list[Lane], tuple[str, ...]]:
     offsets_ns = {worker: host.clock.offset_ns for host in outcome.hosts for worker in host.workers}
+    places = {worker: place for place, host in enumerate(outcome.hosts) for worker in host.workers}
     lanes: list[Lane] = []
     problems: list[str] = []
     for worker in outcome.workers:
         if worker.records is None:
             continue
         try:
-            lanes += on_our_clock(decode(worker.records), offsets_ns.get(worker.index, 0))
+            found = decode(worker.records)
+            _refuse_others(found, worker.index, places.get(worker.index, 0))
+            lanes += on_our_clock(found, offsets_ns.get(worker.index, 0))
         except RecordsError as error:
             if not outcome.reasons:  # a killed worker's memory may be half made: its trial has failed anyway
                 problems.append(f"protocol-error: records of {worker.name}: {error}")
     return lanes, tuple(problems)
+
+
+def _refuse_others(lanes: Sequence[Lane], worker: int, host: int) -> None:
+    """Raises RecordsError for records of another worker or host, whose clock has another offset."""
+    for lane in lanes[:1]:
+        if (lane.worker, lane.host) != (worker, host):
+            raise RecordsError(
+                f"they say that they are of worker {lane.worker} on host {lane.host}, "
+                f"and were asked of worker {worker} on host {host}"
+            )

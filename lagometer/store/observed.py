@@ -74,21 +74,25 @@ class MachineLoad:
 
 
 @dataclass(frozen=True)
-class RealtimeThread:
-    """A SCHED_FIFO thread's account over the measure phase: on a CPU, and ready without getting one."""
-
-    worker: str
-    name: str
-    run_ns: int
-    wait_ns: int
-
-
-@dataclass(frozen=True)
 class RealtimeLimit:
     """Of each period real-time threads get `runtime_us` (sched_rt_runtime_us); negative: all of it."""
 
     runtime_us: int
     period_us: int
+
+
+@dataclass(frozen=True)
+class RealtimeThread:
+    """A SCHED_FIFO thread's account over the measure phase: on a CPU, and ready without getting one.
+
+    limit: of the host that it runs on; None where that does not say.
+    """
+
+    worker: str
+    name: str
+    run_ns: int
+    wait_ns: int
+    limit: RealtimeLimit | None = None
 
 
 @dataclass(frozen=True)
@@ -101,7 +105,6 @@ class Observed:
     clocks: Clocks = field(default_factory=Clocks)
     other_clocks: tuple[Clocks, ...] = ()  # those of the other hosts
     load: MachineLoad = field(default_factory=MachineLoad)
-    realtime_limit: RealtimeLimit | None = None
     realtime_threads: tuple[RealtimeThread, ...] = ()
     involuntary_switches: int = 0  # of the workers in the measure phase
     matches: tuple[Match, ...] = ()

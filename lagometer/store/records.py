@@ -18,10 +18,10 @@ import numpy.typing as npt
 from lagometer.store.errors import RecordsError
 
 MAGIC = 0x31434552_4F47414C  # "LAGOREC1", little-endian
-VERSION = 5
-# 1 has no lanes in pages, 1 and 2 none of stamps, 1 to 3 none of events, 1 to 4 no `callback_ns`; the words
-# that say so were zero.
-VERSIONS_READ = (1, 2, 3, 4, 5)
+VERSION = 6
+# 1 has no lanes in pages, 1 and 2 none of stamps, 1 to 3 none of events, 1 to 4 no `callback_ns`, 1 to 5 no
+# host; the words that say so were zero.
+VERSIONS_READ = (1, 2, 3, 4, 5, 6)
 ALIGNMENT_BYTES = 64
 HEADER_BYTES = 64
 LANE_BYTES = 64
@@ -67,7 +67,7 @@ HEADER_DTYPE = np.dtype(
         ("lane_count", "<u4"),
         ("total_bytes", "<u8"),
         ("worker", "<u4"),
-        ("reserved", "<u4"),
+        ("host", "<u4"),
         ("zeros", "<u8", (4,)),
     ]
 )
@@ -157,6 +157,7 @@ class Lane:
     records: Records  # of RECORD_DTYPES[kind]; a view of the block, unless the lane lay in pages
     full: bool = False  # recording stopped because the lane had no room left
     worker: int = 0
+    host: int = 0  # the place of the worker's host among the trial's
     overflow: int = 0  # of lanes that several threads write to: how many records found no room
 
 
@@ -188,6 +189,7 @@ def decode(block: bytes | bytearray | memoryview) -> list[Lane]:
                 records=_whole(kind, content.view(RECORD_DTYPES[kind])),
                 full=bool(int(entry["flags"]) & FLAG_LANE_FULL),
                 worker=int(header["worker"]),
+                host=int(header["host"]),
                 overflow=int(entry["overflow"]),
             )
         )
@@ -337,7 +339,12 @@ def _check_records(index: int, lane: Lane) -> None:
 
 
 def encode(
-    lanes: Iterable[Lane], *, worker: int = 0, capacity: int | None = None, page_bytes: int = 0
+    lanes: Iterable[Lane],
+    *,
+    worker: int = 0,
+    host: int = 0,
+    capacity: int | None = None,
+    page_bytes: int = 0,
 ) -> bytes:
     """A block of these lanes: packed, or (with a capacity) as in the memfd, each lane at its full capacity,
     and with `page_bytes` in pages, but for stamps and events.
@@ -361,7 +368,7 @@ def encode(
         position += -(-max(room * size, len(content)) // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
     header = np.zeros(1, dtype=HEADER_DTYPE)
     header["magic"], header["version"], header["worker"] = MAGIC, VERSION, worker
-    header["lane_count"], header["total_bytes"] = len(lanes), position
+    header["host"], header["lane_count"], header["total_bytes"] = host, len(lanes), position
     block = bytearray(position)
     block[:HEADER_BYTES] = header.tobytes()
     block[HEADER_BYTES : HEADER_BYTES + table.nbytes] = table.tobytes()

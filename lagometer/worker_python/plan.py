@@ -125,6 +125,7 @@ class Plan:
 
     standalone: bool
     worker: int
+    host_number: int
     discovery_timeout_ns: int
     warmup_ns: int
     measure_ns: int
@@ -154,6 +155,9 @@ def parse_plan(line: bytes) -> Plan:
     worker.text("name", plan_bounds.Worker.NAME_CHARACTERS)
     if worker.has("host"):
         worker.text("host", plan_bounds.Worker.HOST_CHARACTERS)
+    host_number = 0
+    if worker.has("host_number"):
+        host_number = worker.integer("host_number", plan_bounds.Worker.HOST_NUMBER)
     worker.finish()
     phases = plan.part("phases")
     discovery_timeout_ns = phases.integer("discovery_timeout_ns", plan_bounds.Phases.DISCOVERY_TIMEOUT_NS)
@@ -181,6 +185,7 @@ def parse_plan(line: bytes) -> Plan:
     return Plan(
         standalone=standalone,
         worker=index,
+        host_number=host_number,
         discovery_timeout_ns=discovery_timeout_ns,
         warmup_ns=warmup_ns,
         measure_ns=measure_ns,

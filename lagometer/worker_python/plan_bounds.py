@@ -35,6 +35,7 @@ class Worker:
     INDEX = Bounds(0, 1_048_576)
     NAME_CHARACTERS = Bounds(1, 4_096)
     HOST_CHARACTERS = Bounds(1, 4_096)
+    HOST_NUMBER = Bounds(0, 1_048_576)
 
 
 class Phases:

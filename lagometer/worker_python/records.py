@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from lagometer.worker_python.plan_bounds import RECORDS_BYTES_MAX
 
 MAGIC = 0x3143_4552_4F47_414C  # "LAGOREC1"
-VERSION = 5
+VERSION = 6
 KIND_SENT, KIND_RECEIVED, KIND_CAUSES = 1, 2, 3
 FLAG_FULL = 1
 CPU_UNKNOWN = 0xFFFF
@@ -79,10 +79,12 @@ class Lane:
 
 
 class Recorder:
-    """All lanes of a worker. Raises NoRoom."""
+    """All lanes of a worker; `host`: the place of its host among the trial's. Raises NoRoom."""
 
-    def __init__(self, worker: int, lanes: Sequence[LaneSpecification], descriptor: int | None) -> None:
-        self._worker = worker
+    def __init__(
+        self, worker: int, host: int, lanes: Sequence[LaneSpecification], descriptor: int | None
+    ) -> None:
+        self._worker, self._host = worker, host
         self._specifications = tuple(lanes)
         table_end = HEADER.size + len(lanes) * LANE.size
         offsets, size = [], table_end
@@ -99,7 +101,7 @@ class Recorder:
             LANE.pack_into(self._memory, entry, *_entry(lane, offset, lane.capacity, 0, 0))
             self.lanes.append(Lane(self._memory, words, entry, offset, lane.capacity))
         # Last: a block without its header is known to be half made.
-        HEADER.pack_into(self._memory, 0, MAGIC, VERSION, len(lanes), size, worker, 0)
+        HEADER.pack_into(self._memory, 0, MAGIC, VERSION, len(lanes), size, worker, host)
 
     def count(self) -> int:
         """Records so far in all lanes."""
@@ -116,7 +118,7 @@ class Recorder:
             first = lane._offset
             contents.append(self._memory[first : first + size].ljust(_aligned(size), b"\0"))
             offset += _aligned(size)
-        header = HEADER.pack(MAGIC, VERSION, len(self.lanes), offset, self._worker, 0)
+        header = HEADER.pack(MAGIC, VERSION, len(self.lanes), offset, self._worker, self._host)
         return b"".join((header, *table, *contents))
 
 

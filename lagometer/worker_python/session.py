@@ -142,7 +142,7 @@ class Session:
                 lanes.append(LaneSpecification(KIND_CAUSES, number, writer.stream, causes))
             for index, reader in enumerate(node.plan.readers):
                 lanes.append(LaneSpecification(KIND_RECEIVED, number, index, reader.capacity))
-        recorder = Recorder(self._plan.worker, lanes, descriptor)
+        recorder = Recorder(self._plan.worker, self._plan.host_number, lanes, descriptor)
         made = iter(recorder.lanes)
         for node in self._nodes:
             for output in node.outputs:

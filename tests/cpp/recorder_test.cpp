@@ -99,7 +99,7 @@ TEST(Recorder, LiesInTheInheritedMemfd) {
   const int kept = dup(descriptor);
   struct stat status {};
   {
-    const Recorder recorder(7, kLanes, descriptor);
+    const Recorder recorder(7, kLanes, descriptor, 2);
     auto lane = recorder.sent(0);
     append(lane, sent(42));
     ASSERT_EQ(fstat(kept, &status), 0);
@@ -114,6 +114,7 @@ TEST(Recorder, LiesInTheInheritedMemfd) {
   RecordsHeader header{};
   std::memcpy(&header, block.data(), sizeof header);
   EXPECT_EQ(header.worker, 7U);
+  EXPECT_EQ(header.host, 2U);
   close(kept);
 }
 

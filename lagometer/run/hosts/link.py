@@ -8,7 +8,7 @@ import contextlib
 import os
 import select
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ HELLO_S = 30.0  # a host may be slow to reach
 RENEW_NS = NS_PER_S
 EXCHANGES = 8  # of clocks; the fastest counts
 EXCHANGE_S = 5.0
+FILES_S = 30.0  # to read the libraries of all adapters of a trial
 READ_BYTES = 1 << 20
 ENDING_S = 0.5  # for what carries an agent to end once its pipes are closed
 STDERR_BYTES = 16 << 10
@@ -54,6 +55,7 @@ class AgentLink:
         self._stderr = b""
         self._renewed_ns = 0
         self._lost: str | None = None
+        self._hashes: dict[str, str | None] = {}
 
     @property
     def is_open(self) -> bool:
@@ -83,6 +85,7 @@ class AgentLink:
             return
         self.close()
         self._frames, self._unsent, self._kept, self._stderr = Frames(), bytearray(), [], b""
+        self._hashes = {}
         self._pipes, self._lost = self._launcher.start(), None
         for descriptor in (self._pipes.stdin, self._pipes.stdout, self._pipes.stderr):
             os.set_blocking(descriptor, False)
@@ -212,6 +215,19 @@ class AgentLink:
             return ClockOffset(round_trip_ns=round_trip_ns)
         offset_ns = at_ns - (before_ns + round_trip_ns // 2)
         return ClockOffset(False, offset_ns, -(-round_trip_ns // 2) + 1, round_trip_ns)
+
+    def hashes(self, paths: Iterable[str]) -> dict[str, str | None]:
+        """Returns the SHA-256 of files of the host, each asked for once; None: it can't be read there. Raises
+        `HostError`."""
+        wanted = list(dict.fromkeys(paths))
+        if unknown := [path for path in wanted if path not in self._hashes]:
+            self.send({"command": "files", "paths": unknown})
+            message, _ = self._next("files", FILES_S)
+            said = message.get("hashes")
+            if not isinstance(said, dict) or set(said) != set(unknown):
+                raise HostError("its agent did not say what the files of adapters are")
+            self._hashes |= {path: None if value is None else str(value) for path, value in said.items()}
+        return {path: self._hashes[path] for path in wanted}
 
     def _next(self, event: str, seconds: float) -> Frame:
         """Waits for a frame of this kind; what else comes is kept for `receive`. Raises `HostError`."""

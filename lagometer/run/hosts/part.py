@@ -18,7 +18,8 @@ from lagometer.run.hosts.link import AgentLink, ClockOffset
 
 @dataclass(frozen=True)
 class HostOutcome:
-    """What came of a trial on one host. clock: how it stood to the conductor's; None in each: not so far."""
+    """What came of a trial on one host. clock: how it stood to the conductor's; files: by adapter the SHA-256
+    of its library, and that of the worker; None in each: not so far."""
 
     name: str
     workers: tuple[int, ...]
@@ -28,6 +29,7 @@ class HostOutcome:
     load: LoadDone | None = None
     daemons: tuple[DaemonDone, ...] = ()
     hello: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, str | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -40,15 +42,24 @@ class Hearing:
 
 
 class HostPart:
-    """The state of one trial on one host. workers: which of the trial's are there, by their numbers in it."""
+    """The state of one trial on one host. workers: which of the trial's are there, by their numbers in it;
+    files: paths, by name, of what they load and are."""
 
-    def __init__(self, link: AgentLink, orders: Orders, workers: Sequence[int]) -> None:
+    def __init__(
+        self,
+        link: AgentLink,
+        orders: Orders,
+        workers: Sequence[int],
+        files: Mapping[str, str] | None = None,
+    ) -> None:
         self.link = link
+        self._files = dict(files or {})
         self.workers = tuple(workers)
         self._orders = orders
         self._local = {worker: place for place, worker in enumerate(self.workers)}
         self._hearing: Hearing | None = None
         self.clock = ClockOffset()
+        self.files: Mapping[str, str | None] = {}
         self.isolation: Mapping[str, Any] = {}
         self.evidence: Evidence | None = None
         self.serving_ns: int | None = None  # on the conductor's clock
@@ -80,14 +91,19 @@ class HostPart:
         self._hearing = hearing
         was_open = self.link.is_open
         try:
-            self.link.open()
-            self.clock = self.link.offset()
+            self._meet()
         except HostError:
             if not was_open:
                 raise
-            self.link.open()  # that one has ended since the last trial
-            self.clock = self.link.offset()
+            self._meet()  # that one has ended since the last trial
         self.link.send({"command": "trial", "orders": self._orders.as_json()})
+
+    def _meet(self) -> None:
+        """Asks the agent what its host is. Raises `HostError`."""
+        self.link.open()
+        hashes = self.link.hashes(self._files.values())
+        self.files = {name: hashes[path] for name, path in self._files.items()}
+        self.clock = self.link.offset()
 
     def say(self, worker: int, text: bytes) -> None:
         """Passes a line on to one of its workers."""
@@ -190,4 +206,5 @@ class HostPart:
             load=self._load,
             daemons=self._daemons,
             hello=self.link.hello,
+            files=self.files,
         )

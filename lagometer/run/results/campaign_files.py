@@ -118,7 +118,8 @@ class Results:
         for host in outcome.hosts:
             facts = host_facts(host, outcome.workers)
             kept_host = self.manifest.setdefault("hosts", {}).setdefault(host.name, facts)
-            kept_host["adapters"] = {**facts["adapters"], **kept_host["adapters"]}
+            for key in ("adapters", "files"):
+                kept_host[key] = {**facts[key], **kept_host.get(key, {})}
         entries = described(outcome)
         kept = self.manifest["settings"].get(cell)
         if kept is not None:

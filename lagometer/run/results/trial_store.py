@@ -245,16 +245,23 @@ def journal_entry(key: Key, outcome: TrialOutcome, rows: pl.DataFrame, path: str
 
 
 def _host(host: HostOutcome, workers: Sequence[WorkerOutcome]) -> dict[str, Any]:
-    """Returns which workers a host had, and how its clock stood to the conductor's."""
+    """Returns which workers a host had, how its clock stood to the conductor's, its limit of real time."""
     names = [workers[index].name for index in host.workers]
-    return {"name": host.name, "workers": names, "clock": asdict(host.clock)}
+    limit = host.evidence.realtime_limit if host.evidence is not None else None
+    return {
+        "name": host.name,
+        "workers": names,
+        "clock": asdict(host.clock),
+        "realtime_limit": asdict(limit) if limit is not None else None,
+    }
 
 
 def host_facts(host: HostOutcome, workers: Sequence[WorkerOutcome]) -> dict[str, Any]:
     """Returns what the manifest keeps of a host: what its agent said of it, and its adapters' libraries."""
     adapters = adapters_of([workers[index] for index in host.workers])
     said = {name: host.hello.get(name) for name in ("host", "machine", "version", "cpus", "limits")}
-    return {**said, "adapters": {each["name"]: each["library_version"] for each in adapters}}
+    versions = {each["name"]: each["library_version"] for each in adapters}
+    return {**said, "adapters": versions, "files": dict(host.files)}
 
 
 def adapters_in_use(outcome: TrialOutcome) -> list[dict[str, Any]]:

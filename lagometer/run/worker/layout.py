@@ -163,7 +163,7 @@ class _Layout:
             cell=cell.id,
             trial=self._trial,
             standalone=standalone,
-            worker=Worker(index=index, name=name, host=host),
+            worker=Worker(index=index, name=name, host=host, host_number=cell.hosts.index(host)),
             phases=self._phases(cell.worker_stop_ns(index)),
             scheduling=Scheduling(
                 policy=scheduling,

@@ -108,6 +108,7 @@ def together(hosts: Sequence[HostOutcome]) -> Evidence:
         first,
         private=all(each.private for each in every),
         window_ns=max(each.window_ns for each in every),
+        realtime_limit=first.realtime_limit if len({each.realtime_limit for each in every}) == 1 else None,
         network={
             name: sum(each.network[name] for each in networks.values())
             for name in first.network

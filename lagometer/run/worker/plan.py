@@ -56,11 +56,12 @@ class PlanModel(BaseModel):
 
 
 class Worker(PlanModel):
-    """Which worker of the trial this plan is for."""
+    """Which worker of the trial this plan is for. host_number: the place of its host among the trial's."""
 
     index: Index
     name: Text
     host: Text = "here"
+    host_number: Index = 0
 
 
 class Phases(PlanModel):

@@ -53,11 +53,11 @@ def realtime_throttled(observed: Observed, window_ns: int) -> Iterator[str]:
     The kernel counts no such stops, but accounts for what each thread ran and waited: a SCHED_FIFO thread
     that always wanted to run, and waited for about what the limit takes in every period, was stopped.
     """
-    limit = observed.realtime_limit
-    if limit is None or window_ns <= 0 or not 0 <= limit.runtime_us < limit.period_us:
-        return
-    taken_ns = _taken_ns(limit, window_ns)
     for thread in observed.realtime_threads:
+        limit = thread.limit
+        if limit is None or window_ns <= 0 or not 0 <= limit.runtime_us < limit.period_us:
+            continue
+        taken_ns = _taken_ns(limit, window_ns)
         if taken_ns > 0 and _always_wanted(thread, window_ns) and thread.wait_ns >= taken_ns:
             yield (
                 f"realtime-throttled: thread {thread.name} of {thread.worker} ran "

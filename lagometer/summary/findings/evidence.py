@@ -96,7 +96,7 @@ class CellEvidence:
     sysctls: of the machine; versions: of the middleware, by adapter; topics: what each carries, where the
     workload says it; asked: the options that the study gives, by adapter; environment: the variables that its
     variant sets; options: what the sidecars declare of options, by adapter; objects: what the objects of the
-    adapters report.
+    adapters report; hosts: what the agents said of those that the cell has.
     """
 
     cell: str
@@ -109,6 +109,7 @@ class CellEvidence:
     asked: Mapping[str, Json] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
+    hosts: Mapping[str, Json] = field(default_factory=dict)
     objects: Sequence[Json] = ()
 
     @property
@@ -213,6 +214,11 @@ def cells_of(
             asked=_asked(manifest.get("study") or {}, factors or {}),
             environment=_environment(manifest.get("study") or {}, factors or {}),
             options=manifest.get("options") or {},
+            hosts={
+                host: said
+                for host, said in (manifest.get("hosts") or {}).items()
+                if host in str((factors or {}).get("hosts") or "").split("+")
+            },
         )
 
 

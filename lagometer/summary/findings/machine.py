@@ -47,6 +47,7 @@ def machine(cell: CellEvidence) -> Iterator[Said]:
     yield from of_reasons(cell, REASONS)
     yield from _steady(cell)
     yield from _clocks(cell)
+    yield from _hosts(cell)
 
 
 def _load(cell: CellEvidence) -> Iterator[Said]:
@@ -115,3 +116,28 @@ def _clocks(cell: CellEvidence) -> Iterator[Said]:
         "measure a way that comes back to its own host, such as the workload `roundtrip`",
         "docs/WORKLOADS.md",
     )
+
+
+def _hosts(cell: CellEvidence) -> Iterator[Said]:
+    """Hosts with another build of an adapter or of the worker, by hashes and versions."""
+    names = dict.fromkeys(name for host in cell.hosts.values() for name in host.get("files") or {})
+    for name in names:
+        found = {
+            host: (str(said["files"][name] or "no file")[:12], (said.get("adapters") or {}).get(name))
+            for host, said in cell.hosts.items()
+            if name in (said.get("files") or {})
+        }
+        if len(set(found.values())) < 2:
+            continue
+        builds = [
+            f"{host} has {digest}{f' of version {version}' if version else ''}"
+            for host, (digest, version) in found.items()
+        ]
+        yield Said(
+            "hosts-differ",
+            len(cell.trials),
+            "hosts of this cell run different builds, so their figures are not of one middleware",
+            f"{name}: {', '.join(builds)} (SHA-256)",
+            "install the same build on each host, unless the difference is what you measure",
+            "the agents of the hosts (`hosts` in manifest.json)",
+        )

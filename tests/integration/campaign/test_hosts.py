@@ -28,6 +28,7 @@ from lagometer.agent.trial import SUPERVISOR_LEASE_S
 from lagometer.installation import supervisor_path
 from lagometer.run.hosts.link import AgentLink
 from lagometer.run.hosts.local import LocalLauncher
+from lagometer.study.adapters import discover_adapters
 
 MOCK = [sys.executable, str(ROOT / "tests" / "mock_agent.py")]
 BOTH_GONE_S = SUPERVISOR_LEASE_S + 30
@@ -287,10 +288,21 @@ def test_hosts_with_clocks_of_their_own_match_and_tell_no_latency(tmp_path: Path
     assert messages["publish_ns"].null_count() == 0
 
 
-def test_the_views_say_why_there_is_no_latency(tmp_path: Path) -> None:
+def another_build(folder: Path, adapter: str) -> list[str]:
+    """The words that give an agent and all below it another library of an adapter."""
+    need("mount")
+    library = discover_adapters()[adapter].library
+    other = folder / "other.so"
+    other.write_bytes(library.read_bytes() + b"\0")
+    bind = f'mount --bind {other} {library} && exec "$@"'
+    return ["unshare", "--mount", "sh", "-c", bind, "sh"]
+
+
+def test_the_views_say_why_there_is_no_latency_and_what_differs_between_hosts(tmp_path: Path) -> None:
     need("netns")
     need("cyclonedds")
-    hosts = {"robot": {}, "base": {"before": time_namespace(), "runs": ["sink"]}}
+    before = [*another_build(tmp_path, "cyclonedds"), *time_namespace()]
+    hosts = {"robot": {}, "base": {"before": before, "runs": ["sink"]}}
     matrix = {"adapter": "cyclonedds", "workload": "pipeline-2", "rate": "10Hz", "network": "host"}
     code, _ = run(tmp_path, write_study(tmp_path, hosts=hosts, matrix=matrix), preexec_fn=own_network)
     assert code == 0 and (tmp_path / "out" / "report.html").stat().st_size > 0
@@ -299,7 +311,11 @@ def test_the_views_say_why_there_is_no_latency(tmp_path: Path) -> None:
     assert all(list(host["adapters"]) == ["cyclonedds"] and host["cpus"] for host in known.values())
     code, output, errors = lagometer(tmp_path, "show", str(tmp_path / "out"), "--json")
     assert code == 0, errors
-    (finding,) = [each for each in json.loads(output)["findings"] if each["kind"] == "clocks-differ"]
-    assert "source→sink" in finding["number"]
+    numbers = {each["kind"]: each["number"] for each in json.loads(output)["findings"]}
+    assert "source→sink" in numbers["clocks-differ"]
+    ours, others = (host["files"]["cyclonedds"][:12] for host in known.values())
+    assert ours != others and f"robot has {ours}" in numbers["hosts-differ"]
+    assert known["robot"]["files"]["lagometer-worker"] == known["base"]["files"]["lagometer-worker"]
+    assert all(host["realtime_limit"]["period_us"] > 0 for host in journal(tmp_path / "out")[0]["hosts"])
     code, output, _ = lagometer(tmp_path, "show", str(tmp_path / "out"))
     assert code == 0 and "clocks differ" in output

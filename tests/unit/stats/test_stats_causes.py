@@ -105,10 +105,20 @@ def test_what_was_seen_is_the_claim_where_it_can_be_true() -> None:
 def test_a_realtime_thread_that_the_kernel_stopped(
     run_ms: int, wait_ms: int, window_s: float, runtime_us: int, throttled: bool
 ) -> None:
-    thread = RealtimeThread("sink", "node:sink", run_ms * 1_000_000, wait_ms * 1_000_000)
     limit = RealtimeLimit(runtime_us, 1_000_000)
-    observed = replace(QUIET, realtime_limit=limit, realtime_threads=(thread,))
+    thread = RealtimeThread("sink", "node:sink", run_ms * 1_000_000, wait_ms * 1_000_000, limit)
+    observed = replace(QUIET, realtime_threads=(thread,))
     assert bool(list(realtime_throttled(observed, int(window_s * SECOND_NS)))) == throttled
+
+
+def test_a_realtime_thread_is_judged_by_the_limit_of_its_own_host() -> None:
+    half, whole = RealtimeLimit(500_000, 1_000_000), RealtimeLimit(-1, 1_000_000)
+    threads = tuple(
+        RealtimeThread(worker, "node", 1_000_000_000, 1_000_000_000, limit)
+        for worker, limit in (("here", whole), ("there", half), ("elsewhere", None))
+    )
+    (said,) = realtime_throttled(replace(QUIET, realtime_threads=threads), 2 * SECOND_NS)
+    assert "of there ran 1000 ms" in said and "500000 of every 1000000 µs" in said
 
 
 def test_where_messages_were_lost() -> None:

@@ -32,6 +32,7 @@ def as_rows(lanes: list[rec.Lane]) -> list[dict[str, object]]:
             "endpoint": lane.endpoint,
             "full": lane.full,
             "worker": lane.worker,
+            **({"host": lane.host} if lane.host else {}),
             **({"overflow": lane.overflow} if lane.overflow else {}),
             "records": [
                 {
@@ -96,6 +97,8 @@ def golden_lanes_with_events() -> list[rec.Lane]:
         ("records-v4-pages.bin", "records-v4.json"),
         ("records-v5.bin", "records-v5.json"),
         ("records-v5-pages.bin", "records-v5.json"),
+        ("records-v6.bin", "records-v6.json"),
+        ("records-v6-pages.bin", "records-v6.json"),
     ],
 )
 def test_golden_blocks_decode_to_the_json_beside_them(name: str, beside: str) -> None:
@@ -110,9 +113,9 @@ def test_golden_blocks_decode_to_the_json_beside_them(name: str, beside: str) ->
 def test_golden_blocks_are_what_is_written() -> None:
     lanes = golden_lanes_with_events()
     lanes[0].records["callback_ns"] = (70, 2**32 - 1)
-    assert rec.encode(lanes, worker=6) == (GOLDEN / "records-v5.bin").read_bytes()
-    paged = rec.encode(lanes, worker=6, capacity=3, page_bytes=192)
-    assert paged == (GOLDEN / "records-v5-pages.bin").read_bytes()
+    assert rec.encode(lanes, worker=6, host=2) == (GOLDEN / "records-v6.bin").read_bytes()
+    paged = rec.encode(lanes, worker=6, host=2, capacity=3, page_bytes=192)
+    assert paged == (GOLDEN / "records-v6-pages.bin").read_bytes()
 
 
 def test_layout_sizes_are_those_of_the_protocol() -> None:
@@ -151,7 +154,7 @@ def changed(field: str, value: int, lane: int | None = None) -> bytes:
         (b"", "header alone"),
         (b"\0" * 64, "ended before it set up"),
         (b"x" * 200, "magic"),
-        (changed("version", 6), "layout version 6"),
+        (changed("version", 7), "layout version 7"),
         (changed("page_bytes", 64, lane=0), "hold no record"),
         (changed("page_bytes", 4097, lane=0), "hold no record"),
         (changed("page_bytes", 2**31, lane=0), "lies at bytes"),

@@ -190,6 +190,24 @@ def trapped(cell: CellEvidence) -> dict[str, Said]:
     return {each.kind: each for each in traps(cell, declared())}
 
 
+def test_hosts_with_different_builds_are_named() -> None:
+    def said(shm: str, version: str, **more: Any) -> list[str]:
+        hosts = {
+            "robot": {"files": {"shm": "a" * 64, "lagometer-worker": "w"}, "adapters": {"shm": "1.0"}},
+            "base": {"files": {"shm": shm * 64, "lagometer-worker": "w"}, "adapters": {"shm": version}},
+            "other": {"files": {"shm": "x" * 64}, "adapters": {}},
+        }
+        cell = {"id": "c", "factors": {"hosts": "robot+base", **more}}
+        (found,) = cells_of({"cells": [cell], "hosts": hosts}, {}, [], [])
+        return [each.number for rule in RULES for each in rule(found) if each.kind == "hosts-differ"]
+
+    assert said("a", "1.0") == []
+    assert said("b", "1.0", hosts="robot") == []
+    number = "shm: robot has aaaaaaaaaaaa of version 1.0, base has bbbbbbbbbbbb of version 1.0 (SHA-256)"
+    assert said("b", "1.0") == [number]
+    assert said("a", "1.1")[0].endswith("base has aaaaaaaaaaaa of version 1.1 (SHA-256)")
+
+
 def test_of_topics_with_payloads_of_their_own_the_largest_is_held_against_the_segment() -> None:
     sizes = {"image": {"payload_bytes": 921_600}, "pose": {"payload_bytes": {"min": 1, "max": 64}}}
     cell = cell_with({"transport": "shared-memory"}, factors={"payload_bytes": None}, topics=sizes)

@@ -133,7 +133,7 @@ def recorder(descriptor: int | None = None) -> records.Recorder:
         records.LaneSpecification(KIND_CAUSES, 3, 7, 3),
         records.LaneSpecification(KIND_RECEIVED, 3, 0, 2),
     ]
-    return records.Recorder(5, lanes, descriptor)
+    return records.Recorder(5, 2, lanes, descriptor)
 
 
 def fill(made: records.Recorder) -> None:
@@ -147,7 +147,7 @@ def fill(made: records.Recorder) -> None:
 
 def check(lanes: list[Lane], *, full: bool = True) -> None:
     sent, causes, received = lanes
-    assert [lane.worker for lane in lanes] == [5, 5, 5]
+    assert [(lane.worker, lane.host) for lane in lanes] == [(5, 2)] * 3
     assert [(lane.kind, lane.node, lane.endpoint) for lane in lanes] == [(1, 3, 7), (3, 3, 7), (2, 3, 0)]
     assert [lane.full for lane in lanes] == [False, False, full]
     assert sent.records.tolist() == [(2**64 - 1, 1, 2, 3, 4, 5, 2, 0, 1, 65535, 0, 6)]
@@ -179,7 +179,7 @@ def test_records_lie_in_the_inherited_memory_as_they_are_made() -> None:
 def test_more_records_than_there_is_memory_for_are_refused() -> None:
     lanes = [records.LaneSpecification(KIND_SENT, 0, number, 1 << 26) for number in range(3)]
     with pytest.raises(records.NoRoom, match="a worker may have"):
-        records.Recorder(0, lanes, None)
+        records.Recorder(0, 0, lanes, None)
 
 
 @pytest.mark.parametrize("ahead_ns", [0, 10**10, -(10**10)])
