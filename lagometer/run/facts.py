@@ -57,6 +57,7 @@ def trial_facts(cell: Cell, trial: int, outcome: TrialOutcome, reasons: tuple[st
         observed=observed(cell, outcome),
         discovery_ns=outcome.discovery_ns,
         workers_started_ns=outcome.workers_started_ns,
+        join_startup_ns=_join_startup_ns(cell, outcome),
         startup_ns=_startup_ns([each for each in outcome.workers if not cell.worker_start_ns(each.index)]),
     )
 
@@ -142,6 +143,18 @@ def _joined_ns(cell: Cell, outcome: TrialOutcome) -> dict[str, int]:
         if cell.worker_start_ns(worker.index) and "participant" in worker.startup_ns
         for node in cell.workers[worker.index]
     }
+
+
+def _join_startup_ns(cell: Cell, outcome: TrialOutcome) -> dict[str, dict[str, int]]:
+    """Returns how long each node that joined late took to come up: its process, which starts with the others
+    and waits, and its participants, from when it was let in."""
+    found: dict[str, dict[str, int]] = {}
+    for worker in outcome.workers:
+        came = worker.startup_ns
+        if cell.worker_start_ns(worker.index) and {"process", "plan", "participant"} <= came.keys():
+            took = {"process": came["process"], "participant": came["participant"] - came["plan"]}
+            found |= dict.fromkeys(cell.workers[worker.index], took)
+    return found
 
 
 def edge_specs(

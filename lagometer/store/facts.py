@@ -127,6 +127,8 @@ class TrialFacts:
     workers_started_ns: int = 0  # 0: not known
     # From then until the last worker's process was up, its participant created, all matched.
     startup_ns: Mapping[str, int] = field(default_factory=dict)
+    # Of each node that joined late: how long its process took to come up, and then its participants.
+    join_startup_ns: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     observed: Observed | None = None  # None if it ended before its common start
 
     @cached_property

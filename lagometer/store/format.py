@@ -116,6 +116,8 @@ LAYER_ORDER = ("p50", "p99")
 # Of named chains: the whole, from first publishing to the end of the last callback, its parts, and ages.
 CHAIN_FIGURES = ("whole", "communication", "computation", "idle", "half_round_trip")
 JOINING_COLUMNS = (
+    "join_process_ns",
+    "join_participant_ns",
     "join_first_message_ns",
     "joining_gap_max_ns",
     "joining_latency_max_ns",

@@ -24,7 +24,7 @@ class WorkerOutcome:
     """One worker: what it said, and its records even if it did not live to hand them over.
 
     startup_ns: from when the workers were started until its process was up, its endpoints were created, and
-    all that they expect was heard; as far as it came.
+    all that they expect was heard; as far as it came. `plan`: until one that comes later was let in.
     """
 
     index: int

@@ -69,6 +69,7 @@ class TrialSteps:
         self._discovery_ns: int | None = None
         self._waves, self._late = waves(plans), late_waves(plans)
         self._admitted: list[int] = []  # the workers that have their plan
+        self._let_in_ns: dict[int, int] = {}  # when those of later waves got it
         self._started = ""
         self._phase = "create"
         self._phase_began: dict[str, int] = {}
@@ -132,6 +133,7 @@ class TrialSteps:
     def _admit(self, wave: Sequence[int]) -> None:
         """Sends further workers their plans, and waits until they have created what these say."""
         for index in wave:
+            self._let_in_ns[index] = time.monotonic_ns()
             self._send(index, self._plans[index].line())
         self._await_ready(wave)
 
@@ -453,6 +455,8 @@ class TrialSteps:
             for event, name in STARTUP.items()
             if event in each.came_ns
         }
+        if each.index in self._let_in_ns:
+            startup_ns["plan"] = self._let_in_ns[each.index] - self._workers_started_ns
         return WorkerOutcome(each.index, each.name, each.ready, each.done, records, each.stderr, startup_ns)
 
 

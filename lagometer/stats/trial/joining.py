@@ -20,7 +20,8 @@ def joining_columns(
 ) -> dict[str, dict[str, int | None]]:
     """The columns of each edge, by name; all are None in a trial that nobody joins late or leaves early.
 
-    join_first_message_ns: on an edge of a node that joined, from when its endpoints were created until the
+    On an edge of a node that joined, join_process_ns and join_participant_ns: how long its process took to
+    come up, and then its participants; join_first_message_ns: from when its endpoints were created until the
     first message was taken. On the edges of nodes that stay, joining_gap_max_ns and joining_latency_max_ns:
     the longest time between two takings, and the longest latency, from the first join until all have their
     first message; leaving_...: the same in the second after the first node left. of_edges: the samples by
@@ -34,6 +35,13 @@ def joining_columns(
         joined_ns = _latest(edge.sender_joined_ns, edge.receiver_joined_ns)
         if joined_ns is None:
             continue
+        late = [
+            facts.join_startup_ns[node]
+            for node in (edge.sender, edge.receiver)
+            if node in facts.join_startup_ns
+        ]
+        for step in ("process", "participant"):
+            found[edge.name][f"join_{step}_ns"] = _latest(*(each.get(step) for each in late))
         taken = _taken(of_edges.get(edge.name, none))
         first_ns = taken.filter(pl.col("taken_ns") >= joined_ns)["taken_ns"].min()
         if isinstance(first_ns, int):

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from campaign_support import lagometer
+from campaign_support import journal, lagometer
 from needs import need
 
 ROBOT = """
@@ -213,6 +213,11 @@ def test_a_node_that_restarts_is_measured_before_and_after(tmp_path: Path) -> No
     assert 0 < before["n"] < after["n"] < whole["n"]
     assert before["n"] + after["n"] <= whole["n"]
     assert after["join_first_message_ns"] > 0 and before["join_first_message_ns"] is None
+    # Its process came up with the others'; that it was let in 400 ms later is no part of how long it takes.
+    assert after["join_participant_ns"] > 0 and before["join_participant_ns"] is None
+    ramp = journal(out)[0]["startup_ns"]["relay-again"]
+    assert ramp["participant"] - ramp["plan"] == after["join_participant_ns"]
+    assert ramp["process"] == after["join_process_ns"] and ramp["plan"] > 400_000_000
     assert whole["leaving_gap_max_ns"] > 0 and whole["joining_gap_max_ns"] > 0
     assert rows["end-to-end"]["n"] >= before["n"] + after["n"] - 2
 

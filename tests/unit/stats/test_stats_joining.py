@@ -26,7 +26,8 @@ def joined(late_gets: tuple[int, ...] = (4, 5)) -> pl.DataFrame:
         if sequence in late_gets:
             trial.take(late, sequence, sent_ns + 300)
     trial.edges[1] = replace(late, receiver_joined_ns=T + 32_000)
-    facts = trial.facts({0}, {"sink", "late"})
+    took = {"late": {"process": 12, "participant": 34}}
+    facts = replace(trial.facts({0}, {"sink", "late"}), join_startup_ns=took)
     return summarise(samples(trial.lanes(), facts), facts)
 
 
@@ -38,6 +39,8 @@ def test_time_to_the_first_message_and_what_the_others_notice() -> None:
     frame = joined()
     late, first = row(frame, "source→late"), row(frame, "source→sink")
     assert late["join_first_message_ns"] == 40_300 - 32_000
+    assert (late["join_process_ns"], late["join_participant_ns"]) == (12, 34)
+    assert (first["join_process_ns"], first["join_participant_ns"]) == (None, None)
     assert (late["joining_gap_max_ns"], first["join_first_message_ns"]) == (None, None)
     assert first["joining_gap_max_ns"] == 47_000 - 30_100
     assert first["joining_latency_max_ns"] == 7_000
