@@ -12,14 +12,20 @@ from dataclasses import dataclass
 
 from lagometer.study.document import Entries, Scalar, Tree
 from lagometer.study.graph import Graph
-from lagometer.study.values import Problems, name_parser, nearest, parsed, scalars, word_parser
+from lagometer.study.values import Names, Problems, named_parts, nearest, parsed, scalars, word_parser
 from lagometer.units import UnitError
 
 HERE = "here"
 LAUNCHERS = ("local",)
 KEYS = ("launcher", "before", "runs")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_name = name_parser("a host")
+_NAMES = Names(
+    key="hosts",
+    a_part="a host",
+    taken=(HERE, "where lagometer runs, in a study without hosts"),
+    empty="says nothing of the host",
+    write="launcher: local",
+)
 
 
 @dataclass(frozen=True)
@@ -48,23 +54,10 @@ def parse_hosts(text: str) -> str:
 
 def read_hosts(value: Tree, problems: Problems, lines: dict[str, int | None]) -> dict[str, Host]:
     """The key `hosts`: `{name: {launcher: local, runs: [nodes and groups]}}`."""
-    if not isinstance(value, Entries) or not value.entries:
-        problems.add("has no hosts under it", value.line, "hosts", "write `name: {launcher: local}`")
-        return {}
-    found: dict[str, Host] = {}
-    for key, item in value.entries:
-        where = f"hosts.{key.text}"
-        lines[where] = key.line
-        if parsed(key, where, _name, problems) is None:
-            continue
-        if key.text == HERE:
-            what = f"'{HERE}' is where lagometer runs, in a study without hosts"
-            problems.add(what, key.line, where, "choose another name")
-        elif isinstance(item, Entries):
-            found[key.text] = _host(item, where, problems)
-        else:
-            problems.add("says nothing of the host", key.line, where, "write `launcher: local` under it")
-    return found
+    return {
+        name: _host(item, f"hosts.{name}", problems)
+        for name, item in named_parts(value, _NAMES, problems, lines)
+    }
 
 
 def _host(value: Entries, where: str, problems: Problems) -> Host:

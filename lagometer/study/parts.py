@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from lagometer.study.document import Entries, Tree, entry_of, merged_over, replaced, without
-from lagometer.study.values import Problems, name_parser, nearest, parsed
+from lagometer.study.values import Names, Problems, named_parts, nearest
 
 KEY = "parts"
 MATRIX = "matrix"
@@ -27,7 +27,7 @@ PART_KEYS = (
     "exclude",
     MATRIX,
 )
-_name = name_parser("a part")
+_NAMES = Names(KEY, "a part", empty="sets nothing", write="matrix: {…}")
 
 
 def part_documents(document: Entries, problems: Problems) -> dict[str, Entries]:
@@ -36,20 +36,11 @@ def part_documents(document: Entries, problems: Problems) -> dict[str, Entries]:
     value = entry_of(document, KEY)
     if value is None:
         return {}
-    if not isinstance(value, Entries) or not value.entries:
-        problems.add("has no parts under it", value.line, KEY, "write `name: {matrix: {…}}`")
-        return {}
     above = without(document, (KEY, "scales", "exclude"))
-    found: dict[str, Entries] = {}
-    for key, item in value.entries:
-        where = f"{KEY}.{key.text}"
-        if parsed(key, where, _name, problems) is None:
-            continue
-        if not isinstance(item, Entries):
-            problems.add("sets nothing", key.line, where, "write keys of a study under it")
-            continue
-        found[key.text] = _over(item, above, where, problems)
-    return found
+    return {
+        name: _over(item, above, f"{KEY}.{name}", problems)
+        for name, item in named_parts(value, _NAMES, problems)
+    }
 
 
 def _over(part: Entries, above: Entries, where: str, problems: Problems) -> Entries:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from lagometer.errors import BadInput, Problem
@@ -135,6 +136,45 @@ def name_parser(what: str) -> Callable[[str], str]:
         raise UnitError(f"'{text}' is not a name for {what}; use up to 64 letters, digits, '.', '_', '-'")
 
     return parse
+
+
+@dataclass(frozen=True)
+class Names:
+    """A key with parts that have names, and what is said where one is wrong.
+
+    key, a_part: what it is called; empty: what a part without anything under it does; write: what to write
+    under a part; taken: the name that no part may have, and what it is.
+    """
+
+    key: str
+    a_part: str
+    empty: str
+    write: str
+    taken: tuple[str, str] = ("", "")
+
+
+def named_parts(
+    value: Tree, names: Names, problems: Problems, lines: dict[str, int | None] | None = None
+) -> Iterator[tuple[str, Entries]]:
+    """The parts of `key: {name: {...}}`, by name; notes their lines, and what is wrong."""
+    if not isinstance(value, Entries) or not value.entries:
+        problems.add(
+            f"has no {names.key} under it", value.line, names.key, f"write `name: {{{names.write}}}`"
+        )
+        return
+    parse, (taken, why) = name_parser(names.a_part), names.taken
+    for key, item in value.entries:
+        where = f"{names.key}.{key.text}"
+        if lines is not None:
+            lines[where] = key.line
+        if parsed(key, where, parse, problems) is None:
+            continue
+        if key.text == taken:
+            problems.add(f"'{taken}' is {why}", key.line, where, "choose another name")
+        elif isinstance(item, Entries):
+            yield key.text, item
+        else:
+            problems.add(names.empty, key.line, where, f"write `{names.write}` under it")
 
 
 def option_value(text: str, plain: bool) -> bool | int | float | str:

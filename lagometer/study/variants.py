@@ -14,12 +14,18 @@ from dataclasses import dataclass, field
 
 from lagometer.study.document import Entries, Scalar, Tree
 from lagometer.study.sidecar import OptionValue
-from lagometer.study.values import Problems, is_null, name_parser, option_value, parsed, scalars, single
+from lagometer.study.values import Names, Problems, is_null, named_parts, option_value, scalars, single
 
 NONE = "none"
 ENVIRONMENT = "env"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_name = name_parser("a variant")
+_NAMES = Names(
+    key="variants",
+    a_part="a variant",
+    taken=(NONE, "the study without a variant"),
+    empty="sets nothing",
+    write="adapter: {option: value}",
+)
 
 Options = Mapping[str, Mapping[str, OptionValue]]
 
@@ -57,24 +63,10 @@ PLAIN = Variant()
 
 def read_variants(value: Tree, problems: Problems, lines: dict[str, int | None]) -> dict[str, Variant]:
     """The key `variants`: `{name: {adapter: {option: value}, env: {NAME: value}}}`."""
-    if not isinstance(value, Entries):
-        problems.add(
-            "has no variants under it", value.line, "variants", "write `name: {adapter: {option: value}}`"
-        )
-        return {}
-    found: dict[str, Variant] = {}
-    for key, item in value.entries:
-        where = f"variants.{key.text}"
-        lines[where] = key.line
-        if parsed(key, where, _name, problems) is None:
-            continue
-        if key.text == NONE:
-            problems.add("'none' is the study without a variant", key.line, where, "choose another name")
-        elif isinstance(item, Entries):
-            found[key.text] = _variant(item, where, problems, lines)
-        else:
-            problems.add("sets nothing", key.line, where, "write `adapter: {option: value}` under it")
-    return found
+    return {
+        name: _variant(item, f"variants.{name}", problems, lines)
+        for name, item in named_parts(value, _NAMES, problems, lines)
+    }
 
 
 def _variant(value: Entries, where: str, problems: Problems, lines: dict[str, int | None]) -> Variant:
