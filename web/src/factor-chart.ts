@@ -15,14 +15,17 @@ import type { Context, View } from "./view";
 
 interface Line {
   name: string;
-  look: Look;
   rows: (Row | null)[];
   /** What is drawn at each place: p50 in ns, or its relative difference from the line that the others are held against. */
   values: (number | null)[];
 }
 
+interface DrawnLine extends Line {
+  look: Look;
+}
+
 /** The cells that fit the page's choice in every factor but the two of the chart. */
-function chosen(model: Model, state: State): Cell[] {
+export function chosen(model: Model, state: State): Cell[] {
   const free = [factorOf(state.axis), state.by];
   const wanted: Record<string, string> = { ...state.facets };
   const payload = model.report.cells.find((cell) => cell.payload_bytes === state.payload)?.factors["payload_bytes"];
@@ -38,15 +41,15 @@ function labelOf(axis: string, value: number): string {
   return axis === "rate_hz" ? rateText(value) : countText(value);
 }
 
-function linesOf({ model, state }: Context, cells: Cell[], places: number[]): Line[] {
+export function linesOf({ model, state }: Context, cells: Cell[], places: number[]): Line[] {
   const order = model.report.factors.find(({ name }) => name === state.by)?.values ?? [];
   const names = order.filter((name) => cells.some((cell) => cell.factors[state.by] === name));
-  const lines = names.slice(0, LINES).map((name, number) => {
+  const lines = names.slice(0, LINES).map((name) => {
     const rows = places.map((place) => {
       const cell = cells.find((each) => each.factors[state.by] === name && each.axes[state.axis] === place);
       return cell === undefined ? null : (model.summaries.get(key(cell.id, END_TO_END)) ?? null);
     });
-    return { name, look: lineLook(number), rows, values: rows.map((row) => row?.latency_p50_ns ?? null) };
+    return { name, rows, values: rows.map((row) => row?.latency_p50_ns ?? null) };
   });
   if (state.against === "") return lines;
   const reference = lines.find((line) => line.name === state.against);
@@ -57,7 +60,7 @@ function difference(value: number | null, reference: number | null): number | nu
   return value === null || reference === null ? null : value / reference - 1;
 }
 
-function tipLines(lines: Line[], label: string, place: number, relative: boolean): TipLine[] {
+function tipLines(lines: DrawnLine[], label: string, place: number, relative: boolean): TipLine[] {
   const shown = lines.flatMap((line) => {
     const row = line.rows[place];
     if (row == null) return [];
@@ -73,7 +76,7 @@ function draw(context: Context, parent: HTMLElement): Chart | null {
   const { model, state } = context;
   const cells = chosen(model, state);
   const places = [...new Set(cells.flatMap((cell) => cell.axes[state.axis] ?? []))].sort((a, b) => a - b);
-  const lines = linesOf(context, cells, places);
+  const lines = linesOf(context, cells, places).map((line, number) => ({ ...line, look: lineLook(number) }));
   const values = lines.flatMap((line) => line.values.flatMap((value) => value ?? []));
   const relative = state.against !== "";
   if (values.length === 0) {
@@ -113,7 +116,7 @@ function draw(context: Context, parent: HTMLElement): Chart | null {
   return chart;
 }
 
-function tableRows(lines: Line[], axis: string, places: number[], relative: boolean): string[][] {
+export function tableRows(lines: Line[], axis: string, places: number[], relative: boolean): string[][] {
   return lines.flatMap((line) =>
     line.rows.flatMap((row, place) => {
       if (row === null) return [];
