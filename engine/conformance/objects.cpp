@@ -39,6 +39,18 @@ lagometer_qos& to_c_qos(const QosSpec& spec, Lent& lent) {
     qos.present |= LAGOMETER_QOS_DURABILITY;
     qos.durability = *spec.transient_local ? LAGOMETER_TRANSIENT_LOCAL : LAGOMETER_VOLATILE;
   }
+  if (spec.deadline_ns) {
+    qos.present |= LAGOMETER_QOS_DEADLINE;
+    qos.deadline_ns = *spec.deadline_ns;
+  }
+  if (spec.lifespan_ns) {
+    qos.present |= LAGOMETER_QOS_LIFESPAN;
+    qos.lifespan_ns = *spec.lifespan_ns;
+  }
+  if (spec.partition) {
+    qos.present |= LAGOMETER_QOS_PARTITION;
+    qos.partition = lent.text(*spec.partition);
+  }
   return qos;
 }
 
@@ -94,6 +106,9 @@ QosSpec parse_qos(const nlohmann::json& given) {
   if (given.contains("history")) qos.keep_all = given["history"] == "keep_all";
   if (given.contains("durability")) qos.transient_local = given["durability"] == "transient_local";
   if (given.contains("depth")) qos.depth = given["depth"].get<uint32_t>();
+  if (given.contains("deadline_ns")) qos.deadline_ns = given["deadline_ns"].get<int64_t>();
+  if (given.contains("lifespan_ns")) qos.lifespan_ns = given["lifespan_ns"].get<int64_t>();
+  if (given.contains("partition")) qos.partition = given["partition"].get<std::string>();
   qos.blocking_ns = given.value("blocking_ns", qos.blocking_ns);
   return qos;
 }

@@ -25,6 +25,7 @@ from lagometer.cli import (
     measure,
     merge,
     plan,
+    qos,
     report,
     run,
     search,
@@ -39,7 +40,7 @@ PROGRAM = "lagometer"
 EXIT_CODES = (
     "Exit codes: 0 all valid · 2 bad input · 3 some trials failed · 4 nothing runnable · 5 cannot store · "
     "6 set-up missing · 7 a defect of lagometer · 8 a --fail-if condition is met · 9 nothing comparable · "
-    "130 interrupted"
+    "11 qualities of service don't match · 130 interrupted"
 )
 
 
@@ -70,6 +71,7 @@ for name, module in (
     app.command(name)(module.command)
 app.add_typer(baseline.app, name="baseline")
 app.add_typer(tune_host.app, name="tune-host")
+app.add_typer(qos.app, name="qos")
 
 
 def _print_version(wanted: bool) -> None:

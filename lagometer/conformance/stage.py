@@ -176,10 +176,14 @@ class Stage:
             if time.monotonic() > deadline:
                 some = ", ".join(missing[:3]) + (", …" if len(missing) > 3 else "")
                 raise NotMet(f"{len(missing)} pairs did not hear each other within {seconds:.0f} s: {some}")
-            for peer in self._bench.peers:
-                peer.do("probe")
+            self.probe()
             time.sleep(pause_s)
             pause_s = min(0.1, pause_s * 1.5)
+
+    def probe(self) -> None:
+        """Sends a probe on each publisher."""
+        for peer in self._bench.peers:
+            peer.do("probe")
 
     def _missing(self) -> list[str]:
         heard = self._heard(False)

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lagometer qos`: whether a publisher and a subscriber match, by the rules and as observed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lagometer.cli.common import JsonFlag, output_console, print_json, result_told_by_exit_code
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lagometer.conformance.bench import Subject
+    from lagometer.conformance.qos_observed import Observed
+    from lagometer.conformance.qos_rules import Policy, Qos
+
+NO_MATCH = 11
+SIGNS = {True: "✓", False: "✗", None: "·"}
+AdapterNames = Annotated[
+    list[str] | None,
+    typer.Option("--adapter", metavar="NAME", help="Also try it with this adapter. May be repeated."),
+]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="Say whether qualities of service match.",
+    epilog="Example: lagometer qos check sensor_data reliable",
+)
+
+
+@app.command("check")
+def check(
+    offered: Annotated[str, typer.Argument(help="What the publisher offers.")],
+    requested: Annotated[str, typer.Argument(help="What the subscriber requests.")],
+    adapter: AdapterNames = None,
+    json: JsonFlag = False,
+) -> int:
+    """Say whether a publisher with one quality of service is heard by a subscriber with another.
+
+    Write policies with commas between them: reliable,transient_local,deadline=100ms. The first may be a
+    profile of ROS 2 (default, sensor_data, services, parameters, clock, rosout, action_status). What is left
+    out is the default of DDS. Exit code 11 if they don't match.
+
+    Example: lagometer qos check sensor_data reliable --adapter cyclonedds --adapter fastdds
+    """
+    from lagometer.conformance.qos_observed import observed
+    from lagometer.conformance.qos_rules import described, judged
+
+    pair = (_parsed(offered, "OFFERED"), _parsed(requested, "REQUESTED"))
+    policies = judged(*pair)
+    tried = [observed(subject, [pair])[0] for subject in _subjects(adapter or [])]
+    match = all(policy.compatible for policy in policies)
+    with result_told_by_exit_code():
+        if json:
+            print_json(
+                {
+                    "match": match,
+                    "offered": described(pair[0]),
+                    "requested": described(pair[1]),
+                    "policies": [vars(policy) for policy in policies],
+                    "observed": [vars(each) for each in tried],
+                }
+            )
+        else:
+            _print(match, policies, tried)
+    return 0 if match and all(each.matched is not False for each in tried) else NO_MATCH
+
+
+@app.command("matrix")
+def matrix(adapter: AdapterNames = None, json: JsonFlag = False) -> None:
+    """Show which pairs match: reliability, durability and deadline, by the rules and as observed.
+
+    Example: lagometer qos matrix --adapter cyclonedds
+    """
+    from itertools import product
+
+    from lagometer.conformance.qos_observed import observed
+    from lagometer.conformance.qos_rules import Qos, judged
+
+    sides = [
+        Qos(reliability, durability, deadline_ns)
+        for reliability, durability, deadline_ns in product(
+            ("best_effort", "reliable"), ("volatile", "transient_local"), (None, 100_000_000)
+        )
+    ]
+    pairs = list(product(sides, sides))
+    rules = [all(policy.compatible for policy in judged(*pair)) for pair in pairs]
+    tried = {subject.name: observed(subject, pairs) for subject in _subjects(adapter or [])}
+    with result_told_by_exit_code():
+        if json:
+            found = [
+                {
+                    "offered": short(one),
+                    "requested": short(other),
+                    "rules": by_rule,
+                    "observed": {name: vars(each[place]) for name, each in tried.items()},
+                }
+                for place, ((one, other), by_rule) in enumerate(zip(pairs, rules, strict=True))
+            ]
+            print_json({"pairs": found})
+        else:
+            _print_matrix(sides, rules, tried)
+
+
+def short(qos: Qos) -> str:
+    """As a user writes it."""
+    deadline = f",deadline={qos.deadline_ns // 1_000_000}ms" if qos.deadline_ns is not None else ""
+    return f"{qos.reliability},{qos.durability}{deadline}"
+
+
+def _parsed(text: str, where: str) -> Qos:
+    from lagometer.conformance.qos_rules import parse_qos
+    from lagometer.errors import BadInput
+    from lagometer.units import UnitError
+
+    try:
+        return parse_qos(text)
+    except UnitError as error:
+        raise BadInput(str(error), where, "such as reliable,transient_local,deadline=100ms") from error
+
+
+def _subjects(names: Sequence[str]) -> list[Subject]:
+    """The adapters by these names. Raises `BadInput`."""
+    from lagometer.conformance.bench import Subject
+    from lagometer.errors import BadInput
+    from lagometer.study.adapters import discover_adapters
+    from lagometer.study.values import nearest
+
+    there = discover_adapters() if names else {}
+    for name in names:
+        if name not in there:
+            raise BadInput(f"there is no adapter '{name}'", "--adapter", nearest(name, list(there)))
+    return [Subject(there[name], {}, "private") for name in names]
+
+
+def _print(match: bool, policies: Sequence[Policy], tried: Sequence[Observed]) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for name in ("", "policy", "offered", "requested"):
+        table.add_column(name)
+    for policy in policies:
+        style = "" if policy.compatible else "red"
+        table.add_row(SIGNS[policy.compatible], policy.name, policy.offered, policy.requested, style=style)
+    console = output_console()
+    console.print(table)
+    console.print("by the rules of DDS: " + ("they match" if match else "[red]they don't match[/]"))
+    for policy in policies:
+        if not policy.compatible:
+            console.print(f"  {policy.name}: {policy.rule}", soft_wrap=True)
+    for each in tried:
+        console.print(f"as observed, {escape(_said(each, match))}", soft_wrap=True)
+
+
+def _said(each: Observed, match: bool) -> str:
+    if each.matched is None:
+        return f"{each.adapter}: not tried: {each.reason}"
+    differs = "" if each.matched == match else ", against the rules"
+    return f"{each.adapter}: " + ("messages arrive" if each.matched else "no message arrives") + differs
+
+
+def _print_matrix(sides: Sequence[Qos], rules: Sequence[bool], tried: dict[str, list[Observed]]) -> None:
+    """One table for the rules, and one for each adapter; a sign in brackets differs from the rules."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = output_console()
+    results: dict[str, list[Any]] = {"by the rules": list(rules)}
+    results |= {name: [each.matched for each in found] for name, found in tried.items()}
+    for title, found in results.items():
+        table = Table(box=None, pad_edge=False, title=title, title_justify="left")
+        table.add_column("offered ↓  requested →")
+        for number in range(len(sides)):
+            table.add_column(str(number + 1), justify="center")
+        for row, side in enumerate(sides):
+            cells = []
+            for place in range(row * len(sides), (row + 1) * len(sides)):
+                sign = SIGNS[found[place]]
+                cells.append(sign if found[place] in (rules[place], None) else f"({sign})")
+            table.add_row(f"{row + 1} {short(side)}", *cells)
+        console.print(table)
+    console.print("✓ they match · ✗ they don't · · not tried · in brackets: against the rules")
+    for name, each in tried.items():
+        for reason in dict.fromkeys(one.reason for one in each if one.matched is None):
+            console.print(f"{name}: {escape(reason)}", soft_wrap=True)

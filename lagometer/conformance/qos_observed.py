@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether endpoints of two qualities of service hear each other: tried out, whatever the rules say.
+
+A pair that can match is made before the pairs in question and one after them. When both have met, discovery
+has had its time: a pair that has heard nothing some time later does not match.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lagometer.conformance.bench import PeerFailure, Refused, Subject
+from lagometer.conformance.qos_rules import Qos
+from lagometer.conformance.stage import PAUSE_S, Endpoint, NotMet, Stage
+
+NO_MATCH_S = 1.0  # after the last pair that can match has met
+# What the endpoints of a check can be asked for.
+TRIED = ("reliability", "durability", "history", "depth", "deadline_ns", "lifespan_ns", "partition")
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What came of one pair. matched: None where it was not tried, and `reason` says why."""
+
+    adapter: str
+    matched: bool | None
+    reason: str = ""
+
+
+def observed(subject: Subject, pairs: Sequence[tuple[Qos, Qos]]) -> list[Observed]:
+    """Tries pairs of (offered, requested) at once, each on a topic of its own."""
+    if subject.missing is not None:
+        return [Observed(subject.name, None, subject.missing) for _ in pairs]
+    try:
+        with Stage(subject) as stage:
+            return _try_all(stage, subject, pairs)
+    except (NotMet, PeerFailure, Refused) as error:
+        return [Observed(subject.name, None, str(error)) for _ in pairs]
+
+
+def _try_all(stage: Stage, subject: Subject, pairs: Sequence[tuple[Qos, Qos]]) -> list[Observed]:
+    stage.writer(0, "before")
+    stage.reader(1, "before")
+    stage.meet()
+    found: dict[int, Observed] = {}
+    made: dict[int, tuple[Endpoint, Endpoint]] = {}
+    for place, (offered, requested) in enumerate(pairs):
+        try:
+            asked = [asked_for(each) for each in (offered, requested)]
+            writer = stage.writer(0, f"pair-{place}", qos=asked[0])
+            made[place] = (stage.reader(1, f"pair-{place}", qos=asked[1]), writer)
+        except (Refused, ValueError) as error:
+            found[place] = Observed(subject.name, None, str(error))
+    control = (stage.reader(1, "after"), stage.writer(0, "after"))
+    heard = _heard(stage, made, control)
+    for place in made:
+        found[place] = Observed(subject.name, place in heard)
+    return [found[place] for place in range(len(pairs))]
+
+
+def _heard(
+    stage: Stage, made: Mapping[int, tuple[Endpoint, Endpoint]], control: tuple[Endpoint, Endpoint]
+) -> set[int]:
+    """The places of the pairs that heard each other by the time the control had, and a little later."""
+    ended_s: float | None = None
+    while True:
+        stage.probe()
+        accounts = stage.accounts([*made.values(), control])
+        heard = {place for place, account in zip(made, accounts, strict=False) if account.probes}
+        if len(heard) == len(made):
+            return heard
+        now_s = time.monotonic()
+        if accounts[-1].probes and ended_s is None:
+            ended_s = now_s + NO_MATCH_S
+        if ended_s is not None and now_s > ended_s:
+            return heard
+        time.sleep(PAUSE_S)
+
+
+def asked_for(qos: Qos) -> dict[str, Any]:
+    """A quality of service as endpoints of a check are asked for it. Raises ValueError: one can't be."""
+    given = {name: value for name, value in vars(qos).items() if value not in (None, ())}
+    for name in given:
+        if name not in TRIED:
+            raise ValueError(f"{name.removesuffix('_ns')} is judged by the rules alone")
+    if "partition" in given:
+        given["partition"] = ";".join(given["partition"])
+    return given

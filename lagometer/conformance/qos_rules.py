@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether two qualities of service match, by the rules of DDS (Data Distribution Service 1.4, section 2.2.3).
+
+What a publisher offers must be at least what a subscriber requests, policy by policy; of partitions they must
+share one. History, depth and lifespan are each side's own affair.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from dataclasses import dataclass, fields, replace
+
+from lagometer.study.values import nearest
+from lagometer.units import UnitError, parse_duration_ns
+
+# Each from the weakest to the strongest.
+RELIABILITY = ("best_effort", "reliable")
+DURABILITY = ("volatile", "transient_local", "transient", "persistent")
+LIVELINESS = ("automatic", "manual_by_participant", "manual_by_topic")
+DESTINATION_ORDER = ("by_reception_timestamp", "by_source_timestamp")
+PRESENTATION = ("instance", "topic", "group")
+OWNERSHIP = ("shared", "exclusive")
+HISTORY = ("keep_last", "keep_all")
+PARTITION = "partition"
+
+
+@dataclass(frozen=True)
+class Qos:
+    """One side's quality of service; None: the default of DDS, which for reliability differs by side.
+
+    Durations: None is infinite, but of latency_budget_ns, where it is 0.
+    """
+
+    reliability: str | None = None
+    durability: str | None = None
+    deadline_ns: int | None = None
+    latency_budget_ns: int | None = None
+    liveliness: str | None = None
+    lease_ns: int | None = None
+    ownership: str | None = None
+    destination_order: str | None = None
+    presentation: str | None = None
+    partition: tuple[str, ...] = ()
+    history: str | None = None
+    depth: int | None = None
+    lifespan_ns: int | None = None
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What came of one policy. rule: what must hold, in words; offered, requested: as text."""
+
+    name: str
+    offered: str
+    requested: str
+    compatible: bool
+    rule: str
+
+
+# Of ROS 2, from rmw/qos_profiles.h.
+PROFILES: dict[str, Qos] = {
+    "default": Qos("reliable", "volatile", history="keep_last", depth=10),
+    "sensor_data": Qos("best_effort", "volatile", history="keep_last", depth=5),
+    "services": Qos("reliable", "volatile", history="keep_last", depth=10),
+    "parameters": Qos("reliable", "volatile", history="keep_last", depth=1000),
+    "clock": Qos("best_effort", "volatile", history="keep_last", depth=1),
+    "rosout": Qos("reliable", "transient_local", history="keep_last", depth=1000, lifespan_ns=10_000_000_000),
+    "action_status": Qos("reliable", "transient_local", history="keep_last", depth=1),
+}
+_WORDS = {
+    word: name
+    for name, words in {
+        "reliability": RELIABILITY,
+        "durability": DURABILITY,
+        "liveliness": LIVELINESS,
+        "destination_order": DESTINATION_ORDER,
+        "ownership": OWNERSHIP,
+        "history": HISTORY,
+    }.items()
+    for word in words
+}
+_DURATIONS = ("deadline", "latency_budget", "lease", "lifespan")
+_KEYS = (*_DURATIONS, "depth", PARTITION, "presentation")
+
+
+def parse_qos(text: str) -> Qos:
+    """A quality of service as a user writes it: `reliable,transient_local,deadline=100ms`, or first the name
+    of a profile of ROS 2, such as `sensor_data`. Raises UnitError."""
+    found = Qos()
+    given: set[str] = set()
+    for place, part in enumerate(text.split(",")):
+        word, sign, value = part.strip().partition("=")
+        if not sign and word in PROFILES and place == 0:
+            found = PROFILES[word]
+            continue
+        name = word if sign else _WORDS.get(word, "")
+        if name not in _KEYS and (sign or not name):
+            known = [*PROFILES, *_WORDS, *(f"{key}=…" for key in _KEYS)]
+            raise UnitError(f"'{part.strip()}' is no policy; {nearest(word, known)}")
+        if name in given:
+            raise UnitError(f"'{part.strip()}': there is a {name} already")
+        given.add(name)
+        found = _with(found, name, value if sign else word)
+    return found
+
+
+def _with(qos: Qos, name: str, value: str) -> Qos:
+    if name in _DURATIONS:
+        return replace(qos, **{f"{name}_ns": parse_duration_ns(value)})  # type: ignore[arg-type]
+    if name == "depth":
+        if not value.isdecimal() or int(value) < 1:
+            raise UnitError(f"depth={value} is not a number from 1 up")
+        return replace(qos, depth=int(value))
+    if name == PARTITION:
+        return replace(qos, partition=tuple(value.split("+")))
+    if name == "presentation" and value not in PRESENTATION:
+        raise UnitError(f"presentation={value}; {nearest(value, PRESENTATION)}")
+    return replace(qos, **{name: value})  # type: ignore[arg-type]
+
+
+def judged(offered: Qos, requested: Qos) -> tuple[Policy, ...]:
+    """What came of each policy that must fit, in the order of the standard's table."""
+    return (
+        _ordered("durability", offered.durability, requested.durability, DURABILITY),
+        _ordered("presentation", offered.presentation, requested.presentation, PRESENTATION),
+        _duration("deadline", offered.deadline_ns, requested.deadline_ns),
+        _duration("latency budget", offered.latency_budget_ns or 0, requested.latency_budget_ns or 0),
+        _ownership(offered.ownership or "shared", requested.ownership or "shared"),
+        _ordered("liveliness", offered.liveliness, requested.liveliness, LIVELINESS),
+        _duration("liveliness lease", offered.lease_ns, requested.lease_ns),
+        # A publisher is reliable by default, a subscriber is not.
+        _ordered("reliability", offered.reliability or "reliable", requested.reliability, RELIABILITY),
+        _ordered(
+            "destination order", offered.destination_order, requested.destination_order, DESTINATION_ORDER
+        ),
+        _partition(offered.partition or ("",), requested.partition or ("",)),
+    )
+
+
+def _ordered(name: str, offered: str | None, requested: str | None, words: tuple[str, ...]) -> Policy:
+    offers, requests = offered or words[0], requested or words[0]
+    rule = f"offer at least what is requested: {' < '.join(words)}"
+    return Policy(name, offers, requests, words.index(offers) >= words.index(requests), rule)
+
+
+def _duration(name: str, offered_ns: int | None, requested_ns: int | None) -> Policy:
+    def text(value: int | None) -> str:
+        return "infinite" if value is None else _milliseconds(value)
+
+    compatible = requested_ns is None or (offered_ns is not None and offered_ns <= requested_ns)
+    return Policy(name, text(offered_ns), text(requested_ns), compatible, "offer no more than is requested")
+
+
+def _milliseconds(value_ns: int) -> str:
+    return f"{value_ns / 1e6:.6g} ms"
+
+
+def _ownership(offered: str, requested: str) -> Policy:
+    return Policy("ownership", offered, requested, offered == requested, "both the same")
+
+
+def _partition(offered: tuple[str, ...], requested: tuple[str, ...]) -> Policy:
+    """Names match by wildcards of either side, though not wildcards by each other."""
+    shared = any(
+        one == other
+        or (not _is_wild(other) and fnmatch.fnmatchcase(other, one))
+        or (not _is_wild(one) and fnmatch.fnmatchcase(one, other))
+        for one in offered
+        for other in requested
+    )
+
+    def text(names: tuple[str, ...]) -> str:
+        return " ".join(name or '""' for name in names)
+
+    return Policy(PARTITION, text(offered), text(requested), shared, "share a partition")
+
+
+def _is_wild(name: str) -> bool:
+    return any(sign in name for sign in "*?[")
+
+
+def described(qos: Qos) -> dict[str, object]:
+    """What was said of it, for JSON."""
+    return {
+        field.name: value for field in fields(qos) if (value := getattr(qos, field.name)) not in (None, ())
+    }
