@@ -14,7 +14,7 @@ std::unique_ptr<dds_qos_t, void (*)(dds_qos_t*)> make_qos(const lagometer_qos& q
   constexpr uint64_t kKnown =
       LAGOMETER_QOS_RELIABILITY | LAGOMETER_QOS_HISTORY | LAGOMETER_QOS_DURABILITY | LAGOMETER_QOS_DEADLINE;
   if ((qos.present & ~kKnown) != 0)
-    throw unsupported("a quality of service that this adapter does not map was asked for");
+    throw unsupported("of the QoS, reliability, history, durability and deadline can be set, not lifespan, partition");
   std::unique_ptr<dds_qos_t, void (*)(dds_qos_t*)> result(dds_create_qos(), dds_delete_qos);
   const auto kind = qos.history == LAGOMETER_KEEP_ALL ? DDS_HISTORY_KEEP_ALL : DDS_HISTORY_KEEP_LAST;
   const auto depth = static_cast<int32_t>(std::max(1U, qos.depth));

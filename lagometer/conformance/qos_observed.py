@@ -49,9 +49,8 @@ def _try_all(stage: Stage, subject: Subject, pairs: Sequence[tuple[Qos, Qos]]) -
     made: dict[int, tuple[Endpoint, Endpoint]] = {}
     for place, (offered, requested) in enumerate(pairs):
         try:
-            asked = [asked_for(each) for each in (offered, requested)]
-            writer = stage.writer(0, f"pair-{place}", qos=asked[0])
-            made[place] = (stage.reader(1, f"pair-{place}", qos=asked[1]), writer)
+            writer = stage.writer(0, f"pair_{place}", qos=asked_for(offered, "reliable"))
+            made[place] = (stage.reader(1, f"pair_{place}", qos=asked_for(requested, "best_effort")), writer)
         except (Refused, ValueError) as error:
             found[place] = Observed(subject.name, None, str(error))
     control = (stage.reader(1, "after"), stage.writer(0, "after"))
@@ -80,9 +79,14 @@ def _heard(
         time.sleep(PAUSE_S)
 
 
-def asked_for(qos: Qos) -> dict[str, Any]:
-    """A quality of service as endpoints of a check are asked for it. Raises ValueError: one can't be."""
+def asked_for(qos: Qos, reliability: str) -> dict[str, Any]:
+    """A quality of service as endpoints of a check are asked for it. Raises ValueError: one can't be.
+
+    What is left open is asked for as DDS has it by default (reliability: that side's), since vendors have
+    defaults of their own: a publisher of Fast DDS is transient local.
+    """
     given = {name: value for name, value in vars(qos).items() if value not in (None, ())}
+    given = {"reliability": reliability, "durability": "volatile", **given}
     for name in given:
         if name not in TRIED:
             raise ValueError(f"{name.removesuffix('_ns')} is judged by the rules alone")

@@ -7,6 +7,7 @@ A reason is never an error: the cell is listed as excluded, with every reason th
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -105,6 +106,9 @@ def _topic(topic: str, traffic: Traffic, publishers: int, adapters: Mapping[str,
     """Why these messages can't go over this topic."""
     for name in traffic.adapters:
         yield from _abilities(name, adapters[name], traffic)
+        limit = adapters[name].sidecar.limits
+        if limit.topic_names is not None and not re.fullmatch(limit.topic_names, topic):
+            yield f"{name} refuses the topic's name '{topic}': {limit.topic_names_reason}; rename it"
     yield from _pair(traffic, adapters)
     smallest = min(traffic.sizes_bytes, default=traffic.payload_bytes)
     if publishers > 1 and not holds_envelope(traffic.type, smallest):

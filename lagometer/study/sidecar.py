@@ -78,6 +78,7 @@ class Limits(_Part):
     """Hard limits; null: none known. The reason is printed when a cell is excluded for it.
 
     depth_max: of keep_last; transient_local_depth_max: what a publisher keeps for late joiners at most;
+    topic_names: a pattern that the names of topics must match, for a middleware that refuses others;
     topics_max: topics in use at once; endpoints_max: publishers and subscribers of one topic together.
     fragment_bytes: no limit, but where the middleware begins to cut messages; sizes around it are tested.
     descriptors_spare: descriptors that the middleware keeps for a while to use them again, however often a
@@ -90,6 +91,8 @@ class Limits(_Part):
     depth_max_reason: str = ""
     transient_local_depth_max: int | None = Field(default=None, ge=1)
     transient_local_depth_max_reason: str = ""
+    topic_names: str | None = None
+    topic_names_reason: str = ""
     topics_max: int | None = Field(default=None, ge=2)
     topics_max_reason: str = ""
     endpoints_max: int | None = Field(default=None, ge=2)

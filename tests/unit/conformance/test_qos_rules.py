@@ -93,10 +93,15 @@ def test_what_is_no_policy_is_named(text: str, said: str) -> None:
 
 
 def test_only_what_endpoints_can_be_asked_for_is_tried() -> None:
-    asked = asked_for(parse_qos("reliable,deadline=1ms,partition=a+b"))
-    assert asked == {"reliability": "reliable", "deadline_ns": 1_000_000, "partition": "a;b"}
+    asked = asked_for(parse_qos("deadline=1ms,partition=a+b"), "reliable")
+    assert asked == {
+        "reliability": "reliable",
+        "durability": "volatile",
+        "deadline_ns": 1_000_000,
+        "partition": "a;b",
+    }
     with pytest.raises(ValueError, match="ownership is judged by the rules alone"):
-        asked_for(parse_qos("exclusive"))
+        asked_for(parse_qos("exclusive"), "reliable")
 
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
