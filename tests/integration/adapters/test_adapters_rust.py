@@ -21,7 +21,7 @@ WORKSPACE = ROOT / "adapters"
 CRATE = WORKSPACE / "rust"
 IN_RUST = [name for name in MIDDLEWARE if (WORKSPACE / name / "Cargo.toml").exists()]
 HEADER = ROOT / "engine" / "include" / "lagometer" / "adapter.h"
-STAMPS = HEADER.with_name("stamps.h")  # of which the Rust half has what it uses
+EXTENSIONS = [HEADER.with_name(name) for name in ("stamps.h", "services.h")]  # the Rust half has what it uses
 # Middleware that is not called as its adapter is.
 CRATES = {"ros2_rust": "ros2-client"}
 CRATES_WITH_TESTS = ("rust", "dust_dds", "hiroz", "ros2_rust", "rustdds_common", "rustdds", "zenoh_common")
@@ -44,7 +44,8 @@ def layouts() -> dict[str, tuple[int, dict[str, int]]]:
 def check_in_c(folder: Path, assertions: list[str]) -> None:
     """Has the C compiler check assertions about the header."""
     source = folder / "check.c"
-    source.write_text("\n".join(["#include <stddef.h>", '#include "lagometer/stamps.h"', *assertions, ""]))
+    includes = ["#include <stddef.h>", *(f'#include "lagometer/{path.name}"' for path in EXTENSIONS)]
+    source.write_text("\n".join([*includes, *assertions, ""]))
     command = ["cc", "-std=c11", f"-I{HEADER.parents[1]}", "-fsyntax-only", str(source)]
     result = subprocess.run(command, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
@@ -53,7 +54,7 @@ def check_in_c(folder: Path, assertions: list[str]) -> None:
 def test_the_rust_half_of_the_abi_is_laid_out_as_the_header(tmp_path: Path) -> None:
     need("cc")
     structs = layouts()
-    header = HEADER.read_text(encoding="utf-8") + STAMPS.read_text(encoding="utf-8")
+    header = "".join(path.read_text(encoding="utf-8") for path in (HEADER, *EXTENSIONS))
     assert set(structs) == set(re.findall(r"^} (lagometer_\w+);", header, re.M)), "a struct is not compared"
     lines = []
     for name, (size, fields) in structs.items():
@@ -69,11 +70,11 @@ def test_the_rust_half_has_every_constant_of_the_header(tmp_path: Path) -> None:
     need("cc")
     text = (CRATE / "src" / "abi.rs").read_text(encoding="utf-8")
     constants = dict(re.findall(r"^pub const (\w+): \w+ = ([^;]+);", text, re.M))
-    named, stamps = (
+    named, *further = (
         set(re.findall(r"^#define LAGOMETER_(\w+) ", header.read_text(encoding="utf-8"), re.M))
-        for header in (HEADER, STAMPS)
+        for header in (HEADER, *EXTENSIONS)
     )
-    assert named - {"NOEXCEPT"} <= set(constants) <= named | stamps
+    assert named - {"NOEXCEPT"} <= set(constants) <= named.union(*further)
     check_in_c(
         tmp_path,
         [
