@@ -51,7 +51,11 @@ SPECIAL: dict[str, dict[str, Any]] = {
     },
     "fastdds": {"interoperates_with": ["cyclonedds"]},
     "ros2": {
-        "abilities": {**ABILITIES, "types": ["bytes", "fixed", "string", "Image", "Imu", "PointCloud2"]},
+        "abilities": {
+            **ABILITIES,
+            "types": ["bytes", "fixed", "string", "Image", "Imu", "PointCloud2"],
+            "executor": True,
+        },
         "interoperates_with": ["cyclonedds"],
         "own_types": ["bytes", "fixed"],
     },

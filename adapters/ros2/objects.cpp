@@ -8,6 +8,8 @@
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
+#include <mutex>
+#include <set>
 
 #include "graph_name.hpp"
 #include "reader.hpp"
@@ -56,27 +58,57 @@ std::shared_ptr<rclcpp::Context> make_context(size_t domain) {
 
 }  // namespace
 
+namespace {
+
+/// Domains in which this process hands messages over.
+struct Domains {
+  std::mutex mutex;
+  std::set<size_t> in_use;
+};
+Domains& domains() {
+  static Domains all;
+  return all;
+}
+
+}  // namespace
+
+OnlyOne::OnlyOne(size_t domain) : domain_(domain) {
+  const std::scoped_lock lock(domains().mutex);
+  if (!domains().in_use.insert(domain).second) {
+    throw Error(
+        LAGOMETER_INVALID,
+        "ros2: intra_process works within one context: with participants per-node nothing would be handed over");
+  }
+}
+
+OnlyOne::~OnlyOne() {
+  const std::scoped_lock lock(domains().mutex);
+  domains().in_use.erase(domain_);
+}
+
 Context::Context(const lagometer_context_config& config)
-    : settings_(Settings::from(view(config.profile), view(config.options))), domain_(config.domain) {
+    : settings_(Settings::from(view(config.profile), view(config.options))) {
   if (config.security.size != 0)
     throw Error(LAGOMETER_UNSUPPORTED, "ros2: security is set by ROS_SECURITY_KEYSTORE, not by lagometer");
   choose_rmw(settings_, view(config.runtime_directory));
-  shared_ = make_context(domain_);
+  if (settings_.intra_process) hands_over_.emplace(config.domain);
+  ros_context_ = make_context(config.domain);
   check_rmw(settings_);
 }
 
 Context::~Context() {
   spinner_.reset();
-  shared_->shutdown("lagometer");
+  ros_context_->shutdown("lagometer");
 }
 
-std::shared_ptr<rclcpp::Context> Context::for_node() {
-  return settings_.participant_for_each_node ? make_context(domain_) : shared_;
+void Context::share_executor() {
+  if (has_nodes_) throw Error(LAGOMETER_INVALID, "ros2: an executor is shared before there is a node");
+  shares_executor_ = true;
 }
 
-std::shared_ptr<Spinner> Context::spinner_for_node(const std::shared_ptr<rclcpp::Context>& ros_context) {
-  if (settings_.participant_for_each_node) return std::make_shared<Spinner>(settings_, ros_context);
-  if (!spinner_) spinner_ = std::make_shared<Spinner>(settings_, shared_);
+std::shared_ptr<Spinner> Context::spinner_for_node() {
+  if (!shares_executor_) return std::make_shared<Spinner>(settings_, ros_context_);
+  if (!spinner_) spinner_ = std::make_shared<Spinner>(settings_, ros_context_);
   return spinner_;
 }
 
@@ -88,7 +120,7 @@ nlohmann::json Context::describe() const {
   settings["executor"] = setting(settings_.executor_class(), usual.executor_class());
   if (settings_.executor_threads != 0)
     settings["number_of_threads"] = setting(settings_.executor_threads, "as many as CPUs, at least 2");
-  settings["participants"] = setting(settings_.participant_for_each_node ? "node" : "process", "process");
+  settings["executors"] = setting(shares_executor_ ? "one for all nodes" : "one for each node", nullptr);
   settings["callback_groups"] = setting(settings_.group_for_each_reader ? "reader" : "node", "node");
   settings["timers"] = setting(settings_.executor_timers ? "executor" : "node", "executor");
   settings["use_intra_process_comms"] = setting(settings_.intra_process, false);
@@ -104,9 +136,10 @@ nlohmann::json Context::describe() const {
   return result;
 }
 
-Node::Node(Context& given, std::string_view name) : context(given), ros_context_(given.for_node()) {
+Node::Node(Context& given, std::string_view name) : context(given) {
+  given.node_made();
   rclcpp::NodeOptions options;
-  options.context(ros_context_).use_intra_process_comms(given.settings().intra_process);
+  options.context(given.ros_context()).use_intra_process_comms(given.settings().intra_process);
   // A name may not begin with a digit.
   ros_node_ = std::make_shared<rclcpp::Node>("lagometer_" + graph_name(name, '_'), options);
 }
@@ -115,14 +148,13 @@ Node::~Node() {
   if (spinner_) spinner_->remove(ros_node_);
   spinner_.reset();
   ros_node_.reset();
-  if (context.settings().participant_for_each_node) ros_context_->shutdown("lagometer");
 }
 
 rclcpp::CallbackGroup::SharedPtr Node::group_for(uint32_t dispatch) {
   constexpr auto kKind = rclcpp::CallbackGroupType::MutuallyExclusive;
   if (dispatch != LAGOMETER_DISPATCH_LISTENER) return ros_node_->create_callback_group(kKind, false);
   if (!spinner_) {
-    spinner_ = context.spinner_for_node(ros_context_);
+    spinner_ = context.spinner_for_node();
     spinner_->add(ros_node_);
   }
   return context.settings().group_for_each_reader ? ros_node_->create_callback_group(kKind, true) : nullptr;
@@ -163,8 +195,8 @@ rclcpp::QoS Endpoint::qos() const {
 }
 
 Waitset::Waitset(Context& context)
-    : wake_(std::make_shared<rclcpp::GuardCondition>(context.shared())),
-      set_({}, {wake_}, {}, {}, {}, {}, context.shared()) {}
+    : wake_(std::make_shared<rclcpp::GuardCondition>(context.ros_context())),
+      set_({}, {wake_}, {}, {}, {}, {}, context.ros_context()) {}
 
 void Waitset::attach(Reader& reader) { reader.attach(*this); }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <rclcpp/rclcpp.hpp>
 #include <string>
 #include <string_view>
@@ -12,8 +13,22 @@
 
 namespace lagometer::ros2 {
 
-/// With `participants: process` one rclcpp::Context, that is one DDS participant, and one executor for all nodes of the
-/// process, as in a component container; with `node` each node has its own.
+/// rclcpp hands messages over between the nodes of one context alone: what two of a domain send each other would go
+/// through the rmw, under the name of a hand-over.
+class OnlyOne {
+ public:
+  /// Throws Error(LAGOMETER_INVALID): this process has one of the domain already.
+  explicit OnlyOne(size_t domain);
+  OnlyOne(const OnlyOne&) = delete;
+  OnlyOne& operator=(const OnlyOne&) = delete;
+  ~OnlyOne();
+
+ private:
+  size_t domain_;
+};
+
+/// One rclcpp::Context, that is one DDS participant. Each of its nodes has an executor of its own, or all share one, as
+/// in a component container (extension "executor/1").
 class Context {
  public:
   explicit Context(const lagometer_context_config& config);
@@ -22,19 +37,21 @@ class Context {
   ~Context();
   void enable() noexcept {}
   [[nodiscard]] const Settings& settings() const noexcept { return settings_; }
-  /// The rclcpp::Context of the process.
-  [[nodiscard]] const std::shared_ptr<rclcpp::Context>& shared() const noexcept { return shared_; }
-  /// The rclcpp::Context of a node, made if it is to have its own.
-  std::shared_ptr<rclcpp::Context> for_node();
-  /// The executor of a node in this rclcpp::Context.
-  std::shared_ptr<Spinner> spinner_for_node(const std::shared_ptr<rclcpp::Context>& ros_context);
+  [[nodiscard]] const std::shared_ptr<rclcpp::Context>& ros_context() const noexcept { return ros_context_; }
+  /// One executor for all nodes. Throws Error(LAGOMETER_INVALID): there is a node.
+  void share_executor();
+  /// The executor of one more node.
+  std::shared_ptr<Spinner> spinner_for_node();
+  void node_made() noexcept { has_nodes_ = true; }
   [[nodiscard]] nlohmann::json describe() const;
 
  private:
   Settings settings_;
-  size_t domain_;
-  std::shared_ptr<rclcpp::Context> shared_;
-  std::shared_ptr<Spinner> spinner_;
+  std::optional<OnlyOne> hands_over_;  // with intra_process
+  std::shared_ptr<rclcpp::Context> ros_context_;
+  bool shares_executor_ = false;
+  bool has_nodes_ = false;
+  std::shared_ptr<Spinner> spinner_;  // of all nodes
 };
 
 /// A node of ROS 2. Its executor turns from the first listener on; a waitset's or a polled reader is in a callback
@@ -52,7 +69,6 @@ class Node {
   Context& context;
 
  private:
-  std::shared_ptr<rclcpp::Context> ros_context_;
   rclcpp::Node::SharedPtr ros_node_;
   std::shared_ptr<Spinner> spinner_;
 };

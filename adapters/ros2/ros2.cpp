@@ -2,6 +2,7 @@
 // ROS 2 through rclcpp, over any rmw. What it offers is in adapter.json, what it can't in README.md.
 #include <rclcpp/version.h>
 
+#include "lagometer/executor.h"
 #include "objects.hpp"
 #include "reader.hpp"
 #include "timer.hpp"
@@ -9,6 +10,15 @@
 
 namespace lagometer::ros2 {
 namespace {
+
+constexpr lagometer_executor_table kExecutor{.size = sizeof(lagometer_executor_table),
+                                             .abi_version = LAGOMETER_ABI_VERSION,
+                                             .share = [](lagometer_context* context) noexcept -> lagometer_status {
+                                               return guarded([&] {
+                                                 reinterpret_cast<Context*>(context)->share_executor();
+                                                 return LAGOMETER_OK;
+                                               });
+                                             }};
 
 struct Traits {
   using Context = ros2::Context;
@@ -33,6 +43,7 @@ struct Traits {
     return R"({"settings":{},"paste":[]})";
   }
   static const void* extension(uint32_t kind, void* object, std::string_view wanted) noexcept {
+    if (kind == LAGOMETER_OBJECT_CONTEXT && wanted == LAGOMETER_EXECUTOR_EXTENSION) return &kExecutor;
     if (kind != LAGOMETER_OBJECT_NODE || wanted != LAGOMETER_TIMERS_EXTENSION) return nullptr;
     return static_cast<const Node*>(object)->context.settings().executor_timers ? &timers_table() : nullptr;
   }

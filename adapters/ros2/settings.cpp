@@ -71,8 +71,6 @@ void apply(const std::string& key, const json& value, Settings& settings) {
     settings.executor_threads = thread_count(value);
   } else if (key == "callback_groups") {
     settings.group_for_each_reader = first_of(key, value, "reader", "node");
-  } else if (key == "participants") {
-    settings.participant_for_each_node = first_of(key, value, "node", "process");
   } else if (key == "timers") {
     settings.executor_timers = first_of(key, value, "executor", "node");
   } else if (key == "intra_process") {
@@ -89,8 +87,8 @@ void apply(const std::string& key, const json& value, Settings& settings) {
     settings.manual_liveliness = first_of(key, value, "manual_by_topic", "automatic");
   } else {
     throw Error(LAGOMETER_INVALID, "ros2: unknown option '" + key +
-                                       "'; valid: rmw, executor, executor_threads, callback_groups, participants, "
-                                       "timers, intra_process, loans, deadline_ms, lifespan_ms, liveliness, "
+                                       "'; valid: rmw, executor, executor_threads, callback_groups, timers, "
+                                       "intra_process, loans, deadline_ms, lifespan_ms, liveliness, "
                                        "liveliness_lease_ms");
   }
 }
@@ -103,8 +101,6 @@ int64_t positive(int64_t duration_ns, const std::string& policy) {
 void check_together(const Settings& settings) {
   if (settings.executor_threads != 0 && settings.executor != ExecutorKind::kMultiThreaded)
     throw Error(LAGOMETER_INVALID, "ros2: executor_threads goes with executor multi_threaded alone");
-  if (settings.intra_process && settings.participant_for_each_node)
-    throw Error(LAGOMETER_INVALID, "ros2: intra_process works within one context: leave participants at process");
   if (settings.manual_liveliness && settings.liveliness_lease_ns == 0)
     throw Error(LAGOMETER_INVALID,
                 "ros2: liveliness manual_by_topic goes with liveliness_lease_ms: without it nobody looks");

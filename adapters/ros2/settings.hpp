@@ -20,8 +20,7 @@ struct Settings {
   ExecutorKind executor = ExecutorKind::kSingleThreaded;
   uint32_t executor_threads = 0;       // of the multi-threaded one; 0: as many as there are CPUs, at least 2
   bool group_for_each_reader = false;  // callbacks of one node may run at the same time
-  bool participant_for_each_node = false;
-  bool executor_timers = true;  // of a node that is called back: its timers are the executor's
+  bool executor_timers = true;         // of a node that is called back: its timers are the executor's
   bool intra_process = false;
   bool loans = false;
   int64_t deadline_ns = 0;          // of every publisher and subscription; 0: none

@@ -230,13 +230,13 @@ void Input::keep_stamps(const lagometer_sample& sample, const Envelope& envelope
              sample.stamps);
 }
 
-std::span<lagometer_sample> Input::take() noexcept {
+std::span<lagometer_sample> Input::take(uint32_t max) noexcept {
   taken_ = 0;
   lagometer_status status;
   const ReceiveState& state = received_.state();
   {
     const Lent lent;
-    status = state.table->take(state.reader, batch_.data(), sizeof(lagometer_sample), kBatch, &taken_);
+    status = state.table->take(state.reader, batch_.data(), sizeof(lagometer_sample), std::min(max, kBatch), &taken_);
   }
   if (status < 0) [[unlikely]] {
     failure_.raise("taking");

@@ -148,8 +148,8 @@ class Input {
   /// Keeps the stamps that the adapter was asked for; likewise.
   void stamp_into(const StampLane& stamps) noexcept { stamps_ = stamps; }
 
-  /// Takes what is there into the batch. [blocks: never]
-  std::span<lagometer_sample> take() noexcept;
+  /// Takes what is there into the batch, `max` at most. [blocks: never]
+  std::span<lagometer_sample> take(uint32_t max) noexcept;
   void release() noexcept;
 
   /// What a sample holds: an envelope, or nothing if it is not ours (then counted as corrupted).

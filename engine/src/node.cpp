@@ -5,6 +5,7 @@
 #include <mutex>
 #include <utility>
 
+#include "adapter_host.hpp"
 #include "clock.hpp"
 #include "guard.hpp"
 
@@ -20,6 +21,22 @@ void busy_for(int64_t work_ns) noexcept {
   }
 }
 
+/// Holds a node's lock where other threads come to it, too.
+class LockedIf {
+ public:
+  LockedIf(SpinLock& lock, bool shared) noexcept : lock_(shared ? &lock : nullptr) {
+    if (lock_ != nullptr) lock_->lock();
+  }
+  LockedIf(const LockedIf&) = delete;
+  LockedIf& operator=(const LockedIf&) = delete;
+  ~LockedIf() {
+    if (lock_ != nullptr) lock_->unlock();
+  }
+
+ private:
+  SpinLock* lock_;
+};
+
 std::optional<size_t> place_in(const std::vector<uint32_t>& readers, uint32_t input) noexcept {
   const auto found = std::find(readers.begin(), readers.end(), input);
   if (found == readers.end()) return std::nullopt;
@@ -28,12 +45,7 @@ std::optional<size_t> place_in(const std::vector<uint32_t>& readers, uint32_t in
 
 }  // namespace
 
-void Node::prepare(lagometer_waitset* waitset, const lagometer_adapter_table* waitset_table) {
-  waitset_ = waitset;
-  waitset_table_ = waitset_table;
-  // With one reader there is nothing to name.
-  const bool named = waitset != nullptr && inputs.size() > 1 && waitset_table->waitset_wait_ready != nullptr;
-  ready_.resize(named ? inputs.size() : 0);
+void Node::prepare() {
   for (const RulePlan& plan : plan_.rules) {
     Rule rule{.plan = plan,
               .causes = {},
@@ -61,13 +73,13 @@ void Node::on_data(Input& input) noexcept {
   arrival.signalled_ns = now_ns();
   arrival.cpu_signalled = current_cpu(input.cpu_source());
   if (stage_.stopped.load(std::memory_order_relaxed)) return;
-  if (!shared_) return drain(input, arrival);
+  if (!shared_) return drain(input, arrival, kAll);
   if (lock_.mine()) {
     deferred_[input.index()] = arrival;  // taken when the publish that it came out of has returned
     return;
   }
   lock_.lock();
-  drain(input, arrival);
+  drain(input, arrival, kAll);
   drain_deferred();
   lock_.unlock();
 }
@@ -77,17 +89,17 @@ void Node::drain_deferred() noexcept {
     again = false;
     for (Input& input : inputs) {
       if (const std::optional<Arrival> arrival = std::exchange(deferred_[input.index()], std::nullopt)) {
-        drain(input, *arrival);
+        drain(input, *arrival, kAll);
         again = true;
       }
     }
   }
 }
 
-void Node::drain(Input& input, Arrival arrival) noexcept {
+void Node::drain(Input& input, Arrival arrival, uint32_t max) noexcept {
   const Measuring measuring(stage_.running());
   for (;;) {
-    const std::span<lagometer_sample> samples = input.take();
+    const std::span<lagometer_sample> samples = input.take(max);
     if (samples.empty()) return;
     arrival.taken = stamp_now(input.cpu_source());
     stamping_path();
@@ -101,7 +113,7 @@ void Node::drain(Input& input, Arrival arrival) noexcept {
       }
       handle(input, sample, *envelope, arrival);
     }
-    const bool more = samples.size() == Input::kBatch;
+    const bool more = samples.size() == Input::kBatch && max == kAll;
     input.release();
     if (!more) return;
   }
@@ -274,7 +286,33 @@ std::optional<Punctuality> Node::punctuality(uint32_t writer, int64_t begin_ns, 
   return found;
 }
 
+bool Node::wants_timer() const noexcept { return scheduled_ && plan_.dispatch == Dispatch::listener; }
+
+void Node::keep_time_by(const lagometer_timers_table& table, lagometer_timer* timer) noexcept {
+  timers_ = &table;
+  timer_ = timer;
+}
+
+void Node::begin_by_timer() noexcept {
+  if (timers_ == nullptr) return;
+  begin_schedules(stage_.start_ns.load(std::memory_order_acquire));
+  arm(next_due_ns());
+}
+
+void Node::arm(int64_t at_ns) noexcept {
+  const Lent lent;
+  if (timers_->arm(timer_, at_ns) < 0) failure_.raise("arming a timer");
+}
+
+void Node::on_timer() noexcept {
+  if (stage_.stopped.load(std::memory_order_relaxed)) return;
+  const Measuring measuring(true);
+  fire_due();
+  arm(next_due_ns());
+}
+
 void Node::begin_schedules(int64_t start_ns) noexcept {
+  const LockedIf locked(lock_, shared_);
   for (Rule& rule : rules_) {
     if (rule.plan.trigger == Trigger::timer)
       advance(rule);
@@ -283,7 +321,8 @@ void Node::begin_schedules(int64_t start_ns) noexcept {
   }
 }
 
-int64_t Node::next_due_ns() const noexcept {
+int64_t Node::next_due_ns() noexcept {
+  const LockedIf locked(lock_, shared_);
   int64_t next = kNever_ns;
   const int64_t stop_ns = stage_.source_stop_ns.load(std::memory_order_relaxed);
   for (const Rule& rule : rules_) {
@@ -293,7 +332,13 @@ int64_t Node::next_due_ns() const noexcept {
   return next;
 }
 
-void Node::fire_due(int64_t time_ns) noexcept {
+void Node::fire_due() noexcept {
+  const LockedIf locked(lock_, shared_);
+  fire_all(now_ns());
+  if (shared_) drain_deferred();
+}
+
+void Node::fire_all(int64_t time_ns) noexcept {
   const int64_t stop_ns = stage_.source_stop_ns.load(std::memory_order_relaxed);
   int64_t begun_ns = time_ns;  // of the first callback that is due; the others begin when it has ended
   for (Rule& rule : rules_) {

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // One node: takes messages, applies its rules, publishes. What happens when is decided here; how a thread gets here
-// (waitset, poll, listener, timer) is the node's loop.
+// (waitset, poll, listener, timer) is a loop's.
 #pragma once
 
+#include <cstdint>
 #include <deque>
-#include <thread>
+#include <limits>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "endpoint.hpp"
@@ -31,6 +34,8 @@ struct Punctuality {
 
 class Node {
  public:
+  static constexpr uint32_t kAll = std::numeric_limits<uint32_t>::max();
+
   Node(const NodePlan& plan, Stage& stage, FailureFlag& failure) : plan_(plan), stage_(stage), failure_(failure) {}
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
@@ -38,19 +43,24 @@ class Node {
   /// Endpoints in the order of the plan; then prepare() once.
   std::deque<Input> inputs;
   std::deque<Output> outputs;
-  void prepare(lagometer_waitset* waitset, const lagometer_adapter_table* waitset_table);
+  void prepare();
   /// Is called back, and has rules that fire by time, which a timer of the middleware's may fire.
   [[nodiscard]] bool wants_timer() const noexcept;
-  /// The schedule is the timer's to fire, by on_timer(), instead of an own thread's. Before start().
+  /// The schedule is the timer's to fire, by on_timer(), instead of a loop's.
   void keep_time_by(const lagometer_timers_table& table, lagometer_timer* timer) noexcept;
+  /// Has rules that fire by time, and no timer of the middleware's: a loop must come here.
+  [[nodiscard]] bool keeps_time() const noexcept { return scheduled_ && timers_ == nullptr; }
+  /// The time of the start is known: a schedule that the middleware's timer keeps begins.
+  void begin_by_timer() noexcept;
 
-  /// Starts the node's own thread, if its dispatch and rules need one.
-  void start();
-  /// The time of the start is known: schedules begin.
-  void begin() noexcept;
-  /// Wakes the thread so that it sees the stage; join() then returns soon.
-  void wake() noexcept;
-  void join();
+  /// Takes and handles `max` messages, or all that are there. [thread: the one that serves the node]
+  void drain(Input& input, Arrival arrival, uint32_t max) noexcept;
+  /// Schedules begin. [thread: likewise, as of the next two]
+  void begin_schedules(int64_t start_ns) noexcept;
+  /// When there is something to do by time; kNever_ns: no more.
+  [[nodiscard]] int64_t next_due_ns() noexcept;
+  /// Sends what is due by now, and takes what came out of that.
+  void fire_due() noexcept;
 
   /// The listener's entry for one input. [thread: the middleware's]
   void on_data(Input& input) noexcept;
@@ -82,25 +92,13 @@ class Node {
     bool awaiting = false;
   };
 
-  void thread_main();
-  void run_waiting() noexcept;
-  /// Waits, and notes which readers have data where the adapter can say so.
-  lagometer_status wait_until(int64_t until_ns) noexcept;
-  void drain_ready(const Arrival& arrival) noexcept;
-  void run_polling() noexcept;
-  void run_timers_only() noexcept;
-  /// What is due, with what came meanwhile; when the next is due.
-  int64_t fire_and_look_ahead() noexcept;
   void arm(int64_t at_ns) noexcept;
-  void begin_schedules(int64_t start_ns) noexcept;
-  [[nodiscard]] int64_t next_due_ns() const noexcept;
-  void fire_due(int64_t time_ns) noexcept;
+  void fire_all(int64_t time_ns) noexcept;
   void fire_timer(Rule& rule, int64_t time_ns, int64_t begun_ns) noexcept;
   void send_scheduled(Rule& rule, int64_t begun_ns) noexcept;
   void skip_late(Rule& rule, int64_t time_ns) noexcept;
   void advance(Rule& rule) noexcept;
   void fire_closed_loop(Rule& rule, bool timed_out, int64_t begun_ns) noexcept;
-  void drain(Input& input, Arrival arrival) noexcept;
   /// Under the lock: what was announced while this thread was inside the node already.
   void drain_deferred() noexcept;
   void handle(Input& input, const lagometer_sample& sample, const Envelope& envelope, const Arrival& arrival) noexcept;
@@ -117,10 +115,6 @@ class Node {
   NodePlan plan_;
   Stage& stage_;
   FailureFlag& failure_;
-  lagometer_waitset* waitset_ = nullptr;
-  const lagometer_adapter_table* waitset_table_ = nullptr;
-  std::vector<uint32_t> ready_;  // room for the inputs that a wait names; empty: it names none
-  uint32_t ready_count_ = 0;
   lagometer_timer* timer_ = nullptr;
   const lagometer_timers_table* timers_ = nullptr;
   std::vector<Rule> rules_;
@@ -130,8 +124,6 @@ class Node {
   bool scheduled_ = false;  // has rules that fire by time
   bool shared_ = false;     // more than one thread comes here: lock
   SpinLock lock_;
-  Parker parker_;
-  std::jthread thread_;
 };
 
 }  // namespace lagometer::engine

@@ -414,24 +414,6 @@ void parse_phases(const Json& value, Plan& plan) {
   phases.finish();
 }
 
-// Records are told apart by these numbers: with two alike, a message would be taken for another.
-void refuse_twins(const Plan& plan) {
-  std::set<uint32_t> indices_seen;
-  std::set<uint32_t> streams_seen;
-  for (size_t at = 0; at < plan.nodes.size(); ++at) {
-    const NodePlan& node = plan.nodes[at];
-    const std::string path = "nodes[" + std::to_string(at) + "]";
-    if (!indices_seen.insert(node.index).second)
-      refuse(path + ".index", "another node has " + std::to_string(node.index) + " too");
-    for (size_t writer = 0; writer < node.writers.size(); ++writer) {
-      const uint32_t stream = node.writers[writer].stream;
-      if (streams_seen.insert(stream).second) continue;
-      refuse(path + ".writers[" + std::to_string(writer) + "].stream",
-             "another writer has " + std::to_string(stream) + " too");
-    }
-  }
-}
-
 void parse_parts(Object& object, Plan& plan) {
   object.each("adapters", plan_bounds::Plan::adapters_items,
               [&](const Json& item, const std::string& path) { plan.adapters.push_back(parse_adapter(item, path)); });
@@ -447,7 +429,7 @@ void parse_parts(Object& object, Plan& plan) {
   object.each("nodes", plan_bounds::Plan::nodes_items, [&](const Json& item, const std::string& path) {
     plan.nodes.push_back(parse_node(item, path, plan.contexts.size()));
   });
-  refuse_twins(plan);
+  check_together(plan);
 }
 
 }  // namespace
@@ -489,6 +471,7 @@ Plan parse_plan(std::string_view text) {
   if (object.has("heap_offset_bytes"))
     plan.heap_offset_bytes = object.integer("heap_offset_bytes", plan_bounds::Plan::heap_offset_bytes);
   if (object.has("layer_stamps")) plan.layer_stamps = object.boolean("layer_stamps");
+  if (object.has("threads")) plan.one_thread = object.word("threads", {"per-node", "per-process"}) == 1;
   parse_parts(object, plan);
   object.finish();
   return plan;

@@ -130,6 +130,7 @@ struct Plan {
   std::string runtime_directory;
   TouchPlan touch;
   ContentPlan content;
+  bool one_thread = false;         ///< serves all nodes; they have the same dispatch and CPUs then
   bool matching = true;            ///< it probes, and waits until all that its readers expect is heard
   bool layer_stamps = false;       ///< adapters are asked for stamps of the middleware's layers
   uint32_t heap_offset_bytes = 0;  ///< a multiple of 16, less than a page
@@ -137,6 +138,9 @@ struct Plan {
   std::vector<ContextPlan> contexts;
   std::vector<NodePlan> nodes;
 };
+
+/// What its nodes must be to each other. Throws PlanError.
+void check_together(const Plan& plan);
 
 /// Throws PlanError.
 Plan parse_plan(std::string_view text);

@@ -30,11 +30,13 @@ Session::Session(const Plan& plan, int records_descriptor) : plan_(plan) {
     stage_.warmup_ns = plan_.warmup_ns;
     load_adapters();
     create_contexts();
+    share_executor();
     for (const NodePlan& node : plan_.nodes) create_node(node);
+    create_loops();
     create_recorder(records_descriptor);
     enabled_ns_ = now_ns();
     enable_all();
-    for (Node& node : nodes_) node.start();
+    for (Loop& loop : loops_) loop.start();
   } catch (...) {
     stop();
     std::for_each(deleters_.rbegin(), deleters_.rend(), [](const Deleter& destroy) { destroy(); });
@@ -97,56 +99,6 @@ lagometer_node* Session::node_in(uint32_t context, const std::string& name) {
   deleters_.emplace_back([&table, handle] { table.node_destroy(handle); });
   node_handles_.emplace_back(key, handle);
   return handle;
-}
-
-void Session::create_timer(Node& node) {
-  if (node.outputs.empty()) return;
-  const uint32_t context = node.outputs.front().plan().context;
-  lagometer_node* const parent = node_in(context, node.plan().name);
-  const lagometer_string name = to_c(LAGOMETER_TIMERS_EXTENSION);
-  const auto* table = static_cast<const lagometer_timers_table*>(
-      adapter_of(context).table().extension(LAGOMETER_OBJECT_NODE, parent, name));
-  if (table == nullptr) return;
-  if (table->size < LAGOMETER_TIMERS_TABLE_SIZE_1_0 || table->abi_version != LAGOMETER_ABI_VERSION)
-    throw AdapterError(adapter_of(context).name() + ": its timers are of another version of the interface");
-  callbacks_.push_back(std::make_unique<Callback>(stage_, node, nullptr));
-  lagometer_timer* timer = nullptr;
-  const auto called = [](void* user) { static_cast<Callback*>(user)->called(); };
-  check("a timer", [&] { return table->create(parent, called, callbacks_.back().get(), &timer); });
-  // Destroyed before the writers that it sends by: deleters run backwards.
-  deleters_.emplace_back([table, timer] { table->destroy(timer); });
-  node.keep_time_by(*table, timer);
-}
-
-void Session::create_waitset(Node& node, lagometer_waitset*& waitset, const lagometer_adapter_table*& table) {
-  if (node.plan().dispatch != Dispatch::waitset || node.inputs.empty()) return;
-  const uint32_t context = node.inputs.front().plan().context;
-  table = &adapter_of(context).table();
-  if (table->waitset_create == nullptr)
-    throw AdapterError(adapter_of(context).name() + " has no waitset; use another dispatch");
-  check_waitset_spans(node, context);
-  check("waitset_create", [&] { return table->waitset_create(contexts_[context], &waitset); });
-  // Destroyed before the readers that are attached to it: deleters run backwards.
-  deleters_.emplace_back([table, waitset] { table->waitset_destroy(waitset); });
-  for (const Input& input : node.inputs) {
-    check("waitset_attach", [&] { return table->waitset_attach(waitset, input.handle()); });
-  }
-}
-
-void Session::check_waitset_spans(const Node& node, uint32_t first) const {
-  const uint32_t adapter = plan_.contexts[first].adapter;
-  bool spans = false;
-  for (const Input& input : node.inputs) {
-    spans = spans || input.plan().context != first;
-    if (plan_.contexts[input.plan().context].adapter != adapter)
-      throw AdapterError("node " + node.plan().name +
-                         ": one waitset can't wait for readers of two adapters; use poll or listener");
-  }
-  if (!spans) return;
-  const json& abilities = abilities_[adapter];
-  if (!abilities.is_object() || abilities.value("waitset_contexts", json(false)) != json(true))
-    throw AdapterError("node " + node.plan().name + ": a waitset of " + adapters_[adapter].name() +
-                       " can't wait for readers of several contexts (waitset_contexts); use poll or listener");
 }
 
 void Session::create_recorder(int descriptor) {
@@ -269,7 +221,8 @@ json Session::newly_incompatible() {
 void Session::start(int64_t at_ns, int64_t source_stop_ns) {
   stage_.source_stop_ns.store(source_stop_ns, std::memory_order_relaxed);
   stage_.start_ns.store(at_ns, std::memory_order_release);
-  for (Node& node : nodes_) node.begin();
+  for (Node& node : nodes_) node.begin_by_timer();
+  for (Loop& loop : loops_) loop.wake();
 }
 
 // Sequentially consistent here and in stop(): either this callback sees that all is over, or stop() sees this callback.
@@ -284,8 +237,8 @@ void Session::stop() {
   if (stopped_) return;
   stopped_ = true;
   stage_.stopped.store(true, std::memory_order_seq_cst);
-  for (Node& node : nodes_) node.wake();
-  for (Node& node : nodes_) node.join();
+  for (Loop& loop : loops_) loop.wake();
+  for (Loop& loop : loops_) loop.join();
   // What follows reads what callbacks write.
   constexpr timespec kGlance = {.tv_sec = 0, .tv_nsec = 20'000};
   for (const auto& callback : callbacks_) {

@@ -13,6 +13,8 @@
 
 #include "adapter_host.hpp"
 #include "endpoint_user.hpp"
+#include "lagometer/executor.h"
+#include "loop.hpp"
 #include "node.hpp"
 #include "plan.hpp"
 #include "recorder.hpp"
@@ -90,9 +92,16 @@ class Session {
   const lagometer_services_table& services_of(uint32_t context, lagometer_node* node) const;
   void keep_writer(Output& output, lagometer_writer* handle, EndpointUser& user);
   void keep_reader(Input& input, lagometer_reader* handle);
-  void create_waitset(Node& node, lagometer_waitset*& waitset, const lagometer_adapter_table*& table);
-  /// Throws unless the readers of the node, the first of which is of this context, may share a waitset.
-  void check_waitset_spans(const Node& node, uint32_t first) const;
+  /// A dispatch thread for each node, or one for all, with what it waits on.
+  void create_loops();
+  void create_waitset(Loop& loop, const std::vector<Node*>& nodes);
+  /// Throws unless these readers of the nodes that one thread serves may share a waitset.
+  void check_waitset_spans(const std::vector<Node*>& nodes, const std::vector<const Input*>& readers) const;
+  /// Where the plan has one thread for all nodes and the adapter calls them back: its executor is to be one, too.
+  void share_executor();
+  /// Contexts whose adapters call these nodes back: those of readers, and of timers that an executor keeps.
+  [[nodiscard]] std::vector<uint32_t> calling_contexts() const;
+  [[nodiscard]] const lagometer_executor_table* executor_of(uint32_t context) const;
   /// Where the adapter's executor keeps a node's time.
   void create_timer(Node& node);
   /// Asks an endpoint for stamps of its layers if the plan wants them; whether it gives any.
@@ -125,6 +134,7 @@ class Session {
   std::vector<lagometer_context*> contexts_;
   std::vector<std::pair<std::pair<uint32_t, std::string>, lagometer_node*>> node_handles_;
   std::deque<Node> nodes_;
+  std::deque<Loop> loops_;
   std::vector<std::unique_ptr<Callback>> callbacks_;
   std::vector<std::unique_ptr<EndpointUser>> writer_users_;  // in the order of the nodes and their outputs
   std::vector<std::string> warnings_;

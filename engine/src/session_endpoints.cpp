@@ -108,10 +108,7 @@ void Session::create_node(const NodePlan& plan) {
   auto user = writer_users_.end() - static_cast<ptrdiff_t>(node.outputs.size());
   for (Output& output : node.outputs) create_writer(node, output, **user++);
   for (Input& input : node.inputs) create_reader(node, input);
-  lagometer_waitset* waitset = nullptr;
-  const lagometer_adapter_table* waitset_table = nullptr;
-  create_waitset(node, waitset, waitset_table);
-  node.prepare(waitset, waitset_table);
+  node.prepare();
   if (node.wants_timer()) create_timer(node);
 }
 

@@ -148,6 +148,7 @@ FACTOR_TYPES: dict[str, pl.DataType] = {
     "profile": pl.String(),
     "placement": pl.String(),
     "participants": pl.String(),
+    "threads": pl.String(),
     "start": pl.String(),
     "scheduling": pl.String(),
     "cpus": pl.String(),

@@ -43,6 +43,7 @@ class Factors:
     profile: Literal["default", "matched"] = "default"
     placement: Literal["process-per-node", "single-process", "groups"] = "process-per-node"
     participants: Literal["per-process", "per-node"] = "per-process"
+    threads: Literal["per-node", "per-process"] = "per-node"
     start: Literal["matched", "subscriber-first", "publisher-first"] = "matched"
     scheduling: Literal["other", "fifo"] = "other"
     cpus: str = "any"

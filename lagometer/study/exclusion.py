@@ -62,6 +62,7 @@ def reasons(cell: Cell, template: Graph, measure_ns: int, around: Surroundings) 
     found += _groups(cell, around.adapters)
     found += _hosts(cell, around.adapters)
     found += _waits(cell, around.adapters)
+    found += _executors(cell, around.adapters)
     found += _worker(cell, around.adapters)
     found += _workload(cell, template, measure_ns)
     found += _processors(cell, around.cpus)
@@ -179,11 +180,13 @@ def _scale(name: str, limit: Limits, cell: Cell) -> Iterator[str]:
 
 
 def _groups(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
-    """What a placement by groups, a participant for each node, and an order of starting can't be."""
+    """What a placement by groups, a participant or thread for each, and an order of starting can't be."""
     if cell.factors.placement == "groups" and not cell.graph.groups:
         yield f"{cell.graph.name} has no groups"
     if cell.factors.participants == "per-node" and all(len(nodes) == 1 for nodes in cell.workers):
         yield "each process has one node, so a participant per node is one per process"
+    if cell.factors.threads == "per-process" and all(len(nodes) == 1 for nodes in cell.workers):
+        yield "each process has one node, so a thread per process is one per node"
     if cell.factors.start != "matched" and not _has_pure_publishers(cell):
         yield "no process only publishes, so none can start before or after those that subscribe"
     for name in cell.adapters if cell.factors.start == "publisher-first" else ():
@@ -229,19 +232,70 @@ def _has_pure_publishers(cell: Cell) -> bool:
     return any(subscribing) and not all(subscribing)
 
 
+def _served_together(cell: Cell) -> tuple[tuple[str, ...], ...]:
+    """The nodes of each dispatch thread."""
+    if cell.factors.threads == "per-process":
+        return cell.workers
+    return tuple((node,) for node in cell.graph.node_names)
+
+
 def _waits(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
-    """A node's thread blocks on one waitset, which not every adapter can fill from several participants."""
+    """A thread blocks on one waitset, which not every adapter can fill from several participants."""
     if cell.factors.dispatch != "waitset":
         return
-    for node in cell.graph.node_names:
-        topics = {topic for rule in cell.graph.rules_of(node) for topic in rule.subscribes}
-        names = sorted({cell.traffic[topic].subscriber_adapter for topic in topics})
-        domains = {cell.traffic[topic].domain for topic in topics}
-        instead = "use poll or listener"
+    for nodes in _served_together(cell):
+        who = nodes[0] if len(nodes) == 1 else f"the {len(nodes)} nodes of a process"
+        instead = "use poll or listener" if len(nodes) == 1 else "use poll"
+        read = [(node, topic) for node in nodes for topic in _topics_read(cell, node)]
+        names = sorted({cell.traffic[topic].subscriber_adapter for _, topic in read})
+        domains = {cell.traffic[topic].domain for _, topic in read}
+        own = {node for node, _ in read} if cell.factors.participants == "per-node" else set()
         if len(names) > 1:
-            yield f"one waitset of {node} can't wait for readers of {' and '.join(names)}: {instead}"
-        elif len(domains) > 1 and not adapters[names[0]].sidecar.abilities.waitset_contexts:
-            yield f"one waitset of {names[0]} can't wait in the {len(domains)} domains of {node}: {instead}"
+            yield f"one waitset of {who} can't wait for readers of {' and '.join(names)}: {instead}"
+        elif max(len(domains), len(own)) <= 1 or adapters[names[0]].sidecar.abilities.waitset_contexts:
+            continue
+        elif len(domains) > 1:
+            yield f"one waitset of {names[0]} can't wait in the {len(domains)} domains of {who}: {instead}"
+        else:
+            yield f"one waitset of {names[0]} can't wait for the participants of {len(own)} nodes: {instead}"
+
+
+def _executors(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
+    """Who is called back by one thread for all needs an executor, which serves one participant."""
+    if cell.factors.dispatch != "listener" or cell.factors.threads != "per-process":
+        return
+    for nodes in cell.workers:
+        if len(nodes) == 1:
+            continue
+        served = set()
+        for node in nodes:
+            own = node if cell.factors.participants == "per-node" else ""
+            into = {
+                (cell.traffic[topic].subscriber_adapter, cell.traffic[topic].domain, own)
+                for topic in _topics_read(cell, node)
+            }
+            for name in sorted({name for name, _, _ in into}):
+                if not adapters[name].sidecar.abilities.executor:
+                    why = "so one can't serve all nodes of a process: use waitset or poll"
+                    yield f"{name} calls back on threads of its own, {why}"
+            served |= {*into, *_timed_in(cell, node, own)}
+        served = {each for each in served if adapters[each[0]].sidecar.abilities.executor}
+        if len(served) > 1:
+            yield f"one executor can't serve the {len(served)} participants of a process: use waitset or poll"
+
+
+def _timed_in(cell: Cell, node: str, own: str) -> Iterator[tuple[str, int, str]]:
+    """The participant whose executor, if it has one, fires the node's timers: that of what it publishes
+    first."""
+    rules = cell.graph.rules_of(node)
+    written = [topic for rule in rules for topic in rule.writes]
+    if written and any(rule.trigger in ("timer", "closed_loop") for rule in rules):
+        traffic = cell.traffic[written[0]]
+        yield traffic.publisher_adapter, traffic.domain, own
+
+
+def _topics_read(cell: Cell, node: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(topic for rule in cell.graph.rules_of(node) for topic in rule.subscribes))
 
 
 def _pair(traffic: Traffic, adapters: Mapping[str, Adapter]) -> Iterator[str]:
@@ -311,9 +365,7 @@ def _processors(cell: Cell, cpus: tuple[int, ...]) -> Iterator[str]:
         names = ", ".join(map(str, absent))
         yield f"CPU {names} is not available here (there are: {_ranges(cpus)})"
     if factors.dispatch == "poll" and factors.scheduling == "fifo":
-        spinning = sum(
-            1 for node in cell.graph.node_names if any(rule.subscribes for rule in cell.graph.rules_of(node))
-        )
+        spinning = sum(any(_topics_read(cell, node) for node in nodes) for nodes in _served_together(cell))
         if spinning >= len(mine):
             yield f"{spinning} spinning SCHED_FIFO threads on {len(mine)} CPUs would starve the machine"
 

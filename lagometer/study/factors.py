@@ -272,6 +272,15 @@ FACTORS: tuple[Factor, ...] = (
         "per-process",
         "per-node",
     ),
+    Factor(
+        "threads",
+        "threads",
+        word_parser(("per-node", "per-process")),
+        str,
+        "a dispatch thread (ROS 2: executor) for each node, or one for all nodes of a process, in turn",
+        {"enum": ["per-node", "per-process"]},
+        prefix="threads-",
+    ),
     _words(
         "start",
         "when messages begin: when all are matched, or as soon as the last process is up, in this order",

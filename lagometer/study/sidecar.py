@@ -53,7 +53,8 @@ class Abilities(_Part):
     lies in; depth: False if keep_last is accepted, but its depth has no effect; drops: which message a full
     queue of keep_last loses. `newest` is not what keep_last means: conformance calls that ability absent;
     layers: which layers are stamped, null: none; events: what is reported of endpoints; services: it has
-    request and reply of its own.
+    request and reply of its own; executor: with the dispatch `listener` one executor may serve all nodes of
+    a process.
     """
 
     dispatch: tuple[Dispatch, ...]
@@ -64,6 +65,7 @@ class Abilities(_Part):
     profiles: tuple[Literal["default", "matched"], ...]
     domains: bool
     waitset_contexts: bool = False
+    executor: bool = False
     late_readers: bool = True
     stamps: dict[Dispatch, tuple[Stamp, ...]] = Field(default_factory=dict)
     origin: Literal["loaned", "native", "copied"] = "copied"

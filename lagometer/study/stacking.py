@@ -68,7 +68,9 @@ def _standing(adapter: Adapter, base: Adapter, options: Options) -> Adapter:
     # It looks into messages, so it passes on no type that it does not know.
     base_types, known = base.sidecar.abilities.types, adapter.sidecar.abilities.types
     types = tuple(kind for kind in base_types if kind in known)
-    inherited["abilities"] = base.sidecar.abilities.model_copy(update={"types": types})
+    # What is an extension of the wrapped one's, it does not offer.
+    own = {"types": types, "executor": adapter.sidecar.abilities.executor}
+    inherited["abilities"] = base.sidecar.abilities.model_copy(update=own)
     inherited["interoperates_with"] = (*base.sidecar.interoperates_with, base.name)
     other_worker = None
     if base.sidecar.worker != adapter.sidecar.worker:

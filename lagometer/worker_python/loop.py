@@ -1,26 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a thread comes to a node's work: it waits, it polls, or it only keeps the node's timers."""
+"""How a thread comes to the work of its nodes: it waits, it polls, or it only keeps their timers."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 
+from lagometer.worker_python.adapter import Waitset
 from lagometer.worker_python.endpoint import Arrival
 from lagometer.worker_python.machine import name_thread, pin_thread
 from lagometer.worker_python.node import Node
-from lagometer.worker_python.stage import now_ns
+from lagometer.worker_python.stage import Parker, Stage, now_ns
 
 DISCOVERY_POLL_NS = 1_000_000
 
 
 class Loop:
-    """The node's own thread, if its dispatch and rules need one."""
+    """The thread of one node, or of all, whose callbacks it runs one after another; if dispatch and rules
+    need one.
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
+    waitset: of all readers of its nodes, with the dispatch `waitset`.
+    """
+
+    def __init__(self, nodes: Sequence[Node], stage: Stage, waitset: Waitset | None) -> None:
+        self.waitset = waitset
+        self._stage = stage
+        self._nodes = nodes
+        self._plan = nodes[0].plan  # all have its dispatch and CPUs
+        self._name = f"node:{self._plan.name}" if len(nodes) == 1 else "nodes"
+        self._readers = [(node, entry) for node in nodes for entry in node.inputs]
+        self._timed = [node for node in nodes if node.scheduled]
+        # A node that has much to do must not keep the others from their turn.
+        self._to_the_last = len(nodes) == 1
+        self._parker = Parker()
         self._thread: threading.Thread | None = None
-        takes_itself = node.plan.dispatch != "listener" and bool(node.inputs)
-        if takes_itself or node.scheduled:
+        takes_itself = self._plan.dispatch != "listener" and bool(self._readers)
+        if takes_itself or self._timed:
             self._thread = threading.Thread(target=self._main, daemon=True)
 
     def start(self) -> None:
@@ -30,9 +45,9 @@ class Loop:
 
     def wake(self) -> None:
         """Wakes the thread so that it sees the stage; join() then returns soon."""
-        self._node.parker.wake()
-        if self._node.waitset is not None:
-            self._node.waitset.trigger()
+        self._parker.wake()
+        if self.waitset is not None:
+            self.waitset.trigger()
 
     def join(self) -> None:
         """Waits for the thread's end."""
@@ -40,63 +55,76 @@ class Loop:
             self._thread.join()
 
     def _main(self) -> None:
-        node = self._node
-        name_thread("node:" + node.plan.name)
-        pin_thread(node.plan.cpus)
+        name_thread(self._name)
+        pin_thread(self._plan.cpus)
         try:
-            if not node.inputs or node.plan.dispatch == "listener":
+            if not self._readers or self._plan.dispatch == "listener":
                 self._keep_timers()
-            elif node.plan.dispatch == "waitset":
+            elif self._plan.dispatch == "waitset":
                 self._wait()
             else:
                 self._poll()
         except Exception as error:
-            node.stage.fail(f"node {node.plan.name}", error)
+            what = f"node {self._plan.name}" if len(self._nodes) == 1 else "the nodes' thread"
+            self._stage.fail(what, error)
 
     def _wait(self) -> None:
-        node, stage, waitset = self._node, self._node.stage, self._node.waitset
+        stage, waitset = self._stage, self.waitset
         assert waitset is not None
         begun = False
         while not stage.stopped:
             if stage.start_ns and not begun:
-                node.begin_schedules(stage.start_ns)
+                self._begin_schedules()
                 begun = True
-            came = waitset.wait(node.next_due_ns() if begun else None)
-            if came:
-                arrival = Arrival(woken_ns=now_ns())
-                for entry in node.inputs:
-                    node.drain(entry, arrival)
-            if begun and node.scheduled:
-                node.fire_due(now_ns())
+            if waitset.wait(self._next_due_ns() if begun else None):
+                self._drain(Arrival(woken_ns=now_ns()))
+            if begun:
+                self._fire_due()
 
     def _poll(self) -> None:
-        node, stage, nothing = self._node, self._node.stage, Arrival()
+        stage, nothing = self._stage, Arrival()
         while not stage.start_ns:
             if stage.stopped:
                 return
-            for entry in node.inputs:
-                node.drain(entry, nothing)
-            node.parker.wait_until(now_ns() + DISCOVERY_POLL_NS)
-        node.begin_schedules(stage.start_ns)
+            self._drain(nothing)
+            self._parker.wait_until(now_ns() + DISCOVERY_POLL_NS)
+        self._begin_schedules()
         while not stage.stopped:
-            for entry in node.inputs:
-                node.drain(entry, nothing)
-            if node.scheduled:
-                node.fire_due(now_ns())
+            self._drain(nothing)
+            self._fire_due()
 
     def _keep_timers(self) -> None:
-        node, stage = self._node, self._node.stage
+        stage = self._stage
         begun = False
         while not stage.stopped:
             if stage.start_ns and not begun:
-                with node.locked():
-                    node.begin_schedules(stage.start_ns)
+                for node in self._timed:
+                    with node.locked():
+                        node.begin_schedules(stage.start_ns)
                 begun = True
             # A closed loop's deadline moves with every reply, on another thread: it is looked up when this
             # one wakes.
-            due_ns = node.next_due_ns() if begun else None
-            node.parker.wait_until(due_ns)
+            self._parker.wait_until(self._next_due_ns() if begun else None)
             if not begun or stage.stopped:
                 continue
-            with node.locked():
-                node.fire_due(now_ns())
+            for node in self._timed:
+                with node.locked():
+                    node.fire_due(now_ns())
+
+    def _drain(self, arrival: Arrival) -> None:
+        """A reader that has more than its turn takes ends the next wait."""
+        for node, entry in self._readers:
+            node.drain(entry, arrival, to_the_last=self._to_the_last)
+
+    def _begin_schedules(self) -> None:
+        for node in self._timed:
+            node.begin_schedules(self._stage.start_ns)
+
+    def _next_due_ns(self) -> int | None:
+        due_ns = [due for node in self._timed if (due := node.next_due_ns()) is not None]
+        return min(due_ns, default=None)
+
+    def _fire_due(self) -> None:
+        """The time is read again for each node: the one before may have been busy."""
+        for node in self._timed:
+            node.fire_due(now_ns())

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lagometer.worker_python.adapter import TAKE_MAX, Waitset
+from lagometer.worker_python.adapter import TAKE_MAX
 from lagometer.worker_python.endpoint import KIND_PROBE, Arrival, Cause, Input, Output
 from lagometer.worker_python.plan import NodePlan, RulePlan
 from lagometer.worker_python.schedule import Schedule, Work, messages_due
-from lagometer.worker_python.stage import Parker, Stage, current_cpu, now_ns
+from lagometer.worker_python.stage import Stage, current_cpu, now_ns
 
 
 @dataclass
@@ -62,12 +62,10 @@ class Node:
     stage: Stage
     inputs: list[Input] = field(default_factory=list)
     outputs: list[Output] = field(default_factory=list)
-    waitset: Waitset | None = None
     ended_early: bool = False
 
     def prepare(self) -> None:
         """Makes the rules; no thread is here yet."""
-        self.parker = Parker()
         self.rules = [
             Rule(
                 plan=rule,
@@ -112,12 +110,12 @@ class Node:
             index, arrival = self._deferred.popitem()
             self.drain(self.inputs[index], arrival)
 
-    def drain(self, entry: Input, arrival: Arrival) -> None:
-        """Takes and handles all that is there."""
+    def drain(self, entry: Input, arrival: Arrival, *, to_the_last: bool = True) -> None:
+        """Takes and handles all that is there, or as much as one `take` gives."""
         more = True
         while more and (payloads := entry.reader.take()):
             taken = now_ns(), current_cpu()
-            more = len(payloads) == TAKE_MAX
+            more = to_the_last and len(payloads) == TAKE_MAX
             for payload in payloads:
                 opened = entry.open(payload)
                 if opened is None:

@@ -121,7 +121,7 @@ class SchedulingPlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that one worker is to do in one trial."""
+    """Everything that one worker is to do in one trial. one_thread: it serves all nodes."""
 
     standalone: bool
     worker: int
@@ -138,6 +138,7 @@ class Plan:
     heap_offset_bytes: int
     layer_stamps: bool
     matching: bool
+    one_thread: bool
     adapters: tuple[AdapterPlan, ...]
     contexts: tuple[ContextPlan, ...]
     nodes: tuple[NodePlan, ...]
@@ -176,12 +177,15 @@ def parse_plan(line: bytes) -> Plan:
     matching = not plan.has("start") or plan.word("start", *STARTS) == STARTS[0]
     if plan.has("start_ns"):
         matching = plan.integer("start_ns", plan_bounds.Plan.START_NS) == 0 and matching
+    one_thread = plan.has("threads") and plan.word("threads", "per-node", "per-process") == "per-process"
     adapters = tuple(_adapter(each) for each in plan.parts("adapters", plan_bounds.Plan.ADAPTERS_ITEMS))
     parts = plan.parts("contexts", plan_bounds.Plan.CONTEXTS_ITEMS)
     contexts = tuple(_context(each, len(adapters)) for each in parts)
     nodes = tuple(_node(each, len(contexts)) for each in plan.parts("nodes", plan_bounds.Plan.NODES_ITEMS))
     plan.finish()
     _refuse_twins(nodes)
+    if one_thread:
+        _refuse_unlike(nodes)
     return Plan(
         standalone=standalone,
         worker=index,
@@ -198,6 +202,7 @@ def parse_plan(line: bytes) -> Plan:
         heap_offset_bytes=heap_offset_bytes,
         layer_stamps=layer_stamps,
         matching=matching,
+        one_thread=one_thread,
         adapters=adapters,
         contexts=contexts,
         nodes=nodes,
@@ -469,3 +474,13 @@ def _refuse_twins(nodes: tuple[NodePlan, ...]) -> None:
             if writer.stream in streams:
                 refuse(f"nodes[{at}].writers[{place}].stream", f"another writer has {writer.stream} too")
             streams.add(writer.stream)
+
+
+def _refuse_unlike(nodes: tuple[NodePlan, ...]) -> None:
+    """What one thread does for all, it does in one way and in one place."""
+    what = "differs from that of nodes[0], which is served by the same thread"
+    for at, node in enumerate(nodes):
+        if node.dispatch != nodes[0].dispatch:
+            refuse(f"nodes[{at}].dispatch", what)
+        if node.cpus != nodes[0].cpus:
+            refuse(f"nodes[{at}].cpus", what)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,7 @@ class Session:
         self._adapters = [interface.load(each.name, each.library) for each in plan.adapters]
         self._interpreter = set_up_interpreter([each.options for each in plan.adapters])
         self._open_contexts()
+        self._refuse_one_thread_of_callbacks()
         for node in plan.nodes:
             self._create_node(node)
         self.recorder = self._create_recorder(records_descriptor)
@@ -159,21 +160,38 @@ class Session:
                 entry.enabled = True
                 if node.plan.dispatch == "listener":
                     node.on_data(entry)  # what came before callbacks were let in
-            if node.plan.dispatch == "waitset" and node.inputs:
-                node.waitset = self._waitset_of(node)
-            self._loops.append(Loop(node))
+        together = [self._nodes] if self._plan.one_thread else [[node] for node in self._nodes]
+        for nodes in together:
+            self._loops.append(Loop(nodes, self._stage, self._waitset_of(nodes)))
         for loop in self._loops:
             loop.start()
 
-    def _waitset_of(self, node: Node) -> interface.Waitset:
-        context = node.inputs[0].plan.context
-        if any(entry.plan.context != context for entry in node.inputs):
+    def _waitset_of(self, nodes: Sequence[Node]) -> interface.Waitset | None:
+        entries = [entry for node in nodes for entry in node.inputs]
+        if nodes[0].plan.dispatch != "waitset" or not entries:
+            return None
+        context = entries[0].plan.context
+        if any(entry.plan.context != context for entry in entries):
+            who, instead = f"node {nodes[0].plan.name}", "use poll or listener"
+            if len(nodes) > 1:
+                who = "one thread for all nodes (threads per-process)"
+                instead = "use poll, or a thread for each node (threads per-node)"
             raise AdapterError(
-                f"node {node.plan.name}: a waitset of an adapter in Python can't wait for readers of several "
-                "contexts (waitset_contexts); use poll or listener"
+                f"{who}: a waitset of an adapter in Python can't wait for readers of several contexts "
+                f"(waitset_contexts); {instead}"
             )
         with _in_adapter("creating a waitset"):
-            return self._contexts[context].create_waitset([entry.reader for entry in node.inputs])
+            return self._contexts[context].create_waitset([entry.reader for entry in entries])
+
+    def _refuse_one_thread_of_callbacks(self) -> None:
+        """A client library in Python calls back on threads of its own."""
+        for node in self._plan.nodes:
+            for reader in node.readers if self._plan.one_thread and node.dispatch == "listener" else ():
+                name = self._adapters[self._plan.contexts[reader.context].adapter].name
+                raise AdapterError(
+                    f"{name} calls back on threads of its own, so one can't serve all nodes (threads "
+                    "per-process); use waitset or poll"
+                )
 
     # --- phases ---
 
@@ -223,9 +241,9 @@ class Session:
     def close(self) -> None:
         """Destroys every object of the adapters."""
         self.stop()
-        for node in self._nodes:
-            if node.waitset is not None:
-                node.waitset.close()
+        for loop in self._loops:
+            if loop.waitset is not None:
+                loop.waitset.close()
         for context in reversed(self._contexts):
             context.close()
 

@@ -30,14 +30,12 @@ lagometer_qos qos(uint64_t present) {
 
 TEST(Ros2Settings, ReadsEachOption) {
   const Settings read = Settings::from("default", R"({"rmw": "rmw_zenoh_cpp", "executor": "multi_threaded",
-    "executor_threads": 3, "callback_groups": "reader", "participants": "node", "timers": "node",
-    "intra_process": false,
+    "executor_threads": 3, "callback_groups": "reader", "timers": "node", "intra_process": false,
     "loans": true, "deadline_ms": 5, "lifespan_ms": 7, "liveliness": "manual_by_topic", "liveliness_lease_ms": 9})");
   EXPECT_EQ(read.rmw, "rmw_zenoh_cpp");
   EXPECT_EQ(read.executor, ExecutorKind::kMultiThreaded);
   EXPECT_EQ(read.executor_threads, 3U);
   EXPECT_TRUE(read.group_for_each_reader);
-  EXPECT_TRUE(read.participant_for_each_node);
   EXPECT_FALSE(read.executor_timers);
   EXPECT_FALSE(read.intra_process);
   EXPECT_TRUE(read.loans);
@@ -51,7 +49,7 @@ TEST(Ros2Settings, AreThoseOfRos2WithoutOptions) {
   const Settings read = Settings::from("", "");
   EXPECT_EQ(read.rmw, "");
   EXPECT_EQ(read.executor_class(), "rclcpp::executors::SingleThreadedExecutor");
-  EXPECT_FALSE(read.group_for_each_reader || read.participant_for_each_node || read.intra_process || read.loans);
+  EXPECT_FALSE(read.group_for_each_reader || read.intra_process || read.loans);
 }
 
 TEST(Ros2Settings, NamesEachExecutor) {
@@ -80,11 +78,10 @@ INSTANTIATE_TEST_SUITE_P(
                     R"({"executor": "fast"})", R"({"executor_threads": 2})",
                     R"({"executor": "multi_threaded", "executor_threads": 0})",
                     R"({"executor": "multi_threaded", "executor_threads": 2000})", R"({"callback_groups": true})",
-                    R"({"participants": "thread"})", R"({"intra_process": 1})", R"({"loans": "yes"})",
+                    R"({"participants": "node"})", R"({"intra_process": 1})", R"({"loans": "yes"})",
                     R"({"deadline_ms": 0})", R"({"deadline_ms": 2147483648})", R"({"lifespan_ms": "long"})",
                     R"({"liveliness_lease_ms": 1.5})", R"({"liveliness": "manual"})",
-                    R"({"liveliness": "manual_by_topic"})", R"({"intra_process": true, "participants": "node"})",
-                    R"({"intra_process": true, "loans": true})"));
+                    R"({"liveliness": "manual_by_topic"})", R"({"intra_process": true, "loans": true})"));
 
 TEST(Ros2Settings, RefuseAnUnknownProfile) { EXPECT_THROW(Settings::from("fast", ""), Error); }
 

@@ -450,11 +450,11 @@ typedef struct lagometer_adapter_table {
 
 /* EXTENSIONS: names that are taken. Each that is there has a header of its own, with the object that is asked for it.
  *   there: timers/1 (timers.h, of a node): timers that the executor fires which calls the node's readers back.
+ *   there: executor/1 (executor.h, of a context): one executor for all nodes, instead of one for each.
  *   there: stamps/1 (stamps.h, of a writer and of a reader): when a message was in which layer of the middleware.
  *   there: services/1 (services.h, of a node): request and reply.
- *   not yet: executor/1 (executors by kind and threads, callback groups, posting, spinning on the host's thread). Its
- *     timers will be those of timers/1, which need nothing of it: so there is one way to make a timer, and a middleware
- *     with one executor per node has all it needs.
+ *   not yet, at the end of executor/1: executors by kind and threads, callback groups, posting, spinning on the host's
+ *     thread. Their timers will be those of timers/1, which need nothing of them: there is one way to make a timer.
  *   not yet: intra/1 serialized/1 forward/1 discovery/1 threads/1 security/1 shm/1 flush/1 loan/1
  */
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Extension "timers/1" of a node (LAGOMETER_OBJECT_NODE): timers that belong to the middleware's executor, whatever
- * that is: the thread or threads that call the node's readers back. What executor/1 will add (kinds of executors,
- * callback groups) uses these timers.
+ * that is: the thread or threads that call the node's readers back. executor/1 says which executor that is.
  *
  * With dispatch LISTENER a node's schedule is kept by a thread of the host's, unless the node has this extension: then
  * the executor that calls the node's readers fires it, too, and is late when it is busy, as in an application. Return

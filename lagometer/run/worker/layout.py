@@ -178,6 +178,7 @@ class _Layout:
             layer_stamps=self._study.layer_stamps,
             start=cell.factors.start,
             start_ns=cell.worker_start_ns(index),
+            threads=cell.factors.threads if len(nodes) > 1 else "per-node",
             adapters=[self._adapter(adapter, place.runtime_directory) for adapter in used],
             contexts=[
                 Context(adapter=used.index(each.adapter), domain=each.domain, name=each.node or name)

@@ -354,7 +354,8 @@ class Plan(PlanModel):
     """Everything that one worker is to do in one trial.
 
     start: other than `matched`, the worker sends no probes and waits for nobody; start_ns: nor does one that
-    joins so long after the common start; heap_offset_bytes: how far its heap is moved.
+    joins so long after the common start; heap_offset_bytes: how far its heap is moved; threads: with
+    `per-process` one thread serves all nodes, which then have the same dispatch and CPUs.
     """
 
     protocol: Literal[1]
@@ -371,6 +372,7 @@ class Plan(PlanModel):
     layer_stamps: bool = False
     start: Literal["matched", "subscriber-first", "publisher-first"] = "matched"
     start_ns: Nanoseconds = 0
+    threads: Literal["per-node", "per-process"] = "per-node"
     adapters: Annotated[list[Adapter], Field(min_length=1, max_length=ITEMS_MAX)]
     contexts: Annotated[list[Context], Field(min_length=1, max_length=ITEMS_MAX)]
     nodes: Annotated[list[Node], Field(min_length=1, max_length=ITEMS_MAX)]
@@ -388,6 +390,8 @@ class Plan(PlanModel):
             del written["start"]
         if self.start_ns == 0:
             del written["start_ns"]
+        if self.threads == "per-node":
+            del written["threads"]
         return written
 
     def line(self) -> bytes:

@@ -8,11 +8,14 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 from campaign_support import lagometer, run_campaign, run_cells
 from needs import DDS, adapter_library, need, require
-from plan_parts import MILLISECOND_NS, Mapping, pipeline, plan
+from plan_parts import MILLISECOND_NS, Mapping, any_message, node, pipeline, plan, reader, timer, writer
 from worker_support import run_private
+
+from lagometer.store.records import KIND_RECEIVED
 
 DIRECTORY = "/dev/shm/lagometer"
 EXECUTORS = ["single_threaded", "static_single_threaded", "multi_threaded", "events"]
@@ -90,7 +93,7 @@ def test_a_busy_executor_leaves_nothing_out(build: Path, executor: str) -> None:
     need("ros2")
     nodes = pipeline("listener", period_ns=20 * MILLISECOND_NS, payload_bytes=64)
     nodes[2]["rules"][0]["work_ns"] = 12 * MILLISECOND_NS
-    given = plan(adapter_library("ros2", build), DIRECTORY, nodes)
+    given = plan(adapter_library("ros2", build), DIRECTORY, nodes) | {"threads": "per-process"}
     given["adapters"][0]["options"] = {"executor": executor}
     (said,) = run_private(build, [given])
     assert said.code == 0, said.errors[-2000:] or said.events[-1]
@@ -121,13 +124,66 @@ def test_within_a_process_the_object_itself_is_handed_over(
     assert set(rows["transport"].drop_nulls().to_list()) == {"process"}
 
 
-@pytest.mark.parametrize("participants", ["process", "node"])
+@pytest.mark.parametrize(
+    ("participants", "threads"),
+    [("per-process", "per-process"), ("per-process", "per-node"), ("per-node", "per-node")],
+)
 @pytest.mark.parametrize("rmw", RMWS)
-def test_nodes_of_a_process_share_a_participant_or_have_their_own(
-    build: Path, tmp_path: Path, rmw: str, participants: str
+def test_nodes_of_a_process_share_participant_and_executor_or_have_their_own(
+    build: Path, tmp_path: Path, rmw: str, participants: str, threads: str
 ) -> None:
-    options = {"rmw": rmw, "participants": participants}
-    carried(build, tmp_path, options, placement=["single-process"], reliability=["reliable"])
+    carried(
+        build,
+        tmp_path,
+        {"rmw": rmw},
+        placement=["single-process"],
+        reliability=["reliable"],
+        dispatch=["listener"],
+        participants=[participants],
+        threads=[threads],
+    )
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+@pytest.mark.parametrize(("threads", "executors"), [("per-process", 1), ("per-node", 3)])
+def test_a_busy_node_holds_up_those_of_its_executor(
+    build: Path, executor: str, threads: str, executors: int
+) -> None:
+    """A source sends to two nodes at the same time, of which the first works for 5 ms each time."""
+    need("netns")
+    need("ros2")
+    work_ns = 5 * MILLISECOND_NS
+    source = [timer(20 * MILLISECOND_NS, writers=(0, 1))]
+    nodes = [
+        node("source", 0, [], [writer("a", 0), writer("b", 1)], source, "listener"),
+        node("busy", 1, [reader("a", [0])], [], [any_message(work_ns=work_ns)], "listener"),
+        node("other", 2, [reader("b", [1])], [], [any_message()], "listener"),
+    ]
+    given = plan(adapter_library("ros2", build), DIRECTORY, nodes) | {"threads": threads}
+    one = {} if executor != "multi_threaded" else {"executor_threads": 1}
+    given["adapters"][0]["options"] = {"executor": executor, **one}
+    (said,) = run_private(build, [given])
+    assert said.code == 0, said.errors[-2000:] or said.events[-1]
+    names = [each["name"] for each in said.event("done")["threads"]]
+    assert names.count("executor") == executors
+    busy, other = said.lane(KIND_RECEIVED, 1, 0), said.lane(KIND_RECEIVED, 2, 0)
+    assert len(busy) and len(other)
+    if threads == "per-process":
+        before = np.less_equal.outer(busy["handled_ns"], other["taken_ns"])
+        behind = np.less_equal.outer(other["handled_ns"], busy["taken_ns"]).T
+        assert (before | behind).all(), "callbacks of one executor overlap"
+
+
+def test_a_hand_over_between_two_participants_is_refused(build: Path) -> None:
+    need("netns")
+    need("ros2")
+    nodes = pipeline("listener", period_ns=5 * MILLISECOND_NS, payload_bytes=64)
+    given = plan(adapter_library("ros2", build), DIRECTORY, nodes)
+    given["adapters"][0]["options"] = {"intra_process": True}
+    given["contexts"].append({"adapter": 0, "domain": 0, "name": "other"})
+    given["nodes"][2]["readers"][0]["context"] = 1
+    (said,) = run_private(build, [given])
+    assert "intra_process works within one context" in said.event("failed")["message"]
 
 
 @pytest.mark.parametrize("rmw", RMWS)

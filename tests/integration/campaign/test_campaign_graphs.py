@@ -152,6 +152,25 @@ def test_a_participant_for_each_node_of_a_process(tmp_path: Path) -> None:
     assert found["valid"] == 1
 
 
+BUSY = """
+nodes:
+  source: {trigger: timer, rate: 20Hz, publishes: [a, b]}
+  busy: {trigger: any, subscribes: [a], work: busy-5ms}
+  other: {trigger: any, subscribes: [b]}
+"""
+
+
+def test_a_busy_node_delays_those_of_its_thread(tmp_path: Path) -> None:
+    matrix = (
+        "{adapter: shm, workload: robot.yaml, placement: single-process, threads: [per-node, per-process]}"
+    )
+    found, out = carried_out(tmp_path, matrix, BUSY)
+    assert found["valid"] == 2
+    rows = pl.read_parquet(out / "cells.parquet").filter(pl.col("edge") == "source→other")
+    fastest = dict(rows.select("threads", "latency_min_ns").iter_rows())
+    assert fastest["per-process"] >= 5_000_000 > fastest["per-node"]
+
+
 @pytest.mark.parametrize(("adapter", "start"), [("shm", "subscriber-first"), ("zeromq", "publisher-first")])
 def test_without_matching_what_is_missed_at_first_is_counted(
     tmp_path: Path, adapter: str, start: str

@@ -63,7 +63,7 @@ SMALL = {"capacity": 500}
 
 
 def short_plans(library: Path, directory: Path) -> list[dict[str, Any]]:
-    """A pipeline, a closed loop and a graph of timers and triggers; phases of milliseconds."""
+    """A pipeline, a closed loop and, on one thread, a graph of timers and triggers; phases of milliseconds."""
     mixed = [
         node("camera", 0, [], [writer("a", 0, **SMALL)], [timer(MILLISECOND_NS)], "waitset"),
         node(
@@ -78,7 +78,7 @@ def short_plans(library: Path, directory: Path) -> list[dict[str, Any]]:
     return [
         plan(library, directory, pipeline("waitset", **SMALL), **SHORT),
         plan(library, directory, pingpong("poll", 5, **SMALL), **SHORT),
-        plan(library, directory, mixed, **SHORT),
+        plan(library, directory, mixed, **SHORT) | {"threads": "per-process"},
     ]
 
 

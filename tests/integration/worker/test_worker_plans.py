@@ -239,6 +239,12 @@ DAMAGE = [
     ("adapters.0.environment", {"A=B": "c"}, "adapters[0].environment.A=B: is no name of a variable"),
     ("adapters.0.environment", {"A": 1}, "adapters[0].environment.A: must be text, not a number"),
     ("start", "now", "start: is 'now', must be matched | subscriber-first | publisher-first"),
+    ("threads", "many", "threads: is 'many', must be per-node | per-process"),
+    (
+        "threads",
+        "per-process",
+        "nodes[1].cpus: differs from that of nodes[0], which is served by the same thread",
+    ),
     ("contexts.0.adapter", 1, "contexts[0].adapter: is 1, outside 0 … 0"),
     ("nodes.1.readers.0.context", 1, "nodes[1].readers[0].context: is 1, outside 0 … 0"),
     ("nodes.0.rules.0.writers", [1], "nodes[0].rules[0].writers[0]: is 1, outside 0 … 0"),
@@ -276,6 +282,12 @@ DAMAGE = [
         "nodes[0].rules[3].schedule.intervals_ns: must have a mean of 1000 ns or more",
     ),
 ]
+
+
+def test_one_thread_dispatches_in_one_way(kind: Kind) -> None:
+    line = changed("nodes.1.dispatch", "poll", {**whole_plan(), "threads": "per-process"})
+    said = "nodes[1].dispatch: differs from that of nodes[0], which is served by the same thread"
+    assert refusal(kind, line) == said
 
 
 def test_what_is_wrong_is_named_with_its_place(kind: Kind) -> None:

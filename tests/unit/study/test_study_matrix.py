@@ -242,6 +242,7 @@ WORDS = {
     "profile": ["default", "matched"],
     "placement": ["process-per-node", "single-process", "groups"],
     "participants": ["per-process", "per-node"],
+    "threads": ["per-node", "per-process"],
     "start": ["matched", "subscriber-first", "publisher-first"],
     "scheduling": ["other", "fifo"],
     "cpus": ["any", "spread", "0", "0,1"],

@@ -46,6 +46,12 @@ def test_it_passes_on_no_payload_type_that_it_does_not_know(adapters: dict[str, 
     assert stood["faulty"].sidecar.abilities.types == ("bytes", "fixed")
 
 
+def test_it_offers_no_executor_of_the_one_beneath(adapters: dict[str, Adapter]) -> None:
+    stood = stand(adapters, {"faulty": {"over": "ros2"}})
+    assert stood["ros2"].sidecar.abilities.executor
+    assert not stood["faulty"].sidecar.abilities.executor
+
+
 def test_the_two_understand_each_other_and_whom_the_one_beneath_does(adapters: dict[str, Adapter]) -> None:
     stood = stand(adapters, {"faulty": {"over": "cyclonedds"}})
     assert set(stood["faulty"].sidecar.interoperates_with) == {"cyclonedds", "fastdds", "ros2"}
