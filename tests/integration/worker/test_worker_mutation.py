@@ -63,7 +63,7 @@ SMALL = {"capacity": 500}
 
 
 def short_plans(library: Path, directory: Path) -> list[dict[str, Any]]:
-    """A pipeline, a closed loop and, on one thread, a graph of timers and triggers; phases of milliseconds."""
+    """A pipeline, a closed loop and, on one thread, a graph of timers and triggers; phases of ms."""
     mixed = [
         node("camera", 0, [], [writer("a", 0, **SMALL)], [timer(MILLISECOND_NS)], "waitset"),
         node(
