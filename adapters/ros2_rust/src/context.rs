@@ -80,15 +80,22 @@ impl Nodes {
         wanted: &Wanted,
         make: impl FnOnce(&mut Node, &Topic) -> Result<T>,
     ) -> Result<T> {
+        self.within(&wanted.node, |node| {
+            let topic = topic(participant, node, wanted)?;
+            make(node, &topic)
+        })
+    }
+
+    /// Has a node used to make something.
+    pub(crate) fn within<T>(&self, name: &str, make: impl FnOnce(&mut Node) -> Result<T>) -> Result<T> {
         let mut nodes = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        if !nodes.contains_key(&wanted.node) {
-            nodes.insert(wanted.node.clone(), self.node(&wanted.node)?);
+        if !nodes.contains_key(name) {
+            nodes.insert(name.to_owned(), self.node(name)?);
         }
-        let Some(node) = nodes.get_mut(&wanted.node) else {
-            return Err(Error::failed("a node that was just made is gone"));
-        };
-        let topic = topic(participant, node, wanted)?;
-        make(node, &topic)
+        match nodes.get_mut(name) {
+            Some(node) => make(node),
+            None => Err(Error::failed("a node that was just made is gone")),
+        }
     }
 
     fn node(&self, name: &str) -> Result<Node> {

@@ -5,6 +5,7 @@ mod context;
 mod on_the_wire;
 mod quality;
 mod reader;
+mod services;
 mod settings;
 mod writer;
 
@@ -12,7 +13,8 @@ use lagometer_adapter::{export_adapter, Adapter, ContextConfig, Endpoint, Result
 use lagometer_rustdds_common::MioWaitset;
 
 use crate::context::Ros2Context;
-use crate::reader::Ros2Reader;
+use crate::reader::{Ros2Reader, Ros2Sample};
+use crate::services::Ends;
 use crate::writer::Ros2Writer;
 
 /// ros2-client.
@@ -36,6 +38,26 @@ impl Adapter for Ros2Rust {
     }
     fn reader(context: &Ros2Context, endpoint: &Endpoint) -> Result<Ros2Reader> {
         Ros2Reader::new(context, endpoint)
+    }
+    const SERVICES: bool = true;
+    fn client(
+        context: &Ros2Context,
+        request: &Endpoint,
+        reply: &Endpoint,
+    ) -> Result<(Ros2Writer, Ros2Reader)> {
+        let ends = Ends::new(context.nodes(), request, reply, false)?;
+        Ok((Ros2Writer::new(context, request)?.of(ends.clone()), Ros2Reader::new(context, reply)?.of(ends)))
+    }
+    fn server(
+        context: &Ros2Context,
+        request: &Endpoint,
+        reply: &Endpoint,
+    ) -> Result<(Ros2Writer, Ros2Reader)> {
+        let ends = Ends::new(context.nodes(), request, reply, true)?;
+        Ok((Ros2Writer::new(context, reply)?.of(ends.clone()), Ros2Reader::new(context, request)?.of(ends)))
+    }
+    fn answer(replies: &mut Ros2Writer, request: &mut Ros2Sample) -> Result<()> {
+        replies.answer(request.request()?)
     }
     fn waitset(_context: &Ros2Context) -> Result<MioWaitset> {
         MioWaitset::new()

@@ -3,35 +3,42 @@
 use std::sync::Arc;
 
 use lagometer_adapter::ros2::Places;
-use lagometer_adapter::{Doing, Endpoint, Reader, Result, Ros2Message, Sample, Signalled, Status, View};
+use lagometer_adapter::{Doing, Endpoint, Error, Reader, Result, Ros2Message, Sample, Signalled, Status, View};
 use lagometer_rustdds_common::message::{Bytes, Image, Imu, Message, PointCloud2, Text};
 use lagometer_rustdds_common::{refuse_listener, Awaited, Facts, Participant, Told};
 use ros2_client::qos::QosProfile;
+use ros2_client::service::RmwRequestId;
 use ros2_client::Subscription;
 use rustdds::mio1::event::Source;
 use rustdds::GUID;
 
 use crate::context::{Nodes, Ros2Context, SharedNodes, Wanted};
 use crate::quality;
+use crate::services::Ends;
 
 /// What a subscription of any of the types does.
-trait Receiving: Send + Source {
-    fn take_one(&self) -> Result<Option<Places>>;
-    fn identity(&self) -> GUID;
+pub(crate) trait Receiving: Send + Source {
+    /// A message, and, if it is a request, what a reply must name.
+    fn take_one(&self) -> Result<Option<(Places, Option<RmwRequestId>)>>;
+    /// None of an end of a service.
+    fn identity(&self) -> Option<GUID> {
+        None
+    }
 }
 
 impl<M: Message> Receiving for Subscription<M> {
-    fn take_one(&self) -> Result<Option<Places>> {
-        Ok(self.take().doing("taking")?.map(|(message, _)| message.into_places()))
+    fn take_one(&self) -> Result<Option<(Places, Option<RmwRequestId>)>> {
+        Ok(self.take().doing("taking")?.map(|(message, _)| (message.into_places(), None)))
     }
-    fn identity(&self) -> GUID {
-        self.guid()
+    fn identity(&self) -> Option<GUID> {
+        Some(self.guid())
     }
 }
 
 /// A subscription.
 pub(crate) struct Ros2Reader {
     reader: Option<Box<dyn Receiving>>,
+    service: Option<Arc<Ends>>,
     wanted: Wanted,
     told: Told,
     nodes: SharedNodes,
@@ -53,11 +60,29 @@ impl Ros2Reader {
         let description = quality::describe(&wanted.profile, &QosProfile::subscription_default());
         Ok(Self {
             reader: None,
+            service: None,
             wanted,
             told: Told::default(),
             nodes: context.nodes(),
             facts: Arc::new(Facts::of_reader(context.participant(), description)),
         })
+    }
+
+    /// An end of a service.
+    pub(crate) fn of(mut self, service: Arc<Ends>) -> Self {
+        self.service = Some(service);
+        self
+    }
+
+    fn subscription(&self) -> Result<Box<dyn Receiving>> {
+        let (nodes, participant) = (Nodes::of(&self.nodes)?, self.facts.participant()?);
+        match self.wanted.message {
+            None => made::<Bytes>(nodes, participant, &self.wanted),
+            Some(Ros2Message::String) => made::<Text>(nodes, participant, &self.wanted),
+            Some(Ros2Message::Image) => made::<Image>(nodes, participant, &self.wanted),
+            Some(Ros2Message::Imu) => made::<Imu>(nodes, participant, &self.wanted),
+            Some(Ros2Message::PointCloud2) => made::<PointCloud2>(nodes, participant, &self.wanted),
+        }
     }
 }
 
@@ -71,16 +96,14 @@ impl Reader for Ros2Reader {
     type Sample = Ros2Sample;
 
     fn enable(&mut self) -> Result<()> {
-        let (nodes, participant) = (Nodes::of(&self.nodes)?, self.facts.participant()?);
-        let mut reader = match self.wanted.message {
-            None => made::<Bytes>(nodes, participant, &self.wanted)?,
-            Some(Ros2Message::String) => made::<Text>(nodes, participant, &self.wanted)?,
-            Some(Ros2Message::Image) => made::<Image>(nodes, participant, &self.wanted)?,
-            Some(Ros2Message::Imu) => made::<Imu>(nodes, participant, &self.wanted)?,
-            Some(Ros2Message::PointCloud2) => made::<PointCloud2>(nodes, participant, &self.wanted)?,
+        let mut reader = match &self.service {
+            Some(ends) => ends.receiving()?,
+            None => self.subscription()?,
         };
         self.told.enable(reader.as_mut())?;
-        self.facts.enabled_as(reader.identity());
+        if let Some(guid) = reader.identity() {
+            self.facts.enabled_as(guid);
+        }
         self.reader = Some(reader);
         Ok(())
     }
@@ -90,7 +113,7 @@ impl Reader for Ros2Reader {
         self.told.set_untaken(false);
         let taken = reader.take_one()?;
         self.told.set_untaken(taken.is_some());
-        Ok(taken.map(Ros2Sample))
+        Ok(taken.map(|(places, request)| Ros2Sample { places, request }))
     }
 
     fn status(&self) -> Arc<dyn Status> {
@@ -99,12 +122,22 @@ impl Reader for Ros2Reader {
 }
 
 /// The payload of a message that was taken.
-pub(crate) struct Ros2Sample(Places);
+pub(crate) struct Ros2Sample {
+    places: Places,
+    request: Option<RmwRequestId>,
+}
+
+impl Ros2Sample {
+    /// Of a request what its reply must name, once.
+    pub(crate) fn request(&mut self) -> Result<RmwRequestId> {
+        self.request.take().ok_or_else(|| Error::invalid("a request that is answered twice, or is none"))
+    }
+}
 
 impl Sample for Ros2Sample {
     fn view(&self) -> View<'_> {
         View {
-            regions: [&self.0.first, &self.0.second, &[], &[]],
+            regions: [&self.places.first, &self.places.second, &[], &[]],
             loaned: false,
             sequence: 0,
             signalled: Signalled::default(),

@@ -7,16 +7,25 @@ use lagometer_adapter::{Doing, Endpoint, Error, PayloadType, Result, Ros2Message
 use lagometer_rustdds_common::message::{Bytes, Image, Imu, Message, PointCloud2, Text};
 use lagometer_rustdds_common::{Facts, Participant};
 use ros2_client::qos::QosProfile;
+use ros2_client::service::RmwRequestId;
 use ros2_client::{Publisher, WriteError};
 use rustdds::GUID;
 
 use crate::context::{Nodes, Ros2Context, SharedNodes, Wanted};
 use crate::quality;
+use crate::services::Ends;
 
 /// What a publisher of any of the types does.
-trait Sending: Send {
+pub(crate) trait Sending: Send {
     fn send(&self, places: Places) -> Result<Sent>;
-    fn identity(&self) -> GUID;
+    /// What is sent next answers this request.
+    fn answer(&self, _request: RmwRequestId) -> Result<()> {
+        Err(Error::invalid("an answer by a writer that is no server's"))
+    }
+    /// None of an end of a service.
+    fn identity(&self) -> Option<GUID> {
+        None
+    }
 }
 
 impl<M: Message> Sending for Publisher<M> {
@@ -27,14 +36,15 @@ impl<M: Message> Sending for Publisher<M> {
             Err(error) => Err(error.forget_data()).doing("publishing"),
         }
     }
-    fn identity(&self) -> GUID {
-        self.guid()
+    fn identity(&self) -> Option<GUID> {
+        Some(self.guid())
     }
 }
 
 /// A publisher.
 pub(crate) struct Ros2Writer {
     writer: Option<Box<dyn Sending>>,
+    service: Option<Arc<Ends>>,
     wanted: Wanted,
     payload: PayloadType,
     nodes: SharedNodes,
@@ -55,11 +65,34 @@ impl Ros2Writer {
         let description = quality::describe(&wanted.profile, &QosProfile::publisher_default());
         Ok(Self {
             writer: None,
+            service: None,
             wanted,
             payload: endpoint.payload,
             nodes: context.nodes(),
             facts: Arc::new(Facts::of_writer(context.participant(), description)),
         })
+    }
+
+    /// An end of a service.
+    pub(crate) fn of(mut self, service: Arc<Ends>) -> Self {
+        self.service = Some(service);
+        self
+    }
+
+    /// What is committed next answers this request.
+    pub(crate) fn answer(&self, request: RmwRequestId) -> Result<()> {
+        self.writer.as_ref().ok_or_else(|| Error::invalid("answer() before enable"))?.answer(request)
+    }
+
+    fn publisher(&self) -> Result<Box<dyn Sending>> {
+        let (nodes, participant) = (Nodes::of(&self.nodes)?, self.facts.participant()?);
+        match self.wanted.message {
+            None => made::<Bytes>(nodes, participant, &self.wanted),
+            Some(Ros2Message::String) => made::<Text>(nodes, participant, &self.wanted),
+            Some(Ros2Message::Image) => made::<Image>(nodes, participant, &self.wanted),
+            Some(Ros2Message::Imu) => made::<Imu>(nodes, participant, &self.wanted),
+            Some(Ros2Message::PointCloud2) => made::<PointCloud2>(nodes, participant, &self.wanted),
+        }
     }
 }
 
@@ -67,15 +100,13 @@ impl Writer for Ros2Writer {
     type Loan = Places;
 
     fn enable(&mut self) -> Result<()> {
-        let (nodes, participant) = (Nodes::of(&self.nodes)?, self.facts.participant()?);
-        let writer = match self.wanted.message {
-            None => made::<Bytes>(nodes, participant, &self.wanted)?,
-            Some(Ros2Message::String) => made::<Text>(nodes, participant, &self.wanted)?,
-            Some(Ros2Message::Image) => made::<Image>(nodes, participant, &self.wanted)?,
-            Some(Ros2Message::Imu) => made::<Imu>(nodes, participant, &self.wanted)?,
-            Some(Ros2Message::PointCloud2) => made::<PointCloud2>(nodes, participant, &self.wanted)?,
+        let writer = match &self.service {
+            Some(ends) => ends.sending()?,
+            None => self.publisher()?,
         };
-        self.facts.enabled_as(writer.identity());
+        if let Some(guid) = writer.identity() {
+            self.facts.enabled_as(guid);
+        }
         self.writer = Some(writer);
         Ok(())
     }
