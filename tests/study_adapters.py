@@ -35,6 +35,7 @@ SPECIAL: dict[str, dict[str, Any]] = {
         "limits": {"payload_bytes_max": 65507, "payload_bytes_max_reason": "the largest UDP datagram"},
     },
     "cyclonedds": {
+        "scope": "network",
         "abilities": {**ABILITIES, "types": ["bytes", "fixed", "string", "Image", "Imu", "PointCloud2"]},
         "interoperates_with": ["fastdds", "ros2"],
         "options": {
@@ -44,7 +45,12 @@ SPECIAL: dict[str, dict[str, Any]] = {
                 "description": "bytes",
                 "minimum": 1024,
             },
-            "transport": {"type": "string", "choices": ["udp", "shm"], "description": "which"},
+            "transport": {
+                "type": "string",
+                "choices": ["udp", "shm"],
+                "within_host": ["shm"],
+                "description": "which",
+            },
             "loud": {"type": "boolean", "description": "whether"},
             "ratio": {"type": "number", "maximum": 1, "description": "how much"},
         },

@@ -23,6 +23,7 @@ struct Abilities {
   bool reliable;
   bool keep_all;
   uint64_t payload_bytes_max;
+  bool between_hosts = false;
 };
 
 inline constexpr int64_t blocking_ns_default = 100'000'000;

@@ -26,7 +26,7 @@ Entity& Entity::operator=(Entity&& other) noexcept {
 }
 
 Context::Context(const lagometer_context_config& config)
-    : settings_(Settings::from(view(config.profile), view(config.options), config.domain)) {
+    : settings_(Settings::from(view(config.profile), view(config.options), config.domain, view(config.network))) {
   if (config.security.size != 0) throw unsupported("this adapter sets up no security");
   if (settings_.in_shared_memory) roudi::require(std::string(adapter_name) + " (option shared_memory)");
   if (const std::string xml = settings_.xml(); !xml.empty()) {

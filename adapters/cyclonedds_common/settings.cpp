@@ -51,9 +51,12 @@ std::string bytes_element(const std::string& name, const std::optional<uint64_t>
 
 }  // namespace
 
-Settings Settings::from(std::string_view profile, std::string_view options, uint32_t domain) {
+Settings Settings::from(std::string_view profile, std::string_view options, uint32_t domain, std::string_view network) {
   Settings settings;
   settings.domain = domain;
+  const json link = json::parse(network.empty() ? "{}" : network, nullptr, false);
+  if (!link.is_object()) throw invalid("network must be a JSON object");
+  if (link.contains("address")) settings.own_address = link.at("address").get<std::string>();
   if (profile == "matched") {
     // As large as a datagram may be, so that a middleware is not measured by how often it calls the kernel.
     settings.max_message_bytes = 65500;
@@ -93,8 +96,9 @@ void Settings::apply(const std::string& key, const json& value) {
 bool Settings::any() const { return !xml().empty(); }
 
 std::string Settings::xml() const {
-  const std::string general =
+  std::string general =
       bytes_element("MaxMessageSize", max_message_bytes) + bytes_element("FragmentSize", fragment_bytes);
+  if (own_address) general = element("Interfaces", "<NetworkInterface address=\"" + *own_address + "\"/>") + general;
   std::string internal;
   if (asynchronous_delivery) internal += element("SynchronousDeliveryPriorityThreshold", "1");
   if (socket_receive_buffer_bytes)
@@ -118,6 +122,7 @@ json Settings::describe() const {
   put("General/FragmentSize", fragment_bytes, kFragmentBytes);
   put("Internal/SocketReceiveBufferSize[@max]", socket_receive_buffer_bytes, kReceiveBufferBytes);
   put("Internal/SocketSendBufferSize[@max]", socket_send_buffer_bytes, "default");
+  put("General/Interfaces/NetworkInterface[@address]", own_address, "chosen by the vendor");
   put("Discovery/ParticipantIndex", participant_index, participant_index_default());
   if (asynchronous_delivery) settings["Internal/SynchronousDeliveryPriorityThreshold"] = {{"value", 1}, {"default", 0}};
   if (in_shared_memory) shared_memory::describe(domain, settings);

@@ -19,11 +19,14 @@ struct Settings {
   std::optional<uint64_t> socket_receive_buffer_bytes;
   std::optional<uint64_t> socket_send_buffer_bytes;
   std::optional<std::string> participant_index;
+  std::optional<std::string> own_address;  // of the link to other hosts; else the vendor chooses an interface
   bool asynchronous_delivery = false;
   bool in_shared_memory = false;
 
-  /// From the profile ("default", "matched") and the options of the plan, which win. Throws lagometer::Error.
-  static Settings from(std::string_view profile, std::string_view options, uint32_t domain);
+  /// From the profile ("default", "matched") and the options of the plan, which win. `network`: what the plan says of
+  /// it. Throws lagometer::Error.
+  static Settings from(std::string_view profile, std::string_view options, uint32_t domain,
+                       std::string_view network = {});
   [[nodiscard]] bool any() const;
   /// The configuration document, "" if nothing is set.
   [[nodiscard]] std::string xml() const;

@@ -35,6 +35,7 @@ void add_udp(const Settings& settings, dds::DomainParticipantQos& qos) {
   udp->sendBufferSize = settings.socket_buffer_bytes;  // 0: as the kernel has it, as the vendor does
   udp->receiveBufferSize = settings.socket_buffer_bytes;
   if (settings.max_message_bytes != 0) udp->maxMessageSize = settings.max_message_bytes;
+  if (!settings.own_address.empty()) udp->interfaceWhiteList.emplace_back(settings.own_address);
   if (settings.loopback_only) {
     udp->interfaceWhiteList.emplace_back(kLoopback);
     udp->maxInitialPeersRange = std::max(kInitialPeersDefault, settings.peers + 1);

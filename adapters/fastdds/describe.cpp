@@ -151,6 +151,7 @@ json context_settings(const Context& context) {
   }
   note_transports(context.qos(), out);
   if (context.tcp_place() != nullptr) note_tcp(*context.tcp_place(), out);
+  if (!settings.own_address.empty()) out["interfaces"] = difference(settings.own_address, "all");
   if (settings.loopback_only) {
     out["interfaces"] = difference(kLoopback, "all");
     out["initial_peers_range"] = difference(std::max(kInitialPeersDefault, settings.peers + 1), kInitialPeersDefault);

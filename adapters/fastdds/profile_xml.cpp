@@ -32,6 +32,7 @@ std::string socket_sizes(const Settings& settings) {
 
 std::string udp_descriptor(const Settings& settings) {
   std::string text = element("transport_id", "lagometer_udp") + element("type", "UDPv4") + socket_sizes(settings);
+  if (!settings.own_address.empty()) text += element("interfaceWhiteList", element("address", settings.own_address));
   if (settings.loopback_only) {
     text += element("maxInitialPeersRange", std::max(kInitialPeersDefault, settings.peers + 1));
     text += element("interfaceWhiteList", element("address", kLoopback));

@@ -173,8 +173,12 @@ void apply_network(const json& network, Settings& settings) {
       refuse(!value.is_number_unsigned() || value.get<uint64_t>() > kPeersMax,
              "network key peers must be a whole number up to " + std::to_string(kPeersMax) + ", not " + value.dump());
       settings.peers = value.get<uint32_t>();
-    } else {
-      throw Error(LAGOMETER_INVALID, "fastdds: unknown network key \"" + key + "\": use loopback or peers");
+    } else if (key == "address") {
+      refuse(!value.is_string(), "network key address must be a text, not " + value.dump());
+      settings.own_address = value.get<std::string>();
+    } else if (key != "hosts" && key != "trial") {  // multicast finds the others, and domains keep trials apart
+      throw Error(LAGOMETER_INVALID,
+                  "fastdds: unknown network key \"" + key + "\": use loopback, peers, address, hosts or trial");
     }
   }
   settings.loopback_only = loopback && settings.uses_udp() && !only_loopback_with_multicast();

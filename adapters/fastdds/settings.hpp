@@ -38,6 +38,7 @@ struct Settings {
   uint32_t shm_segment_bytes = 0;
   uint32_t heartbeat_period_ms = 0;
   uint32_t deadline_ms = 0;
+  std::string own_address;     // of the link to other hosts; empty: the vendor takes every interface
   bool loopback_only = false;  // the machine has more than a loopback with multicast: stay on 127.0.0.1 by hand
   uint32_t peers = 0;          // participants to look for on 127.0.0.1, if loopback_only
   std::string profiles_file;   // the vendor's XML file that kProfilesVariable names; empty: none
@@ -45,7 +46,7 @@ struct Settings {
   /// The vendor's built-in transports serve; nothing about them was chosen.
   [[nodiscard]] bool builtin_transports() const noexcept {
     return uses_standard_transports() && socket_buffer_bytes == 0 && max_message_bytes == 0 && shm_segment_bytes == 0 &&
-           !loopback_only;
+           !loopback_only && own_address.empty();
   }
   [[nodiscard]] bool uses_standard_transports() const noexcept {
     return transport == Transport::kStandard || transport == Transport::kDataSharing;

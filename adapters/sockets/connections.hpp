@@ -19,15 +19,20 @@ namespace lagometer::sockets {
 
 /// A publisher's end towards one subscriber.
 struct Connection {
-  std::string name;  // of the subscriber's announcement; known names are not looked at again
-  Descriptor announcement;
+  std::string name;         // of the subscriber's announcement; known names are not looked at again
+  Descriptor announcement;  // none where its host is another one: that it went shows when it is sent to
   Descriptor socket;
   BufferSizes default_sizes;
   std::atomic<bool> live{true};
 
   /// Marks it dead if its subscriber is.
   void look_after() noexcept {
-    if (!rendezvous::locked_by_other(announcement.get())) live.store(false, std::memory_order_relaxed);
+    if (announcement.valid() && !rendezvous::locked_by_other(announcement.get()))
+      live.store(false, std::memory_order_relaxed);
+  }
+  /// Nobody has its end any more.
+  void refused() noexcept {
+    if (!announcement.valid()) live.store(false, std::memory_order_relaxed);
   }
 };
 
@@ -37,7 +42,7 @@ class Connections {
  public:
   static constexpr uint32_t most = 256;
 
-  Connections(const Context& context, const floor::Endpoint& endpoint) : context_(context), endpoint_(endpoint) {}
+  Connections(Context& context, const floor::Endpoint& endpoint) : context_(context), endpoint_(endpoint) {}
 
   /// Looks for subscribers and counts those that live. open(connection, facts) makes the socket to a new one; false if
   /// that went while it was looked at.
@@ -45,7 +50,7 @@ class Connections {
   void look(lagometer_matched& out, Open&& open) {
     const std::scoped_lock lock(mutex_);
     const auto known = [this](const std::string& name) { return knows(name); };
-    for (auto& found : rendezvous::scan(context_.topic_folder(endpoint_.topic), known)) add(found, open);
+    for (auto& found : context_.look_for(endpoint_.topic, known)) add(found, open);
     out.count = 0;
     out.exact = 0;
     for (uint32_t index = 0; index < list_.size(); ++index) {
@@ -101,7 +106,7 @@ class Connections {
     list_.append(std::move(connection));
   }
 
-  const Context& context_;
+  Context& context_;
   const floor::Endpoint& endpoint_;
   AppendList<Kind, most> list_;
   std::mutex mutex_;  // among threads that ask matched(); the message path does not know it

@@ -6,8 +6,6 @@
 
 #include <limits>
 
-#include "rendezvous.hpp"
-
 namespace lagometer::sockets {
 
 namespace {
@@ -36,6 +34,13 @@ Context::Context(const lagometer_context_config& config)
   if (floor::matched_profile(abilities.adapter, view(config.profile))) buffer_bytes_ = matched_buffer_bytes;
   buffer_bytes_ = floor::parse_options(abilities.adapter, view(config.options), {buffer_option})
                       .value(std::string(buffer_option), buffer_bytes_);
+  if (!abilities.between_hosts || view(config.network).empty()) return;
+  const auto network = nlohmann::json::parse(view(config.network));
+  if (!network.contains("address")) return;
+  link_ = network.at("address").get<std::string>();
+  const nlohmann::json place{
+      {"trial", network.value("trial", "")}, {"adapter", std::string(abilities.adapter)}, {"domain", config.domain}};
+  directory_ = std::make_shared<Directory>(link_, place, served_set());
 }
 
 Context::~Context() {
@@ -46,6 +51,12 @@ Context::~Context() {
 
 std::filesystem::path Context::topic_folder(std::string_view topic) const {
   return rendezvous::topic_folder(folder_, topic);
+}
+
+Announced Context::announce(const std::string& topic, const nlohmann::json& facts) {
+  if (!directory_) return std::make_shared<rendezvous::Announcement>(topic_folder(topic), facts);
+  const uint32_t entry = directory_->add(topic, facts);
+  return {nullptr, [directory = directory_, entry](void*) { directory->remove(entry); }};
 }
 
 BufferSizes Context::size_buffers(int socket) const {

@@ -8,9 +8,13 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
+#include "directory.hpp"
 #include "epoll_set.hpp"
 #include "floor.hpp"
+#include "internet.hpp"
+#include "rendezvous.hpp"
 
 namespace lagometer::sockets {
 
@@ -23,6 +27,9 @@ struct BufferSizes {
   int receive_bytes = 0;
 };
 
+/// A subscriber is found by publishers for as long as this lives.
+using Announced = std::shared_ptr<void>;
+
 class Context {
  public:
   explicit Context(const lagometer_context_config& config);
@@ -33,6 +40,18 @@ class Context {
 
   [[nodiscard]] const std::filesystem::path& folder() const noexcept { return folder_; }
   [[nodiscard]] std::filesystem::path topic_folder(std::string_view topic) const;
+  /// Where a socket of this host begins: on the link to other hosts, or on the loopback; the kernel chooses the port.
+  [[nodiscard]] sockaddr_in own_end() const { return end_at(link_.empty() ? loopback : link_, 0); }
+
+  Announced announce(const std::string& topic, const nlohmann::json& facts);
+  /// The subscribers of a topic whose name `known` does not accept.
+  template <typename Known>
+  std::vector<rendezvous::Found> look_for(const std::string& topic, Known&& known) {
+    if (!directory_) return rendezvous::scan(topic_folder(topic), known);
+    std::vector<rendezvous::Found> result = directory_->look_for(topic);
+    std::erase_if(result, [&known](const rendezvous::Found& found) { return known(found.name); });
+    return result;
+  }
 
   /// Gives a new socket the buffers of this profile; returns what the kernel's default was.
   BufferSizes size_buffers(int socket) const;
@@ -45,10 +64,12 @@ class Context {
 
   std::string name_;
   std::filesystem::path folder_;
+  std::string link_;      // the address of this host; empty: there is no other host
   int buffer_bytes_ = 0;  // 0: the kernel's default
   std::mutex start_mutex_;
   std::shared_ptr<EpollSet> set_;
   std::thread thread_;
+  std::shared_ptr<Directory> directory_;  // where there are other hosts
 };
 
 using Node = PlainNode<Context>;

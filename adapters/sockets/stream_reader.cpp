@@ -9,7 +9,7 @@ StreamReader::StreamReader(Node& node, const lagometer_endpoint_config& config)
     : context_(node.context), endpoint_(Type::endpoint(config)) {}
 
 StreamReader::~StreamReader() {
-  announcement_.reset();
+  announcement_ = {};
   if (door_) {
     door_set_->forget(door_->socket.get());
     door_set_->leave(door_slot_);
@@ -43,7 +43,7 @@ void StreamReader::enable() {
   door_set_->watch(door_->socket.get(), door_slot_, door);
   auto facts = endpoint_.facts();
   facts["address"] = door_->address;
-  announcement_.emplace(context_.topic_folder(endpoint_.topic), facts);
+  announcement_ = context_.announce(endpoint_.topic, facts);
 }
 
 void StreamReader::accept_all() {

@@ -10,7 +10,6 @@
 
 #include "aligned_buffer.hpp"
 #include "context.hpp"
-#include "rendezvous.hpp"
 #include "stream_family.hpp"
 
 namespace lagometer::sockets {
@@ -93,7 +92,7 @@ class StreamReader final : public Source {
   std::optional<Listening> door_;
   std::atomic<bool> enabled_{false};  // hands what enable() wrote to the context's thread
   BufferSizes default_sizes_;
-  std::optional<rendezvous::Announcement> announcement_;
+  Announced announcement_;
   std::shared_ptr<EpollSet> door_set_;  // the context's
   uint32_t door_slot_ = 0;
   std::shared_ptr<EpollSet> data_set_;  // the waitset's or the context's; none when polling

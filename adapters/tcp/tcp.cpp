@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The TCP floor: loopback, ports that the kernel chooses, no delay.
+// The TCP floor: loopback, or the link between hosts; ports that the kernel chooses, no delay.
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <string>
 
-#include "loopback.hpp"
+#include "internet.hpp"
 #include "stream_family.hpp"
 #include "stream_reader.hpp"
 #include "stream_writer.hpp"
@@ -13,8 +13,12 @@
 
 namespace lagometer::sockets {
 
-const floor::Abilities abilities{
-    .adapter = "tcp", .transport = "tcp", .reliable = true, .keep_all = true, .payload_bytes_max = 1ULL << 30};
+const floor::Abilities abilities{.adapter = "tcp",
+                                 .transport = "tcp",
+                                 .reliable = true,
+                                 .keep_all = true,
+                                 .payload_bytes_max = 1ULL << 30,
+                                 .between_hosts = true};
 
 namespace {
 
@@ -24,15 +28,15 @@ struct Traits : SocketTraits<StreamWriter, StreamReader> {
 
 }  // namespace
 
-Listening bind_stream(const Context&) {
+Listening bind_stream(const Context& context) {
   Listening result{Descriptor(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)), {}, {}};
-  sockaddr_in address = loopback(0);
+  sockaddr_in address = context.own_end();
   socklen_t size = sizeof address;
   if (!result.socket.valid() || bind(result.socket.get(), reinterpret_cast<sockaddr*>(&address), size) != 0 ||
       getsockname(result.socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    throw_system_error("binding a TCP socket to 127.0.0.1");
+    throw_system_error("binding a TCP socket to " + text_of(context.own_end()));
   }
-  result.address = std::to_string(ntohs(address.sin_port));
+  result.address = text_of(address);
   return result;
 }
 
@@ -45,7 +49,7 @@ Descriptor connect_stream(const Context& context, const std::string& address, Bu
     throw_system_error("setting TCP_NODELAY");
   const timeval limit{.tv_sec = 1, .tv_usec = 0};  // bounds the connecting; sending never blocks in the kernel
   setsockopt(result.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-  const sockaddr_in peer = loopback(static_cast<uint16_t>(std::stoi(address)));
+  const sockaddr_in peer = end_from(address);
   if (connect(result.get(), reinterpret_cast<const sockaddr*>(&peer), sizeof peer) != 0) result.reset();
   return result;
 }

@@ -4,7 +4,7 @@
 #include <linux/sock_diag.h>
 #include <sys/socket.h>
 
-#include "loopback.hpp"
+#include "internet.hpp"
 
 namespace lagometer::sockets {
 
@@ -15,7 +15,7 @@ DatagramReader::DatagramReader(Node& node, const lagometer_endpoint_config& conf
       memory_(buffer_bytes_ * buffers) {}
 
 DatagramReader::~DatagramReader() {
-  announcement_.reset();
+  announcement_ = {};
   if (!set_) return;
   if (socket_.valid()) set_->forget(socket_.get());
   set_->leave(slot_);
@@ -34,11 +34,11 @@ void DatagramReader::enable() {
   socket_ = Descriptor(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket_.valid()) throw_system_error("making a UDP socket");
   default_sizes_ = context_.size_buffers(socket_.get());
-  sockaddr_in address = loopback(0);
+  sockaddr_in address = context_.own_end();
   socklen_t size = sizeof address;
   if (bind(socket_.get(), reinterpret_cast<sockaddr*>(&address), size) != 0 ||
       getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    throw_system_error("binding a UDP socket to 127.0.0.1");
+    throw_system_error("binding a UDP socket to " + text_of(context_.own_end()));
   }
   if (endpoint_.dispatch == LAGOMETER_DISPATCH_LISTENER) {
     set_ = context_.served_set();
@@ -47,8 +47,8 @@ void DatagramReader::enable() {
   enabled_.store(true, std::memory_order_release);
   if (set_) set_->watch(socket_.get(), slot_, 0);
   auto facts = endpoint_.facts();
-  facts["port"] = ntohs(address.sin_port);
-  announcement_.emplace(context_.topic_folder(endpoint_.topic), facts);
+  facts["address"] = text_of(address);
+  announcement_ = context_.announce(endpoint_.topic, facts);
 }
 
 void DatagramReader::readable(uint32_t) noexcept { news_ = enabled_.load(std::memory_order_acquire); }

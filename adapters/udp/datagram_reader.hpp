@@ -6,11 +6,9 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <optional>
 
 #include "aligned_buffer.hpp"
 #include "context.hpp"
-#include "rendezvous.hpp"
 
 namespace lagometer::sockets {
 
@@ -52,7 +50,7 @@ class DatagramReader final : public Source {
   BufferSizes default_sizes_;
   std::shared_ptr<EpollSet> set_;  // the waitset's or the context's; none when polling
   uint32_t slot_ = 0;
-  std::optional<rendezvous::Announcement> announcement_;
+  Announced announcement_;
   // The rest is touched by the context's thread alone.
   bool news_ = false;
   bool listening_ = false;

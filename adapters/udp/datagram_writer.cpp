@@ -3,7 +3,7 @@
 
 #include <sys/socket.h>
 
-#include "loopback.hpp"
+#include "internet.hpp"
 
 namespace lagometer::sockets {
 
@@ -31,6 +31,7 @@ bool DatagramWriter::send_to(Connection& connection, const lagometer_region& pay
   for (int attempt = 0; attempt < 2; ++attempt) {
     if (send(connection.socket.get(), payload.data, payload.size, MSG_DONTWAIT) >= 0) return true;
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS) return false;
+    if (errno == ECONNREFUSED) connection.refused();
     connection.look_after();
   }
   return !connection.live.load(std::memory_order_relaxed);
@@ -41,9 +42,10 @@ void DatagramWriter::matched(lagometer_matched& out) {
     connection.socket = Descriptor(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!connection.socket.valid()) throw_system_error("making a UDP socket");
     connection.default_sizes = context_.size_buffers(connection.socket.get());
-    const sockaddr_in peer = loopback(facts.at("port").get<uint16_t>());
+    const auto address = facts.at("address").get<std::string>();
+    const sockaddr_in peer = end_from(address);
     if (connect(connection.socket.get(), reinterpret_cast<const sockaddr*>(&peer), sizeof peer) != 0) {
-      throw_system_error("connecting a UDP socket to 127.0.0.1");
+      throw_system_error("connecting a UDP socket to " + address);
     }
     return true;
   });

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The UDP floor: loopback, one datagram per message, nothing repeated.
+// The UDP floor: loopback, or the link between hosts, one datagram per message, nothing repeated.
 #include "datagram_reader.hpp"
 #include "datagram_writer.hpp"
 #include "traits.hpp"
 
 namespace lagometer::sockets {
 
-const floor::Abilities abilities{
-    .adapter = "udp", .transport = "udp", .reliable = false, .keep_all = false, .payload_bytes_max = 65'507};
+const floor::Abilities abilities{.adapter = "udp",
+                                 .transport = "udp",
+                                 .reliable = false,
+                                 .keep_all = false,
+                                 .payload_bytes_max = 65'507,
+                                 .between_hosts = true};
 
 namespace {
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What carried the messages of each edge, told from outside and held against what the adapters claim.
 
-Descriptors and mappings of the two processes say what is there; the loopback's counters say whether the
-payload went that way. What neither decides stays possible: only a claim that can't be true is a mismatch.
+Descriptors and mappings of the two processes say what is there; the counters of the loopback, or of the
+receiver's links where the two are on different hosts, say whether the payload went that way. What neither
+decides stays possible: only a claim that can't be true is a mismatch.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ from lagometer.study.cell import Cell
 from lagometer.study.graph import Edge
 
 ORDER = ("process", "shared-memory", "unix-socket", "tcp", "udp")
-OVER_LOOPBACK = frozenset({"tcp", "udp"})
-CARRIED_SHARE_MIN = 0.9  # of the payload received: less than that did not all go over the loopback
+OVER_NETWORK = frozenset({"tcp", "udp"})
+WITHIN_HOST = frozenset({"process", "unix-socket"})  # and shared memory, which shows itself
+CARRIED_SHARE_MIN = 0.9  # of the payload received: less than that did not all go over the network
 ABSENT_SHARE_MAX = 0.5  # more than that may have
-# Discovery, heartbeats and acknowledgements go over the loopback even where messages do not; where messages
+# Discovery, heartbeats and acknowledgements go over the network even where messages do not; where messages
 # do not stand out from that, nothing is concluded.
 CONTROL_BYTES_PER_WORKER = 40_000
 CONTROL_BYTES_PER_WORKER_AND_S = 20_000
@@ -30,12 +32,14 @@ CONTROL_BYTES_PER_WORKER_AND_S = 20_000
 
 @dataclass(frozen=True)
 class Traffic:
-    """What the loopback carried, and what it had to carry at least if all messages went that way.
+    """What the loopback, or the links of a host, carried, and what it had to carry at least if all messages
+    went that way.
 
-    over: whether the payload went over the loopback; None if that can't be told.
+    over: whether the payload went that way; None if that can't be told.
     """
 
-    loopback_bytes: int
+    way: str
+    carried_bytes: int
     payload_bytes: int
     messages: int
     udp_sent: int | None
@@ -46,11 +50,16 @@ class Traffic:
         if self.over is None:
             return possible
         if not self.over:
-            return possible - OVER_LOOPBACK
-        possible &= OVER_LOOPBACK
+            return possible - OVER_NETWORK
+        possible &= OVER_NETWORK
         if self.udp_sent is not None and len(possible) > 1:
             return possible & {"udp" if self.udp_sent >= CARRIED_SHARE_MIN * self.messages else "tcp"}
         return possible
+
+    @property
+    def seen(self) -> str:
+        """The same in words."""
+        return f"{self.carried_bytes} B over {self.way} for {self.payload_bytes} B received"
 
 
 def matches(cell: Cell, outcome: TrialOutcome) -> tuple[Match, ...]:
@@ -60,22 +69,28 @@ def matches(cell: Cell, outcome: TrialOutcome) -> tuple[Match, ...]:
         return ()
     worker_of = {node: index for index, nodes in enumerate(cell.workers) for node in nodes}
     edges = cell.graph.edges()
+    hosts = _Hosts(outcome)
     # What stays within a process may not cross the loopback at all: judged only where nothing else does.
     crossing = [edge for edge in edges if worker_of[edge.publisher] != worker_of[edge.subscriber]]
     counted = crossing or list(edges)
-    traffic = _traffic(cell, outcome, counted) if evidence.private else None
+    loopback = _loopback_traffic(cell, outcome, counted) if evidence.private else None
+    links = _link_traffic(cell, outcome, hosts, worker_of)
     found = []
     for edge in edges:
         sender, receiver = worker_of[edge.publisher], worker_of[edge.subscriber]
-        claimed = _claimed(cell, outcome, sender, receiver, edge.topic)
+        apart = hosts.apart(sender, receiver)
+        claimed = _claimed(cell, outcome, sender, receiver, edge.topic, apart)
         ends = evidence.traces[sender], evidence.traces[receiver]
         if ends[0] is None or ends[1] is None:
             found.append(Match(edge.name, claimed, (), ""))
             continue
         possible, seen = _present(ends[0], ends[1], sender == receiver, evidence.daemons)
-        if traffic is not None and edge in counted:
+        if apart:
+            possible -= WITHIN_HOST if hosts.one_kernel(sender, receiver) else WITHIN_HOST | {"shared-memory"}
+        traffic = links.get(hosts.name_of[receiver]) if apart else loopback if edge in counted else None
+        if traffic is not None:
             possible = traffic.narrowed(possible)
-            seen += f"; {traffic.loopback_bytes} B over the loopback for {traffic.payload_bytes} B received"
+            seen += f"; {traffic.seen}"
         found.append(Match(edge.name, claimed, tuple(w for w in ORDER if w in possible), seen))
     return tuple(found)
 
@@ -114,24 +129,67 @@ def _joined(one: Traces, other: Traces) -> list[Address]:
     return [end for end in one.connections if (end[1], end[0]) in other.connections]
 
 
-def _traffic(cell: Cell, outcome: TrialOutcome, edges: Sequence[Edge]) -> Traffic | None:
-    """Returns what the counters say of these edges; None where the kernel does not count."""
+class _Hosts:
+    """The hosts of a trial's workers, as far as they differ in what can carry a message."""
+
+    def __init__(self, outcome: TrialOutcome) -> None:
+        self.name_of = {worker: host.name for host in outcome.hosts for worker in host.workers}
+        self._hello = {host.name: host.hello for host in outcome.hosts}
+
+    def apart(self, one: int, other: int) -> bool:
+        """Whether messages between two workers go over a link: each is in a network of its own."""
+        return self._said(one, "network") != self._said(other, "network")
+
+    def one_kernel(self, one: int, other: int) -> bool:
+        """Whether both are on one machine, so that mappings of equal files are of one memory."""
+        return self._said(one, "boot") == self._said(other, "boot") != ""
+
+    def _said(self, worker: int, key: str) -> str:
+        return str(self._hello[self.name_of[worker]].get(key, ""))
+
+
+def _link_traffic(
+    cell: Cell, outcome: TrialOutcome, hosts: _Hosts, worker_of: Mapping[str, int]
+) -> dict[str, Traffic]:
+    """Returns what the links of each host brought it, if messages come to it from others."""
+    found = {}
+    for host in outcome.hosts:
+        coming = [
+            edge
+            for edge in cell.graph.edges()
+            if hosts.name_of[worker_of[edge.subscriber]] == host.name
+            and hosts.apart(worker_of[edge.publisher], worker_of[edge.subscriber])
+        ]
+        seen = host.evidence.network.get("link_bytes") if host.evidence is not None else None
+        if coming and seen is not None:
+            found[host.name] = _traffic(cell, outcome, coming, f"the links of {host.name}", seen)
+    return found
+
+
+def _loopback_traffic(cell: Cell, outcome: TrialOutcome, edges: Sequence[Edge]) -> Traffic | None:
+    """Returns what the loopback says of these edges; None where the kernel does not count."""
     evidence = outcome.evidence
     assert evidence is not None
-    loopback_bytes = evidence.network.get("loopback_bytes")
-    if loopback_bytes is None:
-        return None
+    seen = evidence.network.get("loopback_bytes")
+    return _traffic(cell, outcome, edges, "the loopback", seen) if seen is not None else None
+
+
+def _traffic(
+    cell: Cell, outcome: TrialOutcome, edges: Sequence[Edge], way: str, carried_bytes: int
+) -> Traffic:
+    evidence = outcome.evidence
+    assert evidence is not None
     received = _received(cell, outcome, edges)
     messages = sum(received.values())
     payload_bytes = round(sum(count * cell.traffic[topic].mean_bytes for topic, count in received.items()))
     workers, seconds = len(outcome.workers), evidence.window_ns / 1e9
     control = workers * (CONTROL_BYTES_PER_WORKER + CONTROL_BYTES_PER_WORKER_AND_S * seconds)
     over: bool | None = None
-    if loopback_bytes < ABSENT_SHARE_MAX * payload_bytes:
+    if carried_bytes < ABSENT_SHARE_MAX * payload_bytes:
         over = False
-    elif loopback_bytes - control >= CARRIED_SHARE_MIN * payload_bytes and payload_bytes > control:
+    elif carried_bytes - control >= CARRIED_SHARE_MIN * payload_bytes and payload_bytes > control:
         over = True
-    return Traffic(loopback_bytes, payload_bytes, messages, evidence.network.get("udp_sent"), over)
+    return Traffic(way, carried_bytes, payload_bytes, messages, evidence.network.get("udp_sent"), over)
 
 
 def _received(cell: Cell, outcome: TrialOutcome, edges: Sequence[Edge]) -> dict[str, int]:
@@ -153,21 +211,23 @@ def _received(cell: Cell, outcome: TrialOutcome, edges: Sequence[Edge]) -> dict[
     return most
 
 
-def _claimed(cell: Cell, outcome: TrialOutcome, sender: int, receiver: int, topic: str) -> str | None:
+def _claimed(
+    cell: Cell, outcome: TrialOutcome, sender: int, receiver: int, topic: str, apart: bool
+) -> str | None:
     """Returns what the adapters of both ends say that they use; None if one of them does not say.
 
     The sender's preference comes first; an endpoint that says something knows better than its context. Two
-    adapters have the network in common, not each other's memory.
+    adapters, and two hosts, have the network in common, not each other's memory.
     """
     traffic = cell.traffic[topic]
-    alike = len(traffic.adapters) == 1
+    alike = len(traffic.adapters) == 1 and not apart
     within = sender == receiver and alike
     key = "within_process" if within else "between_processes"
     objects = (f"writer lagometer/{topic}", "context")
     offered = _declared(outcome, sender, objects, traffic.publisher_adapter, key)
     objects = (f"reader lagometer/{topic}", "context")
     accepted = _declared(outcome, receiver, objects, traffic.subscriber_adapter, key)
-    return next((word for word in offered if word in accepted and (alike or word in OVER_LOOPBACK)), None)
+    return next((word for word in offered if word in accepted and (alike or word in OVER_NETWORK)), None)
 
 
 def _declared(

@@ -14,14 +14,14 @@ import polars as pl
 from lagometer.agent.commands import Command, Leaves
 from lagometer.agent.isolation import directory_of
 from lagometer.agent.orders import Orders
-from lagometer.installation import supervisor_path, worker_command, worker_path
+from lagometer.installation import worker_command, worker_path
 from lagometer.machine.tuning import Tuner
 from lagometer.run.companions.daemons import wanted_daemons
 from lagometer.run.companions.interference import wanted_load
 from lagometer.run.facts import trial_facts
 from lagometer.run.hosts.base import HostError
+from lagometer.run.hosts.launchers import Launchers
 from lagometer.run.hosts.link import AgentLink
-from lagometer.run.hosts.local import LocalLauncher
 from lagometer.run.hosts.part import HostPart
 from lagometer.run.results.trial_store import BesideSamples, TrialStore
 from lagometer.run.tuned import tuned_for
@@ -78,11 +78,13 @@ class TrialRunner:
         self._numbers = itertools.count()
         self._tuner = Tuner()
         self._links: dict[str, AgentLink] = {}
+        self._launchers = Launchers()
 
     def close(self) -> None:
         """Ends the agents."""
         for link in self._links.values():
             link.close()
+        self._launchers.close()
 
     def run(self, conductor: Conductor, study: Study, cell: Cell, trial: int, store: TrialStore) -> Trial:
         """Carries out one trial by the study's phases and stores it. Raises `CannotStore`, `Interrupted`."""
@@ -105,7 +107,7 @@ class TrialRunner:
         link = self._links.get(name)
         if link is None:
             host = study.hosts.get(name, Host())
-            link = self._links[name] = AgentLink(name, LocalLauncher(supervisor_path(), host.before))
+            link = self._links[name] = AgentLink(name, self._launchers.of(name, host))
         with contextlib.suppress(HostError):  # said by the trial
             link.open()
         return link

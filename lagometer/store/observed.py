@@ -21,6 +21,7 @@ KERNEL_COUNTERS: dict[str, str] = {
     "softnet_dropped": "packets dropped because a CPU's backlog was full",
     "loopback_bytes": "bytes over the loopback, headers included",
     "loopback_packets": "packets over the loopback",
+    "link_bytes": "bytes received over every other interface, headers included",
 }
 
 

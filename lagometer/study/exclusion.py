@@ -10,14 +10,14 @@ import os
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lagometer import units
 from lagometer.study.adapter import Adapter
 from lagometer.study.cell import Cell, Factors
 from lagometer.study.daemons import daemons_in_use, missing_daemons
 from lagometer.study.graph import Graph
-from lagometer.study.hosts import divided
+from lagometer.study.hosts import Host, divided
 from lagometer.study.interference import NONE as NO_LOAD
 from lagometer.study.interference import missing_program
 from lagometer.study.own_installation import PRODUCTS, look_for
@@ -29,10 +29,12 @@ from lagometer.study.traffic import Traffic
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What reasons depend on beside the cell: adapters by name, and the CPUs that this process may use."""
+    """What reasons depend on beside the cell: adapters by name, the CPUs that this process may use, and the
+    study's hosts."""
 
     adapters: Mapping[str, Adapter]
     cpus: tuple[int, ...]
+    hosts: Mapping[str, Host] = field(default_factory=dict)
 
 
 def reasons(cell: Cell, template: Graph, measure_ns: int, around: Surroundings) -> list[str]:
@@ -60,7 +62,7 @@ def reasons(cell: Cell, template: Graph, measure_ns: int, around: Surroundings) 
         if topic in cell.graph.service_of:
             found += _service(traffic, around.adapters)
     found += _groups(cell, around.adapters)
-    found += _hosts(cell, around.adapters)
+    found += _hosts(cell, around)
     found += _waits(cell, around.adapters)
     found += _executors(cell, around.adapters)
     found += _worker(cell, around.adapters)
@@ -202,17 +204,40 @@ def _groups(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
         yield f"{cell.graph.name} waits for each answer, so what is lost before it is matched holds it up"
 
 
-def _hosts(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
+def _hosts(cell: Cell, around: Surroundings) -> Iterator[str]:
     yield from divided(cell.workers, cell.host_of)
-    for name in cell.adapters if len(cell.hosts) > 1 else ():
-        for daemon in daemons_in_use(adapters[name], cell.options, cell.factors.profile):
+    if len(cell.hosts) < 2:
+        return
+    names = " and ".join(cell.hosts)
+    for name in cell.adapters:
+        for daemon in daemons_in_use(around.adapters[name], cell.options, cell.factors.profile):
             yield f"{name}: its {daemon.name} serves the workers of one host"
-    if len(cell.hosts) > 1 and cell.factors.network == "private":
-        yield f"{' and '.join(cell.hosts)} each have a private network: set `network: host`"
-    if len(cell.hosts) > 1 and cell.factors.interference != NO_LOAD:
+    emulated = [around.hosts[name].is_emulated for name in cell.hosts if name in around.hosts]
+    if any(emulated):
+        yield from _across_hosts(cell, around.adapters)
+    if any(emulated) and not all(emulated):
+        yield f"no link joins {names}: those of the launcher netns reach each other alone"
+    if cell.factors.network == "private":
+        yield f"{names} each have a private network: set `network: host`"
+    if cell.factors.interference != NO_LOAD:
         yield "load beside the workers is for one host"
-    if len(cell.hosts) > 1 and cell.factors.tuning != "none":
+    if cell.factors.tuning != "none":
         yield "tuning is for one host"
+
+
+def _across_hosts(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
+    """Why messages can't go from one host to another."""
+    edges = cell.graph.edges()
+    crossing = {e.topic for e in edges if cell.host_of[e.publisher] != cell.host_of[e.subscriber]}
+    for name in cell.adapters:
+        if not any(name in cell.traffic[topic].adapters for topic in crossing):
+            continue
+        if adapters[name].sidecar.scope != "network":
+            yield f"{name} reaches only the processes of its own host"
+        for key, value in cell.options.get(name, {}).items():
+            option = adapters[name].sidecar.options.get(key)
+            if option is not None and value in option.within_host:
+                yield f"{name} with {key} {value} reaches only the processes of its own host"
 
 
 def _with_reason(what: str, reason: str) -> str:

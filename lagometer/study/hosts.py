@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from ipaddress import AddressValueError, IPv4Address
 
 from lagometer.study.document import Entries, Scalar, Tree
 from lagometer.study.graph import Graph
@@ -16,8 +17,12 @@ from lagometer.study.values import Names, Problems, named_parts, nearest, parsed
 from lagometer.units import UnitError
 
 HERE = "here"
-LAUNCHERS = ("local",)
-KEYS = ("launcher", "before", "runs")
+EMULATED = "netns"
+LAUNCHERS = ("local", EMULATED)
+KEYS = ("launcher", "address", "before", "runs")
+# Addresses of hosts that are made from namespaces; their network is no other's, so these can't be taken.
+EMULATED_NETWORK = IPv4Address("10.77.0.0")
+EMULATED_MAX = 254
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _NAMES = Names(
     key="hosts",
@@ -30,16 +35,29 @@ _NAMES = Names(
 
 @dataclass(frozen=True)
 class Host:
-    """launcher: how its agent is started; before: words in front of the agent's command; runs: the nodes and
-    groups that run there where a cell has this host."""
+    """launcher: how its agent is started; address: of the link by which it reaches the other hosts, empty
+    where it is not known; before: words in front of the agent's command; runs: the nodes and groups that run
+    there where a cell has this host."""
 
     launcher: str = "local"
+    address: str = ""
     before: tuple[str, ...] = ()
     runs: tuple[str, ...] = ()
 
+    @property
+    def is_emulated(self) -> bool:
+        """Whether it shares this machine's CPUs and caches while it looks like another one."""
+        return self.launcher == EMULATED
+
     def as_json(self) -> dict[str, object]:
         """For manifest.json."""
-        return {"launcher": self.launcher, "before": list(self.before), "runs": list(self.runs)}
+        return {
+            "launcher": self.launcher,
+            "emulated": self.is_emulated,
+            "address": self.address,
+            "before": list(self.before),
+            "runs": list(self.runs),
+        }
 
 
 def parse_hosts(text: str) -> str:
@@ -54,25 +72,57 @@ def parse_hosts(text: str) -> str:
 
 def read_hosts(value: Tree, problems: Problems, lines: dict[str, int | None]) -> dict[str, Host]:
     """The key `hosts`: `{name: {launcher: local, runs: [nodes and groups]}}`."""
-    return {
+    found = {
         name: _host(item, f"hosts.{name}", problems)
         for name, item in named_parts(value, _NAMES, problems, lines)
     }
+    return _with_addresses(found, problems, lines)
+
+
+def _with_addresses(
+    hosts: Mapping[str, Host], problems: Problems, lines: Mapping[str, int | None]
+) -> dict[str, Host]:
+    """Gives emulated hosts an address, by their order in the study."""
+    found, taken = {}, {host.address: name for name, host in hosts.items() if host.address}
+    free = (str(EMULATED_NETWORK + number) for number in range(1, EMULATED_MAX + 1))
+    for name, host in hosts.items():
+        where = f"hosts.{name}"
+        if host.address and taken[host.address] != name:
+            what = f"{taken[host.address]} has the address {host.address}, too"
+            problems.add(what, lines.get(where), f"{where}.address", "give each host its own")
+        if host.is_emulated and not host.address:
+            address = next((each for each in free if each not in taken), "")
+            if not address:
+                what = f"is more than the {EMULATED_MAX} emulated hosts that there can be"
+                problems.add(what, lines.get(where), where, "use fewer hosts")
+            found[name] = replace(host, address=address)
+        else:
+            found[name] = host
+    return found
 
 
 def _host(value: Entries, where: str, problems: Problems) -> Host:
-    launcher, lists = "local", {"before": (), "runs": ()}
+    launcher, address, lists = "local", "", {"before": (), "runs": ()}
     for key, item in value.entries:
         place = f"{where}.{key.text}"
         if key.text not in KEYS:
             problems.add(f"unknown key '{key.text}'", key.line, place, nearest(key.text, KEYS))
         elif key.text in lists:
             lists[key.text] = tuple(scalar.text for scalar in scalars(item, place, problems))  # type: ignore[assignment]
+        elif key.text == "address" and isinstance(item, Scalar):
+            address = parsed(item, place, _address, problems) or ""
         elif isinstance(item, Scalar):
             launcher = parsed(item, place, word_parser(LAUNCHERS), problems) or launcher
         else:
-            problems.add("takes one word", key.line, place, f"known are: {', '.join(LAUNCHERS)}")
-    return Host(launcher, lists["before"], lists["runs"])
+            problems.add("takes one word", key.line, place, "write it behind the colon")
+    return Host(launcher, address, lists["before"], lists["runs"])
+
+
+def _address(text: str) -> str:
+    try:
+        return str(IPv4Address(text))
+    except AddressValueError as error:
+        raise UnitError(f"'{text}' is not an address like 192.168.1.2") from error
 
 
 def chosen_hosts(

@@ -45,7 +45,7 @@ def expand(study: Study, adapters: Mapping[str, Adapter], cpus: tuple[int, ...] 
     for each in study.parts.values() or (study,):
         _check_adapters(each, adapters)
         check_options(each, adapters)
-    around = Surroundings(adapters, available_cpus() if cpus is None else cpus)
+    around = Surroundings(adapters, available_cpus() if cpus is None else cpus, study.hosts)
     if not study.parts:
         return _expand(study, adapters, around)
     parts = [_expand(part, adapters, around) for part in study.parts.values()]

@@ -97,6 +97,7 @@ def _hosts() -> dict[str, object]:
             "type": "object",
             "properties": {
                 "launcher": {"description": "how its agent is started", "enum": list(LAUNCHERS)},
+                "address": {"description": "IPv4 address of its link to the other hosts", "type": "string"},
                 "before": {"description": "words before the agent's command", **_one_or_more(_WORD)},
                 "runs": {"description": "nodes and groups that run there", **_one_or_more(_WORD)},
             },

@@ -120,9 +120,9 @@ class Reported(_Part):
 class Option(_Part):
     """One setting of the adapter that a study's `options` may give.
 
-    within_process: values with which messages reach nobody outside the process; reported: the effective
-    settings that tell whether it is in force, by default the one of the option's name; none if it is empty;
-    only_with: values of factors without which it has no effect.
+    within_process: values with which messages reach nobody outside the process; within_host: nobody outside
+    the host; reported: the effective settings that tell whether it is in force, by default the one of the
+    option's name; none if it is empty; only_with: values of factors without which it has no effect.
     """
 
     type: Literal["integer", "number", "string", "boolean"]
@@ -132,6 +132,7 @@ class Option(_Part):
     only_with: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     choices: tuple[OptionValue, ...] = ()
     within_process: tuple[OptionValue, ...] = ()
+    within_host: tuple[OptionValue, ...] = ()
     minimum: float | None = None
     maximum: float | None = None
 

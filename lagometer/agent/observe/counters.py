@@ -25,6 +25,7 @@ _SOURCES: dict[str, tuple[tuple[str, str], ...]] = {
     "softnet_dropped": (("softnet_stat", "dropped"),),
     "loopback_bytes": (("dev", "lo.bytes"),),
     "loopback_packets": (("dev", "lo.packets"),),
+    "link_bytes": (("dev", "links.bytes"),),
     # not stored: they tell UDP from TCP
     "udp_sent": (("snmp", "Udp.OutDatagrams"), ("snmp6", "Udp6OutDatagrams")),
     "tcp_sent": (("snmp", "Tcp.OutSegs"),),
@@ -75,12 +76,15 @@ def _parse_snmp6(text: str) -> Mapping[str, int]:
 
 
 def _parse_dev(text: str) -> Mapping[str, int]:
-    for line in text.splitlines():
+    found = {"links.bytes": 0}
+    for line in text.splitlines()[2:]:
         name, _, values = line.partition(":")
+        fields = values.split()
         if name.strip() == "lo":
-            fields = values.split()
-            return {"lo.bytes": int(fields[8]), "lo.packets": int(fields[9])}
-    return {}
+            found |= {"lo.bytes": int(fields[8]), "lo.packets": int(fields[9])}
+        else:
+            found["links.bytes"] += int(fields[0])
+    return found
 
 
 def _parse_softnet(text: str) -> Mapping[str, int]:

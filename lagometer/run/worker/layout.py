@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -141,6 +142,7 @@ class _Layout:
         places: Mapping[str, Place],
     ) -> None:
         self._places = places
+        self._token = secrets.token_hex(8)  # others may measure on the same link
         self._study = study
         self._trial = trial
         self._cell = cell
@@ -179,7 +181,7 @@ class _Layout:
             start=cell.factors.start,
             start_ns=cell.worker_start_ns(index),
             threads=cell.factors.threads if len(nodes) > 1 else "per-node",
-            adapters=[self._adapter(adapter, place.runtime_directory) for adapter in used],
+            adapters=[self._adapter(adapter, place.runtime_directory, host) for adapter in used],
             contexts=[
                 Context(adapter=used.index(each.adapter), domain=each.domain, name=each.node or name)
                 for each in contexts
@@ -227,17 +229,27 @@ class _Layout:
     def _own(self, node: str) -> str:
         return node if self._cell.factors.participants == "per-node" else ""
 
-    def _adapter(self, name: str, runtime_directory: str) -> Adapter:
+    def _adapter(self, name: str, runtime_directory: str, host: str) -> Adapter:
         built = self._adapters[name]
-        private = self._cell.factors.network == "private"
         return Adapter(
             name=name,
             library=str(built.library),
             profile=self._cell.factors.profile,
             options={**self._cell.options.get(name, {}), **built.fixed_options},
             environment=self._environment(built, runtime_directory),
-            network={"loopback": True, "peers": self._participants} if private else {},
+            network=self._network(host),
         )
+
+    def _network(self, host: str) -> dict[str, object]:
+        """Returns what an adapter needs to know of the network; nothing where the middleware finds out."""
+        if self._cell.factors.network == "private":
+            return {"loopback": True, "peers": self._participants}
+        addresses = [
+            self._study.hosts[each].address for each in self._cell.hosts if each in self._study.hosts
+        ]
+        if len(self._cell.hosts) < 2 or len(addresses) < len(self._cell.hosts) or "" in addresses:
+            return {}
+        return {"address": self._study.hosts[host].address, "hosts": addresses, "trial": self._token}
 
     def _environment(self, built: BuiltAdapter, runtime_directory: str) -> dict[str, str]:
         """Returns the sidecar's variables, and those by which the workers find their daemons."""

@@ -96,7 +96,8 @@ class CellEvidence:
     sysctls: of the machine; versions: of the middleware, by adapter; topics: what each carries, where the
     workload says it; asked: the options that the study gives, by adapter; environment: the variables that its
     variant sets; options: what the sidecars declare of options, by adapter; objects: what the objects of the
-    adapters report; hosts: what the agents said of those that the cell has.
+    adapters report; hosts: what the agents said of those that the cell has; emulated:
+    those of its hosts that are made from namespaces of one machine.
     """
 
     cell: str
@@ -111,6 +112,7 @@ class CellEvidence:
     options: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
     hosts: Mapping[str, Json] = field(default_factory=dict)
     objects: Sequence[Json] = ()
+    emulated: Sequence[str] = ()
 
     @property
     def valid(self) -> list[Trial]:
@@ -219,7 +221,14 @@ def cells_of(
                 for host, said in (manifest.get("hosts") or {}).items()
                 if host in str((factors or {}).get("hosts") or "").split("+")
             },
+            emulated=_emulated(manifest.get("study") or {}, factors or {}),
         )
+
+
+def _emulated(study: Json, factors: Json) -> list[str]:
+    hosts = study.get("hosts") or {}
+    named = str(factors.get("hosts") or "").split("+")
+    return [name for name in named if (hosts.get(name) or {}).get("emulated")]
 
 
 def _asked(study: Json, factors: Json) -> dict[str, dict[str, Any]]:

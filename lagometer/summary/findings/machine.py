@@ -46,6 +46,7 @@ def machine(cell: CellEvidence) -> Iterator[Said]:
     yield from _load(cell)
     yield from of_reasons(cell, REASONS)
     yield from _steady(cell)
+    yield from _emulated(cell)
     yield from _clocks(cell)
     yield from _hosts(cell)
 
@@ -100,6 +101,19 @@ def _steady(cell: CellEvidence) -> Iterator[Said]:
             f"{len(trials)} trials" + (f", p50 {duration_text(response)}" if response is not None else ""),
             "warm up longer, or measure longer",
             "docs/methodology/warm-up.md",
+        )
+
+
+def _emulated(cell: CellEvidence) -> Iterator[Said]:
+    if cell.emulated and cell.trials:
+        yield Said(
+            "emulated-hosts",
+            len(cell.trials),
+            "the hosts are emulated hosts, made from namespaces of one machine: they share its CPUs and "
+            "caches, and the CPU that sends a packet also carries it to the receiver's socket",
+            ", ".join(cell.emulated),
+            "compare such cells with each other; for the latency of a network measure on several machines",
+            "docs/WORKLOADS.md",
         )
 
 

@@ -39,7 +39,7 @@ SOFTNET = """\
 DEV = """\
 Inter-|   Receive                                                |  Transmit
  face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls
-  eth0: 9050 9051 0 0 0 0 0 0 9052 9053 0 0 0 0 0 0
+  eth0: {link_bytes} 9051 0 0 0 0 0 0 9052 9053 0 0 0 0 0 0
     lo: 9060 9061 0 0 0 0 0 0 {loopback_bytes} {loopback_packets} 0 0 0 0 0 0
 """
 IN_BOTH = (

@@ -133,7 +133,8 @@ def test_clocks_that_nobody_moves_stand_still(monkeypatch: pytest.MonkeyPatch) -
     ],
 )
 def test_counters_narrow_what_is_possible(over: bool | None, udp_sent: int | None, left: set[str]) -> None:
-    assert Traffic(0, 0, 100, udp_sent, over).narrowed(ALL) == left
+    traffic = Traffic("the loopback", 0, 0, 100, udp_sent, over)
+    assert traffic.narrowed(ALL) == left and "over the loopback" in traffic.seen
 
 
 def test_a_witness_that_cannot_look_says_so() -> None:

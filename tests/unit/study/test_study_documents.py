@@ -93,14 +93,16 @@ def test_the_workloads_that_the_page_lists_exist() -> None:
 
 
 def test_the_examples_of_the_page_run(tmp_path: Path) -> None:
-    study, variants, hosts, parts, scales, workload, feedback, services, actions, topics = re.findall(
-        r"```yaml\n(.*?)```", PAGE, re.DOTALL
+    study, variants, hosts, emulated, parts, scales, workload, feedback, services, actions, topics = (
+        re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     )
     (tmp_path / "study.yaml").write_text(study)
     assert load_study(tmp_path / "study.yaml").trials == 3
     (tmp_path / "variants.yaml").write_text(f"name: variants\n{variants}")
     (tmp_path / "hosts.yaml").write_text(f"name: hosts\n{hosts}")
     assert load_study(tmp_path / "hosts.yaml").hosts["base"].runs == ("sink",)
+    (tmp_path / "emulated.yaml").write_text(f"name: emulated\n{emulated}")
+    assert all(host.is_emulated for host in load_study(tmp_path / "emulated.yaml").hosts.values())
     (tmp_path / "parts.yaml").write_text(parts)
     assert list(load_study(tmp_path / "parts.yaml").parts) == ["small", "large"]
     (tmp_path / "scales.yaml").write_text(f"name: scales\n{scales}")

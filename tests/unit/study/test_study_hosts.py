@@ -63,7 +63,63 @@ def test_a_study_without_hosts_runs_here_and_its_ids_stay(adapters: dict[str, Ad
 def test_without_the_factor_a_cell_has_all_hosts(adapters: dict[str, Adapter]) -> None:
     given = study({"network": "host"}, hosts=HOSTS)
     assert [cell.factors.hosts for cell in expand(given, adapters, CPUS).cells] == ["robot+base"] * 2
-    assert given.as_json()["hosts"]["base"] == {"launcher": "local", "before": [], "runs": ["sink", "pong"]}  # type: ignore[index]
+    assert given.as_json()["hosts"]["base"] == {  # type: ignore[index]
+        "launcher": "local",
+        "emulated": False,
+        "address": "",
+        "before": [],
+        "runs": ["sink", "pong"],
+    }
+
+
+def test_emulated_hosts_get_addresses_by_their_order_and_plans_have_them(
+    adapters: dict[str, Adapter],
+) -> None:
+    hosts = {
+        "robot": {"launcher": "netns"},
+        "cloud": {"launcher": "netns", "address": "10.77.0.2"},
+        "base": {"launcher": "netns", "runs": "sink"},
+    }
+    given = study({"workload": "pipeline-3", "network": "host"}, hosts=hosts)
+    found = {name: (host.address, host.is_emulated) for name, host in given.hosts.items()}
+    assert found == {
+        "robot": ("10.77.0.1", True),
+        "cloud": ("10.77.0.2", True),
+        "base": ("10.77.0.3", True),
+    }
+    (cell,) = expand(given, adapters, CPUS).cells
+    networks = [plan.adapters[0].network for plan in worker_plans(given, cell, 0, adapters)]
+    assert [each["address"] for each in networks] == ["10.77.0.1", "10.77.0.1", "10.77.0.3"]
+    assert all(each["hosts"] == ["10.77.0.1", "10.77.0.3"] for each in networks)
+    assert len({each["trial"] for each in networks}) == 1
+    again = worker_plans(given, cell, 0, adapters)[0].adapters[0].network
+    assert again["trial"] != networks[0]["trial"]
+
+
+def test_what_reaches_only_its_own_host_is_excluded_between_emulated_hosts(
+    adapters: dict[str, Adapter],
+) -> None:
+    hosts = {"robot": {"launcher": "netns"}, "base": {"launcher": "netns", "runs": "sink"}}
+    matrix = {"adapter": ["shm", "cyclonedds"], "workload": "pipeline-3", "network": "host"}
+    found = expand(study({**matrix, "hosts": ["robot", "robot+base"]}, hosts=hosts), adapters, CPUS)
+    assert [cell.id.split("/")[0] for cell in found.cells] == ["shm", "cyclonedds", "cyclonedds"]
+    (excluded,) = found.excluded
+    assert excluded.reason == "shm reaches only the processes of its own host"
+    kept = study(
+        {**matrix, "adapter": "cyclonedds"}, hosts=hosts, options={"cyclonedds": {"transport": "shm"}}
+    )
+    (excluded,) = expand(kept, adapters, CPUS).excluded
+    assert excluded.reason == "cyclonedds with transport shm reaches only the processes of its own host"
+    # What only one host's nodes exchange need not cross.
+    hosts["base"]["runs"] = ["source", "relay-1", "sink"]
+    alone = study({**matrix, "adapter": "shm", "hosts": "base"}, hosts=hosts)
+    assert len(expand(alone, adapters, CPUS).cells) == 1
+
+
+def test_no_link_joins_emulated_hosts_and_others(adapters: dict[str, Adapter]) -> None:
+    hosts = {"robot": {}, "base": {"launcher": "netns", "runs": "sink"}}
+    (excluded,) = expand(study({"workload": "pipeline-3", **BOTH}, hosts=hosts), adapters, CPUS).excluded
+    assert "no link joins robot and base" in excluded.reason
 
 
 def test_groups_are_placed_as_nodes_are(adapters: dict[str, Adapter], tmp_path: Any) -> None:
@@ -117,8 +173,10 @@ def test_what_cannot_be_on_several_hosts_is_excluded(
         ({"hosts": "robit"}, HOSTS, "did you mean 'robot'?"),
         ({"hosts": "robot+robot"}, HOSTS, "names a host twice"),
         ({"hosts": "robot+"}, HOSTS, "is not a list of hosts"),
+        ({}, {"robot": {"address": "base.local"}}, "is not an address like 192.168.1.2"),
+        ({}, {"robot": {"address": "10.0.0.1"}, "base": {"address": "10.0.0.1"}}, "give each host its own"),
         ({}, {"here": {"launcher": "local"}}, "choose another name"),
-        ({}, {"robot": {"launcher": "telnet"}}, "known are: local"),
+        ({}, {"robot": {"launcher": "ftp"}}, "known are: local"),
         ({}, {"robot": {"rums": ["sink"]}}, "did you mean 'runs'?"),
         ({}, {"robot": {"runs": ["sinc"]}}, "did you mean 'sink'?"),
         ({}, {"robot": {"runs": ["sink"]}, "base": {"runs": ["sink"]}}, "'sink' already runs on 'robot'"),

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which launcher starts the agent of each host of a campaign, and what several of them share."""
+
+from __future__ import annotations
+
+import itertools
+
+from lagometer.installation import supervisor_path
+from lagometer.run.hosts.base import Launcher
+from lagometer.run.hosts.local import LocalLauncher
+from lagometer.run.hosts.netns import NetnsLauncher, Switch
+from lagometer.study.hosts import Host
+
+
+class Launchers:
+    """Makes the launchers of one campaign."""
+
+    def __init__(self) -> None:
+        self._switch = Switch()
+        self._numbers = itertools.count()
+
+    def of(self, name: str, host: Host) -> Launcher:
+        """Returns a new launcher for a host."""
+        if host.is_emulated:
+            number = next(self._numbers)
+            return NetnsLauncher(supervisor_path(), self._switch, name, number, host.address, host.before)
+        return LocalLauncher(supervisor_path(), host.before)
+
+    def close(self) -> None:
+        """Ends what they share, once all agents have ended. May be called twice."""
+        self._switch.close()

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts made from namespaces of this machine, each with a network of its own, joined by a bridge.
+
+They share the machine's CPUs and caches, and its one kernel carries a packet on the CPU that sends it: they
+are *emulated hosts* wherever their figures are shown. Nothing has a name outside of them, so all of it is
+gone when the processes in them are.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from lagometer.agent.emulated import EmulatedHost, machine_settings
+from lagometer.agent.supervised import ends_within
+from lagometer.run.hosts.base import AgentPipes, HostError
+from lagometer.run.hosts.local import TERMINATION_S, LocalLauncher
+
+BRIDGE = "bridge"
+READY = b"ready\n"
+# Lives as long as its input is open. Multicast goes to all ports, as on a switch that does not snoop.
+_SWITCH = f"""ip link add {BRIDGE} type bridge mcast_snooping 0 && ip link set {BRIDGE} up || exit 1
+echo ready
+exec cat"""
+
+
+class Switch:
+    """The bridge that the hosts of a campaign are connected to: a process that holds a network with it."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def process_id(self) -> int:
+        """Returns the process in whose network the bridge is, which is started if it does not run.
+
+        Raises `HostError`.
+        """
+        if self._process is None or self._process.poll() is not None:
+            self.close()
+            self._process = _started(("unshare", "--net", "--", "sh", "-c", _SWITCH))
+        return self._process.pid
+
+    def close(self) -> None:
+        """Ends it; the bridge goes with it. May be called twice."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.close()
+        if not ends_within(process, TERMINATION_S):
+            process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+class NetnsLauncher:
+    """The launcher for such a host; see `lagometer.run.hosts.base.Launcher`.
+
+    address: of its link; number: tells its port of the switch from those of others; before: words in front of
+    the agent's command, on that host.
+    """
+
+    def __init__(
+        self,
+        supervisor: Path,
+        switch: Switch,
+        name: str,
+        number: int,
+        address: str,
+        before: Sequence[str] = (),
+    ) -> None:
+        self._supervisor, self._switch, self._before = supervisor, switch, tuple(before)
+        self._name, self._address, self._number = name, address, number
+        self._starts = 0
+        self._local: LocalLauncher | None = None
+
+    def start(self) -> AgentPipes:
+        """Makes the host around its agent."""
+        if os.geteuid() != 0:
+            raise HostError(
+                "a host of the launcher netns is made by root: run as root, or use `launcher: local`"
+            )
+        switch = self._switch.process_id()
+        self._starts += 1  # the last one's port may not be gone yet
+        port = f"port{self._number}-{self._starts}"
+        host = EmulatedHost(self._name, self._address, port, switch, BRIDGE, machine_settings())
+        self._local = LocalLauncher(self._supervisor, (*host.words(), *self._before))
+        return self._local.start()
+
+    def ended(self) -> str | None:
+        """Says with which code or signal."""
+        return self._local.ended() if self._local is not None else "was not started"
+
+    def close(self) -> None:
+        """Ends the agent; its namespaces and its end of the cable go with it."""
+        if self._local is not None:
+            self._local.close()
+
+
+def _started(command: Sequence[str]) -> subprocess.Popen[bytes]:
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise HostError(f"{command[0]} can't be started: {error.strerror}") from error
+    assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+    said = process.stdout.readline()
+    errors = process.stderr
+    if said != READY:
+        process.stdin.close()
+        why = errors.read().decode(errors="replace").strip() or "it said nothing"
+        process.wait()
+        process.stdout.close()
+        errors.close()
+        raise HostError(f"no bridge can be made for emulated hosts: {why}")
+    errors.close()
+    return process

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts made from namespaces: each middleware from one to the other, what tells them apart, and that nothing
+is left of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from campaign_support import ENDED_S, journal, lagometer, running, wait_until, write_study
+from needs import need
+
+from lagometer.agent.emulated import SHARED_FOLDERS
+from lagometer.installation import supervisor_path
+from lagometer.run.hosts.base import HostError
+from lagometer.run.hosts.link import AgentLink
+from lagometer.run.hosts.netns import NetnsLauncher, Switch
+from lagometer.stats.verdict.validity import REASONS
+
+CARRIER = {"udp": "udp", "tcp": "tcp", "cyclonedds": "udp", "fastdds": "udp", "cyclonedds11": "udp"}
+AGENT_LOST_S = 15.0  # longer than an agent lives without its conductor
+
+
+def need_emulated_hosts() -> None:
+    for name in ("root", "mount", "netns", "ip", "ethtool"):
+        need(name)
+
+
+def study_of(folder: Path, adapter: str, **keys: Any) -> Path:
+    """A study with its source on one emulated host and its sink on the other."""
+    hosts = {"robot": {"launcher": "netns"}, "base": {"launcher": "netns", "runs": ["sink"]}}
+    matrix = {
+        "adapter": adapter,
+        "workload": "pipeline-3",
+        "rate": "10Hz",
+        "network": "host",
+        "payload": "8KB",
+    }
+    return write_study(folder, hosts=hosts, matrix=matrix, **keys)
+
+
+@pytest.mark.parametrize("adapter", CARRIER)
+def test_messages_go_from_one_emulated_host_to_the_other(tmp_path: Path, adapter: str) -> None:
+    """Their clock is one, so latency is told as within a host; what carried the messages is seen on both."""
+    need_emulated_hosts()
+    need(adapter)
+    study, out = study_of(tmp_path, adapter), tmp_path / "out"
+    code, _, errors = lagometer(tmp_path, "run", str(study), "--out", str(out), "--no-report")
+    assert code == 0, errors or journal(out)[0]["reasons"]
+    rows = pl.read_parquet(out / "cells.parquet")
+    hosts = {
+        edge: (sender, receiver)
+        for edge, sender, receiver in rows.select("edge", "sender_host", "receiver_host").iter_rows()
+    }
+    assert hosts["source→relay-1"] == ("robot", "robot") and hosts["relay-1→sink"] == ("robot", "base")
+    assert set(rows["clock"]) == {"same"} and all(0 < each < 10**9 for each in rows["latency_max_ns"])
+    assert dict(rows.select("edge", "transport").iter_rows())["relay-1→sink"] == CARRIER[adapter]
+    assert rows["kernel_link_bytes"][0] >= 8_000 * rows.filter(edge="relay-1→sink")["n"][0]
+
+
+def test_every_view_calls_them_emulated(tmp_path: Path) -> None:
+    need_emulated_hosts()
+    out = tmp_path / "out"
+    code, _, errors = lagometer(tmp_path, "run", str(study_of(tmp_path, "tcp")), "--out", str(out))
+    assert code == 0, errors
+    code, text, _ = lagometer(tmp_path, "show", str(out))
+    assert code == 0 and "emulated hosts" in " ".join(text.split())
+    code, text, _ = lagometer(tmp_path, "show", str(out), "--json")
+    (finding,) = [each for each in json.loads(text)["findings"] if each["kind"] == "emulated-hosts"]
+    assert code == 0 and finding["number"] == "robot, base"
+    assert "emulated hosts" in (out / "report.html").read_text()
+    known = json.loads((out / "manifest.json").read_text())
+    assert all(host["emulated"] for host in known["study"]["hosts"].values())
+    assert [known["hosts"][name]["host"] for name in ("robot", "base")] == ["robot", "base"]
+
+
+def test_what_cannot_cross_says_so(tmp_path: Path) -> None:
+    need_emulated_hosts()
+    _, output, errors = lagometer(tmp_path, "plan", str(study_of(tmp_path, "shm")))
+    assert "shm reaches only the processes of its own host" in " ".join(output.split()), errors
+
+
+@pytest.mark.parametrize("phase", ["discover", "measure"])
+def test_nothing_is_left_when_the_conductor_is_killed(tmp_path: Path, phase: str) -> None:
+    need_emulated_hosts()
+    study = study_of(tmp_path, "tcp", duration="60s")
+    with running(tmp_path, "run", str(study), "--out", str(tmp_path / "out"), "--no-report") as campaign:
+        assert wait_until(lambda: campaign.reached(phase, 0))
+        campaign.note_namespaces()
+        assert len(campaign.processes("lagometer-worke")) == 3
+        campaign.process.send_signal(signal.SIGKILL)
+        campaign.process.wait()
+        assert wait_until(campaign.nothing_left, AGENT_LOST_S), campaign.processes()
+
+
+def test_a_killed_agent_fails_its_trial_alone(tmp_path: Path) -> None:
+    need_emulated_hosts()
+    out = tmp_path / "out"
+    study = study_of(tmp_path, "tcp", trials=2)
+    with running(tmp_path, "run", str(study), "--out", str(out), "--no-report") as campaign:
+        assert wait_until(lambda: campaign.reached("measure", 0))
+        agents = [pid for pid in campaign.processes() if _runs(pid, b"lagometer.agent\0/") and _is_first(pid)]
+        assert len(agents) == 2
+        os.kill(agents[0], signal.SIGKILL)
+        code, _, errors = campaign.end()
+        assert code == 3, errors
+        assert wait_until(campaign.nothing_left, ENDED_S), campaign.processes()
+    first, second = sorted(journal(out), key=lambda each: each["trial"])
+    assert first["reasons"][0].startswith("agent-lost: host ") and second["valid"]
+    assert "agent-lost" in REASONS
+
+
+def _runs(pid: int, words: bytes) -> bool:
+    try:
+        return words in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def _is_first(pid: int) -> bool:
+    """Whether a process is the first of a namespace."""
+    line = Path(f"/proc/{pid}/status").read_text().partition("NSpid:")[2].partition("\n")[0].split()
+    return len(line) > 1 and line[-1] == "1"
+
+
+# --- what makes them hosts
+
+
+@contextmanager
+def emulated(*names: str) -> Iterator[list[AgentLink]]:
+    """Hosts of these names, with their agents."""
+    switch = Switch()
+    links = [
+        AgentLink(name, NetnsLauncher(supervisor_path(), switch, name, number, f"10.77.0.{number + 1}"))
+        for number, name in enumerate(names)
+    ]
+    try:
+        for link in links:
+            link.open()
+        yield links
+    finally:
+        for link in links:
+            link.close()
+        switch.close()
+
+
+def on(link: AgentLink, command: str) -> str:
+    """What a command says on a host."""
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or not _runs(int(entry.name), b"lagometer.agent\0/"):
+            continue
+        if _is_first(int(entry.name)) and str((entry / "ns/net").readlink()) in link.hello["network"]:
+            words = ["nsenter", "--all", "--target", entry.name, "sh", "-c", command]
+            return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+    raise AssertionError(f"{link.name} has no agent")
+
+
+def test_emulated_hosts_share_nothing_by_which_programs_tell_one_machine(tmp_path: Path) -> None:
+    need_emulated_hosts()
+    here = Path("/dev/shm") / f"lagometer-test-{os.getpid()}"
+    here.touch()
+    try:
+        with emulated("robot", "base") as (robot, base):
+            assert (robot.hello["host"], base.hello["host"]) == ("robot", "base")
+            assert (
+                robot.hello["network"] != base.hello["network"] and robot.hello["boot"] == base.hello["boot"]
+            )
+            identities = {on(each, "cat /etc/machine-id") for each in (robot, base)}
+            assert len(identities | {Path("/etc/machine-id").read_text().strip()}) == 3
+            assert on(robot, "ls /dev/shm; touch /dev/shm/mine /tmp/of-robot") == ""
+            assert on(base, "ls /dev/shm; ls /tmp | grep of-robot || true") == ""
+            assert not Path("/tmp/of-robot").exists()
+            for kind in ("ipc", "mnt", "net", "pid", "uts"):
+                assert len({on(each, f"readlink /proc/self/ns/{kind}") for each in (robot, base)}) == 2
+            features = on(robot, "ethtool -k eth0")
+            assert "generic-segmentation-offload: off" in features and "tx-checksumming: off" in features
+            assert "10.77.0.1/24" in on(robot, "ip address show dev eth0")
+            assert "dev eth0" in on(robot, "ip route get 239.255.0.1")
+            assert on(robot, "cat /proc/sys/net/core/rmem_max") == _setting("net/core/rmem_max")
+    finally:
+        here.unlink()
+    assert all(folder.is_dir() for folder in SHARED_FOLDERS)
+
+
+def _setting(name: str) -> str:
+    return Path("/proc/sys", name).read_text().strip()
+
+
+def test_a_host_that_cannot_be_made_says_why() -> None:
+    need_emulated_hosts()
+    switch = Switch()
+    link = AgentLink("robot", NetnsLauncher(supervisor_path(), switch, "robot", 0, "10.77.0.300"))
+    try:
+        with pytest.raises(HostError, match=r"10\.77\.0\.300"):
+            link.open()
+    finally:
+        link.close()
+        switch.close()
