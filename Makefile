@@ -2,7 +2,7 @@
 # What can be done here; `make` alone prints this table. Everything runs from a clean clone without another step.
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup bench test lint conformance interoperability fidelity bench-core bench-analysis bench-conductor bench-late coverage adaptive calibration kills asan ubsan tsan fresh nightly lock clean
+.PHONY: help setup bench test lint conformance interoperability fidelity bench-core bench-analysis bench-conductor bench-late coverage adaptive calibration kills truth asan ubsan tsan fresh nightly lock clean
 
 python := .venv/bin/python
 # SMOKE=1: the short form of a benchmark, which only shows that it works. SHORT=1: the short form of fresh.
@@ -65,6 +65,10 @@ calibration: ## a build against itself raises no alarm, and an injected +5 % is 
 kills: ## campaigns that are killed and resumed 200 times lose and repeat nothing (SMOKE=1: 10 times)
 	@tools/setup --test
 	@$(python) benchmarks/kills.py $(smoke)
+
+truth: ## the bounds of one clock's offset to another hold, over 600 estimates with a known truth (SMOKE=1: short)
+	@tools/setup --test
+	@$(python) benchmarks/truth.py $(smoke)
 
 bench-conductor: ## what a trial costs the conductor, from 10 to 1,000 workers (SMOKE=1: short)
 	@tools/setup --test

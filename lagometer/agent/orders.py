@@ -18,7 +18,7 @@ class Orders:
 
     network: `private` (namespaces of their own) or `host`; directory: where sockets and shared memory lie, on
     the host's network made for the trial; daemons: serve before a worker starts; load: None without
-    interference.
+    interference; address: of the link to other hosts, empty without.
     """
 
     network: str
@@ -27,6 +27,7 @@ class Orders:
     daemons: tuple[Wanted, ...] = ()
     load: WantedLoad | None = None
     leaves: Leaves = field(default_factory=Leaves)
+    address: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """Returns it as `parsed` reads it."""
@@ -46,6 +47,7 @@ def parsed(given: Mapping[str, Any]) -> Orders:
         leaves=Leaves(
             str(leaves["directory"]), tuple(leaves["shared_memory"]), tuple(leaves["message_queues"])
         ),
+        address=str(given["address"]),
     )
 
 

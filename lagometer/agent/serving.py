@@ -23,6 +23,7 @@ from typing import Any
 import lagometer
 from lagometer.agent import orders
 from lagometer.agent.commands import LaunchError
+from lagometer.agent.exchange import peers_of
 from lagometer.agent.frames import LEASE_S, PROTOCOL_VERSION, Frame, FrameError, Frames, framed
 from lagometer.agent.isolation import SHARED_MEMORY, remove_stale_directories
 from lagometer.agent.load import files_folder
@@ -136,6 +137,11 @@ class Agent:
                 self._trial.say(message["worker"], block)
             elif command == "go":
                 self._trial.go(message["workers"], message["at_ns"], message["phases"], message["late"])
+            elif command == "exchange":
+                self._trial.exchange(peers_of(message["peers"]), message["count"], message["period_ns"])
+            elif command == "exchange-until":
+                when = [int(message[name]) for name in ("first_ns", "period_ns", "until_ns")]
+                self._trial.exchange_until(peers_of(message["peers"]), *when)
             elif command == "load":
                 self._trial.begin_load()
             elif command == "collect":

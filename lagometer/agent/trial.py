@@ -20,6 +20,7 @@ from typing import Any
 from lagometer.agent.commands import LaunchError, Pipes
 from lagometer.agent.companions import Companions
 from lagometer.agent.daemons import prepared, started_with
+from lagometer.agent.exchange import ClockExchange, Peer
 from lagometer.agent.isolation import made_directory
 from lagometer.agent.load import START_S_MAX, Load, files_of
 from lagometer.agent.observe.witness import Witness
@@ -31,6 +32,7 @@ LOOK_NS = 5_000_000  # how often it is looked whether what runs beside the worke
 # The daemons' CPU time is read so long before a border of the measure phase, so that the first message is not
 # disturbed; waiting is in whole milliseconds.
 LOOK_AHEAD_NS = 2_000_000
+ANSWER_NS = 250_000_000  # for the last of several answers to come; later ones are kept all the same
 READ_BYTES = 1 << 20
 SUPERVISOR_LEASE_S = 15.0  # longer than the agent's own, which it renews every two seconds
 
@@ -57,12 +59,16 @@ class HostTrial:
         self._measure_ns = 0
         self._started_ns = time.monotonic_ns()
         self._due: list[tuple[int, Callable[[], object]]] = []
+        self._clocks: ClockExchange | None = None
 
     # --- what the conductor wants ---
 
     def start(self) -> None:
         """Starts what the orders name; the workers once the daemons serve. Raises `LaunchError`, OSError."""
         orders = self._orders
+        if orders.address:
+            self._clocks = ClockExchange(orders.address, self._selector)
+            self._stack.callback(self._clocks.close)
         if orders.network == "host":
             self._stack.enter_context(made_directory(orders.directory))
         load = None
@@ -93,6 +99,32 @@ class HostTrial:
         """Waits until the load beside the workers is at work, and says so."""
         self._companions.attach_load(self._running())
         self._await_load(time.monotonic_ns() + round(START_S_MAX * NS_PER_S))
+
+    def exchange(self, peers: Sequence[Peer], count: int, period_ns: int) -> None:
+        """Exchanges so many time stamps with the agents of other hosts, and says so when it is done."""
+        if count and self._clocks is not None:
+            self._clocks.ask(peers)
+            again = partial(self.exchange, peers, count - 1, period_ns)
+            self._due.append((time.monotonic_ns() + period_ns, again))
+        else:
+            self._await_answers(time.monotonic_ns() + ANSWER_NS)
+
+    def exchange_until(self, peers: Sequence[Peer], at_ns: int, period_ns: int, until_ns: int) -> None:
+        """Exchanges time stamps now and then, on this host's clock."""
+        self._due.append((at_ns, partial(self._ask_on, peers, at_ns, period_ns, until_ns)))
+
+    def _ask_on(self, peers: Sequence[Peer], at_ns: int, period_ns: int, until_ns: int) -> None:
+        if self._clocks is not None:
+            self._clocks.ask(peers)
+        if at_ns + period_ns < until_ns:
+            self.exchange_until(peers, at_ns + period_ns, period_ns, until_ns)
+
+    def _await_answers(self, deadline_ns: int) -> None:
+        clocks = self._clocks
+        if clocks is not None and clocks.waits and time.monotonic_ns() < deadline_ns:
+            self._due.append((time.monotonic_ns() + LOOK_NS, partial(self._await_answers, deadline_ns)))
+            return
+        self._send({"event": "exchanged", "stamps": clocks.taken() if clocks is not None else []}, None)
 
     def go(self, workers: Sequence[int], at_ns: int, phases: Mapping[str, int], late: bool) -> None:
         """Lets workers begin at a time of this host's clock; the first time also the looks at them.
@@ -170,7 +202,8 @@ class HostTrial:
         awaited = self._companions.daemon_awaited(supervised)
         if awaited is None:
             supervised.start_workers()
-            self._send({"event": "serving", "at_ns": time.monotonic_ns()}, None)
+            port = self._clocks.port if self._clocks is not None else 0
+            self._send({"event": "serving", "at_ns": time.monotonic_ns(), "clock_port": port}, None)
         elif time.monotonic_ns() > self._started_ns + awaited.timeout_ns:
             self._send({"event": "failed", "reason": awaited.late}, None)
         else:

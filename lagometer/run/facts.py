@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from lagometer.run.exchanged import exchanges, slewed
 from lagometer.run.transport import matches
 from lagometer.run.worker.layout import topics_read
 from lagometer.run.worker.messages import WriterDone
@@ -15,11 +16,17 @@ from lagometer.store.observed import KERNEL_COUNTERS, Observed, RealtimeThread
 from lagometer.study.adapters import NOT_FOR_MEASURING
 from lagometer.study.cell import Cell
 from lagometer.study.graph import Graph, Rule
-from lagometer.study.hosts import HERE
+from lagometer.study.hosts import HERE, Host
 
 
-def trial_facts(cell: Cell, trial: int, outcome: TrialOutcome, reasons: tuple[str, ...] = ()) -> TrialFacts:
-    """Returns the facts of one trial; `reasons` are those found after the conductor's."""
+def trial_facts(
+    cell: Cell,
+    trial: int,
+    outcome: TrialOutcome,
+    reasons: tuple[str, ...] = (),
+    hosts: Mapping[str, Host] | None = None,
+) -> TrialFacts:
+    """Returns the facts of one trial; reasons: those found after the conductor's; hosts: the study's."""
     done = [worker.done for worker in outcome.workers if worker.done is not None]
     warnings = [
         f"{worker.name}: {warning}"
@@ -29,6 +36,7 @@ def trial_facts(cell: Cell, trial: int, outcome: TrialOutcome, reasons: tuple[st
         for warning in said.warnings
     ]
     warnings += builds_for_tests(outcome.workers)
+    warnings += slewed(outcome, hosts or {})
     timers = _timers(cell.graph)
     return TrialFacts(
         cell=cell.id,
@@ -58,6 +66,7 @@ def trial_facts(cell: Cell, trial: int, outcome: TrialOutcome, reasons: tuple[st
         discovery_ns=outcome.discovery_ns,
         workers_started_ns=outcome.workers_started_ns,
         join_startup_ns=_join_startup_ns(cell, outcome),
+        exchanges=exchanges(outcome, hosts or {}),
         startup_ns=_startup_ns([each for each in outcome.workers if not cell.worker_start_ns(each.index)]),
     )
 

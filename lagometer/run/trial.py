@@ -29,6 +29,7 @@ from lagometer.run.worker.conductor import Conductor
 from lagometer.run.worker.layout import Place, worker_plans
 from lagometer.run.worker.outcome import TrialOutcome
 from lagometer.run.worker.plan import Plan
+from lagometer.stats.trial.clocks import clock_offsets
 from lagometer.stats.trial.edges import misdelivered
 from lagometer.stats.trial.edges import samples as samples_of
 from lagometer.stats.trial.estimate import summarise
@@ -37,6 +38,7 @@ from lagometer.stats.trial.layers import layer_stamps
 from lagometer.stats.trial.warmup import WarmUp, noted, without_warm_up
 from lagometer.store.clocks import on_our_clock
 from lagometer.store.errors import RecordsError
+from lagometer.store.exchanges import exchanges_frame
 from lagometer.store.records import Lane, decode
 from lagometer.study import Adapter, Cell, Study
 from lagometer.study.hosts import Host
@@ -127,6 +129,7 @@ class TrialRunner:
             daemons=wanted_daemons(cell, self._adapters, directory) if first else (),
             load=wanted_load(study, cell, owner, number) if first else None,
             leaves=self._leaves(there, network, directory),
+            address=study.hosts[link.name].address if len(cell.hosts) > 1 else "",
         )
         return HostPart(link, orders, [plan.worker.index for plan in there], self._files(there))
 
@@ -166,9 +169,10 @@ def _estimates(
     Records that contradict themselves fail the trial; what a failed one left in memory is kept.
     """
     lanes, problems = _lanes(outcome)
-    known = trial_facts(cell, trial, outcome, problems)
+    known = trial_facts(cell, trial, outcome, problems, study.hosts)
     stamps = layer_stamps(lanes, known)
-    warnings = (*known.warnings, *(stamps.counts.warnings() if stamps is not None else ()))
+    of_stamps = stamps.counts.warnings() if stamps is not None else ()
+    warnings = (*known.warnings, *of_stamps, *clock_offsets(known).warnings)
     facts = replace(
         known,
         deadline_ns=study.deadline_ns,
@@ -183,7 +187,7 @@ def _estimates(
         facts = replace(facts, reasons=(*facts.reasons, f"protocol-error: {error}"))
         samples = samples_of([], facts)
     samples, steadiness = without_warm_up(samples, facts, WarmUp(study.discard, study.warmup_max_ns))
-    beside = BesideSamples(stamps, endpoint_events(lanes, known))
+    beside = BesideSamples(stamps, endpoint_events(lanes, known), exchanges_frame(known.exchanges))
     return samples, noted(summarise(samples, facts), steadiness), beside
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from lagometer.store.exchanges import HostExchanges
 from lagometer.store.observed import Observed
 
 
@@ -130,6 +131,7 @@ class TrialFacts:
     # Of each node that joined late: how long its process took to come up, and then its participants.
     join_startup_ns: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     observed: Observed | None = None  # None if it ended before its common start
+    exchanges: tuple[HostExchanges, ...] = ()  # by which hosts' clocks are held against each other
 
     @cached_property
     def one_clock(self) -> bool:

@@ -23,6 +23,7 @@ JOURNAL = "journal.jsonl"
 CELLS = "cells.parquet"
 SAMPLES = "samples"
 EVENTS = "events"  # likewise: what the middleware reported of endpoints
+EXCHANGES = "exchanges"  # likewise: time stamps that hosts exchanged
 STAMPS = "stamps"  # a folder like that of the samples: when messages were in which layer
 ESTIMATES = "estimates.parquet"
 FLOOR = "floor.json"
@@ -86,6 +87,14 @@ EVENTS_SCHEMA: dict[str, pl.DataType] = {
     "event": pl.Categorical(),
     "time_ns": pl.Int64(),
     "total": pl.UInt64(),
+}
+EXCHANGES_SCHEMA: dict[str, pl.DataType] = {
+    "host": pl.String(),
+    "other": pl.String(),
+    "sent_ns": pl.Int64(),
+    "received_ns": pl.Int64(),
+    "answered_ns": pl.Int64(),
+    "returned_ns": pl.Int64(),
 }
 EVENT_COLUMNS = (
     "event_lost",
@@ -222,6 +231,8 @@ FIGURES_SCHEMA: dict[str, pl.DataType] = {
     "sender_host": pl.String(),
     "receiver_host": pl.String(),
     "clock": pl.String(),
+    "clock_bound_ns": pl.Int64(),
+    "clock_bound": pl.String(),
 }
 # Before `deadline_k` could be chosen it was ten, and a column bore that name.
 FORMER_K, FORMER_MET_MIN = 10, "deadline_met_of_10_min"
@@ -296,6 +307,11 @@ def write_stamps(stamps: pl.DataFrame, path: Path) -> int:
 def write_events(events: pl.DataFrame, path: Path) -> int:
     """Writes the events of one trial; returns the bytes written. Raises OSError naming the file."""
     return _write_parquet(events, path)
+
+
+def write_exchanges(exchanges: pl.DataFrame, path: Path) -> int:
+    """Writes the exchanges of one trial; returns the bytes written. Raises OSError naming the file."""
+    return _write_parquet(exchanges, path)
 
 
 def write_cells(cells: pl.DataFrame, path: Path) -> int:

@@ -169,7 +169,7 @@ def _write_part(trials: Sequence[Trial], directory: Path, merged: Merged) -> dic
         rows.append(_rows(trial, cell, number))
         lines.append(_line(trial, cell, number, rows[-1]))
         _copy_samples(trial, directory / form.SAMPLES / cell, number)
-        for folder in (form.STAMPS, form.EVENTS):
+        for folder in (form.STAMPS, form.EVENTS, form.EXCHANGES):
             _copy_beside(trial, folder, directory / folder / cell, number)
     form.write_bytes_atomic(b"".join(lines), directory / form.JOURNAL)
     cells = pl.concat(rows, how="diagonal_relaxed") if rows else form.empty_cells()
@@ -210,8 +210,12 @@ def _copy_samples(trial: Trial, folder: Path, number: int) -> None:
 
 def _copy_beside(trial: Trial, kind: str, folder: Path, number: int) -> None:
     """What lies beside the samples, in a folder of its own."""
-    path_of = {form.STAMPS: trial.folder.stamps_path, form.EVENTS: trial.folder.events_path}[kind]
-    source = path_of(str(trial.entry["cell"]), int(trial.entry["trial"]))
+    path_of = {
+        form.STAMPS: trial.folder.stamps_path,
+        form.EVENTS: trial.folder.events_path,
+        form.EXCHANGES: trial.folder.exchanges_path,
+    }
+    source = path_of[kind](str(trial.entry["cell"]), int(trial.entry["trial"]))
     if source.is_file():
         folder.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, folder / f"{number}.parquet")

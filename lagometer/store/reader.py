@@ -77,6 +77,10 @@ class Campaign:
         """Where the events of a trial lie, if its middleware reported any. As `samples_path`."""
         return self._path_below(form.EVENTS, cell, trial)
 
+    def exchanges_path(self, cell: str, trial: int) -> Path:
+        """Where the exchanges of a trial lie, if its hosts have clocks of their own. As `samples_path`."""
+        return self._path_below(form.EXCHANGES, cell, trial)
+
     def _path_below(self, folder: str, cell: str, trial: int) -> Path:
         # By the names alone, without a question to the kernel: a campaign may have thousands of files.
         root = os.path.abspath(self.directory / folder)  # noqa: PTH100

@@ -7,9 +7,10 @@ A value of the factor `hosts` names the hosts of a cell, `robot+base`; `here` is
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from ipaddress import AddressValueError, IPv4Address
+from typing import Any
 
 from lagometer.study.document import Entries, Scalar, Tree
 from lagometer.study.graph import Graph
@@ -19,7 +20,10 @@ from lagometer.units import UnitError
 HERE = "here"
 EMULATED = "netns"
 LAUNCHERS = ("local", EMULATED)
-KEYS = ("launcher", "address", "before", "runs")
+KEYS = ("launcher", "address", "symmetric", "drift_ppm", "before", "runs")
+# By how much a clock may be fast or slow: what Ethernet and IEEE 802.1AS (B.1.1) allow an oscillator.
+DRIFT_PPM = 100.0
+DRIFT_PPM_MAX = 100_000.0
 # Addresses of hosts that are made from namespaces; their network is no other's, so these can't be taken.
 EMULATED_NETWORK = IPv4Address("10.77.0.0")
 EMULATED_MAX = 254
@@ -36,11 +40,14 @@ _NAMES = Names(
 @dataclass(frozen=True)
 class Host:
     """launcher: how its agent is started; address: of the link by which it reaches the other hosts, empty
-    where it is not known; before: words in front of the agent's command; runs: the nodes and groups that run
-    there where a cell has this host."""
+    where it is not known; symmetric: the user vouches that this link takes the same time both ways;
+    drift_ppm: by how much its clock may be fast or slow; before: words in front of the agent's command; runs:
+    the nodes and groups that run there where a cell has this host."""
 
     launcher: str = "local"
     address: str = ""
+    symmetric: bool = False
+    drift_ppm: float = DRIFT_PPM
     before: tuple[str, ...] = ()
     runs: tuple[str, ...] = ()
 
@@ -55,6 +62,8 @@ class Host:
             "launcher": self.launcher,
             "emulated": self.is_emulated,
             "address": self.address,
+            "symmetric": self.symmetric,
+            "drift_ppm": self.drift_ppm,
             "before": list(self.before),
             "runs": list(self.runs),
         }
@@ -102,20 +111,40 @@ def _with_addresses(
 
 
 def _host(value: Entries, where: str, problems: Problems) -> Host:
-    launcher, address, lists = "local", "", {"before": (), "runs": ()}
+    found: dict[str, Any] = {}
+    readers: dict[str, Callable[[str], object]] = {
+        "launcher": word_parser(LAUNCHERS),
+        "address": _address,
+        "symmetric": _yes_or_no,
+        "drift_ppm": _drift_ppm,
+    }
     for key, item in value.entries:
         place = f"{where}.{key.text}"
         if key.text not in KEYS:
             problems.add(f"unknown key '{key.text}'", key.line, place, nearest(key.text, KEYS))
-        elif key.text in lists:
-            lists[key.text] = tuple(scalar.text for scalar in scalars(item, place, problems))  # type: ignore[assignment]
-        elif key.text == "address" and isinstance(item, Scalar):
-            address = parsed(item, place, _address, problems) or ""
-        elif isinstance(item, Scalar):
-            launcher = parsed(item, place, word_parser(LAUNCHERS), problems) or launcher
-        else:
+        elif key.text not in readers:
+            found[key.text] = tuple(scalar.text for scalar in scalars(item, place, problems))
+        elif not isinstance(item, Scalar):
             problems.add("takes one word", key.line, place, "write it behind the colon")
-    return Host(launcher, address, lists["before"], lists["runs"])
+        elif (given := parsed(item, place, readers[key.text], problems)) is not None:
+            found[key.text] = given
+    return Host(**found)
+
+
+def _yes_or_no(text: str) -> bool:
+    if text not in ("true", "false"):
+        raise UnitError(f"'{text}' is neither true nor false")
+    return text == "true"
+
+
+def _drift_ppm(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError as error:
+        raise UnitError(f"'{text}' is not a number of parts in a million") from error
+    if not 0 < value <= DRIFT_PPM_MAX:
+        raise UnitError(f"'{text}' is not between 0 and {DRIFT_PPM_MAX:,.0f}")
+    return value
 
 
 def _address(text: str) -> str:

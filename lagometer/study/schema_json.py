@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lagometer.study.factors import FACTORS, PART, Factor
-from lagometer.study.hosts import LAUNCHERS
+from lagometer.study.hosts import DRIFT_PPM_MAX, LAUNCHERS
 from lagometer.study.parts import PART_KEYS
 from lagometer.study.schema import CONTROL_FLOOR, CONTROL_NONE, NESTED_KEYS, TOP_LEVEL_KEYS, TopLevelKey
 
@@ -98,6 +98,16 @@ def _hosts() -> dict[str, object]:
             "properties": {
                 "launcher": {"description": "how its agent is started", "enum": list(LAUNCHERS)},
                 "address": {"description": "IPv4 address of its link to the other hosts", "type": "string"},
+                "symmetric": {
+                    "description": "its link to the others takes the same time both ways",
+                    "type": "boolean",
+                },
+                "drift_ppm": {
+                    "description": "by how much its clock may be fast or slow, in parts in a million",
+                    "type": "number",
+                    "exclusiveMinimum": 0,
+                    "maximum": DRIFT_PPM_MAX,
+                },
                 "before": {"description": "words before the agent's command", **_one_or_more(_WORD)},
                 "runs": {"description": "nodes and groups that run there", **_one_or_more(_WORD)},
             },

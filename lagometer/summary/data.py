@@ -89,7 +89,9 @@ class Row(Model):
     `intervals` are of rows over trials alone. `floor_latency_p50_ns` is the smallest p50 among the bare
     transports with the same placement, dispatch, payload and touch; `floor_cell` says which. `stopped` is
     what ended the cell of an adaptive campaign: precision, time or trials. `trials_noisy` counts the valid
-    trials that something beside them disturbed, `noise` says what.
+    trials that something beside them disturbed, `noise` says what. `clock_bound_ns` is how far off each
+    latency and response time may be whose two ends have clocks of their own (`clock_bound`: hard or narrow),
+    null where they have one.
     """
 
     cell: str
@@ -134,6 +136,8 @@ class Row(Model):
     noise: list[str]
     trials_noisy: int
     transport: str | None
+    clock_bound_ns: float | None
+    clock_bound: str | None
     intervals: list[Interval]
     stopped: str | None
 

@@ -62,6 +62,8 @@ def trial_row(record: Mapping[str, object]) -> Row:
             "noise": _texts(record.get("noise")),
             "trials_noisy": int(bool(record["valid"]) and bool(_texts(record.get("noise")))),
             "transport": record.get("transport"),
+            "clock_bound_ns": _number(record.get("clock_bound_ns")),
+            "clock_bound": record.get("clock_bound"),
             "intervals": [],
             "stopped": None,
         }
@@ -108,6 +110,7 @@ def over_trials(rows: Sequence[Row]) -> Row:
         return good[0].model_copy(update={"trial": None, "transport": good[0].transport or None, **sets})
     names = (*_SUMMED, *_FIGURES, _LOST_SHARE)
     figures = {name: _combine(name, [getattr(row, name) for row in good]) for name in names}
+    bounds = {row.clock_bound for row in good}
     return Row.model_validate(
         figures
         | {
@@ -124,6 +127,8 @@ def over_trials(rows: Sequence[Row]) -> Row:
             "noise": sorted({noise for row in good for noise in row.noise}),
             "trials_noisy": sum(row.trials_noisy for row in good),
             "transport": " or ".join(sorted({row.transport for row in good if row.transport})) or None,
+            "clock_bound_ns": max((row.clock_bound_ns for row in good if row.clock_bound_ns), default=None),
+            "clock_bound": next((kind for kind in ("hard", "narrow") if kind in bounds), None),
             "intervals": [],
             "stopped": None,
         }

@@ -82,7 +82,9 @@ export interface Interval {
  * `intervals` are of rows over trials alone. `floor_latency_p50_ns` is the smallest p50 among the bare
  * transports with the same placement, dispatch, payload and touch; `floor_cell` says which. `stopped` is
  * what ended the cell of an adaptive campaign: precision, time or trials. `trials_noisy` counts the valid
- * trials that something beside them disturbed, `noise` says what.
+ * trials that something beside them disturbed, `noise` says what. `clock_bound_ns` is how far off each
+ * latency and response time may be whose two ends have clocks of their own (`clock_bound`: hard or narrow),
+ * null where they have one.
  */
 export interface Row {
   cell: string;
@@ -127,6 +129,8 @@ export interface Row {
   noise: string[];
   trials_noisy: number;
   transport: string | null;
+  clock_bound_ns: number | null;
+  clock_bound: string | null;
   intervals: Interval[];
   stopped: string | null;
 }

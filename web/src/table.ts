@@ -153,10 +153,19 @@ function cellOf(row: Row, column: Column, context: Context): HTMLElement {
     const { digits, unit } = duration(value);
     attributes["title"] = `${countText(Math.round(value))} ns`;
     const below = confidence(row, column, attributes, context);
-    return element("td", attributes, digits, element("span", { class: "unit" }, unit), below, growth(row, column, context));
+    const bound = clockBound(row, column, value);
+    return element("td", attributes, digits, element("span", { class: "unit" }, unit), bound, below, growth(row, column, context));
   }
   const below = confidence(row, column, attributes, context);
   return element("td", attributes, column.show(row), below);
+}
+
+/** Below a figure between two clocks: how far off it may be. */
+function clockBound(row: Row, column: Column, value: number): HTMLElement | null {
+  if (row.clock_bound_ns === null || !/^(latency|response)_/.test(column.id)) return null;
+  const less = value < row.clock_bound_ns ? ", more than the figure" : "";
+  const title = `between two clocks, whose offset is known to this (${row.clock_bound ?? "hard"} bound)`;
+  return element("span", { class: "interval", title }, `± ${durationText(row.clock_bound_ns)}${less}`);
 }
 
 /** Below p50: that a queue builds up, so that it depends on how long the trial is. */

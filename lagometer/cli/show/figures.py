@@ -93,6 +93,15 @@ def grows(row: Row) -> bool:
     return any(text.startswith("queue-builds-up:") for text in row.get("warnings") or ())
 
 
+def within(row: Row) -> str:
+    """How far off a latency between two clocks may be; says so where that is more than p50 itself."""
+    bound_ns, p50_ns = row.get("clock_bound_ns"), row.get("latency_p50_ns")
+    if not bound_ns:
+        return ""
+    less = p50_ns is not None and p50_ns < bound_ns
+    return f" ± {duration_text(bound_ns)}" + (" (below its bound)" if less else "")
+
+
 def figures(row: Row, imported: bool = False) -> dict[str, str]:
     """The figures of one row for people, by the names in FIGURES, or in IMPORTED_FIGURES.
 
@@ -103,7 +112,7 @@ def figures(row: Row, imported: bool = False) -> dict[str, str]:
     shown = {
         "n": str(row["n"]),
         "lost": str(sum(losses)) if losses else "-",
-        "p50": duration_text(row["latency_p50_ns"]) + (GROWS if grows(row) else ""),
+        "p50": duration_text(row["latency_p50_ns"]) + within(row) + (GROWS if grows(row) else ""),
         "CPU/msg": duration_text(row["cpu_per_message_ns"]),
         **{
             name: duration_text(row[f"latency_{name}_ns"])

@@ -19,7 +19,8 @@ from lagometer.run.hosts.link import AgentLink, ClockOffset
 @dataclass(frozen=True)
 class HostOutcome:
     """What came of a trial on one host. clock: how it stood to the conductor's; files: by adapter the SHA-256
-    of its library, and that of the worker; None in each: not so far."""
+    of its library, and that of the worker; exchanged: time stamps with other hosts, as their agents wrote
+    them (name; sent, received, answered, returned); None in each: not so far."""
 
     name: str
     workers: tuple[int, ...]
@@ -30,6 +31,7 @@ class HostOutcome:
     daemons: tuple[DaemonDone, ...] = ()
     hello: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, str | None] = field(default_factory=dict)
+    exchanged: tuple[tuple[str, int, int, int, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,9 @@ class HostPart:
         self.evidence: Evidence | None = None
         self.serving_ns: int | None = None  # on the conductor's clock
         self.loaded = self.collected = self.finished = self.ended = False
+        self.clock_port = 0  # where its agent answers others; 0: nowhere
+        self.exchanging = False
+        self._exchanged: list[tuple[str, int, int, int, int]] = []
         self.load_wrong: str | None = None
         self._load: LoadDone | None = None
         self._daemons: tuple[DaemonDone, ...] = ()
@@ -73,6 +78,11 @@ class HostPart:
     def name(self) -> str:
         """The host's name in the study."""
         return self.link.name
+
+    @property
+    def address(self) -> str:
+        """Of its link to other hosts; empty without."""
+        return self._orders.address
 
     @property
     def patience_s(self) -> float:
@@ -119,6 +129,19 @@ class HostPart:
         at_ns += self.clock.offset_ns
         self.link.send({"command": "go", "workers": here, "at_ns": at_ns, "phases": phases, "late": late})
 
+    def exchange(self, peers: Sequence[tuple[str, str, int]], count: int, period_ns: int) -> None:
+        """Has it exchange time stamps with other hosts; `exchanging` is False again when that is done."""
+        self.exchanging = True
+        self.link.send({"command": "exchange", "peers": peers, "count": count, "period_ns": period_ns})
+
+    def exchange_until(
+        self, peers: Sequence[tuple[str, str, int]], first_ns: int, period_ns: int, until_ns: int
+    ) -> None:
+        """Has it do so seldom, between two times of our clock."""
+        first_ns, until_ns = first_ns + self.clock.offset_ns, until_ns + self.clock.offset_ns
+        when = {"first_ns": first_ns, "period_ns": period_ns, "until_ns": until_ns}
+        self.link.send({"command": "exchange-until", "peers": peers, **when})
+
     def collect(self) -> None:
         """Asks for the evidence; `collected` says when it is there."""
         self.link.send({"command": "collect"})
@@ -156,6 +179,10 @@ class HostPart:
             self._note(message["notice"])
         elif event == "serving":
             self.serving_ns = int(message["at_ns"]) - self.clock.offset_ns
+            self.clock_port = int(message["clock_port"])
+        elif event == "exchanged":
+            self._exchanged += map(_stamps, message["stamps"])
+            self.exchanging = False
         elif event == "loaded":
             self.loaded = True
         elif event == "evidence":
@@ -207,4 +234,10 @@ class HostPart:
             daemons=self._daemons,
             hello=self.link.hello,
             files=self.files,
+            exchanged=tuple(self._exchanged),
         )
+
+
+def _stamps(given: Sequence[Any]) -> tuple[str, int, int, int, int]:
+    name, sent, received, answered, returned = given
+    return str(name), int(sent), int(received), int(answered), int(returned)

@@ -49,10 +49,12 @@ class Finished:
 
 @dataclass(frozen=True)
 class BesideSamples:
-    """What a trial has beside its samples, None where it has not. events: as `format.EVENTS_SCHEMA`."""
+    """What a trial has beside its samples, None where it has not. events, exchanges: as the schemas in
+    `format`."""
 
     stamps: LayerStamps | None = None
     events: pl.DataFrame | None = None
+    exchanges: pl.DataFrame | None = None
 
 
 class TrialStore:
@@ -130,7 +132,7 @@ class TrialStore:
         """
         path = self.samples_path(key)
         log = path.with_suffix(".log")
-        others = [self._path(folder, key) for folder in (form.STAMPS, form.EVENTS)]
+        others = [self._path(folder, key) for folder in (form.STAMPS, form.EVENTS, form.EXCHANGES)]
         journal_bytes = self._journal.size()
         self._cells.append(rows)
         try:
@@ -143,6 +145,9 @@ class TrialStore:
                 if beside.events is not None:
                     make_folders(others[1].parent)
                     form.write_events(beside.events, others[1])
+                if beside.exchanges is not None:
+                    make_folders(others[2].parent)
+                    form.write_exchanges(beside.exchanges, others[2])
                 if outcome.reasons:
                     form.write_bytes_atomic(_log_text(outcome).encode(), log)
                 spent_s = time.monotonic() - began_s
@@ -198,7 +203,8 @@ class TrialStore:
 
     def _roots(self) -> tuple[Path, ...]:
         """The folders that have files of trials."""
-        return tuple(self.directory / folder for folder in (form.SAMPLES, form.STAMPS, form.EVENTS))
+        folders = (form.SAMPLES, form.STAMPS, form.EVENTS, form.EXCHANGES)
+        return tuple(self.directory / folder for folder in folders)
 
     def _sync_folders(self) -> None:
         """Puts folders on the disk that a killed process made: who finds one takes it to be there."""

@@ -24,6 +24,7 @@ from lagometer.run.events import EventLog
 from lagometer.run.hosts.base import HostError
 from lagometer.run.hosts.part import Hearing, HostPart
 from lagometer.run.interruption import Interruption
+from lagometer.run.worker.clocks import BURST, BURST_PERIOD_NS, Asking, askings, while_running
 from lagometer.run.worker.conversation import Conversation, failure_code
 from lagometer.run.worker.messages import ProtocolError
 from lagometer.run.worker.outcome import PHASES, STARTUP, TrialOutcome, WorkerOutcome
@@ -152,10 +153,22 @@ class TrialSteps:
 
     def go(self) -> None:
         """Gives all workers the common start, on the clock of their host."""
+        asking = askings(self._parts)
+        self._exchange(asking)
         farthest_ns = max(part.clock.round_trip_ns for part in self._parts)
         self._begin_ns = time.monotonic_ns() + GO_AHEAD_NS + farthest_ns
         self._send_go(self._admitted)
+        for place, each in enumerate(asking):
+            when = while_running(self._plans, self._begin_ns, self._phases, place, len(asking))
+            each.part.exchange_until(each.peers, **when)
         self._enter("warm-up", self._begin_ns)
+
+    def _exchange(self, asking: Sequence[Asking]) -> None:
+        """Has hosts with different clocks exchange time stamps, and waits until they have."""
+        for each in asking:
+            each.part.exchange(each.peers, BURST, BURST_PERIOD_NS)
+        if asking:
+            self._ask(lambda part: not part.exchanging, "exchanged")
 
     def _send_go(self, wave: Sequence[int]) -> None:
         names = ("warmup_ns", "measure_ns", "drain_ns")
@@ -202,6 +215,7 @@ class TrialSteps:
         self._require(self._all_finished, time.monotonic_ns() + GRACE_NS, "exit")
 
     def _gather_evidence(self) -> None:
+        self._exchange(askings(self._parts))
         for part in self._parts:
             part.collect()
         self._ask(lambda part: part.collected, "evidence")

@@ -70,7 +70,8 @@ class _Edge:
     """One edge of a cell, and what was gathered of it from the valid trials so far.
 
     loses: whether any message was lost or censored. deadline_ns: None without one. miss_shares: of each valid
-    trial; due: messages that they are of, 0 where that is not known.
+    trial; due: messages that they are of, 0 where that is not known. bound_ns: how far off a time may be that
+    is between two clocks, the most of all trials.
     """
 
     name: str
@@ -78,6 +79,7 @@ class _Edge:
     deadline_ns: int | None
     miss_shares: Sequence[float]
     due: int
+    bound_ns: int = 0
     series: dict[str, list[npt.NDArray[np.integer[Any]]]] = field(
         default_factory=lambda: {figure: [] for figure in FIGURES}
     )
@@ -95,6 +97,7 @@ class _Edge:
             deadline_ns=int(_known(valid, "deadline_ns")[0]) if shares else None,
             miss_shares=shares,
             due=int(sum(_known(valid, "deadline_due"))),
+            bound_ns=int(max(_known(valid, "clock_bound_ns"), default=0)),
         )
 
     def add(self, measured: pl.DataFrame) -> None:
@@ -118,7 +121,7 @@ class _Edge:
             trials.clear()  # a cell may be larger than what is left of the memory
             if pool.n or figure == "latency":  # a closed loop has no response time
                 yield from (
-                    _row(f"{figure}_{name}", pool.estimate(permille, alpha), stopped)
+                    _row(f"{figure}_{name}", pool.estimate(permille, alpha), stopped, self.bound_ns)
                     for name, permille in PERMILLE.items()
                 )
                 independence = pool.independence() if pool.n else 0.0
@@ -126,7 +129,7 @@ class _Edge:
             pool = Pool(self.with_lost)
             self.with_lost.clear()
             yield from (
-                _row(lost_quantity(name), pool.estimate(permille, alpha), stopped)
+                _row(lost_quantity(name), pool.estimate(permille, alpha), stopped, self.bound_ns)
                 for name, permille in PERMILLE.items()
             )
         if self.deadline_ns is not None:
@@ -173,13 +176,14 @@ def _narrow(numbers: Numbers) -> npt.NDArray[np.integer[Any]]:
     return numbers.astype(np.uint32) if fits else numbers
 
 
-def _row(quantity: str, found: QuantileEstimate, stopped: str | None) -> dict[str, object]:
-    """One quantile; what is infinite is null."""
+def _row(quantity: str, found: QuantileEstimate, stopped: str | None, bound_ns: int) -> dict[str, object]:
+    """One quantile; what is infinite is null. Its interval has the bound of the clocks in it: in all trials
+    they may be off to the same side."""
     return {
         "quantity": quantity,
         "estimate_ns": _finite(found.estimate_ns),
-        "low_ns": _finite(found.low_ns),
-        "high_ns": _finite(found.high_ns),
+        "low_ns": _moved(found.low_ns, -bound_ns),
+        "high_ns": _moved(found.high_ns, bound_ns),
         "confidence": CONFIDENCE,  # of the whole procedure, the looks before included
         "trials": found.trials,
         "n": found.n,
@@ -188,6 +192,11 @@ def _row(quantity: str, found: QuantileEstimate, stopped: str | None) -> dict[st
         "needed_messages": found.needed_messages,
         "stopped": stopped,
     }
+
+
+def _moved(value_ns: int | None, by_ns: int) -> int | None:
+    finite_ns = _finite(value_ns)
+    return None if finite_ns is None else finite_ns + by_ns
 
 
 def _finite(value_ns: int | None) -> int | None:

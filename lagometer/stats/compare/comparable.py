@@ -32,6 +32,7 @@ from lagometer.stats.interval.stopping import chain_latencies
 from lagometer.store import format as form
 from lagometer.store.errors import CampaignError
 from lagometer.store.reader import Campaign
+from lagometer.units import duration_text
 
 COLUMNS = ("edge", "phase", "outcome", "publish_ns", "taken_ns")
 ENVIRONMENT_KEYS = (
@@ -248,8 +249,25 @@ def _pair(a: Campaign, b: Campaign, cell_a: str, cell_b: str, refused: str | Non
     except CampaignError as error:
         return Pair(cell_a, cell_b, refused=str(error))
     blocks = common_blocks(trials_a, started_a, trials_b, started_b)
-    notes = list(_notes(a, cell_a, b, cell_b))
-    return Pair(cell_a, cell_b, of_a, of_b, blocks, notes=notes, alphas=(safe_alpha(a), safe_alpha(b)))
+    bounds_ns = clock_bound_ns(a, cell_a), clock_bound_ns(b, cell_b)
+    notes = [*_notes(a, cell_a, b, cell_b), *_notes_of_clocks(bounds_ns)]
+    alphas = (safe_alpha(a), safe_alpha(b))
+    return Pair(cell_a, cell_b, of_a, of_b, blocks, notes=notes, alphas=alphas, bounds_ns=bounds_ns)
+
+
+def clock_bound_ns(campaign: Campaign, cell: str) -> int:
+    """How far off the latencies of a cell's valid trials may be, end to end; 0 where there is one clock."""
+    if "clock_bound_ns" not in campaign.cells.columns:
+        return 0
+    here = (pl.col("cell") == cell) & (pl.col("edge") == form.END_TO_END) & pl.col("valid")
+    most = campaign.cells.filter(here)["clock_bound_ns"].max()
+    return most if isinstance(most, int) else 0
+
+
+def _notes_of_clocks(bounds_ns: tuple[int, int]) -> Iterator[str]:
+    if any(bounds_ns):
+        known = [f"{name} to ± {duration_text(each)}" for name, each in zip("AB", bounds_ns, strict=True)]
+        yield f"both ends' clocks are known of {', '.join(known)}: what lies within that is no difference"
 
 
 def _imported(campaign: Campaign) -> str:

@@ -44,7 +44,8 @@ class Pair:
 
     blocks: for each block in which both have a valid trial, the places of these trials in `a` and `b`; empty
     where the trials were not carried out in common blocks. refused: why they must not be compared. alphas:
-    what the intervals of each side's own figures may miss.
+    what the intervals of each side's own figures may miss. bounds_ns: how far off all latencies of a side may
+    be together, since they are between two clocks.
     """
 
     cell_a: str
@@ -55,6 +56,7 @@ class Pair:
     refused: str | None = None
     notes: Sequence[str] = ()
     alphas: tuple[float, float] = (1.0 - CONFIDENCE, 1.0 - CONFIDENCE)
+    bounds_ns: tuple[int, int] = (0, 0)
 
 
 @dataclass
@@ -172,13 +174,41 @@ def _of_cell(cell: CellComparison) -> tuple[str, str | None]:
     return verdict, cell.why or next((each.why for each in cell.quantities.values()), None)
 
 
+@dataclass(frozen=True)
+class Margin:
+    """By what factors an observed ratio may be off, since the clocks that it rests on are known to a
+    bound."""
+
+    least: float = 1.0
+    most: float = 1.0
+
+    @classmethod
+    def of(cls, a_ns: float, b_ns: float, bounds_ns: tuple[int, int]) -> Margin:
+        """Of two figures above 0 and their bounds."""
+        bound_a_ns, bound_b_ns = bounds_ns
+        least = max(0.0, b_ns - bound_b_ns) / b_ns * a_ns / (a_ns + bound_a_ns)
+        most = (b_ns + bound_b_ns) / b_ns * (a_ns / (a_ns - bound_a_ns) if a_ns > bound_a_ns else math.inf)
+        return cls(least, most)
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether there is any bound at all."""
+        return self.least < 1.0 or self.most > 1.0
+
+
+def _widened(low_ns: int | None, high_ns: int | None, by_ns: int) -> tuple[int | None, int | None]:
+    return (None if low_ns is None else low_ns - by_ns), (None if high_ns is None else high_ns + by_ns)
+
+
 class _Compared:
     """One pair on its way to its comparison."""
 
     def __init__(self, pair: Pair, level: float) -> None:
         self.sides, blocks = _sides(pair, level)
         self._tests: dict[str, RatioTest] = {}
+        self._margins: dict[str, Margin] = {}
         self._alphas = pair.alphas
+        self._bounds_ns = pair.bounds_ns
         self.cell = CellComparison(
             pair.cell_a,
             pair.cell_b,
@@ -206,10 +236,13 @@ class _Compared:
         a, b = (
             pool.estimate(PERMILLE[quantity], alpha) for pool, alpha in zip(pools, self._alphas, strict=True)
         )
-        found.a_low_ns, found.a_high_ns = a.low_ns, a.high_ns
-        found.b_low_ns, found.b_high_ns = b.low_ns, b.high_ns
-        found.low, found.high = test.interval()
-        found.p = test.p_value()
+        bound_a_ns, bound_b_ns = self._bounds_ns
+        found.a_low_ns, found.a_high_ns = _widened(a.low_ns, a.high_ns, bound_a_ns)
+        found.b_low_ns, found.b_high_ns = _widened(b.low_ns, b.high_ns, bound_b_ns)
+        margin = self._margins[quantity] = Margin.of(test.a_ns, test.b_ns, self._bounds_ns)
+        low, high = test.interval()
+        found.low, found.high = low * margin.least, high * margin.most
+        found.p = self.p_value(Limit(quantity, above=True, ratio=1.0))
         if found.low > 0.0 and found.high < math.inf:
             count = self.cell.trials_a
             degrees = count - 1 if self.sides.paired else count + self.cell.trials_b - 2
@@ -218,8 +251,15 @@ class _Compared:
 
     def p_value(self, limit: Limit) -> float | None:
         """Of the supposition that the ratio is the limit's; None where the quantity can't be compared."""
-        test = self._tests.get(limit.quantity)
-        return test.p_value(limit.ratio) if test is not None else None
+        test, margin = self._tests.get(limit.quantity), self._margins.get(limit.quantity)
+        if test is None or margin is None:
+            return None
+        # Where the limit's ratio is the true one, any of these may be observed.
+        lowest = limit.ratio / margin.most
+        highest = limit.ratio / margin.least if margin.least > 0 else math.inf
+        if lowest < test.estimate < highest and margin.is_wide:
+            return 1.0
+        return test.p_value(highest if test.estimate >= highest else lowest)
 
     def _hindrance(self, quantity: str, level: float, pools: tuple[Pool, Pool]) -> str | None:
         """Why these trials can't be compared in this quantity."""

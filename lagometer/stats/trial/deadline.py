@@ -8,6 +8,7 @@ import numpy.typing as npt
 import polars as pl
 
 from lagometer.stats.trial.data_age import chain_age_max_ns, edge_age_max_ns
+from lagometer.stats.trial.hosts import between_clocks
 from lagometer.stats.trial.punctuality import skipped_before, skipped_last
 from lagometer.stats.trial.rows import by_edge
 from lagometer.store import format as form
@@ -24,19 +25,16 @@ def deadline_figures(samples: pl.DataFrame, facts: TrialFacts) -> dict[str, dict
     of_edges, none = by_edge(samples), samples.clear()
     names = [*dict.fromkeys(edge.name for edge in facts.edges), form.END_TO_END]
     found: dict[str, dict[str, object]] = {}
+    apart = between_clocks(facts)
     for name in names:
         mine = of_edges.get(name, none).filter(pl.col("phase") == "measure")
         age_ns = chain_age_max_ns(samples, facts) if name == form.END_TO_END else edge_age_max_ns(mine, name)
         found[name] = {"data_age_max_ns": age_ns}
-        if facts.deadline_ns is not None and _told(mine):
+        # A miss is a miss or not: what is known to a bound alone can't tell it.
+        if facts.deadline_ns is not None and name not in apart:
             skips, last = _skips(name, samples, facts)
             found[name].update(_misses(mine, skips, last, facts, facts.deadline_ns))
     return found
-
-
-def _told(mine: pl.DataFrame) -> bool:
-    """Whether it is known when messages were taken: not between hosts with clocks of their own."""
-    return mine.filter((pl.col("outcome") == "delivered") & pl.col("taken_ns").is_null()).is_empty()
 
 
 def _misses(

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import polars as pl
 
 from lagometer.stats.trial.chains import chain_rows
+from lagometer.stats.trial.clocks import Times, clock_offsets
 from lagometer.stats.trial.rows import (
     CENSORED,
     DELIVERED,
@@ -257,13 +258,15 @@ def _frame(part: EdgeRows, table: SentTable, resent: Mask, facts: TrialFacts) ->
     taken = _rows_of(part.received, part.taken, rec.RECEIVED_DTYPE)
     was_sent, was_taken = part.sent != NOWHERE, part.taken != NOWHERE
     unknown = rec.CPU_UNKNOWN
-    apart = _apart(part, table, facts)
+    apart, between, shift_ns = _apart(part, taken, table, facts)
+    # What was not observed stays 0, and nothing is known where the clocks' offset is not.
+    reception = {name: np.where(taken[name] != 0, taken[name] - shift_ns, 0) for name in _RECEPTION_NS}
     return pl.DataFrame(
         {
             "edge": pl.repeat(part.name, len(part.sent), eager=True),
             "sequence": np.where(was_sent, sent["sequence"], taken["sequence"]),
             **{name: np.ascontiguousarray(sent[name]) for name in _SENDING_NS},
-            **{name: np.where(apart, 0, taken[name]) for name in _RECEPTION_NS},
+            **{name: np.where(apart, 0, times) for name, times in reception.items()},
             "cpu_publish": np.where(was_sent, sent["cpu_publish"], unknown),
             "cpu_published": np.where(was_sent, sent["cpu_published"], unknown),
             "cpu_signalled": np.where(was_taken, taken["cpu_signalled"], unknown),
@@ -278,7 +281,7 @@ def _frame(part: EdgeRows, table: SentTable, resent: Mask, facts: TrialFacts) ->
             "reordered": part.reordered,
             "resent": was_sent & resent[np.maximum(part.sent, 0)] if len(resent) else was_sent & False,
             "begun_ns": np.where(sent["callback_ns"] > 0, sent["publish_ns"] - sent["callback_ns"], 0),
-            **_parts(part, apart),
+            **_parts(part, between),
             "message": part.sent,
         }
     )
@@ -290,21 +293,31 @@ def _sizes(part: EdgeRows, sequences: npt.NDArray[np.uint64]) -> npt.NDArray[np.
     return sizes[(sequences % np.uint64(len(sizes))).astype(np.int64)]
 
 
-def _apart(part: EdgeRows, table: SentTable, facts: TrialFacts) -> Mask:
-    """Where the two ends of a row have clocks of their own: then it keeps the sender's times alone, since the
-    receiver's must not be subtracted from them.
+def _apart(part: EdgeRows, taken: Records, table: SentTable, facts: TrialFacts) -> tuple[Mask, Mask, Times]:
+    """Where nothing is known of how the clocks of a row's two ends stand to each other: then it keeps the
+    sender's times alone. Where they have clocks of their own at all. And how much is to be taken off the
+    receiver's times so that they are on the sender's clock.
 
-    A way through other hosts that comes back to its own is not apart: what clocks differ by cancels out.
+    A way through other hosts that comes back to its own has one clock: what clocks differ by cancels out.
     """
-    apart = np.zeros(len(part.sent), dtype=np.bool_)
+    apart, between = np.zeros(len(part.sent), dtype=np.bool_), np.zeros(len(part.sent), dtype=np.bool_)
+    shift_ns = np.zeros(len(part.sent), dtype=np.int64)
     if facts.one_clock:
-        return apart
+        return apart, between, shift_ns
+    offsets = clock_offsets(facts)
     known = np.flatnonzero(part.sent != NOWHERE)
     streams = table.streams[part.sent[known]]
     for stream, clock in {edge.stream: edge.sender_clock for edge in facts.edges}.items():
-        if clock != part.receiver_clock:
-            apart[known[streams == stream]] = True
-    return apart
+        if clock == part.receiver_clock:
+            continue
+        rows = known[streams == stream]
+        between[rows] = True
+        found = offsets.on_senders_clock((clock, part.receiver_clock), taken["taken_ns"][rows])
+        if found is None:
+            apart[rows] = True
+        else:
+            shift_ns[rows] = found[0]
+    return apart, between, shift_ns
 
 
 def _parts(part: EdgeRows, apart: Mask) -> dict[str, npt.NDArray[np.int64]]:

@@ -87,7 +87,7 @@ def summarise(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
     growths: dict[str, Growth] = {}
     rows: list[dict[str, object]] = []
     chains = {chain.name: chain for chain in facts.chains}
-    hosts = host_columns(facts)
+    hosts = host_columns(facts, measured)
     for name in [*dict.fromkeys(edge.name for edge in facts.edges), form.END_TO_END, *chains]:
         rows.append(_row(name, measured.get(name, none), facts))
         rows[-1]["rate_intended_hz"], rows[-1]["rate_achieved_hz"] = rates.get(name, (None, None))

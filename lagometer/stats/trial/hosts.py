@@ -3,21 +3,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+import polars as pl
+
+from lagometer.stats.trial.clocks import Offsets, clock_offsets
+from lagometer.stats.trial.offset import Bound
 from lagometer.store.facts import EdgeSpec, TrialFacts
 from lagometer.store.format import END_TO_END
 
 SAME, OFFSET = "same", "offset"
 
 
-def host_columns(facts: TrialFacts) -> dict[str, dict[str, str | None]]:
-    """The columns of each edge, of end-to-end, and of each chain.
+def host_columns(
+    facts: TrialFacts, measured: Mapping[str, pl.DataFrame]
+) -> dict[str, dict[str, str | int | None]]:
+    """The columns of each edge, of end-to-end, and of each chain. measured: its samples of the measure phase.
 
-    clock: `same` where times of both ends may be subtracted; `offset` where the hosts' clocks differ by what
-    is not known well enough: then no latency is told. Of several edges of one name, or several ways end to
-    end: `offset` if any is. The hosts are None where they differ.
+    clock: `same` where times of both ends may be subtracted as they are; `offset` where the hosts' clocks
+    differ. clock_bound_ns: how far off each figure may be then that subtracts one from the other, the most of
+    all messages; null where nothing is known, and no such figure is told. Of several edges of one name, or
+    several ways end to end: `offset` if any is. The hosts are None where they differ.
     """
+    offsets = clock_offsets(facts)
+    return {
+        name: {**_of(ends), **_bound(ends, measured.get(name), offsets)}
+        for name, ends in _ends(facts).items()
+    }
+
+
+def between_clocks(facts: TrialFacts) -> frozenset[str]:
+    """Returns the edges and chains, and end-to-end, whose two ends have clocks of their own."""
+    return frozenset(name for name, ends in _ends(facts).items() if _of(ends)["clock"] == OFFSET)
+
+
+def _ends(facts: TrialFacts) -> dict[str, list[tuple[EdgeSpec, EdgeSpec]]]:
     found: dict[str, list[tuple[EdgeSpec, EdgeSpec]]] = {}
     for edge in facts.edges:
         found.setdefault(edge.name, []).append((edge, edge))
@@ -27,16 +47,33 @@ def host_columns(facts: TrialFacts) -> dict[str, dict[str, str | None]]:
     by_name = {edge.name: edge for edge in facts.edges}
     for chain in facts.chains:
         found[chain.name] = [(by_name[chain.edges[0]], by_name[chain.edges[-1]])]
-    return {name: _of(ends) for name, ends in found.items()}
+    return found
 
 
-def _of(ends: list[tuple[EdgeSpec, EdgeSpec]]) -> dict[str, str | None]:
+def _of(ends: list[tuple[EdgeSpec, EdgeSpec]]) -> dict[str, str | int | None]:
     one_clock = all(first.sender_clock == last.receiver_clock for first, last in ends)
     return {
         "sender_host": _only(first.sender_host for first, _ in ends),
         "receiver_host": _only(last.receiver_host for _, last in ends),
         "clock": SAME if one_clock else OFFSET,
     }
+
+
+def _bound(
+    ends: list[tuple[EdgeSpec, EdgeSpec]], measured: pl.DataFrame | None, offsets: Offsets
+) -> dict[str, str | int | None]:
+    pairs = {(first.sender_clock, last.receiver_clock) for first, last in ends}
+    pairs = {(sender, receiver) for sender, receiver in pairs if sender != receiver}
+    none: dict[str, str | int | None] = {"clock_bound_ns": None, "clock_bound": None}
+    if not pairs or measured is None or any(pair not in offsets.by_clocks for pair in pairs):
+        return none
+    times_ns = measured["taken_ns"].drop_nulls().to_numpy()
+    if not len(times_ns):
+        return none
+    widest = [offsets.bounds(pair, times_ns).max() for pair in pairs]
+    kinds = {offsets.by_clocks[pair].bound for pair in pairs}
+    kind = Bound.HARD if Bound.HARD in kinds else Bound.NARROW
+    return {"clock_bound_ns": int(max(widest)), "clock_bound": kind.value}
 
 
 def _only(hosts: Iterable[str]) -> str | None:

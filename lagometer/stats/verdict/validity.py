@@ -185,9 +185,10 @@ def _inconsistent(facts: TrialFacts, rows: dict[str, dict[str, Any]]) -> Iterato
         row = rows.get(edge.name, {})
         if row.get("unmatched") and edge.stream not in cut:
             yield f"records-inconsistent: {edge.name}, {row['unmatched']} messages nobody sent"
-        first = row.get("latency_min_ns")
-        if first is not None and first < 0:
-            yield f"clock-inconsistent: {edge.name}, taken {-first} ns before it was published"
+        first, bound_ns = row.get("latency_min_ns"), row.get("clock_bound_ns") or 0
+        if first is not None and first + bound_ns < 0:
+            within = f", where their clocks are known to {bound_ns} ns" if bound_ns else ""
+            yield f"clock-inconsistent: {edge.name}, taken {-first} ns before it was published{within}"
 
 
 def _shifted(rows: dict[str, dict[str, Any]]) -> Iterator[str]:

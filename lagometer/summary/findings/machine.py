@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from lagometer.stats.verdict.noise import STOLEN_SHARE_MAX
-from lagometer.summary.findings.evidence import CellEvidence, Said, Trial, of_reasons
+from lagometer.summary.findings.evidence import CellEvidence, Json, Said, Trial, of_reasons
 from lagometer.units import duration_text
 
 RUN_BY_REAL_TIME = "`sysctl kernel.sched_rt_runtime_us=-1`, or leave the threads time to sleep"
@@ -118,17 +118,44 @@ def _emulated(cell: CellEvidence) -> Iterator[Said]:
 
 
 def _clocks(cell: CellEvidence) -> Iterator[Said]:
-    apart = [trial for trial in cell.valid if any(row.get("clock") == "offset" for row in trial.rows)]
-    if not apart:
-        return
-    edges = sorted({str(row["edge"]) for row in apart[0].rows if row.get("clock") == "offset"})
-    yield Said(
-        "clocks-differ",
-        len(apart),
-        "the two ends are on hosts whose clocks differ, so no latency is told",
-        f"of {', '.join(edges)}",
-        "measure a way that comes back to its own host, such as the workload `roundtrip`",
-        "docs/WORKLOADS.md",
+    apart = [(trial, row) for trial in cell.valid for row in trial.rows if row.get("clock") == "offset"]
+    unknown = {str(row["edge"]): trial for trial, row in apart if row.get("clock_bound_ns") is None}
+    if unknown:
+        yield Said(
+            "clocks-differ",
+            len({id(trial) for trial, row in apart if row.get("clock_bound_ns") is None}),
+            "the two ends are on hosts whose clocks differ by what is not known, so no latency is told",
+            f"of {', '.join(sorted(unknown))}",
+            "give the hosts an `address` by which they reach each other, or measure a way that comes back to "
+            "its own host, such as the workload `roundtrip`",
+            "docs/methodology/clocks.md",
+        )
+    known = [(trial, row) for trial, row in apart if row.get("clock_bound_ns") is not None]
+    if known:
+        yield _bounded(known)
+
+
+def _bounded(known: Sequence[tuple[Trial, Json]]) -> Said:
+    """What is known of one-way figures, and which of them are below what is known."""
+    most: dict[str, int] = {}
+    for _, row in known:
+        most[str(row["edge"])] = max(most.get(str(row["edge"]), 0), int(row["clock_bound_ns"]))
+    below = {
+        str(row["edge"])
+        for _, row in known
+        if row.get("latency_p50_ns") is not None and row["latency_p50_ns"] < row["clock_bound_ns"]
+    }
+    told = ", ".join(
+        f"{edge} ± {duration_text(bound_ns)}" + (" (p50 is below that)" if edge in below else "")
+        for edge, bound_ns in sorted(most.items())
+    )
+    return Said(
+        "one-way-bound",
+        len({id(trial) for trial, _ in known}),
+        "one-way figures are between two clocks, whose offset is known to a bound: each may be off by that",
+        told,
+        "measure a round trip where that is too much; name a link `symmetric: true` if it is",
+        "docs/methodology/clocks.md",
     )
 
 

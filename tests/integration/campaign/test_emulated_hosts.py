@@ -204,3 +204,72 @@ def test_a_host_that_cannot_be_made_says_why() -> None:
     finally:
         link.close()
         switch.close()
+
+
+# --- clocks of their own
+
+AHEAD_S = 3600
+
+
+def with_clocks(folder: Path, **host: Any) -> Path:
+    """A study whose second host is in a time namespace, an hour ahead."""
+    need("timens")
+    ahead = ["unshare", "--time", "--monotonic", str(AHEAD_S), "--fork"]
+    hosts = {
+        "robot": {"launcher": "netns", **host},
+        "base": {"launcher": "netns", "runs": ["sink"], "before": ahead, **host},
+    }
+    matrix = {"adapter": "tcp", "workload": "pipeline-3", "rate": "20Hz", "network": "host"}
+    return write_study(folder, hosts=hosts, matrix=matrix, duration="1s", deadline="50ms")
+
+
+@pytest.mark.parametrize(("host", "bound"), [({}, "hard"), ({"symmetric": True}, "narrow")])
+def test_one_way_latency_between_clocks_has_a_bound(tmp_path: Path, host: dict[str, Any], bound: str) -> None:
+    """The true offset is known: the hour of the time namespace, since both are told by one clock."""
+    need_emulated_hosts()
+    out = tmp_path / "out"
+    study = with_clocks(tmp_path, **host)
+    code, _, errors = lagometer(tmp_path, "run", str(study), "--out", str(out), "--no-report")
+    assert code == 0, errors or journal(out)[0]["reasons"]
+    (trial,) = journal(out)
+    rows = pl.read_parquet(out / "cells.parquet")
+    told = {row["edge"]: row for row in rows.iter_rows(named=True)}
+    assert told["source→relay-1"]["clock"] == "same" and told["source→relay-1"]["clock_bound_ns"] is None
+    assert told["source→relay-1"]["deadline_missed"] is not None
+    for name in ("relay-1→sink", "end-to-end"):
+        row = told[name]
+        assert (row["clock"], row["clock_bound"]) == ("offset", bound) and row["clock_bound_ns"] > 0
+        # A message takes longer than nothing, and no longer than the trial: an hour would show.
+        assert -row["clock_bound_ns"] < row["latency_min_ns"] <= row["latency_max_ns"] < 10**9
+        assert row["deadline_missed"] is None
+    (path,) = (out / "exchanges").rglob("*.parquet")
+    stamps = pl.read_parquet(path)
+    assert set(stamps.select("host", "other").rows()) == {("robot", "base"), ("base", "robot")}
+    begun = stamps["sent_ns"].min(), stamps["sent_ns"].max()
+    samples = pl.read_parquet(next((out / "samples").rglob("*.parquet")))
+    between = samples.filter(edge="relay-1→sink", phase="measure")
+    assert begun[0] < between["publish_ns"].min() and begun[1] > between["publish_ns"].max()  # type: ignore[operator]
+    within = stamps.filter(
+        pl.col("sent_ns").is_between(between["publish_ns"].min(), between["publish_ns"].max())
+    )
+    assert 10 <= within.height <= 30
+    # All was brought to the conductor's clock by one offset of each host: what is left of the true one.
+    left_ns = AHEAD_S * 10**9 - trial["hosts"][1]["clock"]["offset_ns"]
+    away = pl.col("received_ns") - pl.col("sent_ns") + pl.col("answered_ns") - pl.col("returned_ns")
+    sign = pl.when(pl.col("host") == "robot").then(1).otherwise(-1)
+    wrong_ns = (sign * away / 2 - left_ns).abs()
+    assert stamps.select((wrong_ns <= (pl.col("returned_ns") - pl.col("sent_ns")) / 2).all()).item()
+
+
+def test_a_figure_below_its_bound_says_so(tmp_path: Path) -> None:
+    """With clocks that are stated to drift by a tenth nothing is known of microseconds."""
+    need_emulated_hosts()
+    out = tmp_path / "out"
+    study = with_clocks(tmp_path, drift_ppm=100_000)
+    code, _, errors = lagometer(tmp_path, "run", str(study), "--out", str(out), "--no-report")
+    assert code == 0, errors or journal(out)[0]["reasons"]
+    code, text, _ = lagometer(tmp_path, "show", str(out))
+    assert code == 0 and "(below its bound)" in text and "one-way-bound" in text
+    code, text, _ = lagometer(tmp_path, "show", str(out), "--json")
+    (row,) = [row for row in json.loads(text)["rows"] if row["edge"] == "end-to-end"]
+    assert row["clock_bound_ns"] > row["latency_p50_ns"] and row["clock_bound"] == "hard"

@@ -137,3 +137,36 @@ def test_comparisons_are_plain_data() -> None:
     cell = compare_pairs([pair("a", 1.3)])[0]
     assert isinstance(cell, CellComparison)
     assert dataclasses.asdict(cell)["quantities"]["p50"]["verdict"] == SLOWER
+
+
+@pytest.mark.parametrize(
+    ("bounds_ns", "verdict"), [((0, 0), SLOWER), ((200, 200), SLOWER), ((2_000, 2_000), NO_DIFFERENCE)]
+)
+def test_a_difference_within_what_the_clocks_are_known_to_is_none(
+    bounds_ns: tuple[int, int], verdict: str
+) -> None:
+    """The medians are 20 and 22 µs; what both sides may be off by together is 0, 0.4 and 4 µs."""
+    known = dataclasses.replace(pair("slow", 1.1, count=12, messages=200), bounds_ns=bounds_ns)
+    (cell,) = compare_pairs([known], quantities=("p50",))
+    found = cell.quantities["p50"]
+    assert found.a_ns is not None and found.b_ns is not None
+    assert cell.verdict == verdict, (found, found.b_ns - found.a_ns)
+    (exact,) = compare_pairs([dataclasses.replace(known, bounds_ns=(0, 0))], quantities=("p50",))
+    tight = exact.quantities["p50"]
+    assert found.low is not None and tight.low is not None and found.low <= tight.low
+    assert found.high is not None and tight.high is not None and found.high >= tight.high
+    assert found.a_low_ns is not None and tight.a_low_ns is not None
+    assert tight.a_low_ns - found.a_low_ns == bounds_ns[0]
+
+
+def test_a_limit_is_passed_only_beyond_the_bound_of_the_clocks() -> None:
+    known = dataclasses.replace(pair("slow", 1.3, count=12, messages=200), bounds_ns=(500, 500))
+    limits = [Limit("p50", above=True, ratio=ratio) for ratio in (1.05, 1.25)]
+    (cell,) = compare_pairs([known], quantities=("p50",), limits=limits)
+    assert [each.shown for each in cell.limits] == [True, False] and cell.limits[1].possible
+
+
+def test_of_a_figure_below_its_bound_nothing_is_concluded() -> None:
+    known = dataclasses.replace(pair("slow", 3.0), bounds_ns=(10**9, 10**9))
+    (cell,) = compare_pairs([known], quantities=("p50",))
+    assert cell.verdict == NO_DIFFERENCE and cell.quantities["p50"].high == float("inf")

@@ -10,16 +10,27 @@ import polars as pl
 import pytest
 from small_trial import SmallTrial
 
+from lagometer.stats.trial.clocks import clock_offsets
 from lagometer.stats.trial.edges import samples
 from lagometer.stats.trial.estimate import summarise
+from lagometer.stats.trial.offset import Bound
 from lagometer.store.clocks import on_our_clock
+from lagometer.store.exchanges import Exchanges, HostExchanges, exchanges_of
 from lagometer.store.facts import ChainSpec, TrialFacts
+from lagometer.store.records import Lane
 
 T, AHEAD_NS = 1_000_100, 3_000_000_000
 SUBTRACTED = ("latency", "response", "signalled", "woken", "wake", "take", "handle", "whole", "communication")
 
 
 def there_and_back(wrong_ns: int = 400) -> tuple[pl.DataFrame, pl.DataFrame, TrialFacts]:
+    """Samples, rows and facts of that trial."""
+    lanes, facts = there_and_back_lanes(wrong_ns)
+    found = samples(lanes, facts)
+    return found, summarise(found, facts), facts
+
+
+def there_and_back_lanes(wrong_ns: int = 400) -> tuple[list[Lane], TrialFacts]:
     """source on robot → relay on base → sink on robot, 50 messages of 100 ns a hop; the conductor is wrong by
     so much in what base's clock is ahead."""
     trial = SmallTrial()
@@ -35,8 +46,17 @@ def there_and_back(wrong_ns: int = 400) -> tuple[pl.DataFrame, pl.DataFrame, Tri
     trial.edges[1] = replace(back, **_ends(base, robot))
     chains = (ChainSpec("out", ("source→relay",)), ChainSpec("both", ("source→relay", "relay→sink"), True))
     facts = trial.facts({0}, {"sink"}, chains=chains, deadline_ns=250)
-    found = samples(trial.lanes(), facts)
-    return found, summarise(found, facts), facts
+    return trial.lanes(), facts
+
+
+def exchanged(facts: TrialFacts, wrong_ns: int = 400, symmetric: bool = False) -> TrialFacts:
+    """The same trial, whose hosts exchanged time stamps: 30 ns each way, by clocks that drift by nothing."""
+    sent = np.arange(T - 60_000, T + 50 * 20_000, 9_700, dtype=np.int64)
+    ours = Exchanges(sent, sent + 30 + wrong_ns, sent + 40 + wrong_ns, sent + 70)
+    theirs = Exchanges(sent + wrong_ns + 200, sent + 230, sent + 240, sent + wrong_ns + 270)
+    pair = HostExchanges("robot", "base", "", "base", ours, drift=200e-6, symmetric=symmetric)
+    back = HostExchanges("base", "robot", "base", "", theirs, drift=200e-6, symmetric=symmetric)
+    return replace(facts, exchanges=(pair, back))
 
 
 def _ends(sender: dict[str, str], receiver: dict[str, str]) -> dict[str, str]:
@@ -57,6 +77,67 @@ def test_no_figure_crosses_two_clocks(edge: str) -> None:
     assert len(told) > 20 and set(told.values()) == {None}, told
     assert found["data_age_max_ns"] is None and found["latency_infinite_from"] is None
     assert found["deadline_missed"] is None and found["deadline_miss_share"] is None
+
+
+@pytest.mark.parametrize(("symmetric", "bound", "most_ns"), [(False, "hard", 45), (True, "narrow", 15)])
+def test_what_is_exchanged_tells_latencies_to_a_bound(symmetric: bool, bound: str, most_ns: int) -> None:
+    """Whatever the conductor is wrong by: a hop takes 100 ns, a message in base's clock too."""
+    for wrong_ns in (0, 400, -70_000):
+        lanes, known = there_and_back_lanes(wrong_ns)
+        facts = exchanged(known, wrong_ns, symmetric)
+        rows = summarise(samples(lanes, facts), facts)
+        for edge in ("source→relay", "relay→sink", "out"):
+            found = row(rows, edge)
+            assert (found["clock"], found["clock_bound"], found["valid"]) == ("offset", bound, True), edge
+            bound_ns, p50_ns = found["clock_bound_ns"], found["latency_p50_ns"]
+            assert isinstance(bound_ns, int) and isinstance(p50_ns, int)
+            assert 0 < bound_ns <= most_ns and abs(p50_ns - 100) <= bound_ns, (edge, wrong_ns)
+            assert found["deadline_missed"] is None
+        whole = row(rows, "end-to-end")
+        assert (whole["latency_p50_ns"], whole["clock_bound_ns"], whole["clock"]) == (300, None, "same")
+        assert row(rows, "out")["communication_p50_ns"] is None
+
+
+def test_exchanges_that_contradict_each_other_tell_nothing_and_say_so() -> None:
+    lanes, known = there_and_back_lanes(400)
+    facts = exchanged(known)
+    pair, _ = facts.exchanges
+    jumped = np.where(np.arange(len(pair.stamps)) < 50, 0, 5_000)
+    stamps = replace(
+        pair.stamps, received=pair.stamps.received + jumped, answered=pair.stamps.answered + jumped
+    )
+    facts = replace(facts, exchanges=(replace(pair, stamps=stamps),))
+    (warning,) = clock_offsets(facts).warnings
+    assert warning.startswith("clock-unknown: what base and robot exchanged contradicts itself")
+    rows = summarise(samples(lanes, facts), facts)
+    assert row(rows, "source→relay")["latency_p50_ns"] is None
+    none = replace(pair, stamps=exchanges_of([]))
+    (warning,) = clock_offsets(replace(facts, exchanges=(none,))).warnings
+    assert warning.startswith("clock-unknown: base and robot exchanged no time stamps")
+
+
+def test_a_link_that_is_no_symmetric_one_keeps_the_hard_bound_and_says_so() -> None:
+    _, known = there_and_back_lanes(400)
+    facts = exchanged(known, symmetric=True)
+    pair, _ = facts.exchanges
+    few = exchanges_of(
+        np.stack([pair.stamps.sent, pair.stamps.received, pair.stamps.answered, pair.stamps.returned])
+        .T[:3]
+        .tolist()
+    )
+    found = clock_offsets(replace(facts, exchanges=(replace(pair, stamps=few),)))
+    assert found.by_clocks["", "base"].bound is Bound.HARD
+    assert any(each.startswith("clock-bound: the link of base and robot") for each in found.warnings)
+
+
+def test_a_message_taken_before_it_was_published_fails_only_beyond_the_bound() -> None:
+    lanes, known = there_and_back_lanes(400)
+    facts = exchanged(known, wrong_ns=400 + 130)  # as if base's clock were further ahead: hops of -30 ns
+    found = row(summarise(samples(lanes, facts), facts), "source→relay")
+    assert found["valid"] and isinstance(found["latency_min_ns"], int) and found["latency_min_ns"] < 0
+    facts = exchanged(known, wrong_ns=400 + 180)
+    found = row(summarise(samples(lanes, facts), facts), "source→relay")
+    assert not found["valid"] and "where their clocks are known to" in str(found["reasons"])
 
 
 def test_what_one_clock_tells_stays() -> None:

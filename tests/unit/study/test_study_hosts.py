@@ -67,6 +67,8 @@ def test_without_the_factor_a_cell_has_all_hosts(adapters: dict[str, Adapter]) -
         "launcher": "local",
         "emulated": False,
         "address": "",
+        "symmetric": False,
+        "drift_ppm": 100.0,
         "before": [],
         "runs": ["sink", "pong"],
     }
@@ -173,6 +175,9 @@ def test_what_cannot_be_on_several_hosts_is_excluded(
         ({"hosts": "robit"}, HOSTS, "did you mean 'robot'?"),
         ({"hosts": "robot+robot"}, HOSTS, "names a host twice"),
         ({"hosts": "robot+"}, HOSTS, "is not a list of hosts"),
+        ({}, {"robot": {"symmetric": "yes"}}, "is neither true nor false"),
+        ({}, {"robot": {"drift_ppm": "much"}}, "is not a number of parts in a million"),
+        ({}, {"robot": {"drift_ppm": 0}}, "is not between 0 and 100,000"),
         ({}, {"robot": {"address": "base.local"}}, "is not an address like 192.168.1.2"),
         ({}, {"robot": {"address": "10.0.0.1"}, "base": {"address": "10.0.0.1"}}, "give each host its own"),
         ({}, {"here": {"launcher": "local"}}, "choose another name"),

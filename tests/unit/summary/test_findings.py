@@ -57,6 +57,7 @@ def cell_with(
         "cells": [{"id": "c", "factors": FACTORS | dict(factors or {}), "topics": dict(topics or {})}],
         "settings": {"c": [{"object": "context", "settings": dict(settings or {})}]},
         "versions": dict(versions or {}),
+        "study": {"hosts": {"robot": {"emulated": True}, "base": {"emulated": True}, "cloud": {}}},
     }
     rows = [
         {"cell": "c", "trial": 0, **plain},
@@ -109,6 +110,14 @@ FORCED: list[tuple[str, str, dict[str, Any]]] = [
     ("no-memory", "1 GiB", {"reasons": ("no-memory: 1 GiB of records",)}),
     ("recorder-full", "writer", {"reasons": ("recorder-full: writer of stream 0",)}),
     ("not-steady", "1 trials", {"warnings": ("not-steady",)}),
+    ("emulated-hosts", "robot, base", {"factors": {"hosts": "robot+base+cloud"}}),
+    ("clocks-differ", "of source→sink", {"row": {"clock": "offset", "clock_bound_ns": None}}),
+    ("one-way-bound", "source→sink ± 20.0 µs", {"row": {"clock": "offset", "clock_bound_ns": 20_000}}),
+    (
+        "one-way-bound",
+        "source→sink ± 200 µs (p50 is below that)",
+        {"row": {"clock": "offset", "clock_bound_ns": 200_000}},
+    ),
     ("nothing-received-too-large", "a message has 400 KB", {"row": DROPS | {"n": 0}, "reasons": (NOTHING,)}),
     ("nothing-received", "no drops in the kernel", {"row": {"n": 0} | NO_DROPS, "reasons": (NOTHING,)}),
     ("never-met", "sink", {"reasons": ("endpoints-missing: sink got no probe of stream 0",)}),
@@ -142,7 +151,7 @@ def test_each_kind_says_the_number_and_a_fix(kind: str, number: str, given: dict
     assert kind in found, f"found {sorted(found)}"
     assert number in found[kind].number
     assert found[kind].what and found[kind].fix and found[kind].source
-    assert found[kind].trials == (2 if kind == "publish-blocks" else 1)
+    assert found[kind].trials == (2 if kind in ("publish-blocks", "emulated-hosts") else 1)
 
 
 def test_the_page_on_findings_names_each_kind() -> None:

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Time stamps that agents exchange over the link between their hosts, from which their clocks' offset is
+told.
+
+A question and its answer are one datagram each. Whatever holds one of them up makes the time between question
+and answer longer, and never the stamps wrong: `sent` and `answered` are taken before a datagram goes,
+`received` and `returned` after one has come.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import selectors
+import socket
+import struct
+import time
+from collections.abc import Sequence
+from typing import Any
+
+_QUESTION, _ANSWER = b"lag?", b"lag!"
+_FORMAT = struct.Struct("!4sQqq")  # what it is, its number, received and answered on the clock of who answers
+AWAITED_MAX = 1024  # questions without an answer that are remembered
+
+Peer = tuple[str, str, int]  # name, address, port
+Stamps = tuple[str, int, int, int, int]  # of whom; sent, received, answered, returned
+
+
+class ClockExchange:
+    """Asks, answers, and keeps what came back. It owns one UDP socket on `address`, which has its port."""
+
+    def __init__(self, address: str, selector: selectors.BaseSelector) -> None:
+        """Raises OSError where the host has no such address."""
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        try:
+            self._socket.bind((address, 0))
+        except OSError as error:
+            self._socket.close()
+            raise OSError(error.errno, f"address {address} of this host: {error.strerror}") from error
+        self._selector = selector
+        self._selector.register(self._socket, selectors.EVENT_READ, self.hear)
+        self._number = 0
+        self._awaited: dict[int, tuple[str, int]] = {}  # by number: who was asked, and when
+        self._found: list[Stamps] = []
+
+    @property
+    def port(self) -> int:
+        """Where others are to ask."""
+        return int(self._socket.getsockname()[1])
+
+    def ask(self, peers: Sequence[Peer]) -> None:
+        """Asks each of these once. What can't be sent now is left out."""
+        for name, address, port in peers:
+            self._number += 1
+            while len(self._awaited) >= AWAITED_MAX:
+                del self._awaited[next(iter(self._awaited))]
+            sent_ns = time.monotonic_ns()
+            with contextlib.suppress(OSError):
+                self._socket.sendto(_FORMAT.pack(_QUESTION, self._number, 0, 0), (address, port))
+                self._awaited[self._number] = (name, sent_ns)
+
+    def hear(self) -> None:
+        """Answers what is asked, and keeps what is answered. Anything else is not ours."""
+        while True:
+            try:
+                data, sender = self._socket.recvfrom(_FORMAT.size + 1)
+            except OSError:  # nothing more; or a port that nobody has any more
+                return
+            came_ns = time.monotonic_ns()
+            if len(data) != _FORMAT.size:
+                continue
+            kind, number, received_ns, answered_ns = _FORMAT.unpack(data)
+            if kind == _QUESTION:
+                with contextlib.suppress(OSError):
+                    answer = _FORMAT.pack(_ANSWER, number, came_ns, time.monotonic_ns())
+                    self._socket.sendto(answer, sender)
+            elif kind == _ANSWER and number in self._awaited:
+                name, sent_ns = self._awaited.pop(number)
+                self._found.append((name, sent_ns, received_ns, answered_ns, came_ns))
+
+    @property
+    def waits(self) -> bool:
+        """Whether an answer is still to come."""
+        return bool(self._awaited)
+
+    def taken(self) -> list[Stamps]:
+        """Returns what came back since the last call."""
+        found, self._found = self._found, []
+        return found
+
+    def close(self) -> None:
+        """Gives its port up."""
+        self._selector.unregister(self._socket)
+        self._socket.close()
+
+
+def peers_of(given: Any) -> tuple[Peer, ...]:
+    """Reads the peers of a command. Raises TypeError, ValueError for anything else."""
+    return tuple((str(name), str(address), int(port)) for name, address, port in given)

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the hosts of a trial exchanged of their clocks, as statistics take it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lagometer.run.hosts.part import HostOutcome
+from lagometer.run.worker.outcome import TrialOutcome
+from lagometer.store.exchanges import HostExchanges, exchanges_of
+from lagometer.store.observed import Clocks
+from lagometer.study.hosts import Host
+
+PPM = 1e-6
+
+
+def exchanges(outcome: TrialOutcome, hosts: Mapping[str, Host]) -> tuple[HostExchanges, ...]:
+    """Returns the time stamps of each pair of hosts, brought to the conductor's clock as records are."""
+    by_name = {host.name: host for host in outcome.hosts}
+    found = []
+    for host in outcome.hosts:
+        for name in dict.fromkeys(other for other, *_ in host.exchanged if other in by_name):
+            other = by_name[name]
+            stamps = exchanges_of([each[1:] for each in host.exchanged if each[0] == name])
+            pair = hosts.get(host.name, Host()), hosts.get(name, Host())
+            found.append(
+                HostExchanges(
+                    host=host.name,
+                    other=name,
+                    clock=_clock(host),
+                    other_clock=_clock(other),
+                    stamps=stamps.shifted(host.clock.offset_ns, other.clock.offset_ns),
+                    drift=_apart(_fastest(host, pair[0]), _fastest(other, pair[1])),
+                    symmetric=all(each.symmetric for each in pair),
+                )
+            )
+    return tuple(found)
+
+
+def _clock(host: HostOutcome) -> str:
+    return "" if host.clock.same else host.name
+
+
+def _fastest(host: HostOutcome, study: Host) -> float:
+    """Returns by how much a clock may be fast or slow: its oscillator, and what NTP pulls it by, as seen."""
+    clocks = _seen(host)
+    if clocks is None or clocks.slewed_ns is None or not _is_pulled(clocks):
+        return study.drift_ppm * PPM
+    return study.drift_ppm * PPM + (abs(clocks.slewed_ns) + clocks.uncertainty_ns) / clocks.elapsed_ns
+
+
+def _seen(host: HostOutcome) -> Clocks | None:
+    clocks = host.evidence.clocks if host.evidence is not None else None
+    return clocks if clocks is not None and clocks.elapsed_ns else None
+
+
+def _is_pulled(clocks: Clocks) -> bool:
+    """Whether CLOCK_MONOTONIC left CLOCK_MONOTONIC_RAW by more than reading them may show."""
+    return abs(clocks.slewed_ns or 0) > clocks.uncertainty_ns
+
+
+def slewed(outcome: TrialOutcome, hosts: Mapping[str, Host]) -> list[str]:
+    """Returns a warning for each host whose clock was pulled by more than it may be off by itself."""
+    found = []
+    for host in outcome.hosts if any(each.exchanged for each in outcome.hosts) else ():
+        clocks = _seen(host)
+        if clocks is None or not _is_pulled(clocks):
+            continue
+        share_ppm = (clocks.slewed_ns or 0) / clocks.elapsed_ns / PPM
+        if abs(share_ppm) > hosts.get(host.name, Host()).drift_ppm:
+            found.append(
+                f"clock-slewed: the clock of {host.name} was pulled by {share_ppm:+.0f} ppm against the "
+                "hardware's; the bound of one-way figures allows for it"
+            )
+    return found
+
+
+def _apart(one: float, other: float) -> float:
+    """Returns how fast one clock may run away from another, by the first: both off in opposite directions."""
+    return (1 + other) / (1 - one) - 1

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When which hosts of a trial exchange time stamps: before its common start, seldom while it runs, and after
+it.
+
+Only hosts whose clocks differ do, and that have an address by which they reach each other.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lagometer.run.hosts.part import HostPart
+from lagometer.run.worker.plan import Phases, Plan, TimerRule
+
+MS = 1_000_000
+BURST = 24  # exchanges in a row, before and after
+BURST_PERIOD_NS = 2 * MS
+# How often each host asks while messages flow. Of two hosts one asks each 50 ms: a clock may drift by 200 ppm
+# of half of that, 5 µs, until the next or since the last.
+PERIOD_NS = 100 * MS
+
+
+@dataclass(frozen=True)
+class Asking:
+    """One host and those that it asks: name, address and port of each."""
+
+    part: HostPart
+    peers: tuple[tuple[str, str, int], ...]
+
+
+def askings(parts: Sequence[HostPart]) -> list[Asking]:
+    """Returns who asks whom: of each two hosts with different clocks either asks the other."""
+    found: dict[str, list[tuple[str, str, int]]] = {}
+    for one, other in itertools.permutations(parts, 2):
+        if one.clock_port and other.clock_port and not _one_clock(one, other):
+            found.setdefault(one.name, []).append((other.name, other.address, other.clock_port))
+    return [Asking(part, tuple(found[part.name])) for part in parts if part.name in found]
+
+
+def _one_clock(one: HostPart, other: HostPart) -> bool:
+    if one.clock.same and other.clock.same:
+        return True
+    named = one.link.hello.get("clock")
+    return bool(named) and named == other.link.hello.get("clock")
+
+
+def while_running(
+    plans: Sequence[Plan], begin_ns: int, phases: Phases, place: int, places: int
+) -> dict[str, Any]:
+    """Returns when the host at this place of so many asks from the common start on: midway between the
+    messages of the fastest timer, one host after the other.
+
+    Of a timer that is faster than the exchange takes nothing is midway: then it happens beside messages.
+    """
+    timers = [
+        rule for plan in plans for node in plan.nodes for rule in node.rules if isinstance(rule, TimerRule)
+    ]
+    fastest = min(timers, key=lambda rule: rule.period_ns, default=None)
+    message_ns = fastest.period_ns if fastest is not None else MS
+    middle_ns = fastest.offset_ns + message_ns // 2 if fastest is not None else 0
+    apart_ns = -(-PERIOD_NS // (places * message_ns)) * message_ns
+    length_ns = phases.warmup_ns + phases.measure_ns + phases.drain_ns
+    first_ns = begin_ns + middle_ns + place * apart_ns
+    return {"first_ns": first_ns, "period_ns": places * apart_ns, "until_ns": begin_ns + length_ns}

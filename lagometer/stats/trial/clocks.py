@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the clocks of both ends of an edge or a chain stand to each other in a trial, and what that says of the
+figures that subtract one from the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lagometer.stats.trial.offset import Offset, hard_offset, narrowed
+from lagometer.store.exchanges import HostExchanges
+from lagometer.store.facts import TrialFacts
+
+Times = npt.NDArray[np.int64]
+Clocks = tuple[str, str]  # of the sender and of the receiver
+
+
+@dataclass(frozen=True)
+class Offsets:
+    """By the clocks of sender and receiver; warnings: what could not be told, and why."""
+
+    by_clocks: Mapping[Clocks, Offset]
+    warnings: tuple[str, ...] = ()
+
+    def on_senders_clock(self, clocks: Clocks, times_ns: Times) -> tuple[Times, Times] | None:
+        """Returns how much to take off the receiver's times so that they are on the sender's clock, and how
+        far off that may be; None where nothing is known. times_ns: of the receiver's clock, as seen by it."""
+        offset = self.by_clocks.get(clocks)
+        if offset is None:
+            return None
+        # The offset is a function of the sender's clock, which is what is looked for. So the first guess
+        # takes it where the receiver's clock is, and the second is off by no more than the drift over its
+        # error.
+        first, _ = _middle(offset, times_ns)
+        middle, half_width = _middle(offset, times_ns - first)
+        if np.any(half_width < 0):
+            return None  # what was exchanged contradicts itself then
+        return middle, half_width + np.ceil(half_width * offset.drift).astype(np.int64) + 1
+
+    def bounds(self, clocks: Clocks, times_ns: Times) -> Times:
+        """Returns how far off times of the receiver may be that are on the sender's clock already."""
+        middle, half_width = _middle(self.by_clocks[clocks], times_ns)
+        shown = self.on_senders_clock(clocks, times_ns + middle)
+        return half_width if shown is None else np.maximum(half_width, shown[1])
+
+
+def _middle(offset: Offset, times_ns: Times) -> tuple[Times, Times]:
+    low, high = offset.at(times_ns)
+    middle = low + (high - low) // 2
+    return middle, high - middle
+
+
+def clock_offsets(facts: TrialFacts) -> Offsets:
+    """Returns what a trial's exchanges tell of each pair of clocks that an edge or a chain joins."""
+    if not facts.exchanges:
+        return Offsets({})
+    found: dict[Clocks, Offset] = {}
+    warnings: list[str] = []
+    senders = dict.fromkeys(edge.sender_clock for edge in facts.edges)
+    receivers = dict.fromkeys(edge.receiver_clock for edge in facts.edges)
+    for clocks in ((sender, receiver) for sender in senders for receiver in receivers):
+        ours = [each for each in facts.exchanges if (each.clock, each.other_clock) == clocks]
+        others = [each for each in facts.exchanges if (each.other_clock, each.clock) == clocks]
+        if clocks[0] == clocks[1] or not (ours or others):
+            continue
+        offset, warning = _offset(ours, others, _instants(facts))
+        warnings += [warning] if warning else []
+        if offset is not None:
+            found[clocks] = offset
+    return Offsets(found, tuple(dict.fromkeys(warnings)))
+
+
+def _offset(
+    ours: Iterable[HostExchanges], others: Iterable[HostExchanges], instants: Times
+) -> tuple[Offset | None, str]:
+    every = [*ours, *others]
+    names = " and ".join(sorted({every[0].host, every[0].other}))
+    stamps = [each.stamps for each in ours], [each.stamps for each in others]
+    offset = hard_offset(*stamps, drift=max(each.drift for each in every))
+    if offset is None:
+        return None, f"clock-unknown: {names} exchanged no time stamps: no latency is told between them"
+    low, high = offset.at(instants)
+    if np.any(high < low):
+        why = "their clocks ran apart by more than their `drift_ppm`, or were set"
+        return None, f"clock-unknown: what {names} exchanged contradicts itself: {why}; no latency is told"
+    if not all(each.symmetric for each in every):
+        return offset, ""
+    narrow = narrowed(offset, *stamps)
+    if narrow is not None:
+        return narrow, ""
+    why = "too few exchanges, or exchanges that no such link has"
+    return offset, f"clock-bound: the link of {names} is named symmetric, but has {why}: the hard bound holds"
+
+
+def _instants(facts: TrialFacts) -> Times:
+    """Returns times all over the trial."""
+    return np.linspace(facts.begin_ns, facts.drain_end_ns, 257).astype(np.int64)

@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How one host's clock stands to another's while a trial runs, from time stamps that they exchanged.
+
+An exchange is a question and its answer: `sent` and `returned` on the clock of who asked, `received` and
+`answered` on the other's. Let offset(t) be what the other's clock shows more than ours when ours shows t.
+
+*Hard bound.* A message is received after it was sent and answered before the answer came back, whatever it
+met on the way. So between `sent` and `returned` there is an instant at which the offset was at most `received
+- sent`, and one at which it was at least `answered - returned`. Away from these instants the offset has
+changed by at most the greatest drift times the time between. The hard bound is the intersection of what all
+exchanges allow (Marzullo and Owicki, "Maintaining the time in a distributed system", 1983). It holds however
+different the two ways are.
+
+*Narrow bound.* If both ways take the same time when nothing holds a message up, an exchange that was not held
+up shows the offset at its middle. A line through the fastest of the exchanges is then the offset (minimum
+filter, with the drift as its slope). What no exchange can show is by how much the two ways differ after all:
+an eighth of the fastest round trip is allowed for that. Whoever names a link symmetric vouches for it: no
+two-way exchange can tell an asymmetry from an offset.
+
+All times are in nanoseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+import numpy.typing as npt
+
+from lagometer.store.exchanges import Exchanges
+
+Times = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+FASTEST_SHARE = 0.15  # of the exchanges, for the line
+FASTEST_MIN = 6
+ASYMMETRY_SHARE = 1 / 8  # of the fastest round trip
+ERRORS = 4.0  # standard errors of the line that are allowed for
+ROUNDING_NS = 2.0  # of numbers below 2^53, added up a few times
+
+
+class Bound(Enum):
+    """Which of the two a trial has."""
+
+    HARD = "hard"
+    NARROW = "narrow"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """One-sided limits of the offset: `value` holds at an instant between `begin` and `end` of our clock."""
+
+    value: Floats
+    begin: Floats
+    end: Floats
+
+
+@dataclass(frozen=True)
+class Offset:
+    """The offset of the other's clock over time; made by `hard_offset` and `narrowed`.
+
+    drift: the greatest, as a share; origin_ns, base_ns: taken off times and offsets, so that they are small.
+    """
+
+    above: Limits
+    below: Limits
+    drift: float
+    origin_ns: int
+    base_ns: int
+    line: tuple[float, float, float] | None = (
+        None  # of the narrow bound: value at the origin, slope, half width
+    )
+
+    @property
+    def bound(self) -> Bound:
+        """Which bound it has."""
+        return Bound.HARD if self.line is None else Bound.NARROW
+
+    def at(self, times_ns: Times) -> tuple[Times, Times]:
+        """Returns the least and the greatest possible offset at times of our clock.
+
+        The greatest is below the least where exchanges contradict each other.
+        """
+        times = (times_ns - self.origin_ns).astype(np.float64)
+        high = _nearest_limit(self.above, times, self.drift)
+        low = -_nearest_limit(_negated(self.below), times, self.drift)
+        if self.line is not None:
+            value, slope, half_width = self.line
+            middle = value + slope * times
+            low, high = np.maximum(low, middle - half_width), np.minimum(high, middle + half_width)
+        return (
+            np.floor(low - ROUNDING_NS).astype(np.int64) + self.base_ns,
+            np.ceil(high + ROUNDING_NS).astype(np.int64) + self.base_ns,
+        )
+
+
+def hard_offset(ours: Iterable[Exchanges], others: Iterable[Exchanges], drift: float) -> Offset | None:
+    """Returns the offset of the other's clock with its hard bound; None without an exchange.
+
+    ours: exchanges that we began; others: those that the other began, in which `sent` is on its clock; drift:
+    the greatest share by which the clocks may run apart.
+    """
+    above: list[tuple[Times, Times, Times]] = []
+    below: list[tuple[Times, Times, Times]] = []
+    for each in ours:
+        above.append((each.received - each.sent, each.sent, each.returned))
+        below.append((each.answered - each.returned, each.sent, each.returned))
+    for each in others:
+        above.append((each.returned - each.answered, each.answered, each.answered))
+        below.append((each.sent - each.received, each.received, each.received))
+    first = next((part for part in above if len(part[0])), None)
+    if first is None:
+        return None
+    base_ns, origin_ns = int(first[0][0]), int(first[1][0])
+    return Offset(
+        above=_limits(above, base_ns, origin_ns),
+        below=_limits(below, base_ns, origin_ns),
+        drift=drift,
+        origin_ns=origin_ns,
+        base_ns=base_ns,
+    )
+
+
+def _limits(parts: list[tuple[Times, Times, Times]], base_ns: int, origin_ns: int) -> Limits:
+    value, begin, end = (np.concatenate([part[place] for part in parts]) for place in range(3))
+    return Limits(
+        (value - base_ns).astype(np.float64),
+        (begin - origin_ns).astype(np.float64),
+        (end - origin_ns).astype(np.float64),
+    )
+
+
+def _negated(limits: Limits) -> Limits:
+    return Limits(-limits.value, limits.begin, limits.end)
+
+
+def _nearest_limit(limits: Limits, times: Floats, drift: float) -> Floats:
+    """Returns the least of the upper limits at each time, each raised by the drift over its greatest age.
+
+    That is the time to the farther end of where its instant may lie: to its begin after its middle, else to
+    its end.
+    """
+    middle = (limits.begin + limits.end) / 2
+    order = np.argsort(middle, kind="stable")
+    past = np.searchsorted(middle[order], times, side="right")
+    least_past = np.minimum.accumulate((limits.value - drift * limits.begin)[order])
+    least_to_come = np.minimum.accumulate((limits.value + drift * limits.end)[order][::-1])[::-1]
+    from_past = np.concatenate(([np.inf], least_past))[past] + drift * times
+    from_future = np.concatenate((least_to_come, [np.inf]))[past] - drift * times
+    return np.minimum(from_past, from_future)
+
+
+def narrowed(offset: Offset, ours: Iterable[Exchanges], others: Iterable[Exchanges]) -> Offset | None:
+    """Returns the offset with its narrow bound as well, for a link that is named symmetric.
+
+    None where there are too few exchanges that one side began, or where they show that the ways are not
+    alike: the line leaves the hard bound.
+    """
+    # Who asks is awake when the answer comes, and who is asked is not: the ways differ by a wake-up, to the
+    # other side if the other asks. So each side has a line of its own, and the offset is midway.
+    sides = [_shown(ours, asked_by_us=True), _shown(others, asked_by_us=False)]
+    kept = [_fastest(side, offset) for side in sides]
+    if any(len(times) < FASTEST_MIN for times, _ in kept):
+        return None
+    value, slope, error = _midway(
+        kept, np.concatenate([side.middles for side in sides]) - offset.origin_ns, offset
+    )
+    round_trip = min(float(side.round_trips.min()) for side in sides)
+    line = (value, slope, round_trip * ASYMMETRY_SHARE + ERRORS * error)
+    found = Offset(offset.above, offset.below, offset.drift, offset.origin_ns, offset.base_ns, line)
+    low, high = found.at(np.concatenate([side.middles for side in sides]))
+    return found if bool(np.all(low <= high)) else None
+
+
+def _midway(
+    sides: Sequence[tuple[Floats, Floats]], within: Times, offset: Offset
+) -> tuple[float, float, float]:
+    """Returns value at the origin and slope of the line midway between those of both sides, by least squares
+    with a common slope, which is at most the drift; and its greatest standard error at the times `within`.
+    """
+    centres = [times.mean() for times, _ in sides]
+    spread = sum(
+        float(((times - centre) ** 2).sum()) for (times, _), centre in zip(sides, centres, strict=True)
+    )
+    together = sum(
+        float(((times - centre) * values).sum())
+        for (times, values), centre in zip(sides, centres, strict=True)
+    )
+    slope = together / spread if spread > 0 else 0.0
+    slope = min(max(slope, -offset.drift), offset.drift)
+    at_origin = [float((values - slope * times).mean()) for times, values in sides]
+    squares = sum(
+        float(((values - begin - slope * times) ** 2).sum())
+        for (times, values), begin in zip(sides, at_origin, strict=True)
+    )
+    count = sum(len(times) for times, _ in sides)
+    variance = squares / (count - len(sides) - 1)
+    of_value = variance * sum(1 / len(times) for times, _ in sides) / len(sides) ** 2
+    reach = float(np.abs(within - np.mean(centres)).max())
+    # What the slope may be off by at the far end; no more than the drift itself.
+    of_slope = min(float(np.sqrt(variance / spread)) if spread > 0 else offset.drift, offset.drift) * reach
+    return sum(at_origin) / len(sides), slope, float(np.sqrt(of_value + of_slope**2))
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """What exchanges show: when each was half over, on our clock, the offset then, and its round trip."""
+
+    middles: Times
+    offsets: Floats
+    round_trips: Floats
+
+
+def _shown(exchanges: Iterable[Exchanges], asked_by_us: bool) -> _Shown:
+    middles, offsets, round_trips = [np.zeros(0, np.int64)], [np.zeros(0)], [np.zeros(0)]
+    for each in exchanges:
+        begun, came, left, over = each.sent, each.received, each.answered, each.returned
+        if not asked_by_us:  # seen from here, what the other asked came when it was received here
+            begun, came, left, over = each.received, each.sent, each.returned, each.answered
+        middles.append((begun + over) // 2)
+        offsets.append(((came - begun) + (left - over)) / 2)
+        round_trips.append(np.abs((over - begun) - (left - came)).astype(np.float64))
+    return _Shown(np.concatenate(middles), np.concatenate(offsets), np.concatenate(round_trips))
+
+
+def _fastest(side: _Shown, offset: Offset) -> tuple[Floats, Floats]:
+    """Returns times and values of the fastest exchanges, less the origins of an offset."""
+    count = max(FASTEST_MIN, round(FASTEST_SHARE * len(side.middles)))
+    kept = np.argsort(side.round_trips, kind="stable")[:count]
+    times = (side.middles[kept] - offset.origin_ns).astype(np.float64)
+    return times, side.offsets[kept] - offset.base_ns

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exchanges of a trial as statistics take them: on the conductor's clock, with the drift that was seen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lagometer.agent.observe.witness import Evidence
+from lagometer.run.exchanged import exchanges, slewed
+from lagometer.run.hosts.link import ClockOffset
+from lagometer.run.hosts.part import HostOutcome
+from lagometer.run.worker.outcome import TrialOutcome
+from lagometer.store.observed import Clocks, MachineLoad
+from lagometer.study.hosts import Host
+
+S = 1_000_000_000
+
+
+def outcome(slewed_ns: int = 0) -> TrialOutcome:
+    seen = Evidence(False, S, {}, Clocks(S, 0, 0, slewed_ns, uncertainty_ns=100), MachineLoad())
+    robot = HostOutcome("robot", (0,), exchanged=(("base", 10, 7_011, 7_012, 13), ("gone", 1, 2, 3, 4)))
+    base = HostOutcome(
+        "base",
+        (1,),
+        clock=ClockOffset(False, 7_000),
+        evidence=seen,
+        exchanged=(("robot", 7_020, 21, 22, 7_023),),
+    )
+    return TrialOutcome(
+        workers=(),
+        begin_ns=0,
+        measure_begin_ns=0,
+        measure_end_ns=0,
+        drain_end_ns=0,
+        started="",
+        seconds=0,
+        overhead_s=0,
+        phases_s={},
+        hosts=(robot, base),
+    )
+
+
+def test_stamps_are_brought_to_the_conductors_clock() -> None:
+    ours, theirs = exchanges(outcome(), {})
+    assert (ours.clock, ours.other_clock, theirs.clock, theirs.other_clock) == ("", "base", "base", "")
+    stamps = [int(column[0]) for column in vars(ours.stamps).values()]
+    assert stamps == [10, 11, 12, 13]
+    assert [int(column[0]) for column in vars(theirs.stamps).values()] == [20, 21, 22, 23]
+    assert ours.drift == pytest.approx(200e-6, rel=1e-3) and ours.drift > 200e-6 and not ours.symmetric
+
+
+def test_the_study_says_how_clocks_drift_and_which_links_are_symmetric() -> None:
+    hosts = {"robot": Host(symmetric=True, drift_ppm=10), "base": Host(symmetric=True, drift_ppm=40)}
+    ours, _ = exchanges(outcome(), hosts)
+    assert ours.symmetric and ours.drift == pytest.approx(50e-6, rel=1e-3)
+    ours, _ = exchanges(outcome(), {**hosts, "base": replace(hosts["base"], symmetric=False)})
+    assert not ours.symmetric
+
+
+def test_a_clock_that_was_pulled_may_drift_by_that_as_well_and_is_named() -> None:
+    ours, _ = exchanges(outcome(slewed_ns=-300_000), {})
+    assert ours.drift == pytest.approx(500e-6, rel=1e-2) and ours.drift > 500e-6
+    (warning,) = slewed(outcome(slewed_ns=-300_000), {})
+    assert warning.startswith("clock-slewed: the clock of base was pulled by -300 ppm")
+    assert not slewed(outcome(slewed_ns=50_000), {}) and not slewed(outcome(), {})
