@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -18,6 +19,9 @@ from lagometer.worker_python.adapter import (
 )
 
 _readers: dict[tuple[int, str], list[ToyReader]] = {}
+# Held while messages are handed over, so that none comes to a reader that has been closed. What a message
+# causes is handed over within.
+_handing_over = threading.RLock()
 
 
 def broken(what: str) -> bool:
@@ -83,8 +87,9 @@ class ToyWriter:
         if broken("cut") and self._count > 3:
             message = message[:-1]
         if not (broken("drop") and self._count == 4):
-            for reader in self._known:
-                reader.come(message)
+            with _handing_over:
+                for reader in list(self._known):
+                    reader.come(message)
         if broken("raise") and self._count > 3:
             raise AdapterError("toy: the cable is cut")
         return True
@@ -137,5 +142,9 @@ class ToyContext:
     def close(self) -> None:
         if broken("late"):
             return
+        with _handing_over:
+            self._forget()
+
+    def _forget(self) -> None:
         for known in _readers.values():
             known[:] = [reader for reader in known if reader not in self._made]

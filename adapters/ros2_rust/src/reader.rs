@@ -130,7 +130,7 @@ pub(crate) struct Ros2Sample {
 impl Ros2Sample {
     /// Of a request what its reply must name, once.
     pub(crate) fn request(&mut self) -> Result<RmwRequestId> {
-        self.request.take().ok_or_else(|| Error::invalid("a request that is answered twice, or is none"))
+        self.request.take().ok_or_else(|| Error::invalid("an answer to what is not a request, or a second answer"))
     }
 }
 
