@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use lagometer_adapter::ros2::Places;
-use lagometer_adapter::{Doing, Endpoint, Error, Reader, Result, Ros2Message, Sample, Signalled, Status, View};
+use lagometer_adapter::{
+    Doing, Endpoint, Error, Reader, Result, Ros2Message, Sample, Signalled, Status, View,
+};
 use lagometer_rustdds_common::message::{Bytes, Image, Imu, Message, PointCloud2, Text};
 use lagometer_rustdds_common::{refuse_listener, Awaited, Facts, Participant, Told};
 use ros2_client::qos::QosProfile;
@@ -130,7 +132,9 @@ pub(crate) struct Ros2Sample {
 impl Ros2Sample {
     /// Of a request what its reply must name, once.
     pub(crate) fn request(&mut self) -> Result<RmwRequestId> {
-        self.request.take().ok_or_else(|| Error::invalid("an answer to what is not a request, or a second answer"))
+        self.request
+            .take()
+            .ok_or_else(|| Error::invalid("an answer to what is not a request, or a second answer"))
     }
 }
 
