@@ -35,6 +35,7 @@ SPECIAL: dict[str, dict[str, Any]] = {
         "limits": {"payload_bytes_max": 65507, "payload_bytes_max_reason": "the largest UDP datagram"},
     },
     "cyclonedds": {
+        "limits": {"topic_names": "[A-Za-z0-9_/]+", "topic_names_reason": "letters and digits"},
         "scope": "network",
         "abilities": {**ABILITIES, "types": ["bytes", "fixed", "string", "Image", "Imu", "PointCloud2"]},
         "interoperates_with": ["fastdds", "ros2"],

@@ -56,6 +56,14 @@ def plans_of(tmp_path: Path, text: str = ROBOT, **matrix: Any) -> tuple[Cell, li
     return found.cells[0], worker_plans(study, found.cells[0], 0, adapters)
 
 
+def test_a_name_that_the_middleware_refuses_excludes_the_cell(tmp_path: Path) -> None:
+    text = ROBOT.replace("pose", "pose-2")
+    found, _, _ = expansion(tmp_path, text, adapter=["cyclonedds", "shm"], dispatch="poll")
+    assert [cell.id.split("/")[0] for cell in found.cells] == ["shm"]
+    (excluded,) = found.excluded
+    assert "cyclonedds refuses the topic's name 'pose-2': letters and digits; rename it" in excluded.reason
+
+
 def test_each_topic_has_its_own_payload_qos_and_domain(tmp_path: Path) -> None:
     cell, plans = plans_of(tmp_path, dispatch="poll", payload="64B")
     assert (cell.traffic["image"].payload_bytes, cell.traffic["image"].depth) == (921_600, 1)
