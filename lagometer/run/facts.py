@@ -219,16 +219,15 @@ def clocks_of(outcome: TrialOutcome) -> dict[str, str]:
 
 
 def chain_specs(graph: Graph) -> tuple[ChainSpec, ...]:
-    """Returns the named chains, and whether each comes back to the node where it began."""
+    """Returns the named chains, and whether each comes back to the node where it began, once."""
     edges = {edge.name: edge for edge in graph.edges()}
-    return tuple(
-        ChainSpec(
-            name=chain.name,
-            edges=chain.edges,
-            returns=edges[chain.edges[0]].publisher == edges[chain.edges[-1]].subscriber,
-        )
-        for chain in graph.chains
-    )
+    found = []
+    for chain in graph.chains:
+        first = edges[chain.edges[0]].publisher
+        # Half of what goes to and fro several times, as an action does, is no way from one end to the other.
+        back = [edges[name].subscriber == first for name in chain.edges]
+        found.append(ChainSpec(chain.name, chain.edges, returns=back[-1] and sum(back) == 1))
+    return tuple(found)
 
 
 def _timers(graph: Graph) -> dict[int, Rule]:

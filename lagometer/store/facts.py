@@ -55,7 +55,7 @@ class EdgeSpec:
 class ChainSpec:
     """A named path: the names of its edges, each beginning at the node where the one before ends.
 
-    returns: it ends at the node where it began.
+    returns: it ends at the node where it began, and does not come there before.
     """
 
     name: str

@@ -9,6 +9,7 @@ import pytest
 from study_adapters import write_adapters
 
 from lagometer.errors import BadInput
+from lagometer.run.facts import chain_specs
 from lagometer.run.worker.layout import stream_rates_hz, worker_plans
 from lagometer.run.worker.plan import Answers
 from lagometer.study import expand, study_from_mapping
@@ -57,6 +58,7 @@ def test_a_service_is_a_topic_of_requests_and_one_of_replies_for_each_client(tmp
     ]
     assert graph.answered == {3: 0, 4: 1}
     assert [chain.name for chain in graph.chains] == ["plan.driver", "plan.operator"]
+    assert [spec.returns for spec in chain_specs(graph)] == [True, True]
     assert graph.chains[1].edges == ("operator→planner", "planner→operator")
     # Each client gets as many replies as it has requests, not as many as there are.
     assert [round(stream_rates_hz(graph.resolved(1, 0))[stream]) for stream in (0, 1, 3, 4)] == [
@@ -96,6 +98,8 @@ def test_an_action_is_two_services_and_a_topic(tmp_path: Path) -> None:
     ]
     (chain,) = graph.chains
     assert (chain.name, len(chain.edges)) == ("go", 4)
+    # To and fro twice: half of that is not half a round trip.
+    assert [spec.returns for spec in chain_specs(graph)] == [False]
 
 
 def test_both_ends_are_named_in_the_plans(tmp_path: Path) -> None:
