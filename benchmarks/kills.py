@@ -42,7 +42,7 @@ from lagometer.study.daemons import daemons_in_use, missing_daemons
 
 MARK = "LAGOMETER_KILLS_MARK"
 KILLS, SMOKE_KILLS = 200, 10
-PER_CAMPAIGN = 5  # so that each study's targets have their turn, also in the short form
+PER_CAMPAIGN = 6  # so that each study's targets have their turn, also in the short form
 # Target: how its process is known, the beginning of its name or a part of its command.
 TARGETS = {
     "conductor": "",

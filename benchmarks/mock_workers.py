@@ -36,6 +36,8 @@ class MockWorkers:
         command = message["command"]
         if command == "clock":
             say({"event": "clock", "number": message["number"], "at_ns": time.monotonic_ns()})
+        elif command == "files":
+            say({"event": "files", "hashes": dict.fromkeys(message["paths"])})
         elif command == "trial":
             self._plans = {}
             say({"event": "notice", "notice": {"event": "isolated", "network": True}})

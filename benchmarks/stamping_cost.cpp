@@ -130,7 +130,7 @@ struct Layout {
       : places(order), lanes(lanes_of(order, capacity)), node(sink_plan(capacity), stage, failure) {
     stage.start_ns = 1;
     input = &node.inputs.emplace_back(node.plan().readers[0], 0, *opaque_table, kTouch, failure);
-    node.prepare(nullptr, nullptr);
+    node.prepare();
     output.record_into(recorder.sent(lane(Role::output)), recorder.causes(kRoles));
     input->record_into(recorder.received(lane(Role::input)));
     sent.state().cpu_source = received.state().cpu_source = best_cpu_source();

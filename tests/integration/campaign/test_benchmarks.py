@@ -23,11 +23,13 @@ SMOKES = {
     "late": "bench-late",
     "coverage": "coverage",
     "calibration": "calibration",
+    "truth": "truth",
 }
 # One tunes the machine, the other compares bytes on the loopback with what a round trip needs.
 ALONE = {"adaptive": "adaptive", "fidelity": "fidelity"}
 NEEDS = {
     "late": ("netns", "cc"),
+    "truth": ("netns", "timens", "cc"),
     "core": ("netns", "cyclonedds", "fastdds"),
     "calibration": ("netns", "cyclonedds", "zeromq"),
     "adaptive": ("netns", "cyclonedds", "fastdds", "zeromq"),
