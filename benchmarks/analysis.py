@@ -28,7 +28,7 @@ from results import ROOT, ratio_of_pairs, results_folder, write_result
 
 from lagometer.store.format import MANIFEST
 
-ROWS, SMOKE_ROWS = 100_000_000, 1_000_000
+ROWS, SMOKE_ROWS = 100_000_000, 200_000
 ROUNDS, SMOKE_ROUNDS = 3, 1
 FASTER_MIN = 3.0
 FASTER_AIM = 10.0

@@ -164,6 +164,7 @@ def test_zeromq_holds_back_where_it_promises_every_message(build: Path, qos: tup
     assert received == accepted[: len(received)]
 
 
+@pytest.mark.crossed
 @pytest.mark.parametrize("phase", ["discover", "measure", "tear-down"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 @pytest.mark.parametrize("adapter", ADAPTERS)

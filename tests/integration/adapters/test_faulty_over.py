@@ -62,6 +62,7 @@ def test_each_fault_strikes_its_message(build: Path, tmp_path: Path, over: str) 
     assert {warning.partition(":")[0] for warning in row["warnings"]} >= {"lost", "reordered"}
 
 
+@pytest.mark.crossed
 @pytest.mark.parametrize(("fault", "reason"), [("hang_at", "worker-hung"), ("crash_at", "worker-died")])
 @OVER
 def test_a_publish_that_never_returns_or_kills_fails_the_trial(

@@ -143,6 +143,7 @@ def test_records_are_readable_after_kill_9(build: Path, adapter: str) -> None:
     assert (received["sequence"][:both] == sent["sequence"][:both]).all()
 
 
+@pytest.mark.crossed
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @EACH
 def test_an_interrupted_campaign_leaves_nothing(tmp_path: Path, adapter: str, number: signal.Signals) -> None:
@@ -159,6 +160,7 @@ def test_an_interrupted_campaign_leaves_nothing(tmp_path: Path, adapter: str, nu
     assert (journal(out)[0]["trial"], journal(out)[0]["reasons"]) == (0, [])
 
 
+@pytest.mark.crossed
 @pytest.mark.parametrize("phase", ["discover", "measure"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM])
 @EACH
