@@ -41,7 +41,7 @@ class MockWorkers:
         elif command == "trial":
             self._plans = {}
             say({"event": "notice", "notice": {"event": "isolated", "network": True}})
-            say({"event": "serving", "at_ns": time.monotonic_ns()})
+            say({"event": "serving", "at_ns": time.monotonic_ns(), "clock_port": 0})
         elif command == "say":
             self._create(message["worker"], json.loads(block))
         elif command == "go":
