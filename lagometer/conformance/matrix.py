@@ -90,16 +90,27 @@ def read_reasons(text: str) -> dict[str, list[str]]:
 
 
 def read_table(text: str) -> dict[str, list[str]]:
-    """The rows of the table in a document. Raises `ValueError` if its marks are not there."""
+    """The rows of the table in a document: the version, then each ability of COLUMNS, as not run where the
+    table lacks it. Raises `ValueError` if its marks are not there."""
     if BEGIN not in text or END not in text:
         raise ValueError(f"the marks '{BEGIN}' and '{END}' are not there")
+    lines = text.split(BEGIN)[1].split(END)[0].strip().splitlines()
+    header = _cells(lines[0])[1:] if lines else []
     rows = {}
-    for line in text.split(BEGIN)[1].split(END)[0].strip().splitlines()[2:]:
+    for line in lines[2:]:
         if not line.startswith("|"):
             break
-        name, *cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-        rows[name.strip("`")] = cells
+        name, *cells = _cells(line)
+        found = dict(zip(header, cells, strict=False))
+        rows[name.strip("`")] = [
+            found.get("version", NEVER_RUN),
+            *(found.get(column, SIGNS["not-run"]) for column in COLUMNS),
+        ]
     return rows
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip().strip("|").split("|")]
 
 
 def write_table(
@@ -147,8 +158,6 @@ def merged(
     for name in dict.fromkeys((*known, *with_options)):
         never = [NEVER_RUN, *(SIGNS["not-run"] for _ in COLUMNS)]
         kept = list(table.get(name, never))
-        if len(kept) != len(never):
-            kept = never
         new = results.get(name, never)
         unrun = (NEVER_RUN, SIGNS["not-run"])
         rows[name] = [old if cell in unrun else cell for old, cell in zip(kept, new, strict=True)]

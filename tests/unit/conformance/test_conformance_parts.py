@@ -194,6 +194,18 @@ def test_the_matrix_keeps_what_is_not_run_again() -> None:
     assert stale_in_form(page, ["one", "two"]) == []
 
 
+def test_a_new_ability_takes_no_verdict_from_the_matrix() -> None:
+    rows = merged({}, rows_of(document(reports("pass", "fail", "absent"), False)), ["one"])
+    without = list(write_table(PAGE, rows).splitlines())
+    for number, line in enumerate(without):
+        if line.startswith("|"):  # as written before the third ability was there
+            cells = line.split("|")
+            without[number] = "|".join([*cells[:5], *cells[6:]])
+    found = merged(read_table("\n".join(without)), {}, ["one"])["one"]
+    assert found[:4] == ["1.2", "✓", "✗", "·"]
+    assert found[4:] == rows["one"][4:]
+
+
 def test_the_page_keeps_the_reasons_of_what_is_red() -> None:
     results = document(
         [replace(reports("pass", "fail")[0], results=(Result(COLUMNS[1], "fail", "it hung"),))], False
