@@ -53,7 +53,8 @@ def rows_of(results: Mapping[str, Any]) -> dict[str, list[str]]:
         verdicts = {each["ability"]: each["verdict"] for each in adapter["abilities"]}
         if set(verdicts.values()) == {"not-run"}:
             continue
-        version = str(adapter["version"] or "").split(" ")[-1] if adapter["version"] else "?"
+        # What stands in brackets behind it, such as how it was built, is no part of the version.
+        version = str(adapter["version"] or "?").split(" (")[0].split(" ")[-1]
         rows[_label(adapter)] = [version, *(SIGNS[verdicts.get(name, "not-run")] for name in COLUMNS)]
     return rows
 

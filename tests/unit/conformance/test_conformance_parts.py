@@ -194,6 +194,19 @@ def test_the_matrix_keeps_what_is_not_run_again() -> None:
     assert stale_in_form(page, ["one", "two"]) == []
 
 
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("Eclipse Cyclone DDS 0.10.2", "0.10.2"),
+        ("1.10.2 (opt-level 1: not for measuring)", "1.10.2"),
+        (None, "?"),
+    ],
+)
+def test_the_matrix_has_the_version_alone(said: str | None, shown: str) -> None:
+    results = document([replace(reports("pass")[0], version=said)], False)
+    assert rows_of(results)["one"][0] == shown
+
+
 def test_a_new_ability_takes_no_verdict_from_the_matrix() -> None:
     rows = merged({}, rows_of(document(reports("pass", "fail", "absent"), False)), ["one"])
     without = list(write_table(PAGE, rows).splitlines())
