@@ -14,7 +14,7 @@ different the two ways are.
 *Narrow bound.* If both ways take the same time when nothing holds a message up, an exchange that was not held
 up shows the offset at its middle. A line through the fastest of the exchanges is then the offset (minimum
 filter, with the drift as its slope). What no exchange can show is by how much the two ways differ after all:
-an eighth of the fastest round trip is allowed for that. Whoever names a link symmetric vouches for it: no
+a quarter of the fastest round trip is allowed for that. Whoever names a link symmetric vouches for it: no
 two-way exchange can tell an asymmetry from an offset.
 
 All times are in nanoseconds.
@@ -35,7 +35,7 @@ Times = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 FASTEST_SHARE = 0.15  # of the exchanges, for the line
 FASTEST_MIN = 6
-ASYMMETRY_SHARE = 1 / 8  # of the fastest round trip
+ASYMMETRY_SHARE = 1 / 4  # of the fastest round trip
 ERRORS = 4.0  # standard errors of the line that are allowed for
 ROUNDING_NS = 2.0  # of numbers below 2^53, added up a few times
 
