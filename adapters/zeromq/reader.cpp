@@ -72,7 +72,7 @@ std::unique_lock<std::mutex> Reader::looking() const {
   return lock;
 }
 
-/// False: there is none now. `more`: a further part of a message, which is there if the first was.
+/// Returns false if nothing has come yet. `more`: the second part of a message, which comes with the first.
 bool Reader::receive(Message& into, bool more) {
   if (zmq_msg_recv(into.get(), socket_->get(), ZMQ_DONTWAIT) >= 0) return true;
   if (!more && (zmq_errno() == EAGAIN || zmq_errno() == EINTR)) return false;
