@@ -51,7 +51,7 @@ class MockWorkers:
             seen = Evidence(True, 1, {}, clocks, MachineLoad(), tuple(None for _ in self._plans))
             say({"event": "evidence", "evidence": seen.as_frame(), "load_wrong": None})
         elif command == "end":
-            say({"event": "ended", "load": None, "daemons": []})
+            say({"event": "ended", "load": None, "daemons": [], "captured": None})
 
     def _create(self, worker: int, plan: dict[str, Any]) -> None:
         self._plans[worker] = plan

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs beside the workers of a trial: daemons that they need, and load that disturbs them.
+"""What runs beside the workers of a trial: daemons that they need, load that disturbs them, the capture of
+their packets.
 
 The launcher starts them in this order, so a companion's place among all says which it is.
 """
@@ -11,6 +12,8 @@ from dataclasses import dataclass
 
 from lagometer.agent import daemons as daemons_of_trial
 from lagometer.agent import load as load_of_trial
+from lagometer.agent.capture import TIMEOUT_NS as CAPTURE_TIMEOUT_NS
+from lagometer.agent.capture import Capture, Captured
 from lagometer.agent.commands import Companion
 from lagometer.agent.daemons import Daemons
 from lagometer.agent.load import Load
@@ -22,7 +25,7 @@ NS_PER_S = 1_000_000_000
 
 @dataclass(frozen=True)
 class Awaited:
-    """A daemon that does not serve yet: how long it may take, and why the trial fails if it takes longer."""
+    """What does not serve yet: how long it may take, and why the trial fails if it takes longer."""
 
     timeout_ns: int
     late: str
@@ -43,12 +46,16 @@ class Ended:
 
 
 class Companions:
-    """The companions of one trial. `load` and `daemons`: None where it has none."""
+    """The companions of one trial. `load`, `daemons` and `capture`: None where it has none."""
 
-    def __init__(self, load: Load | None = None, daemons: Daemons | None = None) -> None:
+    def __init__(
+        self, load: Load | None = None, daemons: Daemons | None = None, capture: Capture | None = None
+    ) -> None:
         self.load = load
         self.daemons = daemons
+        self.capture = capture
         self._daemon_count = len(daemons.wanted) if daemons is not None else 0
+        self._capture_place = self._daemon_count + (len(load.commands) if load is not None else 0)
         self._numbers: dict[int, int] = {}  # in their own namespace, by place
         self._released = False
 
@@ -57,7 +64,12 @@ class Companions:
         """What the launcher is to start."""
         daemons = self.daemons.wanted if self.daemons is not None else ()
         generators = self.load.commands if self.load is not None else ()
-        return (*(each.companion for each in daemons), *(Companion(command) for command in generators))
+        captures = (self.capture.command,) if self.capture is not None else ()
+        return (
+            *(each.companion for each in daemons),
+            *(Companion(command) for command in generators),
+            *captures,
+        )
 
     def note_start(self, place: int, number: int) -> None:
         """Hears from the launcher that one was started; `number`: in its own namespace."""
@@ -70,7 +82,9 @@ class Companions:
         said = last_words(launcher, place)
         if self.daemons is not None and place < self._daemon_count:
             return Ended("daemon-died", self.daemons.wanted[place].name, said)
-        assert self.load is not None, "what is no daemon is load"
+        if self.capture is not None and place == self._capture_place:
+            return Ended("capture-died", "the capture of packets", said)
+        assert self.load is not None, "what is no daemon and no capture is load"
         return Ended("interference-died", self.load.commands[place - self._daemon_count][0], said)
 
     def release(self, launcher: Supervised) -> None:
@@ -78,8 +92,16 @@ class Companions:
         self._released = True
         launcher.release_companions()
 
-    def daemon_awaited(self, launcher: Supervised) -> Awaited | None:
-        """Returns the first daemon that does not serve yet; None if all do, or there is none."""
+    def awaited(self, launcher: Supervised) -> Awaited | None:
+        """Returns what does not serve yet of daemons and capture; None if all do, or there is none."""
+        if self.capture is not None and not self.capture.reads(
+            launcher.companion_output(self._capture_place)
+        ):
+            said = last_words(launcher, self._capture_place)
+            return Awaited(CAPTURE_TIMEOUT_NS, f"capture-died: no packet was captured so far: {said}")
+        return self._daemon_awaited(launcher)
+
+    def _daemon_awaited(self, launcher: Supervised) -> Awaited | None:
         if self.daemons is None:
             return None
         if not self.daemons.attached and launcher.process_id is not None:
@@ -105,7 +127,8 @@ class Companions:
         """Notes which processes are the daemons', and returns them. `workers`: the numbers of the workers."""
         if self.daemons is None or launcher.process_id is None:
             return ()
-        strangers = find_workers(launcher.process_id, [*workers, *self._load_numbers()])
+        others = [number for place, number in self._numbers.items() if place >= self._daemon_count]
+        strangers = find_workers(launcher.process_id, [*workers, *others])
         self.daemons.watch([pid for pid in strangers if pid is not None])
         return self.daemons.processes
 
@@ -120,13 +143,20 @@ class Companions:
         """Returns what each daemon did in a measure phase of this length."""
         return self.daemons.done(measure_ns, launcher.companion_output) if self.daemons is not None else ()
 
+    def capture_done(self, launcher: Supervised) -> Captured | None:
+        """Returns what the capture tells at its end; None without."""
+        if self.capture is None:
+            return None
+        return self.capture.done(launcher.companion_output(self._capture_place))
+
     def load_words(self, launcher: Supervised) -> str:
         """Returns the last line of each generator of load."""
         generators = len(self.load.commands) if self.load is not None else 0
         return "; ".join(last_words(launcher, self._daemon_count + place) for place in range(generators))
 
     def _load_numbers(self) -> list[int]:
-        return [number for place, number in self._numbers.items() if place >= self._daemon_count]
+        places = range(self._daemon_count, self._capture_place)
+        return [number for place, number in self._numbers.items() if place in places]
 
 
 def last_words(launcher: Supervised, place: int) -> str:

@@ -18,7 +18,8 @@ class Orders:
 
     network: `private` (namespaces of their own) or `host`; directory: where sockets and shared memory lie, on
     the host's network made for the trial; daemons: serve before a worker starts; load: None without
-    interference; address: of the link to other hosts, empty without.
+    interference; address: of the link to other hosts, empty without; captures: packets are copied into a
+    file.
     """
 
     network: str
@@ -28,6 +29,7 @@ class Orders:
     load: WantedLoad | None = None
     leaves: Leaves = field(default_factory=Leaves)
     address: str = ""
+    captures: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """Returns it as `parsed` reads it."""
@@ -48,6 +50,7 @@ def parsed(given: Mapping[str, Any]) -> Orders:
             str(leaves["directory"]), tuple(leaves["shared_memory"]), tuple(leaves["message_queues"])
         ),
         address=str(given["address"]),
+        captures=bool(given["captures"]),
     )
 
 

@@ -132,7 +132,7 @@ class Agent:
                 self._begin(message)
             elif self._trial is None:  # it ended while this was under way
                 if command == "end":
-                    self._send({"event": "ended", "load": None, "daemons": []})
+                    self._send({"event": "ended", "load": None, "daemons": [], "captured": None})
             elif command == "say":
                 self._trial.say(message["worker"], block)
             elif command == "go":

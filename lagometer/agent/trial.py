@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from lagometer.agent.capture import Capture
 from lagometer.agent.commands import LaunchError, Pipes
 from lagometer.agent.companions import Companions
 from lagometer.agent.daemons import prepared, started_with
@@ -76,7 +77,10 @@ class HostTrial:
             self._stack.enter_context(files_of(orders.load))
             load = Load(orders.load)
         daemons = self._stack.enter_context(started_with(orders.daemons))
-        self._companions = Companions(load, daemons)
+        capture = Capture(orders.address) if orders.captures else None
+        if capture is not None:
+            self._stack.callback(capture.close)
+        self._companions = Companions(load, daemons, capture)
         before = prepared(daemons, orders.directory)
         commands = self._companions.commands
         supervised = Supervised(self._supervisor, orders.leaves, commands, before, SUPERVISOR_LEASE_S)
@@ -88,7 +92,7 @@ class HostTrial:
             for stream, descriptor in (("stdout", pipes.stdout), ("stderr", pipes.stderr)):
                 hear = partial(self._on_output, worker, stream, descriptor)
                 self._selector.register(descriptor, selectors.EVENT_READ, hear)
-        self._await_daemons()
+        self._await_servers()
 
     def say(self, worker: int, text: bytes) -> None:
         """Queues bytes for a worker's standard input and writes what fits."""
@@ -155,7 +159,7 @@ class HostTrial:
     def end(self, salvage: Sequence[int]) -> None:
         """Ends whatever still runs; hands over the records of some workers, and what the companions did."""
         self._due = []
-        last: dict[str, Any] = {"load": None, "daemons": []}
+        last: dict[str, Any] = {"load": None, "daemons": [], "captured": None}
         if self._supervised is not None:
             self._forget_descriptors()
             for worker in salvage if self._pipes else ():
@@ -166,8 +170,18 @@ class HostTrial:
             load = self._companions.load_done(self._supervised)
             daemons = self._companions.daemons_done(self._supervised, self._measure_ns)
             last = {"load": load and asdict(load), "daemons": [asdict(each) for each in daemons]}
+            last["captured"] = self._hand_over_packets(self._supervised)
         self.close()
         self._send({"event": "ended", **last}, None)
+
+    def _hand_over_packets(self, supervised: Supervised) -> dict[str, Any] | None:
+        """Sends the file of the capture, and returns what it tells; None without a capture."""
+        captured, capture = self._companions.capture_done(supervised), self._companions.capture
+        if captured is None or capture is None:
+            return None
+        for part in capture.parts():
+            self._send({"event": "packets"}, part)
+        return asdict(captured)
 
     def close(self, patience_s: float = TERMINATION_S) -> None:
         """Ends everything and says nothing; the supervisor has so long for it. May be called twice."""
@@ -197,9 +211,9 @@ class HostTrial:
         for _, look in ready:
             look()
 
-    def _await_daemons(self) -> None:
+    def _await_servers(self) -> None:
         supervised = self._running()
-        awaited = self._companions.daemon_awaited(supervised)
+        awaited = self._companions.awaited(supervised)
         if awaited is None:
             supervised.start_workers()
             port = self._clocks.port if self._clocks is not None else 0
@@ -207,7 +221,7 @@ class HostTrial:
         elif time.monotonic_ns() > self._started_ns + awaited.timeout_ns:
             self._send({"event": "failed", "reason": awaited.late}, None)
         else:
-            self._due.append((time.monotonic_ns() + LOOK_NS, self._await_daemons))
+            self._due.append((time.monotonic_ns() + LOOK_NS, self._await_servers))
 
     def _await_load(self, deadline_ns: int) -> None:
         load = self._companions.load

@@ -178,7 +178,7 @@ class Bench:
     def _await_daemons(self) -> None:
         """Lets the processes of the check start when the adapter's daemons serve."""
         began_s = time.monotonic()
-        while (awaited := self._companions.daemon_awaited(self._launcher)) is not None:
+        while (awaited := self._companions.awaited(self._launcher)) is not None:
             self._listen(DAEMON_GLANCE_S)
             if self._daemon_died:
                 raise PeerFailure(self._daemon_died)

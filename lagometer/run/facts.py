@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from lagometer.run.captured import wire_counts
 from lagometer.run.exchanged import exchanges, slewed
 from lagometer.run.transport import matches
 from lagometer.run.worker.layout import topics_read
@@ -37,6 +38,8 @@ def trial_facts(
     ]
     warnings += builds_for_tests(outcome.workers)
     warnings += slewed(outcome, hosts or {})
+    wire, about_packets = wire_counts(outcome)
+    warnings += about_packets
     timers = _timers(cell.graph)
     return TrialFacts(
         cell=cell.id,
@@ -62,7 +65,7 @@ def trial_facts(
         readers=tuple(ReaderFacts(**reader.model_dump()) for each in done for reader in each.readers),
         reasons=(*outcome.reasons, *reasons),
         warnings=(*outcome.warnings, *dict.fromkeys(warnings)),
-        observed=observed(cell, outcome),
+        observed=observed(cell, outcome, wire),
         discovery_ns=outcome.discovery_ns,
         workers_started_ns=outcome.workers_started_ns,
         join_startup_ns=_join_startup_ns(cell, outcome),
@@ -95,8 +98,11 @@ def _startup_ns(workers: Sequence[WorkerOutcome]) -> dict[str, int]:
     }
 
 
-def observed(cell: Cell, outcome: TrialOutcome) -> Observed | None:
-    """Returns what was seen of the trial from outside; None if it ended before its common start."""
+def observed(cell: Cell, outcome: TrialOutcome, wire: Mapping[str, int]) -> Observed | None:
+    """Returns what was seen of the trial from outside; None if it ended before its common start.
+
+    wire: what its captured packets amount to.
+    """
     evidence = outcome.evidence
     if evidence is None:
         return None
@@ -135,6 +141,7 @@ def observed(cell: Cell, outcome: TrialOutcome) -> Observed | None:
         memory_pss_bytes=_sum([evidence.workers_bytes, daemon_bytes if outcome.daemons else 0]),
         daemon_cpu_ns=daemon_cpu_ns if outcome.daemons else None,
         daemon_pss_bytes=daemon_bytes if outcome.daemons else None,
+        wire=wire,
     )
 
 

@@ -8,6 +8,7 @@ import itertools
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import polars as pl
 
@@ -40,6 +41,7 @@ from lagometer.store.clocks import on_our_clock
 from lagometer.store.errors import RecordsError
 from lagometer.store.exchanges import exchanges_frame
 from lagometer.store.records import Lane, decode
+from lagometer.store.storing import make_folders, storing
 from lagometer.study import Adapter, Cell, Study
 from lagometer.study.hosts import Host
 
@@ -97,7 +99,10 @@ class TrialRunner:
             link.name: Place(directory_of(network, link.process_id, number), link.cpus) for link in links
         }
         plans = worker_plans(study, cell, trial, self._adapters, places=places)
-        parts = [self._part(study, cell, link, number, plans) for link in links]
+        parts = [
+            self._part(study, cell, link, number, plans, store.packets_path((cell.id, trial), link.name))
+            for link in links
+        ]
         with tuned_for(cell, self._tuner) as tuned:
             outcome = tuned.noted(conductor.carry_out(parts, plans))
         samples, rows, beside_samples = _estimates(study, cell, trial, outcome)
@@ -115,7 +120,7 @@ class TrialRunner:
         return link
 
     def _part(
-        self, study: Study, cell: Cell, link: AgentLink, number: int, plans: Sequence[Plan]
+        self, study: Study, cell: Cell, link: AgentLink, number: int, plans: Sequence[Plan], packets: Path
     ) -> HostPart:
         """Returns what one host does in a trial. Daemons and load run beside the first host's workers."""
         network, owner = cell.factors.network, link.process_id
@@ -130,8 +135,13 @@ class TrialRunner:
             load=wanted_load(study, cell, owner, number) if first else None,
             leaves=self._leaves(there, network, directory),
             address=study.hosts[link.name].address if len(cell.hosts) > 1 else "",
+            captures=study.capture,
         )
-        return HostPart(link, orders, [plan.worker.index for plan in there], self._files(there))
+        if study.capture:
+            with storing(packets):
+                make_folders(packets.parent)
+        workers = [plan.worker.index for plan in there]
+        return HostPart(link, orders, workers, self._files(there), packets if study.capture else None)
 
     def _files(self, plans: Sequence[Plan]) -> dict[str, str]:
         """Returns the paths, by name, of what workers load and are: with another build elsewhere, figures of

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import polars as pl
 
-from lagometer.store.observed import KERNEL_COUNTERS
+from lagometer.store.observed import KERNEL_COUNTERS, WIRE_COUNTS
 
 FORMAT_VERSION = 1
 
@@ -24,7 +24,9 @@ CELLS = "cells.parquet"
 SAMPLES = "samples"
 EVENTS = "events"  # likewise: what the middleware reported of endpoints
 EXCHANGES = "exchanges"  # likewise: time stamps that hosts exchanged
+CAPTURES = "captures"  # a folder like that of the samples: packets, a file for each trial and host
 STAMPS = "stamps"  # a folder like that of the samples: when messages were in which layer
+PARTIAL = ".partial"  # ends the name of a file that is being written; it begins with a dot
 ESTIMATES = "estimates.parquet"
 FLOOR = "floor.json"
 CONFORMANCE = "conformance.json"  # written by `lagometer conformance --out`, if anybody asked for it
@@ -233,6 +235,8 @@ FIGURES_SCHEMA: dict[str, pl.DataType] = {
     "clock": pl.String(),
     "clock_bound_ns": pl.Int64(),
     "clock_bound": pl.String(),
+    **{f"wire_{name}": pl.Int64() for name in WIRE_COUNTS},
+    "wire_bytes_per_payload_byte": pl.Float64(),
 }
 # Before `deadline_k` could be chosen it was ten, and a column bore that name.
 FORMER_K, FORMER_MET_MIN = 10, "deadline_met_of_10_min"
@@ -358,9 +362,22 @@ def _parquet(frame: pl.DataFrame) -> bytes:
     return content
 
 
+def keep_file(partial: Path, path: Path) -> None:
+    """Gives a file that was written piece by piece its name, if there is one. Raises OSError."""
+    if not partial.exists():
+        return
+    descriptor = os.open(partial, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    partial.replace(path)
+    sync_folder(path.parent)
+
+
 def write_bytes_atomic(content: bytes, path: Path) -> int:
     """Replaces `path` by this content, or leaves it be and raises OSError: its name, the bytes needed."""
-    beside = path.with_name(f".{path.name}.partial")
+    beside = path.with_name(f".{path.name}{PARTIAL}")
 
     def write() -> None:
         descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)

@@ -171,6 +171,7 @@ def _write_part(trials: Sequence[Trial], directory: Path, merged: Merged) -> dic
         _copy_samples(trial, directory / form.SAMPLES / cell, number)
         for folder in (form.STAMPS, form.EVENTS, form.EXCHANGES):
             _copy_beside(trial, folder, directory / folder / cell, number)
+        _copy_packets(trial, directory / form.CAPTURES / cell, number)
     form.write_bytes_atomic(b"".join(lines), directory / form.JOURNAL)
     cells = pl.concat(rows, how="diagonal_relaxed") if rows else form.empty_cells()
     form.write_cells(cells, directory / form.CELLS)
@@ -219,6 +220,14 @@ def _copy_beside(trial: Trial, kind: str, folder: Path, number: int) -> None:
     if source.is_file():
         folder.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, folder / f"{number}.parquet")
+
+
+def _copy_packets(trial: Trial, folder: Path, number: int) -> None:
+    """The packets of its hosts."""
+    for source in trial.folder.packets_paths(str(trial.entry["cell"]), int(trial.entry["trial"])):
+        _, host = source.name.split(".", 1)
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, folder / f"{number}.{host}")
 
 
 def _manifest(campaigns: Sequence[Campaign], merged: Merged, counts: Mapping[str, int]) -> Json:

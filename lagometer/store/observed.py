@@ -24,6 +24,23 @@ KERNEL_COUNTERS: dict[str, str] = {
     "link_bytes": "bytes received over every other interface, headers included",
 }
 
+# What was sent over the trial's networks in the measure phase, where packets were captured; a column `wire_X`
+# each. Bytes count whole frames, their Ethernet headers included. What belongs to RTPS is 0 without it.
+WIRE_COUNTS: dict[str, str] = {
+    "packets": "frames sent",
+    "bytes": "bytes of the frames sent",
+    "data_bytes": "bytes of frames with messages of the workload, over RTPS",
+    "control_bytes": "bytes of frames with heartbeats and acknowledgements of the workload alone, over RTPS",
+    "discovery_bytes": "bytes of frames with the middleware's own traffic alone, over RTPS",
+    "other_bytes": "bytes of all other frames",
+    "data": "RTPS submessages with messages of the workload, or fragments of them",
+    "fragments": "RTPS fragments of messages",
+    "heartbeats": "RTPS heartbeats of the workload's writers",
+    "acknacks": "RTPS acknowledgements to the workload's writers",
+    "resent": "RTPS messages or fragments that went to the same place before",
+    "startup_discovery_bytes": "bytes of frames with the middleware's own traffic, before the measure phase",
+}
+
 
 @dataclass(frozen=True)
 class Match:
@@ -116,3 +133,4 @@ class Observed:
     )
     daemon_cpu_ns: int | None = None  # of the daemons in the measure phase, None if there was none
     daemon_pss_bytes: int | None = None  # their share of `memory_pss_bytes`
+    wire: Mapping[str, int] = field(default_factory=dict)  # WIRE_COUNTS; absent where not captured

@@ -81,6 +81,11 @@ class Campaign:
         """Where the exchanges of a trial lie, if its hosts have clocks of their own. As `samples_path`."""
         return self._path_below(form.EXCHANGES, cell, trial)
 
+    def packets_paths(self, cell: str, trial: int) -> list[Path]:
+        """The files of packets of a trial, one for each host, if the study asked. As `samples_path`."""
+        folder = self._path_below(form.CAPTURES, cell, trial).parent
+        return sorted(folder.glob(f"{trial}.*.pcapng"))
+
     def _path_below(self, folder: str, cell: str, trial: int) -> Path:
         # By the names alone, without a question to the kernel: a campaign may have thousands of files.
         root = os.path.abspath(self.directory / folder)  # noqa: PTH100

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -26,15 +27,19 @@ from lagometer.study.sidecar import Limits
 from lagometer.study.stacking import Options
 from lagometer.study.traffic import Traffic
 
+# What copies packets, and what takes them apart afterwards; by program, Debian's package of it.
+CAPTURE_PROGRAMS = {"dumpcap": "wireshark-common", "tshark": "tshark"}
+
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What reasons depend on beside the cell: adapters by name, the CPUs that this process may use, and the
-    study's hosts."""
+    """What reasons depend on beside the cell: adapters by name, the CPUs that this process may use, the
+    study's hosts, and whether it captures packets."""
 
     adapters: Mapping[str, Adapter]
     cpus: tuple[int, ...]
     hosts: Mapping[str, Host] = field(default_factory=dict)
+    captures: bool = False
 
 
 def reasons(cell: Cell, template: Graph, measure_ns: int, around: Surroundings) -> list[str]:
@@ -63,6 +68,7 @@ def reasons(cell: Cell, template: Graph, measure_ns: int, around: Surroundings) 
             found += _service(traffic, around.adapters)
     found += _groups(cell, around.adapters)
     found += _hosts(cell, around)
+    found += _capture(cell, around)
     found += _waits(cell, around.adapters)
     found += _executors(cell, around.adapters)
     found += _worker(cell, around.adapters)
@@ -223,6 +229,21 @@ def _hosts(cell: Cell, around: Surroundings) -> Iterator[str]:
         yield "load beside the workers is for one host"
     if cell.factors.tuning != "none":
         yield "tuning is for one host"
+
+
+def _capture(cell: Cell, around: Surroundings) -> Iterator[str]:
+    """Why its packets can't be captured."""
+    if not around.captures:
+        return
+    for program, package in CAPTURE_PROGRAMS.items():
+        if shutil.which(program) is None:
+            yield f"`capture: on` needs {program}, which is not installed (Debian package: {package})"
+    emulated = [around.hosts[name].is_emulated for name in cell.hosts if name in around.hosts]
+    if cell.factors.network != "private" and not (emulated and all(emulated)):
+        yield (
+            "`capture: on` would count the packets of other programs on the host's network: "
+            "set `network: private`, or use hosts of the launcher netns"
+        )
 
 
 def _across_hosts(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:

@@ -91,7 +91,7 @@ class _LeftOut:
 
 def _expand(study: Study, adapters: Mapping[str, Adapter], around: Surroundings) -> Expansion:
     """The cells of a study without parts, or of one part."""
-    left_out = _LeftOut(study)
+    left_out, around = _LeftOut(study), replace(around, captures=study.capture)
     cells: list[Cell] = []
     excluded: list[Excluded] = []
     for cell, needless in _candidates(study, adapters):

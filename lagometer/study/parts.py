@@ -20,6 +20,7 @@ PART_KEYS = (
     "deadline",
     "deadline_k",
     "layer_stamps",
+    "capture",
     "needs",
     "discovery_timeout",
     "priority",

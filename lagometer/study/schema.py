@@ -84,6 +84,7 @@ class Study:
     deadline_k: int = DEADLINE_K  # of how many messages in a row the fewest that met it are told
     needs: str = ""  # what it can't be carried out without; its cells are excluded
     layer_stamps: bool = False  # the middleware's layers are stamped, where adapters can
+    capture: bool = False  # every packet of a trial is copied into a file
     machine_floor_ns: int | None = None  # how long it is measured; 0: not at all, None: by the campaign
     recordings: Mapping[str, Recording] = field(default_factory=dict)
     contents: Mapping[str, ContentFile] = field(default_factory=dict)
@@ -153,6 +154,7 @@ class Study:
             "deadline_ns": self.deadline_ns,
             "deadline_k": self.deadline_k,
             "layer_stamps": self.layer_stamps,
+            "capture": self.capture,
             "needs": self.needs,
             "machine_floor_ns": self.machine_floor_ns,
             "control": dict(self.control) if self.control is not None else None,
@@ -388,6 +390,14 @@ TOP_LEVEL_KEYS: tuple[TopLevelKey, ...] = (
         _switch,
         "off",
         "on: adapters that can stamp when each message is in which layer of the middleware",
+        {"enum": ["on", "off", True, False]},
+    ),
+    TopLevelKey(
+        "capture",
+        "capture",
+        _switch,
+        "off",
+        "on: every packet of a trial is copied into a file, one for each host, and counted",
         {"enum": ["on", "off", True, False]},
     ),
     TopLevelKey(

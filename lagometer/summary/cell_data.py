@@ -151,3 +151,28 @@ class Saturated(Model):
     lost_share: float | None
     deadline_miss_share: float | None
     latency_p50_ns: float | None
+
+
+class OnTheWire(Model):
+    """What the messages of a cell cost on its networks, where packets were captured: medians over valid
+    trials.
+
+    Bytes count whole frames, each once. `bytes_per_payload_byte`: for each byte of payload that a reader
+    took; `..._per_message`: for each message that a reader took; `..._share`: of all bytes;
+    `startup_discovery_bytes`: of the middleware's own traffic before the measure phase. What is RTPS's alone
+    is null without it.
+    """
+
+    cell: str
+    trials: int
+    bytes_per_payload_byte: float | None
+    bytes_per_s: float | None
+    goodput_bytes_per_s: float | None
+    packets_per_message: float | None
+    fragments_per_message: float | None
+    heartbeats_per_message: float | None
+    acknacks_per_message: float | None
+    resent_per_message: float | None
+    control_share: float | None
+    discovery_share: float | None
+    startup_discovery_bytes: float | None

@@ -8,7 +8,15 @@ observed, or a quantile with fewer than 10 samples beyond it. It never stands fo
 
 from __future__ import annotations
 
-from lagometer.summary.cell_data import ChainRow, Deadline, Feasibility, Interference, LostTail, Saturated
+from lagometer.summary.cell_data import (
+    ChainRow,
+    Deadline,
+    Feasibility,
+    Interference,
+    LostTail,
+    OnTheWire,
+    Saturated,
+)
 from lagometer.summary.model import Model
 
 
@@ -476,6 +484,7 @@ class Summary(Model):
     failures: list[Failure]
     saturated: list[Saturated]
     chains: list[ChainRow]
+    wire: list[OnTheWire]
     feasibility: list[Feasibility]
     reasons: list[ReasonCount]
     without_noise: list[WithoutNoise]

@@ -36,6 +36,7 @@ from lagometer.summary.queues import queues
 from lagometer.summary.rows import group_by_edge, missing_rows, over_trials, trial_row
 from lagometer.summary.saturated import saturated
 from lagometer.summary.settings import settings
+from lagometer.summary.wire import on_the_wire
 
 Factors = dict[str, dict[str, object]]
 
@@ -96,6 +97,7 @@ def summarise(campaign: Campaign, confidence: Known | None = None) -> Summary:
         failures=failed,
         saturated=behind,
         chains=chains(campaign.cells, named),
+        wire=on_the_wire(campaign, named),
         feasibility=feasibility(campaign),
         reasons=reason_counts(campaign.journal, measured_rows),
         without_noise=without_noise(campaign, measured_rows, confidence),

@@ -145,3 +145,28 @@ export interface Saturated {
   deadline_miss_share: number | null;
   latency_p50_ns: number | null;
 }
+
+/**
+ * What the messages of a cell cost on its networks, where packets were captured: medians over valid
+ * trials.
+ *
+ * Bytes count whole frames, each once. `bytes_per_payload_byte`: for each byte of payload that a reader
+ * took; `..._per_message`: for each message that a reader took; `..._share`: of all bytes;
+ * `startup_discovery_bytes`: of the middleware's own traffic before the measure phase. What is RTPS's alone
+ * is null without it.
+ */
+export interface OnTheWire {
+  cell: string;
+  trials: number;
+  bytes_per_payload_byte: number | null;
+  bytes_per_s: number | null;
+  goodput_bytes_per_s: number | null;
+  packets_per_message: number | null;
+  fragments_per_message: number | null;
+  heartbeats_per_message: number | null;
+  acknacks_per_message: number | null;
+  resent_per_message: number | null;
+  control_share: number | null;
+  discovery_share: number | null;
+  startup_discovery_bytes: number | null;
+}

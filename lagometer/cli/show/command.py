@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from lagometer.store.reader import Campaign
-    from lagometer.summary.cell_data import ChainRow, Saturated
+    from lagometer.summary.cell_data import ChainRow, OnTheWire, Saturated
     from lagometer.summary.data import Finding, Queue
 
 Row = dict[str, Any]
-OfCell = TypeVar("OfCell", "ChainRow", "Finding", "Queue", "Saturated")
+OfCell = TypeVar("OfCell", "ChainRow", "Finding", "OnTheWire", "Queue", "Saturated")
 EdgeGlob = Annotated[
     str | None,
     typer.Option("--edge", metavar="GLOB", help="Which edges; end-to-end if not given, '*' for all."),
@@ -112,6 +112,7 @@ def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None
         "saturation": [each.model_dump() for each in _of_cells(summary.saturated, cell)],
         "feasibility": [each.model_dump() for each in summary.feasibility],
         "chains": [each.model_dump() for each in _of_cells(summary.chains, cell)],
+        "wire": [each.model_dump() for each in _of_cells(summary.wire, cell)],
         **cells_as_json(summary, edge, cell),
     }
 
@@ -175,6 +176,7 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     from lagometer.cli.show.glance import render_glance
     from lagometer.cli.show.noise import render_lost, render_noise
     from lagometer.cli.show.saturated import render_saturated
+    from lagometer.cli.show.wire import render_wire
     from lagometer.stats.cell.preempted import with_noise_of_campaign
     from lagometer.summary.answer import answers
     from lagometer.summary.summarise import summarise
@@ -199,6 +201,7 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     render_daemons(campaign, console, {row["cell"] for row in valid})
     render_cells(summary, console, edge, cell)
     render_chains(_of_cells(summary.chains, cell), console)
+    render_wire(_of_cells(summary.wire, cell), console)
     render_feasibility(summary.feasibility if whole else (), console)
     render_lost(valid, console)
     render_queues(_of_cells(summary.queues, cell), console)

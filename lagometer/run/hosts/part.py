@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, BinaryIO
 
+from lagometer.agent.capture import Captured
 from lagometer.agent.daemons import Done as DaemonDone
 from lagometer.agent.frames import Frame
 from lagometer.agent.load import Done as LoadDone
@@ -20,7 +22,8 @@ from lagometer.run.hosts.link import AgentLink, ClockOffset
 class HostOutcome:
     """What came of a trial on one host. clock: how it stood to the conductor's; files: by adapter the SHA-256
     of its library, and that of the worker; exchanged: time stamps with other hosts, as their agents wrote
-    them (name; sent, received, answered, returned); None in each: not so far."""
+    them (name; sent, received, answered, returned); captured: what the capture of its packets tells; packets:
+    the file of them, which is the reader's to keep or to remove; None in each: not so far."""
 
     name: str
     workers: tuple[int, ...]
@@ -32,6 +35,8 @@ class HostOutcome:
     hello: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, str | None] = field(default_factory=dict)
     exchanged: tuple[tuple[str, int, int, int, int], ...] = ()
+    captured: Captured | None = None
+    packets: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -45,7 +50,7 @@ class Hearing:
 
 class HostPart:
     """The state of one trial on one host. workers: which of the trial's are there, by their numbers in it;
-    files: paths, by name, of what they load and are."""
+    files: paths, by name, of what they load and are; packets: where those go that are captured."""
 
     def __init__(
         self,
@@ -53,6 +58,7 @@ class HostPart:
         orders: Orders,
         workers: Sequence[int],
         files: Mapping[str, str] | None = None,
+        packets: Path | None = None,
     ) -> None:
         self.link = link
         self._files = dict(files or {})
@@ -73,6 +79,9 @@ class HostPart:
         self._load: LoadDone | None = None
         self._daemons: tuple[DaemonDone, ...] = ()
         self.salvaged: dict[int, bytes] = {}
+        self._packets = packets
+        self._packets_file: BinaryIO | None = None
+        self._captured: Captured | None = None
 
     @property
     def name(self) -> str:
@@ -192,6 +201,8 @@ class HostPart:
         elif event == "salvaged":
             if message["any"]:
                 self.salvaged[self.workers[message["worker"]]] = block
+        elif event == "packets":
+            self._take_packets(block)
         elif event == "ended":
             self._take_last(message)
         elif event == "failed":
@@ -215,7 +226,30 @@ class HostPart:
         self._daemons = tuple(
             DaemonDone(**{**each, "command": tuple(each["command"])}) for each in message["daemons"]
         )
+        captured = message["captured"]
+        self._captured = Captured.from_frame(captured) if captured is not None else None
+        self.close()
         self.ended = self.finished = True
+
+    def _take_packets(self, part: bytes) -> None:
+        """Adds to the file. Raises ValueError where none was asked for."""
+        if self._packets is None:
+            raise ValueError("packets that nobody asked for")
+        try:
+            if self._packets_file is None:
+                self._packets_file = self._packets.open("wb")
+            self._packets_file.write(part)
+        except OSError as error:
+            self._heard().fail(f"capture-lost: {self._packets} can't be written: {error.strerror}")
+
+    def close(self) -> None:
+        """Closes the file of its packets. May be called twice."""
+        file, self._packets_file = self._packets_file, None
+        if file is not None:
+            try:
+                file.close()
+            except OSError as error:
+                self._heard().fail(f"capture-lost: {self._packets} can't be written: {error.strerror}")
 
     def _heard(self) -> Hearing:
         if self._hearing is None:
@@ -235,6 +269,8 @@ class HostPart:
             hello=self.link.hello,
             files=self.files,
             exchanged=tuple(self._exchanged),
+            captured=self._captured,
+            packets=self._packets,
         )
 
 

@@ -29,7 +29,7 @@ from lagometer.store.storing import Journal, make_folders, storing
 Key = tuple[str, int]
 # cells.parquet is rewritten after a trial unless that would take more than about this share of the time.
 CELLS_SHARE_MAX = 0.05
-_TRIAL_FILE = re.compile(r"(0|[1-9][0-9]*)\.(parquet|log)")
+_TRIAL_FILE = re.compile(r"(0|[1-9][0-9]*)\.(parquet|log|[^/]+\.pcapng)")
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,10 @@ class TrialStore:
 
     def _path(self, folder: str, key: Key) -> Path:
         return self.directory / folder / key[0] / f"{key[1]}.parquet"
+
+    def packets_path(self, key: Key, host: str) -> Path:
+        """Where the packets of a trial on one host are written until it is stored."""
+        return self.directory / form.CAPTURES / key[0] / f".{key[1]}.{host}.pcapng.partial"
 
     def samples(self, key: Key) -> pl.DataFrame:
         """The samples of a finished trial. Raises `BadInput`."""
@@ -133,6 +137,8 @@ class TrialStore:
         path = self.samples_path(key)
         log = path.with_suffix(".log")
         others = [self._path(folder, key) for folder in (form.STAMPS, form.EVENTS, form.EXCHANGES)]
+        captures = [host.packets for host in outcome.hosts if host.packets is not None]
+        captured = [path.with_name(path.name[1 : -len(form.PARTIAL)]) for path in captures]
         journal_bytes = self._journal.size()
         self._cells.append(rows)
         try:
@@ -148,6 +154,8 @@ class TrialStore:
                 if beside.exchanges is not None:
                     make_folders(others[2].parent)
                     form.write_exchanges(beside.exchanges, others[2])
+                for written, kept in zip(captures, captured, strict=True):
+                    form.keep_file(written, kept)
                 if outcome.reasons:
                     form.write_bytes_atomic(_log_text(outcome).encode(), log)
                 spent_s = time.monotonic() - began_s
@@ -161,7 +169,7 @@ class TrialStore:
             self._cells.pop()
             with contextlib.suppress(OSError):
                 self._journal.cut(journal_bytes)
-                for written in (path, log, *others):
+                for written in (path, log, *others, *captures, *captured):
                     written.unlink(missing_ok=True)
             raise
         reasons = tuple(rows["reasons"][0].to_list())
@@ -203,7 +211,7 @@ class TrialStore:
 
     def _roots(self) -> tuple[Path, ...]:
         """The folders that have files of trials."""
-        folders = (form.SAMPLES, form.STAMPS, form.EVENTS, form.EXCHANGES)
+        folders = (form.SAMPLES, form.STAMPS, form.EVENTS, form.EXCHANGES, form.CAPTURES)
         return tuple(self.directory / folder for folder in folders)
 
     def _sync_folders(self) -> None:
@@ -246,6 +254,7 @@ def journal_entry(key: Key, outcome: TrialOutcome, rows: pl.DataFrame, path: str
         },
         "interference": asdict(outcome.load) if outcome.load is not None else None,
         "daemons": [each.as_json() for each in outcome.daemons],
+        "captured": {host.name: asdict(host.captured) for host in outcome.hosts if host.captured is not None},
         "evidence": outcome.evidence.as_json() if outcome.evidence is not None else None,
     }
 

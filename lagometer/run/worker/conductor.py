@@ -40,3 +40,5 @@ class Conductor:
             return trial.outcome()
         finally:
             trial.close()
+            for part in parts:
+                part.close()

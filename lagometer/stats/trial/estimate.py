@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -115,6 +115,7 @@ def summarise(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
     common: dict[str, object] = {
         "noisy": None if noise is None else bool(noise),
         "noise": None if noise is None else list(noise),
+        "wire_bytes_per_payload_byte": _wire_ratio(facts, measured),
         "involuntary_switches": facts.observed.involuntary_switches if facts.observed else None,
         "cell": facts.cell,
         "trial": facts.trial,
@@ -133,6 +134,22 @@ def summarise(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
         reasons=pl.Series([list(reasons)] * len(rows), dtype=pl.List(pl.String())),
         warnings=pl.Series([list(warnings)] * len(rows), dtype=pl.List(pl.String())),
     )
+
+
+def _wire_ratio(facts: TrialFacts, measured: Mapping[str, pl.DataFrame]) -> float | None:
+    """Bytes on the wire for each byte of payload that a reader took: 1 would be a transfer without headers.
+
+    None where no packets were captured or nothing was taken. Messages that share memory, or that one packet
+    brings to several readers, make it smaller than 1.
+    """
+    sent = facts.observed.wire.get("bytes") if facts.observed is not None else None
+    edges = {edge.name for edge in facts.edges}
+    taken = sum(
+        int(part.filter(pl.col("outcome") == "delivered")["payload_bytes"].cast(pl.Int64).sum())
+        for name, part in measured.items()
+        if name in edges
+    )
+    return sent / taken if sent is not None and taken else None
 
 
 def _startup(samples: pl.DataFrame, facts: TrialFacts) -> dict[str, int | None]:

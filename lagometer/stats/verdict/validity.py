@@ -37,6 +37,8 @@ REASONS = {
     "clock-inconsistent": "a message was taken before it was published",
     # found by the conductor
     "launch-failed": "the trial's processes could not be started",
+    "capture-died": "the program that copies packets did not start, or ended before the trial did",
+    "capture-lost": "the file of captured packets could not be written",
     "agent-lost": "the agent of a host could not be reached, or ended, or stopped answering",
     "endpoints-missing": "a reader did not get a probe from every publisher that it expects",
     "incompatible-qos": "a reader asks for a quality of service that its writer does not offer",

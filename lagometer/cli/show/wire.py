@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `lagometer show` says of the packets that were captured."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lagometer.cli.show.cells import percent
+from lagometer.cli.show.figures import new_table, print_wide
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from lagometer.summary.cell_data import OnTheWire
+
+KIB = 1024
+HEADINGS = (
+    *("cell", "B / payload B", "sent", "goodput", "packets", "fragments", "heartbeats", "acknacks", "resent"),
+    *("control", "discovery", "before"),
+)
+
+
+def render_wire(found: Sequence[OnTheWire], console: Console) -> None:
+    """Prints a line for each cell whose packets were captured; nothing if there are none."""
+    from rich.markup import escape
+
+    if not found:
+        return
+    table = new_table()
+    for heading in HEADINGS:
+        table.add_column(heading, justify="left" if heading == "cell" else "right")
+    for each in found:
+        table.add_row(
+            escape(each.cell),
+            _number(each.bytes_per_payload_byte),
+            _size(each.bytes_per_s, "/s"),
+            _size(each.goodput_bytes_per_s, "/s"),
+            _number(each.packets_per_message),
+            _number(each.fragments_per_message),
+            _number(each.heartbeats_per_message),
+            _number(each.acknacks_per_message),
+            _number(each.resent_per_message),
+            percent(each.control_share),
+            percent(each.discovery_share),
+            _size(each.startup_discovery_bytes),
+        )
+    console.print(
+        "\n[bold]on the wire[/]: whole frames, each once; packets to resent: for each message that a reader "
+        "took; control and discovery: of all bytes; before: bytes of discovery until the measure phase"
+    )
+    print_wide(table, console)
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def _size(count: float | None, per: str = "") -> str:
+    if count is None:
+        return "-"
+    for unit in ("B", "KiB", "MiB"):
+        if count < KIB:
+            return f"{_number(count)} {unit}{per}"
+        count /= KIB
+    return f"{_number(count)} GiB{per}"

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a trial sent over its networks, from the packets that its hosts captured, as tshark takes them apart.
+
+Each packet counts once, where it was sent: on a loopback, or on the link of the host whose address it bears.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lagometer.agent.capture import LOOPBACK, Captured
+from lagometer.run.hosts.part import HostOutcome
+from lagometer.run.worker.outcome import TrialOutcome
+from lagometer.store.observed import WIRE_COUNTS
+
+PROGRAM = "tshark"
+NS_PER_S = 1_000_000_000
+WALL_MOVED_NS = 1_000_000  # further apart, the two readings can't place packets to a phase
+TOLD_APART_SHARE = 0.99  # of the packets with RTPS, or what was sent again is not told
+FIELDS = (
+    *("frame.number", "frame.time_epoch", "frame.len", "frame.interface_name", "ip.src", "ip.dst"),
+    *("udp.dstport", "ip.reassembled_in", "rtps.guidPrefix.src", "rtps.sm.id", "rtps.sm.wrEntityId"),
+    *("rtps.sm.seqNumber", "rtps.data_frag.number", "rtps.data_frag.num_fragments"),
+)
+# Submessages by their id (DDSI-RTPS 2.3, table 9.13).
+ACKNACK, HEARTBEAT, GAP, NACK_FRAGMENTS, HEARTBEAT_FRAGMENT = 0x06, 0x07, 0x08, 0x12, 0x13
+DATA, DATA_FRAGMENT = 0x15, 0x16
+# Those that name their writer, and how many sequence numbers tshark finds in each.
+SEQUENCES = {
+    ACKNACK: 1,
+    HEARTBEAT: 2,
+    GAP: 2,
+    NACK_FRAGMENTS: 1,
+    HEARTBEAT_FRAGMENT: 1,
+    DATA: 1,
+    DATA_FRAGMENT: 1,
+}
+BUILT_IN = 0xC0  # the two highest bits of the kind of an entity of the middleware's own (9.3.1.2)
+USER_DATA, DISCOVERY, CONTROL, OTHER = "data_bytes", "discovery_bytes", "control_bytes", "other_bytes"
+
+
+class CaptureError(Exception):
+    """The packets can't be told apart: says why."""
+
+
+@dataclass(frozen=True)
+class Submessage:
+    """One submessage of RTPS. fragments: the numbers that it carries, empty without."""
+
+    kind: int
+    writer: int
+    sequence: int | None
+    fragments: range = range(0)
+
+    @property
+    def built_in(self) -> bool:
+        """Whether it is the middleware's own: discovery, liveliness."""
+        return self.writer & BUILT_IN == BUILT_IN
+
+
+@dataclass(frozen=True)
+class Packet:
+    """One frame. time_ns: on CLOCK_REALTIME of its host; reassembled_in: the frame that completes it, where
+    it is a fragment of IP; submessages: None where RTPS is there and can't be told apart."""
+
+    number: int
+    time_ns: int
+    size_bytes: int
+    interface: str
+    source: str
+    destination: str
+    reassembled_in: int
+    participant: str
+    submessages: tuple[Submessage, ...] | None = ()
+
+
+@dataclass
+class _Window:
+    """What is counted between two times."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    rtps: int = 0
+    unclear: int = 0
+
+
+def wire_counts(outcome: TrialOutcome) -> tuple[dict[str, int], tuple[str, ...]]:
+    """Returns the counts of all hosts together, by the names of `WIRE_COUNTS`, and warnings.
+
+    Empty where no packets were captured, or where they can't be counted: a warning says why.
+    """
+    hosts = [host for host in outcome.hosts if host.captured is not None and host.packets is not None]
+    if not hosts or len(hosts) < len(outcome.hosts) or not outcome.measure_end_ns:
+        return {}, ()
+    total: Counter[str] = Counter()
+    untold = False
+    for host in hosts:
+        try:
+            window = _of_host(host, outcome)
+        except CaptureError as error:
+            return {}, (f"capture: host {host.name}: {error}",)
+        total.update(window.counts)
+        untold = untold or window.rtps - window.unclear < TOLD_APART_SHARE * window.rtps
+    found = {name: total[name] for name in WIRE_COUNTS}
+    if untold:
+        del found["resent"]
+    return found, ()
+
+
+def _of_host(host: HostOutcome, outcome: TrialOutcome) -> _Window:
+    assert host.captured is not None and host.packets is not None
+    captured = host.captured
+    if captured.dropped is None:
+        raise CaptureError("it ended before it said how many packets it had no room for")
+    if captured.dropped:
+        raise CaptureError(
+            f"{captured.dropped} packets of {captured.received} found no room: they are not counted"
+        )
+    first, last = captured.wall_ns
+    if abs(last - first) > WALL_MOVED_NS:
+        raise CaptureError("the wall clock was set meanwhile, so packets can't be placed in time")
+    to_wall_ns = (first + last) // 2 + host.clock.offset_ns
+    begin_ns, end_ns = outcome.measure_begin_ns + to_wall_ns, outcome.measure_end_ns + to_wall_ns
+    if not host.packets.exists():
+        raise CaptureError("its file is missing")
+    return counted(sent_here(packets_of(host.packets), captured), begin_ns, end_ns)
+
+
+def sent_here(packets: Iterable[Packet], captured: Captured) -> Iterator[Packet]:
+    """Gives the packets that this host sent."""
+    return (each for each in packets if each.interface == LOOPBACK or each.source == captured.address)
+
+
+def counted(packets: Iterable[Packet], begin_ns: int, end_ns: int) -> _Window:
+    """Counts what was sent from `begin_ns` to `end_ns`, and the bytes of discovery before."""
+    every = list(packets)
+    kinds = {packet.number: _kind(packet) for packet in every}
+    window = _Window()
+    seen: set[tuple[object, ...]] = set()
+    for packet in every:
+        kind = kinds[packet.number] if not packet.reassembled_in else kinds.get(packet.reassembled_in, OTHER)
+        again = _sent_again(packet, seen)
+        if packet.time_ns < begin_ns and kind == DISCOVERY:
+            window.counts["startup_discovery_bytes"] += packet.size_bytes
+        if not begin_ns <= packet.time_ns < end_ns:
+            continue
+        window.counts["packets"] += 1
+        window.counts["bytes"] += packet.size_bytes
+        window.counts[kind] += packet.size_bytes
+        window.counts["resent"] += again
+        _count_submessages(packet, window)
+    return window
+
+
+def _count_submessages(packet: Packet, window: _Window) -> None:
+    if packet.submessages is None:
+        window.rtps += 1
+        window.unclear += 1
+        return
+    window.rtps += bool(packet.submessages)
+    for each in packet.submessages:
+        if each.built_in:
+            continue
+        window.counts["data"] += each.kind in (DATA, DATA_FRAGMENT)
+        window.counts["fragments"] += len(each.fragments)
+        window.counts["heartbeats"] += each.kind in (HEARTBEAT, HEARTBEAT_FRAGMENT)
+        window.counts["acknacks"] += each.kind in (ACKNACK, NACK_FRAGMENTS)
+
+
+def _sent_again(packet: Packet, seen: set[tuple[object, ...]]) -> int:
+    """Returns how many of its data went to the same place before; copies for several places don't count."""
+    again = 0
+    for each in packet.submessages or ():
+        if each.built_in or each.kind not in (DATA, DATA_FRAGMENT):
+            continue
+        for fragment in each.fragments or (0,):
+            key = (packet.participant, each.writer, each.sequence, fragment, packet.destination)
+            again += key in seen
+            seen.add(key)
+    return again
+
+
+def _kind(packet: Packet) -> str:
+    """Returns what its bytes are for."""
+    submessages = packet.submessages or ()
+    user = [each for each in submessages if not each.built_in]
+    if any(each.kind in (DATA, DATA_FRAGMENT) for each in user):
+        return USER_DATA
+    if user:
+        return CONTROL
+    return DISCOVERY if submessages else OTHER
+
+
+def packets_of(path: Path) -> Iterator[Packet]:
+    """Gives the packets of a file in their order. Raises `CaptureError`."""
+    wanted = [word for name in FIELDS for word in ("-e", name)]
+    command = (PROGRAM, "-n", "-r", str(path), "-T", "fields", "-E", "separator=/t", *wanted)
+    try:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+    except FileNotFoundError as error:
+        raise CaptureError(f"the program {PROGRAM} is missing: install it") from error
+    with process:
+        assert process.stdout is not None and process.stderr is not None
+        for line in process.stdout:
+            yield packet_of(line.rstrip("\n").split("\t"))
+        said = process.stderr.read().strip().splitlines()
+    if process.returncode != 0:
+        raise CaptureError(
+            f"{PROGRAM} can't read {path}: {said[-1] if said else f'code {process.returncode}'}"
+        )
+
+
+def packet_of(words: Sequence[str]) -> Packet:
+    """Reads the fields of one packet. Raises `CaptureError`."""
+    if len(words) != len(FIELDS):
+        raise CaptureError(f"{PROGRAM} wrote {len(words)} fields of a packet instead of {len(FIELDS)}")
+    given = dict(zip(FIELDS, words, strict=True))
+    seconds, _, fraction = given["frame.time_epoch"].partition(".")
+    return Packet(
+        number=int(given["frame.number"]),
+        time_ns=int(seconds) * NS_PER_S + int(fraction.ljust(9, "0")[:9]),
+        size_bytes=int(given["frame.len"]),
+        interface=given["frame.interface_name"],
+        source=given["ip.src"],
+        destination=f"{given['ip.dst']}:{given['udp.dstport']}",
+        reassembled_in=int(given["ip.reassembled_in"] or 0),
+        participant=given["rtps.guidPrefix.src"],
+        submessages=_submessages(given),
+    )
+
+
+def _submessages(given: dict[str, str]) -> tuple[Submessage, ...] | None:
+    """Returns those that name a writer; None where the fields don't add up to submessages."""
+    kinds = [kind for kind in _numbers(given["rtps.sm.id"]) if kind in SEQUENCES]
+    writers = _numbers(given["rtps.sm.wrEntityId"])
+    sequences = _numbers(given["rtps.sm.seqNumber"])
+    firsts, counts = (
+        _numbers(given["rtps.data_frag.number"]),
+        _numbers(given["rtps.data_frag.num_fragments"]),
+    )
+    if (
+        len(writers) != len(kinds)
+        or len(sequences) != sum(SEQUENCES[kind] for kind in kinds)
+        or len(firsts) != kinds.count(DATA_FRAGMENT)
+        or len(counts) != len(firsts)
+    ):
+        return None
+    found = []
+    for kind, writer in zip(kinds, writers, strict=True):
+        own, sequences = sequences[: SEQUENCES[kind]], sequences[SEQUENCES[kind] :]
+        fragments = range(0)
+        if kind == DATA_FRAGMENT:
+            first = firsts.pop(0)
+            fragments = range(first, first + counts.pop(0))
+        found.append(Submessage(kind, writer, own[-1], fragments))
+    return tuple(found)
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(word, 0) for word in text.split(",") if word]

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Captured packets: on the private loopback and between emulated hosts, counted once, and kept as files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+from campaign_support import journal, lagometer, write_study
+from needs import need
+
+from lagometer.run.captured import packets_of
+
+
+def need_capture() -> None:
+    for name in ("root", "mount", "netns", "dumpcap", "tshark"):
+        need(name)
+
+
+def campaign_of(folder: Path, study: Path) -> Path:
+    out = folder / "out"
+    code, _, errors = lagometer(folder, "run", str(study), "--out", str(out), "--no-report")
+    assert code == 0, errors or journal(out)[0]["reasons"]
+    return out
+
+
+def test_the_price_of_reliability_is_counted(tmp_path: Path) -> None:
+    """A message of 8 KB that Cyclone DDS sends reliably costs its bytes, some headers, and heartbeats."""
+    need_capture()
+    need("cyclonedds")
+    matrix = {"adapter": "cyclonedds", "workload": "pipeline-3", "rate": "10Hz", "payload": "8KB"}
+    study = write_study(tmp_path, capture=True, matrix={**matrix, "reliability": "reliable"})
+    out = campaign_of(tmp_path, study)
+    row = pl.read_parquet(out / "cells.parquet").filter(edge="end-to-end").to_dicts()[0]
+    assert row["wire_data"] >= 6 and row["wire_heartbeats"] > 0 and row["wire_startup_discovery_bytes"] > 1000
+    parts = ("data_bytes", "control_bytes", "discovery_bytes", "other_bytes")
+    assert row["wire_bytes"] == sum(row[f"wire_{name}"] for name in parts) > 8_000
+    assert 1.0 < row["wire_bytes_per_payload_byte"] < 1.5
+    (file,) = (out / "captures").rglob("*.pcapng")
+    assert len(list(packets_of(file))) >= row["wire_packets"]
+    code, text, _ = lagometer(tmp_path, "show", str(out))
+    assert code == 0 and "on the wire" in text
+    code, text, _ = lagometer(tmp_path, "show", str(out), "--json")
+    (wire,) = json.loads(text)["wire"]
+    assert wire["bytes_per_payload_byte"] == row["wire_bytes_per_payload_byte"]
+
+
+def test_a_packet_between_emulated_hosts_counts_once(tmp_path: Path) -> None:
+    need_capture()
+    need("ip")
+    need("ethtool")
+    hosts = {"robot": {"launcher": "netns"}, "base": {"launcher": "netns", "runs": ["sink"]}}
+    matrix = {"adapter": "udp", "workload": "pipeline-3", "rate": "10Hz", "network": "host", "payload": "8KB"}
+    out = campaign_of(tmp_path, write_study(tmp_path, capture=True, hosts=hosts, matrix=matrix))
+    row = pl.read_parquet(out / "cells.parquet").filter(edge="end-to-end").to_dicts()[0]
+    assert 1.0 < row["wire_bytes_per_payload_byte"] < 1.4  # each of the two edges once
+    assert {path.name for path in (out / "captures").rglob("*.pcapng")} == {"0.robot.pcapng", "0.base.pcapng"}
+
+
+def test_other_programs_packets_are_not_counted(tmp_path: Path) -> None:
+    matrix = {"adapter": "udp", "workload": "pipeline-3", "rate": "10Hz", "network": "host"}
+    study = write_study(tmp_path, capture=True, matrix=matrix)
+    _, output, errors = lagometer(tmp_path, "plan", str(study))
+    assert "would count the packets of other programs" in " ".join(output.split()), errors

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What captured packets amount to: each counted once, by what it is for, and what was sent again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lagometer.agent.capture import Captured
+from lagometer.run.captured import FIELDS, CaptureError, Packet, counted, packet_of, sent_here
+
+USER, BUILT_IN = "0x00000d02", "0x000100c2"
+
+
+def packet(number: int, **fields: str) -> Packet:
+    """The packet that these fields describe, as tshark writes them; a second after the last one."""
+    given = {
+        "frame.number": str(number),
+        "frame.time_epoch": f"{number}.5",
+        "frame.len": "100",
+        "frame.interface_name": "lo",
+        "ip.src": "127.0.0.1",
+        "ip.dst": "127.0.0.1",
+        "udp.dstport": "7411",
+        "rtps.guidPrefix.src": "01",
+        **{name.replace("__", "."): value for name, value in fields.items()},
+    }
+    return packet_of([given.get(name, "") for name in FIELDS])
+
+
+def data(number: int, sequence: int, writer: str = USER, **fields: str) -> Packet:
+    return packet(
+        number,
+        rtps__sm__id="0x09,0x15",
+        rtps__sm__wrEntityId=writer,
+        rtps__sm__seqNumber=str(sequence),
+        **fields,
+    )
+
+
+def fragment(number: int, first: int, count: int) -> Packet:
+    shares = {"rtps__data_frag__number": str(first), "rtps__data_frag__num_fragments": str(count)}
+    ids = {"rtps__sm__id": "0x09,0x16", "rtps__sm__wrEntityId": USER, "rtps__sm__seqNumber": "7"}
+    return packet(number, **ids, **shares)
+
+
+def test_packets_count_by_what_they_are_for() -> None:
+    heartbeat = {"rtps__sm__id": "0x0e,0x07", "rtps__sm__wrEntityId": USER, "rtps__sm__seqNumber": "1,3"}
+    packets = [
+        data(1, 1, BUILT_IN, frame__len="400"),
+        data(2, 1),
+        packet(3, **heartbeat, frame__len="80"),
+        packet(4, rtps__sm__id="0x06", rtps__sm__wrEntityId=USER, rtps__sm__seqNumber="3", frame__len="70"),
+        data(5, 2, BUILT_IN, frame__len="300"),
+        packet(6, frame__len="60"),
+        data(9, 2),
+    ]
+    window = counted(packets, 2 * 10**9, 9 * 10**9)
+    assert dict(window.counts) == {
+        "startup_discovery_bytes": 400,
+        "packets": 5,
+        "bytes": 610,
+        "data_bytes": 100,
+        "control_bytes": 150,
+        "discovery_bytes": 300,
+        "other_bytes": 60,
+        "data": 1,
+        "fragments": 0,
+        "heartbeats": 1,
+        "acknacks": 1,
+        "resent": 0,
+    }
+    assert (window.rtps, window.unclear) == (4, 0)
+
+
+def test_what_goes_to_the_same_place_twice_was_sent_again() -> None:
+    elsewhere = data(3, 1, udp__dstport="7413")
+    window = counted([data(1, 1), data(2, 1), elsewhere, data(4, 2)], 0, 10**12)
+    assert window.counts["resent"] == 1
+    fragments = [fragment(1, 1, 2), fragment(2, 3, 2), fragment(3, 2, 2)]
+    window = counted(fragments, 0, 10**12)
+    assert (window.counts["fragments"], window.counts["resent"]) == (6, 2)
+
+
+def test_a_fragment_of_ip_is_for_what_its_datagram_is() -> None:
+    first = packet(1, ip__reassembled_in="2", frame__len="1500")
+    window = counted([first, data(2, 1)], 0, 10**12)
+    assert (window.counts["data_bytes"], window.counts["other_bytes"]) == (1600, 0)
+
+
+def test_what_cannot_be_told_apart_is_unclear() -> None:
+    strange = packet(1, rtps__sm__id="0x15", rtps__sm__wrEntityId=USER, rtps__sm__seqNumber="1,2")
+    assert strange.submessages is None
+    window = counted([strange], 0, 10**12)
+    assert (window.rtps, window.unclear, window.counts["bytes"]) == (1, 1, 100)
+    with pytest.raises(CaptureError, match="2 fields"):
+        packet_of(["1", "2"])
+
+
+def test_a_packet_counts_where_it_was_sent() -> None:
+    ours = Captured("10.0.0.1", 3, 0, (0, 0))
+    sent = packet(1, frame__interface_name="eth0", ip__src="10.0.0.1")
+    received = replace(sent, source="10.0.0.2")
+    within = packet(3)
+    assert list(sent_here([sent, received, within], ours)) == [sent, within]

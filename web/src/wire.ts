@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the messages of each cell cost on its networks, where packets were captured.
+import type { OnTheWire } from "./cell-data";
+import { element, section } from "./dom";
+import { ABSENT, shareText, threeDigits } from "./format";
+import type { Report } from "./report-data";
+
+const KIBIBYTE = 1024;
+
+function numberText(value: number | null): string {
+  return value === null ? ABSENT : threeDigits(value);
+}
+
+function sizeText(bytes: number | null, per = ""): string {
+  if (bytes === null) return ABSENT;
+  let size = bytes;
+  for (const unit of ["B", "KiB", "MiB"]) {
+    if (size < KIBIBYTE) return `${threeDigits(size)} ${unit}${per}`;
+    size /= KIBIBYTE;
+  }
+  return `${threeDigits(size)} GiB${per}`;
+}
+
+const COLUMNS: [string, (each: OnTheWire) => string][] = [
+  ["bytes / payload byte", (each) => numberText(each.bytes_per_payload_byte)],
+  ["sent", (each) => sizeText(each.bytes_per_s, "/s")],
+  ["goodput", (each) => sizeText(each.goodput_bytes_per_s, "/s")],
+  ["packets / message", (each) => numberText(each.packets_per_message)],
+  ["fragments / message", (each) => numberText(each.fragments_per_message)],
+  ["heartbeats / message", (each) => numberText(each.heartbeats_per_message)],
+  ["acknacks / message", (each) => numberText(each.acknacks_per_message)],
+  ["resent / message", (each) => numberText(each.resent_per_message)],
+  ["control", (each) => shareText(each.control_share)],
+  ["discovery", (each) => shareText(each.discovery_share)],
+  ["discovery before", (each) => sizeText(each.startup_discovery_bytes)],
+];
+
+/** Figures of captured packets; nothing where no study asked for them. */
+export function wireSection(report: Report): HTMLElement | null {
+  if (report.wire.length === 0) return null;
+  const rows = report.wire.map((each) =>
+    element(
+      "tr",
+      { "data-cell": each.cell },
+      element("th", { scope: "row" }, element("code", {}, each.cell)),
+      ...COLUMNS.map(([, text]) => element("td", { class: "number" }, text(each))),
+    ),
+  );
+  const heads = ["cell", ...COLUMNS.map(([name]) => name)].map((head) => element("th", { scope: "col" }, head));
+  const table = element("table", { id: "wire" }, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
+  const said =
+    "From the captured packets: whole frames, each counted once, where it was sent. A message counts for each reader that took it. Control (heartbeats and acknowledgements) and discovery are shares of all bytes; the last column is what discovery sent before the measure phase. Medians over the valid trials.";
+  return section("wire", "On the wire", element("p", { class: "quiet" }, said), element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "On the wire" }, table));
+}
