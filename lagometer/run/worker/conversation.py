@@ -178,3 +178,11 @@ def failure_code(failed: Failed, conversations: Iterable[Conversation]) -> str:
     if failed.reason != "endpoints-missing" or not ends:
         return failed.reason
     return f"incompatible-qos: the middleware says so of {', '.join(dict.fromkeys(ends))}"
+
+
+def creation_ns(conversations: Iterable[Conversation], started_ns: int) -> int:
+    """Returns how long the slowest worker took until its endpoints were created.
+
+    What takes long to create may take as long to destroy: a hundred participants of Fast DDS, many seconds.
+    """
+    return max((each.came_ns.get("ready", started_ns) - started_ns for each in conversations), default=0)

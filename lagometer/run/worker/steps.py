@@ -25,7 +25,7 @@ from lagometer.run.hosts.base import HostError
 from lagometer.run.hosts.part import Hearing, HostPart
 from lagometer.run.interruption import Interruption
 from lagometer.run.worker.clocks import BURST, BURST_PERIOD_NS, Asking, askings, while_running
-from lagometer.run.worker.conversation import Conversation, failure_code
+from lagometer.run.worker.conversation import Conversation, creation_ns, failure_code
 from lagometer.run.worker.messages import ProtocolError
 from lagometer.run.worker.outcome import PHASES, STARTUP, TrialOutcome, WorkerOutcome
 from lagometer.run.worker.plan import Phases, Plan
@@ -210,7 +210,8 @@ class TrialSteps:
                 pending = each.records_pending_bytes
                 moved = partial(self._has_moved, index, pending)
                 self._require(moved, time.monotonic_ns() + GRACE_NS, "records", (each,))
-        deadline_ns = time.monotonic_ns() + GRACE_NS + self._phases.drain_ns
+        took_ns = creation_ns(self._conversations, self._workers_started_ns)
+        deadline_ns = time.monotonic_ns() + GRACE_NS + self._phases.drain_ns + took_ns
         self._require(lambda: all(each.bye for each in self._conversations), deadline_ns, "bye")
         self._require(self._all_finished, time.monotonic_ns() + GRACE_NS, "exit")
 

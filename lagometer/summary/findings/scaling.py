@@ -18,6 +18,8 @@ TRIALS_MIN = 6  # of all cells together
 COPY_MIN, COPY_MAX = 0.75, 0.1
 GROWTH_MIN = 0.2  # of the discovery time of the smallest cell: less is not worth a word
 _SIZED = re.compile(r"(pipeline|fanout|fanin)-([0-9]+)")
+# Reasons for which a trial fails when a middleware has too many participants or endpoints.
+ENDS = ("worker-died", "worker-hung", "adapter-failed", "endpoints-missing")
 
 
 def scaling(cells: Sequence[CellEvidence]) -> Iterator[tuple[CellEvidence, Said]]:
@@ -38,29 +40,32 @@ def scaling(cells: Sequence[CellEvidence]) -> Iterator[tuple[CellEvidence, Said]
 
 
 def _end(ordered: Sequence[tuple[int, CellEvidence]]) -> Iterator[tuple[CellEvidence, Said]]:
-    """The first size from which on workers die, where smaller ones are valid."""
-    dead = [
-        (nodes, cell) for nodes, cell in ordered if any(trial.reasons("worker-died") for trial in cell.trials)
-    ]
-    if not dead:
+    """The first size from which on workers die, hang or don't meet, where smaller ones are valid."""
+    ended = [(nodes, cell, found) for nodes, cell in ordered if (found := _ends(cell))]
+    if not ended:
         return
-    nodes, cell = dead[0]
+    nodes, cell, ends = ended[0]
     alive = [smaller for smaller, each in ordered if smaller < nodes and each.valid]
     if not alive:
         return
-    deaths = [trial.reasons("worker-died")[0] for trial in cell.trials if trial.reasons("worker-died")]
     yield (
         cell,
         Said(
             "too-many-nodes",
-            len(deaths),
-            "workers die with so many nodes, and not with fewer",
-            f"{deaths[0]}; with {nodes} nodes, while {alive[-1]} were valid",
+            len(ends),
+            "workers die, hang or don't find each other with so many nodes, and not with fewer",
+            f"{ends[0]}; with {nodes} nodes, while {alive[-1]} were valid",
             "use fewer processes (`placement: groups`), a newer release, or a discovery server; the log "
             "of the trial has the last words",
             "docs/methodology/findings.md",
         ),
     )
+
+
+def _ends(cell: CellEvidence) -> list[str]:
+    """Of each trial that ended so, the first of these reasons."""
+    of_trials = ([said for code in ENDS for said in trial.reasons(code)] for trial in cell.trials)
+    return [said[0] for said in of_trials if said]
 
 
 def _discovery(ordered: Sequence[tuple[int, CellEvidence]]) -> Iterator[tuple[CellEvidence, Said]]:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lagometer.run.worker.conversation import STDERR_TAIL_BYTES, Conversation
+from lagometer.run.worker.conversation import STDERR_TAIL_BYTES, Conversation, creation_ns
 from lagometer.run.worker.messages import ProtocolError
 
 BLOCK = bytes(range(256)) * 3
@@ -114,6 +114,13 @@ def test_failed_ends_the_conversation() -> None:
     assert conversation.feed(line(failed)) == ["failed"]
     with pytest.raises(ProtocolError, match="nothing was expected"):
         conversation.feed(line(HELLO))
+
+
+def test_what_took_long_to_create_may_take_as_long_to_destroy() -> None:
+    quick, slow, dead = Conversation(0, "a"), Conversation(1, "b"), Conversation(2, "c")
+    quick.came_ns["ready"], slow.came_ns["ready"] = 1_500, 9_000
+    assert creation_ns([quick, slow, dead], 1_000) == 8_000
+    assert creation_ns([dead], 1_000) == creation_ns([], 1_000) == 0
 
 
 def test_only_the_end_of_stderr_is_kept() -> None:

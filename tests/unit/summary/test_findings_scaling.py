@@ -51,11 +51,18 @@ def test_nothing_is_said_where_it_does_not_grow(given: list[CellEvidence]) -> No
     assert found(given) == []
 
 
-def test_the_first_size_at_which_workers_die_is_named_with_the_last_that_was_valid() -> None:
+@pytest.mark.parametrize(
+    "end",
+    [
+        "worker-died: relay-50 was killed by SIGSEGV in phase discover",
+        "worker-hung: no 'ready' from worker-0 within 63.0 s (phase create)",
+    ],
+)
+def test_the_first_size_at_which_workers_end_is_named_with_the_last_that_was_valid(end: str) -> None:
     listed, journal = [], []
     deaths = {
         100: [],
-        191: ["worker-died: relay-50 was killed by SIGSEGV in phase discover"],
+        191: [end],
         250: ["worker-died: x"],
     }
     for nodes, reasons in deaths.items():
@@ -65,10 +72,7 @@ def test_the_first_size_at_which_workers_die_is_named_with_the_last_that_was_val
     given = list(cells_of({"cells": listed}, {}, [], journal))
     ((cell, said),) = found(given)
     assert (cell, said.kind, said.trials) == ("pipeline-191", "too-many-nodes", 1)
-    assert (
-        said.number
-        == "relay-50 was killed by SIGSEGV in phase discover; with 191 nodes, while 100 were valid"
-    )
+    assert said.number == f"{end.split(': ', 1)[1]}; with 191 nodes, while 100 were valid"
     assert found(given[1:]) == [], "nothing was valid: it may be anything"
 
 
