@@ -47,7 +47,7 @@ export function wireSection(report: Report): HTMLElement | null {
     ),
   );
   const heads = ["cell", ...COLUMNS.map(([name]) => name)].map((head) => element("th", { scope: "col" }, head));
-  const table = element("table", { id: "wire" }, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
+  const table = element("table", { id: "wire-table" }, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
   const said =
     "From the captured packets: whole frames, each counted once, where it was sent. A message counts for each reader that took it. Control (heartbeats and acknowledgements) and discovery are shares of all bytes; the last column is what discovery sent before the measure phase. Medians over the valid trials.";
   return section("wire", "On the wire", element("p", { class: "quiet" }, said), element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "On the wire" }, table));
