@@ -176,3 +176,17 @@ class OnTheWire(Model):
     control_share: float | None
     discovery_share: float | None
     startup_discovery_bytes: float | None
+
+
+class Queue(Model):
+    """A cell in which a queue builds up, so that its p50 depends on how long a trial is.
+
+    growth_ns_per_s: of the median response time, the median over the trials in which it grows; waiting: how
+    many messages wait where depth should hold fewer.
+    """
+
+    cell: str
+    trials: int
+    trials_growing: int
+    growth_ns_per_s: float
+    waiting: str | None

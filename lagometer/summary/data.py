@@ -15,6 +15,7 @@ from lagometer.summary.cell_data import (
     Interference,
     LostTail,
     OnTheWire,
+    Queue,
     Saturated,
 )
 from lagometer.summary.model import Model
@@ -224,20 +225,6 @@ class Preemption(Model):
     p50_change: float | None
     p99_change: float | None
     ranked: list[PreemptedTrial]
-
-
-class Queue(Model):
-    """A cell in which a queue builds up, so that its p50 depends on how long a trial is.
-
-    growth_ns_per_s: of the median response time, the median over the trials in which it grows; waiting: how
-    many messages wait where depth should hold fewer.
-    """
-
-    cell: str
-    trials: int
-    trials_growing: int
-    growth_ns_per_s: float
-    waiting: str | None
 
 
 class ControlTrial(Model):

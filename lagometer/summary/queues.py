@@ -7,7 +7,7 @@ import statistics
 
 from lagometer.store.format import END_TO_END
 from lagometer.store.reader import Campaign
-from lagometer.summary.data import Queue
+from lagometer.summary.cell_data import Queue
 
 WORD = "queue-builds-up"
 

@@ -170,3 +170,17 @@ export interface OnTheWire {
   discovery_share: number | null;
   startup_discovery_bytes: number | null;
 }
+
+/**
+ * A cell in which a queue builds up, so that its p50 depends on how long a trial is.
+ *
+ * growth_ns_per_s: of the median response time, the median over the trials in which it grows; waiting: how
+ * many messages wait where depth should hold fewer.
+ */
+export interface Queue {
+  cell: string;
+  trials: number;
+  trials_growing: number;
+  growth_ns_per_s: number;
+  waiting: string | null;
+}

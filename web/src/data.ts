@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Generated from lagometer/summary/data.py by `python -m lagometer.report.typescript web/src`; do not edit.
 
-import type { ChainRow, Deadline, Feasibility, Interference, LostTail, OnTheWire, Saturated } from "./cell-data";
+import type { ChainRow, Deadline, Feasibility, Interference, LostTail, OnTheWire, Queue, Saturated } from "./cell-data";
 
 /**
  * Where the figures come from: the head of `manifest.json`.
@@ -210,20 +210,6 @@ export interface Preemption {
   p50_change: number | null;
   p99_change: number | null;
   ranked: PreemptedTrial[];
-}
-
-/**
- * A cell in which a queue builds up, so that its p50 depends on how long a trial is.
- *
- * growth_ns_per_s: of the median response time, the median over the trials in which it grows; waiting: how
- * many messages wait where depth should hold fewer.
- */
-export interface Queue {
-  cell: string;
-  trials: number;
-  trials_growing: number;
-  growth_ns_per_s: number;
-  waiting: string | null;
 }
 
 /**

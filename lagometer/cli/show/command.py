@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from lagometer.store.reader import Campaign
-    from lagometer.summary.cell_data import ChainRow, OnTheWire, Saturated
-    from lagometer.summary.data import Finding, Queue
+    from lagometer.summary.cell_data import ChainRow, OnTheWire, Queue, Saturated
+    from lagometer.summary.data import Finding
 
 Row = dict[str, Any]
 OfCell = TypeVar("OfCell", "ChainRow", "Finding", "OnTheWire", "Queue", "Saturated")

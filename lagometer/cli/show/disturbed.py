@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from lagometer.summary.data import Preemption, Queue
+    from lagometer.summary.cell_data import Queue
+    from lagometer.summary.data import Preemption
 
 RANKED_SHOWN = 3
 
