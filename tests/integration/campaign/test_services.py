@@ -29,17 +29,19 @@ def carried_out(tmp_path: Path, matrix: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("adapter", "dispatch"),
-    [("zeromq", "waitset"), ("zenoh", "listener"), ("zenoh-py", "waitset"), ("ros2_rust", "waitset")],
+    ("adapter", "factors"),
+    [
+        ("zeromq", "dispatch: waitset"),
+        ("zeromq", "dispatch: waitset, placement: single-process, threads: per-process"),
+        ("zenoh", "dispatch: listener"),
+        ("zenoh-py", "dispatch: waitset"),
+        ("ros2_rust", "dispatch: waitset"),
+    ],
 )
-def test_each_client_gets_the_replies_to_its_own_requests(
-    tmp_path: Path, adapter: str, dispatch: str
-) -> None:
+def test_each_client_gets_the_replies_to_its_own_requests(tmp_path: Path, adapter: str, factors: str) -> None:
     """A reply to another's would fail the trial as misdelivered, and one too few be lost."""
     need(adapter)
-    matrix = (
-        f"{{adapter: {adapter}, workload: request-reply, rate: 50Hz, work: busy-2ms, dispatch: {dispatch}}}"
-    )
+    matrix = f"{{adapter: {adapter}, workload: request-reply, rate: 50Hz, work: busy-2ms, {factors}}}"
     found = carried_out(tmp_path, matrix)
     chains = {chain["chain"]: chain for chain in found["chains"]}
     assert set(chains) == {"plan.driver", "plan.operator"}
