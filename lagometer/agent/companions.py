@@ -13,6 +13,7 @@ from lagometer.agent import daemons as daemons_of_trial
 from lagometer.agent import load as load_of_trial
 from lagometer.agent.commands import Companion
 from lagometer.agent.daemons import Daemons
+from lagometer.agent.link.orders import own_code
 from lagometer.agent.load import Load
 from lagometer.agent.observe.sockets import find_workers
 from lagometer.agent.supervised import Supervised
@@ -39,6 +40,8 @@ class Ended:
 
     def reason(self, how: str) -> str:
         """Why the trial fails; `how`: it ended."""
+        if self.said.startswith(f"{self.code}: "):
+            return self.said
         return f"{self.code}: {self.name} {how}: {self.said}"
 
 
@@ -69,7 +72,7 @@ class Companions:
             return None
         said = last_words(launcher, place)
         if self.daemons is not None and place < self._daemon_count:
-            return Ended("daemon-died", self.daemons.wanted[place].name, said)
+            return Ended(own_code(said) or "daemon-died", self.daemons.wanted[place].name, said)
         assert self.load is not None, "what is no daemon is load"
         return Ended("interference-died", self.load.commands[place - self._daemon_count][0], said)
 

@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from lagometer.run.companions.links import link_done, link_reasons, link_warnings
 from lagometer.run.exchanged import exchanges, slewed
-from lagometer.run.transport import matches
+from lagometer.run.transport import OVER_NETWORK, matches
 from lagometer.run.worker.layout import topics_read
 from lagometer.run.worker.messages import WriterDone
 from lagometer.run.worker.outcome import STARTUP, TrialOutcome, WorkerOutcome
@@ -37,6 +38,11 @@ def trial_facts(
     ]
     warnings += builds_for_tests(outcome.workers)
     warnings += slewed(outcome, hosts or {})
+    links = [link_done(done) for _, done in outcome.links]
+    warnings += [warning for each in links for warning in link_warnings(each)]
+    seen = observed(cell, outcome)
+    of_links = [reason for each in links for reason in link_reasons(each)]
+    of_links += past_the_link(cell, seen)
     timers = _timers(cell.graph)
     return TrialFacts(
         cell=cell.id,
@@ -60,15 +66,29 @@ def trial_facts(
             for writer in each.writers
         ),
         readers=tuple(ReaderFacts(**reader.model_dump()) for each in done for reader in each.readers),
-        reasons=(*outcome.reasons, *reasons),
+        reasons=(*outcome.reasons, *reasons, *of_links),
         warnings=(*outcome.warnings, *dict.fromkeys(warnings)),
-        observed=observed(cell, outcome),
+        observed=seen,
         discovery_ns=outcome.discovery_ns,
         workers_started_ns=outcome.workers_started_ns,
         join_startup_ns=_join_startup_ns(cell, outcome),
         exchanges=exchanges(outcome, hosts or {}),
         startup_ns=_startup_ns([each for each in outcome.workers if not cell.worker_start_ns(each.index)]),
     )
+
+
+def past_the_link(cell: Cell, seen: Observed | None) -> list[str]:
+    """Why this is not a trial of its link: on one host messages can go another way."""
+    if cell.link is None or seen is None or len(cell.hosts) > 1:
+        return []
+    worker_of = {node: index for index, nodes in enumerate(cell.workers) for node in nodes}
+    crossing = {e.name for e in cell.graph.edges() if worker_of[e.publisher] != worker_of[e.subscriber]}
+    return [
+        f"link-not-crossed: messages of {match.edge} went by {' or '.join(match.possible)}, past the link on the "
+        "loopback: choose a transport over the network"
+        for match in seen.matches
+        if match.edge in crossing and match.possible and not OVER_NETWORK & set(match.possible)
+    ]
 
 
 def builds_for_tests(workers: Sequence[WorkerOutcome]) -> list[str]:
