@@ -122,11 +122,12 @@ def measured(orders: LinkOrders) -> list[Figure]:
         except OSError as error:
             raise MeasureError(f"no socket for its packets: {error.strerror}") from error
         meeting.reach(1)
+        probe.send()
+        meeting.reach(2)
         figures = probe.measured()
         if wrong := [each for each in figures if not each.as_asked]:
             raise MeasureError("; ".join(in_words(each) for each in wrong))
-        meeting.reach(2)
-        meeting.linger()
+        meeting.reach(3)
         return figures
 
 

@@ -19,7 +19,9 @@ REFUSED = 1e-4  # of links as asked: so many checks of a share would fail all th
 RATE_SHARE = 0.05
 DELAY_SHARE = 0.05
 DELAY_NS = 500_000  # what a packet takes on this machine without any link, on busy CPUs as well
-RATE_WINDOWS = 8
+RATE_STRETCHES = 8
+JITTER_ENDS = math.sqrt(2)  # both ends of a stretch are scattered
+MEDIAN_ERROR = 1.2533  # of the median against the mean, of a normal distribution
 
 
 @dataclass(frozen=True)
@@ -46,27 +48,27 @@ class Figure:
 @dataclass(frozen=True)
 class Shape:
     """Of a distribution with standard deviation 1: its median less its mean; the standard error of the median, times
-    the root of n; the distance between its quartiles, and the relative standard error of that, times the root of n."""
+    the root of n; the distance between p10 and p90, and the relative standard error of that, times the root of n."""
 
     median: float
     median_error: float
-    quartiles: float
-    quartiles_error: float
+    deciles: float
+    deciles_error: float
 
 
-# From the densities at the median and at the quartiles (David and Nagaraja, Order Statistics, 3rd ed., 10.3).
+# From the densities at the median and at the two deciles (David and Nagaraja, Order Statistics, 3rd ed., 10.3).
 SHAPES = {
-    "normal": Shape(0.0, 1.2533, 1.3490, 1.1664),
-    "uniform": Shape(0.0, 1.7321, 1.7321, 1.0),
-    "exponential": Shape(math.log(2) - 1, 1.0, 1.0986, 1.4865),
+    "normal": Shape(0.0, 1.2533, 2.5631, 0.8893),
+    "uniform": Shape(0.0, 1.7321, 2.7713, 0.5),
+    "exponential": Shape(math.log(2) - 1, 1.0, 2.1972, 1.3569),
 }
 
 
 def delay_figures(profile: LinkProfile, transits_ns: Sequence[int]) -> list[Figure]:
-    """Delay and jitter from one-way times of packets that stood apart. The median and the middle half do not move when
-    a busy machine holds up a few of them."""
+    """Delay and jitter from one-way times of packets that stood apart. Median and deciles do not move when a busy
+    machine holds up a few of them."""
     shape, n = SHAPES[profile.distribution], len(transits_ns)
-    if n < 4:
+    if n < 20:
         return [Figure("delay_ns", profile.delay_ns, None, 0, 0, n)]
     ordered = sorted(transits_ns)
     measured = ordered[n // 2] - shape.median * profile.jitter_ns
@@ -74,30 +76,30 @@ def delay_figures(profile: LinkProfile, transits_ns: Sequence[int]) -> list[Figu
     away_ns = DELAY_SHARE * profile.delay_ns + DELAY_NS + error_ns
     found = [_around("delay_ns", profile.delay_ns, measured, away_ns, n)]
     if profile.jitter_ns:
-        deviation_ns = (ordered[3 * n // 4] - ordered[n // 4]) / shape.quartiles
-        away = DEVIATIONS * shape.quartiles_error / math.sqrt(n) * profile.jitter_ns + DELAY_NS / 2
+        deviation_ns = (ordered[9 * n // 10] - ordered[n // 10]) / shape.deciles
+        away = DEVIATIONS * shape.deciles_error / math.sqrt(n) * profile.jitter_ns + DELAY_NS / 2
         found.append(_around("jitter_ns", profile.jitter_ns, deviation_ns, away, n))
     return found
 
 
 def rate_figure(profile: LinkProfile, arrivals_ns: Sequence[int], frame_bytes: int) -> Figure:
-    """The rate from when frames of one length arrived that were sent faster: the median of several stretches, the first
-    quarter left out, in which what a shaper saves up arrives at once."""
+    """The rate from when frames of one length arrived that were sent faster. The first quarter is left out, in which
+    what a shaper saved up arrives at once. The median of several stretches does not move when a busy machine holds up a
+    few frames; with jitter, which scatters the ends of a stretch, there is one."""
     kept = list(arrivals_ns)[len(arrivals_ns) // 4 :]
-    each = len(kept) // RATE_WINDOWS
-    if each < 2:
+    stretches = 1 if profile.jitter_ns else RATE_STRETCHES
+    steps = (len(kept) - 1) // stretches
+    if steps < 8:
         return Figure("rate_bps", profile.rate_bps, None, 0, 0, len(kept))
-    bits = 8 * (frame_bytes + profile.frame_overhead_bytes) / max(1e-9, 1 - profile.loss)
-    rates = sorted(
-        bits * each * NS_PER_S / max(1, kept[(window + 1) * each - 1 + (window < RATE_WINDOWS - 1)] - kept[window * each])
-        for window in range(RATE_WINDOWS)
-        if (window + 1) * each < len(kept)
-    )
-    # What is lost, and jitter at both ends of a stretch, scatter it.
-    took_ns = bits * each * NS_PER_S / profile.rate_bps
-    lost = math.sqrt(profile.loss / (each * max(1e-9, 1 - profile.loss)) * _inflation(profile))
-    away = RATE_SHARE + DEVIATIONS / math.sqrt(RATE_WINDOWS) * math.hypot(lost, 1.5 * profile.jitter_ns / took_ns)
-    return _around("rate_bps", profile.rate_bps, rates[len(rates) // 2], away * profile.rate_bps, len(kept))
+    arrived = 1 - profile.loss
+    bits = 8 * (frame_bytes + profile.frame_overhead_bytes) * steps / arrived
+    begins = range(0, stretches * steps, steps)
+    rates = sorted(bits * NS_PER_S / max(1, kept[begin + steps] - kept[begin]) for begin in begins)
+    took_ns = bits * NS_PER_S / profile.rate_bps
+    lost = math.sqrt(profile.loss * _inflation(profile) / (arrived * steps))
+    scatter = math.hypot(lost, JITTER_ENDS * profile.jitter_ns / took_ns) / math.sqrt(stretches)
+    away = (RATE_SHARE + DEVIATIONS * MEDIAN_ERROR * scatter) * profile.rate_bps
+    return _around("rate_bps", profile.rate_bps, rates[stretches // 2], away, len(kept))
 
 
 def share_figure(what: str, asked: float, count: int, n: int, inflation: float = 1.0) -> Figure:

@@ -11,6 +11,7 @@ import contextlib
 import os
 import socket
 import struct
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -37,7 +38,8 @@ STEADY_RATE_SHARE = 0.1  # of the link's rate, so that nothing waits for it
 APART_DEVIATIONS = 4  # packets so far apart keep their order by themselves
 APART_NS, APART_S_MAX = 1_000_000, 3.0
 APART_COUNTS = (60, 200)
-FAST_S, FAST_BYTES_MAX, FAST_COUNT_MIN = 0.3, 8_000_000, 120
+FAST_S, FAST_JITTERS, FAST_BYTES_MAX, FAST_COUNT_MIN = 0.3, 100, 8_000_000, 150
+FAST_OVER = 1.3  # so much faster than the link are they sent
 WHOLE_COUNT = 20
 BUFFER_BYTES = 64 << 20
 PROBE_PRIORITY = 40
@@ -88,13 +90,12 @@ class Probe:
         self._receiver.close()
         self._sender.close()
 
-    def measured(self) -> list[Figure]:
-        """Sends all trains, waits until the last packet must have come, and returns what was measured. Raises
-        MeasureError."""
+    def send(self) -> None:
+        """Sends all trains, and waits until the last packet must have come. Raises MeasureError."""
         profile = self._profile
         try:
             with _prompt():
-                count = STEADY_COUNT_BURSTS if profile.burst > 1 else STEADY_COUNT
+                count = _steady_count(profile)
                 small_bits = 8 * (SMALL_BYTES + UDP_BYTES + FRAME_HEADER_BYTES + profile.frame_overhead_bytes)
                 own_rate_ns = small_bits * NS_PER_S / (STEADY_RATE_SHARE * profile.rate_bps) if profile.rate_bps else 0
                 self._send(STEADY, count, max(STEADY_NS, round(own_rate_ns)), SMALL_BYTES)
@@ -106,11 +107,14 @@ class Probe:
                 self._wait()
                 whole_bytes = profile.mtu_bytes - UDP_BYTES
                 fast = _fast_count(profile)
-                self._send(FAST, fast, 0, whole_bytes)
-                self._wait(fast * profile.frame_bytes if profile.rate_bps else 0)
+                self._send(FAST, fast, _fast_spacing_ns(profile), whole_bytes)
+                self._wait(min(fast * profile.frame_bytes, profile.queue_bytes) if fast else 0)
         except OSError as error:
             raise MeasureError(f"its packets can't be sent: {error.strerror}") from error
-        return self._judged(self._arrived(), count)
+
+    def measured(self) -> list[Figure]:
+        """Returns what was measured of the way from the host before this one."""
+        return self._judged(self._arrived(), _steady_count(self._profile))
 
     def _send(self, train: int, count: int, spacing_ns: int, size_bytes: int) -> None:
         rest = bytes(size_bytes - PACKET.size)
@@ -177,7 +181,8 @@ class Probe:
 
 
 class Meeting:
-    """Has all hosts of a link come as far before any goes on. Announcements are repeated, since links lose some."""
+    """Has all hosts of a link come as far before any goes on. Each repeats how far it is until the meeting is closed,
+    since links lose some of what is said, and since others may not hear yet."""
 
     def __init__(self, orders: LinkOrders) -> None:
         self._orders, self._reached = orders, 0
@@ -185,9 +190,17 @@ class Meeting:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.bind((orders.address, PORT + 1))
         self._socket.settimeout(ANNOUNCE_S)
+        self._over = threading.Event()
+        self._announcing = threading.Thread(target=self._announce, daemon=True)
+        if self._others:
+            self._announcing.start()
 
     def close(self) -> None:
-        """Closes its socket."""
+        """Stops once the others can have heard the last."""
+        if self._others:
+            time.sleep(LINGER_S)
+            self._over.set()
+            self._announcing.join()
         self._socket.close()
 
     def reach(self, step: int) -> None:
@@ -198,30 +211,21 @@ class Meeting:
             if time.monotonic() > end_s:
                 behind = ", ".join(address for address, reached in self._others.items() if reached < step)
                 raise MeasureError(f"the other end at {behind} did not come as far within {MEET_S:.0f} s")
-            self._announce()
-            self._hear()
-
-    def linger(self) -> None:
-        """Lets those hear it that have not yet."""
-        end_s = time.monotonic() + (LINGER_S if self._others else 0)
-        while time.monotonic() < end_s:
-            self._announce()
-            self._hear()
+            with contextlib.suppress(OSError):  # nothing heard
+                said, (address, _) = self._socket.recvfrom(16)
+                if address in self._others and said:
+                    self._others[address] = max(self._others[address], said[0])
 
     def _announce(self) -> None:
-        for address in self._others:
-            with contextlib.suppress(OSError):  # not up yet
-                self._socket.sendto(bytes((self._reached,)), (address, PORT + 1))
+        while not self._over.wait(ANNOUNCE_S):
+            for address in self._others:
+                with contextlib.suppress(OSError):  # not up yet
+                    self._socket.sendto(bytes((self._reached,)), (address, PORT + 1))
 
-    def _hear(self) -> None:
-        end_s = time.monotonic() + ANNOUNCE_S
-        while time.monotonic() < end_s:
-            try:
-                said, (address, _) = self._socket.recvfrom(16)
-            except OSError:
-                continue
-            if address in self._others and said:
-                self._others[address] = max(self._others[address], said[0])
+
+def _steady_count(profile: LinkProfile) -> int:
+    """How many packets tell the loss: more where losses come together."""
+    return STEADY_COUNT_BURSTS if profile.burst > 1 else STEADY_COUNT
 
 
 def _apart(profile: LinkProfile) -> tuple[int, int]:
@@ -235,9 +239,15 @@ def _fast_count(profile: LinkProfile) -> int:
     """How many whole frames tell the rate."""
     if not profile.rate_bps:
         return 0
-    long_s = max(FAST_S, 40 * profile.jitter_ns / NS_PER_S)
+    long_s = max(FAST_S, FAST_JITTERS * profile.jitter_ns / NS_PER_S)
     size_bytes = min(FAST_BYTES_MAX, profile.rate_bps / 8 * long_s)
     return max(FAST_COUNT_MIN, round(size_bytes / (profile.frame_bytes + profile.frame_overhead_bytes)))
+
+
+def _fast_spacing_ns(profile: LinkProfile) -> int:
+    """How far apart they are sent."""
+    bits = 8 * (profile.frame_bytes + profile.frame_overhead_bytes)
+    return round(bits * NS_PER_S / profile.rate_bps / FAST_OVER) if profile.rate_bps else 0
 
 
 @contextlib.contextmanager
