@@ -35,6 +35,7 @@ FACTORS = (
     "domain",
     "interference",
     "tuning",
+    "link",
 )
 
 
@@ -84,6 +85,9 @@ def command(
     ] = None,
     tuning: Annotated[
         str | None, _option("tuning", "HOW", "Of the machine: none, latency (needs root).")
+    ] = None,
+    link: Annotated[
+        str | None, _option("link", "NAME", "Emulated on the loopback: wifi, lte, 5g, lossy-5, ethernet-100M.")
     ] = None,
     duration: Annotated[str, _option("duration", "TIME", "Length of the measure phase.")] = "2s",
     warmup: Annotated[str, _option("warmup", "TIME", "Length of the warm-up.")] = "300ms",
