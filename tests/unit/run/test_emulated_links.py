@@ -49,8 +49,8 @@ def test_simple_links_need_a_shaper_and_a_filter_alone() -> None:
 @pytest.mark.parametrize(
     ("profile", "words"),
     [
-        (LTE, "limit 242 delay 35000us 8000us distribution normal rate 12000000bit 0"),
-        (replace(LTE, distribution="uniform"), "limit 242 delay 35000us 13856.4us rate 12000000bit 0"),
+        (LTE, "limit 266 delay 35000us 8000us distribution normal rate 12000000bit 0"),
+        (replace(LTE, distribution="uniform"), "limit 266 delay 35000us 13856.4us rate 12000000bit 0"),
         (
             LinkProfile("b", delay_ns=MS, loss=0.05, burst=4, reorder=0.02, duplicate=0.01),
             "limit 100000 delay 1000us loss gemodel 1.31579% 25% duplicate 1% reorder 2% rate 100000000000bit 0",
