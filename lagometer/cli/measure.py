@@ -86,9 +86,7 @@ def command(
     tuning: Annotated[
         str | None, _option("tuning", "HOW", "Of the machine: none, latency (needs root).")
     ] = None,
-    link: Annotated[
-        str | None, _option("link", "NAME", "Emulated on the loopback: wifi, lte, 5g, lossy-5, ethernet-100M.")
-    ] = None,
+    link: Annotated[str | None, _option("link", "NAME", "An emulated one: wifi, lte, lossy-5, …")] = None,
     duration: Annotated[str, _option("duration", "TIME", "Length of the measure phase.")] = "2s",
     warmup: Annotated[str, _option("warmup", "TIME", "Length of the warm-up.")] = "300ms",
     trials: Annotated[int, _option("trials", "N", "Number of trials, each with fresh processes.")] = 1,

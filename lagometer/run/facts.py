@@ -83,9 +83,9 @@ def past_the_link(cell: Cell, seen: Observed | None) -> list[str]:
         return []
     worker_of = {node: index for index, nodes in enumerate(cell.workers) for node in nodes}
     crossing = {e.name for e in cell.graph.edges() if worker_of[e.publisher] != worker_of[e.subscriber]}
+    past = "past the link on the loopback: choose a transport over the network"
     return [
-        f"link-not-crossed: messages of {match.edge} went by {' or '.join(match.possible)}, past the link on the "
-        "loopback: choose a transport over the network"
+        f"link-not-crossed: messages of {match.edge} went by {' or '.join(match.possible)}, {past}"
         for match in seen.matches
         if match.edge in crossing and match.possible and not OVER_NETWORK & set(match.possible)
     ]

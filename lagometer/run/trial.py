@@ -118,8 +118,8 @@ class TrialRunner:
         return link
 
     def _forget(self, hosts: Sequence[str]) -> None:
-        """Has these hosts made anew for the next trial, so that neither their link nor fragments that wait for lost
-        ones carry over."""
+        """Has these hosts made again for the next trial, so that neither their link nor fragments that wait
+        for lost ones carry over."""
         for name in hosts if len(hosts) > 1 else ():
             self._links.pop(name).close()
 

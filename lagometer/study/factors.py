@@ -344,8 +344,8 @@ FACTORS: tuple[Factor, ...] = (
         "link",
         parse_link_name,
         str,
-        "an emulated link between hosts of the launcher netns, or on one host's loopback: none, a profile that "
-        "ships (ethernet-100M, ethernet-1G, wifi, lte, 5g, lossy-5), or one from the key `links`",
+        "an emulated link between hosts of the launcher netns, or on one host's loopback: none, a profile "
+        "that ships (ethernet-100M, ethernet-1G, wifi, lte, 5g, lossy-5), or one from the key `links`",
         {"type": "string"},
         prefix="link-",
     ),

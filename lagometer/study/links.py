@@ -51,9 +51,9 @@ _BITS = {"k": 1_000, "M": 1_000_000, "G": 1_000_000_000}
 class Link:
     """One way of a link; both ways are alike. What is 0 is not limited, or does not happen.
 
-    rate_bps: of frames, each with frame_overhead_bytes more than its device counts; queue_bytes: what may wait
-    for the rate; jitter_ns: the standard deviation of the delay; loss, reorder, duplicate: shares of frames;
-    burst: how many frames are lost in a row, on average; sources: of the numbers, by their keys.
+    rate_bps: of frames, each with frame_overhead_bytes more than its device counts; queue_bytes: what may
+    wait for the rate; jitter_ns: the standard deviation of the delay; loss, reorder, duplicate: shares of
+    frames; burst: how many frames are lost in a row, on average; sources: of the numbers, by their keys.
     """
 
     rate_bps: int = 0
@@ -126,18 +126,24 @@ class LinkKey:
 
 
 LINK_KEYS: Mapping[str, LinkKey] = {
-    "rate": LinkKey("rate_bps", parse_rate_bps, "bits per second, like 100Mbit; without it there is no limit"),
+    "rate": LinkKey(
+        "rate_bps", parse_rate_bps, "bits per second, like 100Mbit; without it there is no limit"
+    ),
     "delay": LinkKey("delay_ns", units.parse_duration_ns, "one way, on average"),
     "jitter": LinkKey("jitter_ns", units.parse_duration_ns, "the standard deviation of the delay"),
     "distribution": LinkKey(
-        "distribution", word_parser(DISTRIBUTIONS), "of the delay: normal, uniform, or exponential (a long tail)"
+        "distribution",
+        word_parser(DISTRIBUTIONS),
+        "of the delay: normal, uniform, or exponential (a long tail)",
     ),
     "loss": LinkKey("loss", _share(LOSS_MAX), "the share of frames that is lost, like 5%"),
     "burst": LinkKey("burst", _burst, "how many frames are lost in a row, on average"),
     "reorder": LinkKey("reorder", _share(0.5), "the share of frames that overtakes all others"),
     "duplicate": LinkKey("duplicate", _share(0.5), "the share of frames that arrives twice"),
     "mtu": LinkKey("mtu_bytes", _bytes(MTU_BYTES_MIN, MTU_BYTES_MAX), "the longest packet, like 1500B"),
-    "queue": LinkKey("queue_bytes", _bytes(2_000, 1 << 30), "what may wait for the rate; the rest is dropped"),
+    "queue": LinkKey(
+        "queue_bytes", _bytes(2_000, 1 << 30), "what may wait for the rate; the rest is dropped"
+    ),
     "frame_overhead": LinkKey(
         "frame_overhead_bytes", _bytes(0, 200), "what each frame takes of the rate beside its own bytes"
     ),
@@ -219,7 +225,8 @@ def _contradictions(link: Link) -> Iterator[str]:
     """What can't be together."""
     if link.jitter_ns * JITTER_DEVIATIONS[link.distribution] > link.delay_ns:
         most = units.duration_text(link.delay_ns / JITTER_DEVIATIONS[link.distribution])
-        yield f"frames would leave before they come: with this delay a {link.distribution} jitter is at most {most}"
+        kind = link.distribution
+        yield f"frames would leave before they come: with this delay a {kind} jitter is at most {most}"
     if link.burst > 1 and not link.loss:
         yield "'burst' is for links with `loss`"
     if link.burst > 1 and link.loss > link.burst / (1 + link.burst):
@@ -230,23 +237,25 @@ def _contradictions(link: Link) -> Iterator[str]:
         yield "'queue' has no room for ten frames of this MTU"
     fewest_ns = max(REORDER_DELAY_NS_MIN, REORDER_JITTERS * link.jitter_ns)
     if link.reorder and link.delay_ns < fewest_ns:
-        yield f"'reorder' takes a delay of {units.duration_text(fewest_ns)} or more: nothing else can be overtaken"
+        least = units.duration_text(fewest_ns)
+        yield f"'reorder' takes a delay of {least} or more: nothing else can be overtaken"
 
 
 def link_reasons(name: str, link: Link, network: str, hosts: Sequence[tuple[str, bool]]) -> Iterator[str]:
-    """Why a link can't be emulated for a cell. hosts: the names of those that have workers, and whether each is
-    emulated."""
+    """Why a link can't be emulated for a cell. hosts: the names of those that have workers, and whether
+    each is emulated."""
     if len(hosts) < 2 and network == "host":
-        yield f"link '{name}' is for a network of the trial's own, and this is the machine's: set `network: private`"
+        yield f"link '{name}' is for the trial's own network, this is the machine's: set `network: private`"
     if len(hosts) > 1 and not all(emulated for _, emulated in hosts):
         real = " and ".join(host for host, emulated in hosts if not emulated)
-        yield f"link '{name}' joins hosts of the launcher netns, and {real} is another: its network is the machine's"
+        yield f"link '{name}' joins hosts of the launcher netns, and {real} has the machine's network"
     if len(hosts) > 1 and link.mtu_bytes > MTU_BYTES:
-        yield f"link '{name}' has an MTU of {link.mtu_bytes} B, and an emulated host's cable carries {MTU_BYTES} B"
+        yield f"link '{name}' has an MTU of {link.mtu_bytes} B, an emulated host's cable one of {MTU_BYTES} B"
     if os.geteuid() != 0:
         yield f"link '{name}' is made by root"
     if missing := [program for program in PROGRAMS if shutil.which(program) is None]:
-        yield f"link '{name}' needs {', '.join(missing)}, which is not installed (Debian: iproute2, nftables, ethtool)"
+        packages = "Debian packages: iproute2, nftables, ethtool, procps"
+        yield f"link '{name}' needs {', '.join(missing)}, which is not installed ({packages})"
 
 
 parse_link_name = name_parser("a link")

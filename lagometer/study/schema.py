@@ -432,8 +432,8 @@ NESTED_KEYS: Mapping[str, str] = {
     "`env: {NAME: value}` in one sets variables of the workers",
     "hosts": "places that workers run on: `hosts: {robot: {launcher: local}, base: {launcher: local, "
     "runs: [pong]}}`; all of them, or those that the factor `hosts` names",
-    "links": "emulated links: `links: {radio: {rate: 20Mbit, delay: 5ms, jitter: 1ms, loss: 1%}}`; the factor "
-    "`link` names them",
+    "links": "emulated links: `links: {radio: {rate: 20Mbit, delay: 5ms, jitter: 1ms, loss: 1%}}`; the "
+    "factor `link` names them",
     "control": "a cell that runs between blocks: `none`, `floor` (shm, pingpong), or factors",
     "parts": "studies within the study, each with keys that replace those above it: "
     "`parts: {large: {duration: 10s, matrix: {payload: 4MB}}}`",
@@ -446,7 +446,16 @@ NESTED_KEYS: Mapping[str, str] = {
 def key_defaults() -> dict[str, object]:
     """What each key of a resolved study is where a study is silent; so reads one of an older lagometer."""
     keys = {key.field: key.parse(key.default) if key.default else key.absent for key in TOP_LEVEL_KEYS}
-    return {**keys, "recordings": {}, "contents": {}, "variants": {}, "hosts": {}, "links": {}, "scale": None, "parts": {}}
+    return {
+        **keys,
+        "recordings": {},
+        "contents": {},
+        "variants": {},
+        "hosts": {},
+        "links": {},
+        "scale": None,
+        "parts": {},
+    }
 
 
 KEY_NAMES: tuple[str, ...] = (*(key.name for key in TOP_LEVEL_KEYS), *NESTED_KEYS)

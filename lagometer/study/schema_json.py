@@ -121,7 +121,8 @@ def _hosts() -> dict[str, object]:
 def _links() -> dict[str, object]:
     """Emulated links."""
     keys: dict[str, object] = {
-        name: {"description": key.description, "type": ["string", "number"]} for name, key in LINK_KEYS.items()
+        name: {"description": key.description, "type": ["string", "number"]}
+        for name, key in LINK_KEYS.items()
     }
     keys["distribution"] = {"description": LINK_KEYS["distribution"].description, "enum": list(DISTRIBUTIONS)}
     keys[SOURCES] = {"description": "where each number is from, by its key", "type": "object"}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m lagometer.agent.link JSON`: makes a link in the network that it is started in, measures it, says so, and
-keeps it until it is told to end. Writes one JSON object a line; the last line, if it fails, is the reason."""
+"""`python -m lagometer.agent.link JSON`: makes a link in the network that it is started in, measures it,
+says so, and keeps it until it is told to end. Writes one JSON object a line; the last line, if it fails, is
+the reason."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from typing import Any
 from lagometer.agent.emulated import EmulationError, run
 from lagometer.agent.link import commands
 from lagometer.agent.link.figures import Figure
-from lagometer.agent.link.measure import Meeting, MeasureError, Probe
+from lagometer.agent.link.measure import MeasureError, Meeting, Probe
 from lagometer.agent.link.orders import DIFFERS, FAILED, READY, LinkOrders, parsed
 from lagometer.agent.link.words import in_words
 
@@ -71,7 +72,9 @@ class Emulated:
         orders = self._orders
         words = commands.program_arguments(orders.profile, orders.device, orders.seed)
         try:
-            program = subprocess.Popen([orders.program, *words], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+            program = subprocess.Popen(
+                [orders.program, *words], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL
+            )
         except OSError as error:
             raise EmulationError(f"{orders.program} can't be started: {error.strerror}") from error
         self._program = program
@@ -85,7 +88,9 @@ class Emulated:
     def _shaper(self) -> Any:
         """What the kernel counted at the shaper or netem; None without one."""
         for device in (commands.TAP, self._orders.device):
-            done = subprocess.run(["tc", "-s", "-j", "qdisc", "show", "dev", device], check=False, capture_output=True)
+            done = subprocess.run(
+                ["tc", "-s", "-j", "qdisc", "show", "dev", device], check=False, capture_output=True
+            )
             with contextlib.suppress(ValueError):
                 for each in json.loads(done.stdout or b"[]"):
                     if each.get("kind") in ("tbf", "netem"):
@@ -93,7 +98,9 @@ class Emulated:
         return None
 
     def _filter_dropped(self) -> int | None:
-        done = subprocess.run(["nft", "-j", "list", "table", "netdev", commands.TABLE], check=False, capture_output=True)
+        done = subprocess.run(
+            ["nft", "-j", "list", "table", "netdev", commands.TABLE], check=False, capture_output=True
+        )
         with contextlib.suppress(ValueError):
             for each in json.loads(done.stdout or b"{}").get("nftables", ()):
                 for part in each.get("rule", {}).get("expr", ()):
@@ -104,7 +111,9 @@ class Emulated:
 
 def has_netem(device: str) -> bool:
     """Whether this kernel has it: seen by trying."""
-    tried = subprocess.run(["tc", "qdisc", "add", "dev", device, "root", "netem"], check=False, capture_output=True)
+    tried = subprocess.run(
+        ["tc", "qdisc", "add", "dev", device, "root", "netem"], check=False, capture_output=True
+    )
     if tried.returncode != 0:
         return False
     run("tc", "qdisc", "del", "dev", device, "root")
@@ -144,7 +153,13 @@ def main(arguments: Sequence[str]) -> int:
     link = Emulated(orders)
     try:
         link.make()
-        say({"back_end": link.back_end, "device": orders.device, "commands": [" ".join(each) for each in link.ran]})
+        say(
+            {
+                "back_end": link.back_end,
+                "device": orders.device,
+                "commands": [" ".join(each) for each in link.ran],
+            }
+        )
         say({**link.opened, "figures": [each.as_json() for each in measured(orders)]})
     except EmulationError as error:
         print(f"{FAILED}: {orders.profile.name} can't be emulated on {orders.device}: {error}", flush=True)

@@ -31,8 +31,8 @@ def device_commands(profile: LinkProfile, device: str) -> list[Command]:
 
 
 def kernel_commands(profile: LinkProfile, device: str) -> list[Command]:
-    """A token bucket where frames leave. What is lost is dropped where it arrives: it used the link, and its sender does
-    not hear of it, as it would of a frame that is dropped on its own way out."""
+    """A token bucket where frames leave. What is lost is dropped where it arrives: it used the link, and
+    its sender does not hear of it, as it would of a frame that is dropped on its own way out."""
     found = []
     if profile.rate_bps:
         found.append(shaper(profile, device))
@@ -56,7 +56,7 @@ def loss_commands(loss: float, device: str) -> list[Command]:
 def shaper(profile: LinkProfile, device: str) -> Command:
     """A token bucket with a queue."""
     burst_bytes = max(math.ceil(profile.rate_bps / 8 * BURST_S), 2 * profile.frame_bytes)
-    size = ()
+    size: Command = ()
     if profile.frame_overhead_bytes:
         smallest = ETHERNET_FRAME_BYTES_MIN + profile.frame_overhead_bytes
         overhead = ("overhead", str(profile.frame_overhead_bytes), "mpu", str(smallest))

@@ -26,7 +26,8 @@ MEDIAN_ERROR = 1.2533  # of the median against the mean, of a normal distributio
 
 @dataclass(frozen=True)
 class Figure:
-    """One quantity, in the unit of its name. low, high: what a link as asked can measure as; n: observations."""
+    """One quantity, in the unit of its name. low, high: what a link as asked can measure as; n:
+    observations."""
 
     what: str
     asked: float
@@ -47,8 +48,9 @@ class Figure:
 
 @dataclass(frozen=True)
 class Shape:
-    """Of a distribution with standard deviation 1: its median less its mean; the standard error of the median, times
-    the root of n; the distance between p10 and p90, and the relative standard error of that, times the root of n."""
+    """Of a distribution with standard deviation 1: its median less its mean; the standard error of the
+    median, times the root of n; the distance between p10 and p90, and the relative standard error of that,
+    times the root of n."""
 
     median: float
     median_error: float
@@ -56,7 +58,8 @@ class Shape:
     deciles_error: float
 
 
-# From the densities at the median and at the two deciles (David and Nagaraja, Order Statistics, 3rd ed., 10.3).
+# From the densities at the median and at the two deciles (David and Nagaraja, Order Statistics, 3rd ed.,
+# 10.3).
 SHAPES = {
     "normal": Shape(0.0, 1.2533, 2.5631, 0.8893),
     "uniform": Shape(0.0, 1.7321, 2.7713, 0.5),
@@ -65,8 +68,8 @@ SHAPES = {
 
 
 def delay_figures(profile: LinkProfile, transits_ns: Sequence[int]) -> list[Figure]:
-    """Delay and jitter from one-way times of packets that stood apart. Median and deciles do not move when a busy
-    machine holds up a few of them."""
+    """Delay and jitter from one-way times of packets that stood apart. Median and deciles do not move when
+    a busy machine holds up a few of them."""
     shape, n = SHAPES[profile.distribution], len(transits_ns)
     if n < 20:
         return [Figure("delay_ns", profile.delay_ns, None, 0, 0, n)]
@@ -83,9 +86,9 @@ def delay_figures(profile: LinkProfile, transits_ns: Sequence[int]) -> list[Figu
 
 
 def rate_figure(profile: LinkProfile, arrivals_ns: Sequence[int], frame_bytes: int) -> Figure:
-    """The rate from when frames of one length arrived that were sent faster. The first quarter is left out, in which
-    what a shaper saved up arrives at once. The median of several stretches does not move when a busy machine holds up a
-    few frames; with jitter, which scatters the ends of a stretch, there is one."""
+    """The rate from when frames of one length arrived that were sent faster. The first quarter is left out,
+    in which what a shaper saved up arrives at once. The median of several stretches does not move when a
+    busy machine holds up a few frames; with jitter, which scatters the ends of a stretch, there is one."""
     kept = list(arrivals_ns)[len(arrivals_ns) // 4 :]
     stretches = 1 if profile.jitter_ns else RATE_STRETCHES
     steps = (len(kept) - 1) // stretches
@@ -103,7 +106,8 @@ def rate_figure(profile: LinkProfile, arrivals_ns: Sequence[int], frame_bytes: i
 
 
 def share_figure(what: str, asked: float, count: int, n: int, inflation: float = 1.0) -> Figure:
-    """A share, held against the exact binomial distribution. inflation: of its variance, where events come together."""
+    """A share, held against the exact binomial distribution. inflation: of its variance, where events come
+    together."""
     if n == 0:
         return Figure(what, asked, None, 0, 0, 0)
     independent = max(1, round(n / inflation))
@@ -112,7 +116,8 @@ def share_figure(what: str, asked: float, count: int, n: int, inflation: float =
 
 
 def loss_figures(profile: LinkProfile, arrived: Sequence[bool]) -> list[Figure]:
-    """The share lost, and how many in a row. arrived: of each packet, in the order in which they were sent."""
+    """The share lost, and how many in a row. arrived: of each packet, in the order in which they were
+    sent."""
     lost, n = arrived.count(False), len(arrived)
     found = [share_figure("loss", profile.loss, lost, n, _inflation(profile))]
     if profile.burst > 1:
@@ -120,13 +125,17 @@ def loss_figures(profile: LinkProfile, arrived: Sequence[bool]) -> list[Figure]:
         spread = math.sqrt(profile.burst * (profile.burst - 1) / max(1, bursts))
         measured = lost / bursts if bursts else None
         away = DEVIATIONS * spread
-        found.append(Figure("burst", profile.burst, measured, max(1.0, profile.burst - away), profile.burst + away, bursts))
+        found.append(
+            Figure(
+                "burst", profile.burst, measured, max(1.0, profile.burst - away), profile.burst + away, bursts
+            )
+        )
     return found
 
 
 def _inflation(profile: LinkProfile) -> float:
-    """By how much bursts raise the variance of a share: of a two-state chain, (1 + r) / (1 - r) with r the correlation
-    of neighbours."""
+    """By how much bursts raise the variance of a share: of a two-state chain, (1 + r) / (1 - r) with r the
+    correlation of neighbours."""
     if profile.burst <= 1 or not profile.loss:
         return 1.0
     leave = 1 / profile.burst
@@ -139,8 +148,8 @@ def _around(what: str, asked: float, measured: float, away: float, n: int) -> Fi
 
 
 def binomial_range(share: float, n: int, refused: float) -> tuple[int, int]:
-    """Returns the fewest and most of n events of this probability that are not among the rarest: half of `refused` on
-    either side."""
+    """Returns the fewest and most of n events of this probability that are not among the rarest: half of
+    `refused` on either side."""
     if share <= 0:
         return 0, 0
     if share >= 1:
@@ -148,7 +157,11 @@ def binomial_range(share: float, n: int, refused: float) -> tuple[int, int]:
     log_factorial = math.lgamma(n + 1)
     chances = [
         math.exp(
-            log_factorial - math.lgamma(k + 1) - math.lgamma(n - k + 1) + k * math.log(share) + (n - k) * math.log1p(-share)
+            log_factorial
+            - math.lgamma(k + 1)
+            - math.lgamma(n - k + 1)
+            + k * math.log(share)
+            + (n - k) * math.log1p(-share)
         )
         for k in range(n + 1)
     ]

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures a link with packets of its own, in the network of the trial and before any worker starts.
 
-Each host sends to the next one and judges what comes from the one before it. The kernel stamps a packet when it
-arrives, on the clock that its sender read: emulated hosts share one machine, so one-way times need no estimate.
+Each host sends to the next one and judges what comes from the one before it. The kernel stamps a packet
+when it arrives, on the clock that its sender read: emulated hosts share one machine, so one-way times need
+no estimate.
 """
 
 from __future__ import annotations
@@ -80,7 +81,9 @@ class Probe:
         self._sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._sender.setsockopt(socket.IPPROTO_IP, _IP_MTU_DISCOVER, _IP_PMTUDISC_DO)
         if self._profile.queue_bytes:  # what waits stays below the queue, so that it is not dropped
-            self._sender.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, max(4608, self._profile.queue_bytes // 2))
+            self._sender.setsockopt(
+                socket.SOL_SOCKET, socket.SO_SNDBUF, max(4608, self._profile.queue_bytes // 2)
+            )
         self._sender.bind((orders.address, 0))
         self._sender.connect((orders.next, PORT))
         self._mtu_refused: bool | None = None
@@ -97,7 +100,9 @@ class Probe:
             with _prompt():
                 count = _steady_count(profile)
                 small_bits = 8 * (SMALL_BYTES + UDP_BYTES + FRAME_HEADER_BYTES + profile.frame_overhead_bytes)
-                own_rate_ns = small_bits * NS_PER_S / (STEADY_RATE_SHARE * profile.rate_bps) if profile.rate_bps else 0
+                own_rate_ns = (
+                    small_bits * NS_PER_S / (STEADY_RATE_SHARE * profile.rate_bps) if profile.rate_bps else 0
+                )
                 self._send(STEADY, count, max(STEADY_NS, round(own_rate_ns)), SMALL_BYTES)
                 self._wait()
                 apart, apart_ns = _apart(profile)
@@ -144,7 +149,7 @@ class Probe:
         time.sleep((longest_ns + queue_ns) / NS_PER_S + 0.05)
 
     def _arrived(self) -> list[Arrival]:
-        found = []
+        found: list[Arrival] = []
         while True:
             try:
                 data, beside, _, _ = self._receiver.recvmsg(PACKET.size, 128)
@@ -157,13 +162,20 @@ class Probe:
 
     def _judged(self, arrivals: Sequence[Arrival], steady_count: int) -> list[Figure]:
         profile = self._profile
-        of = {train: [each for each in arrivals if each.train == train] for train in (STEADY, APART, FAST, WHOLE)}
+        of = {
+            train: [each for each in arrivals if each.train == train]
+            for train in (STEADY, APART, FAST, WHOLE)
+        }
         first: dict[int, Arrival] = {}
         for each in of[STEADY]:
             first.setdefault(each.sequence, each)
         found = loss_figures(profile, [sequence in first for sequence in range(steady_count)])
         apart = {each.sequence: each.transit_ns for each in reversed(of[APART])}
-        late = [transit_ns for transit_ns in apart.values() if not profile.reorder or transit_ns > profile.delay_ns / 2]
+        late = [
+            transit_ns
+            for transit_ns in apart.values()
+            if not profile.reorder or transit_ns > profile.delay_ns / 2
+        ]
         found += delay_figures(profile, late)
         if profile.duplicate:
             copies = len(of[STEADY]) - len(first)
@@ -181,8 +193,8 @@ class Probe:
 
 
 class Meeting:
-    """Has all hosts of a link come as far before any goes on. Each repeats how far it is until the meeting is closed,
-    since links lose some of what is said, and since others may not hear yet."""
+    """Has all hosts of a link come as far before any goes on. Each repeats how far it is until the meeting
+    is closed, since links lose some of what is said, and since others may not hear yet."""
 
     def __init__(self, orders: LinkOrders) -> None:
         self._orders, self._reached = orders, 0

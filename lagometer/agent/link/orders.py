@@ -18,9 +18,10 @@ FRAME_HEADER_BYTES = 14  # of Ethernet, as devices of Linux count a frame
 class LinkProfile:
     """One way of a link; both ways are alike. 0 is: not limited, or none.
 
-    rate_bps: of frames with frame_overhead_bytes for each; queue_bytes: what waits for the rate, the rest is dropped;
-    jitter_ns: the standard deviation of the delay, by `distribution` (normal, uniform, exponential); loss, reorder,
-    duplicate: shares of frames, from 0 to 1; burst: how many frames are lost in a row, on average.
+    rate_bps: of frames with frame_overhead_bytes for each; queue_bytes: what waits for the rate, the rest
+    is dropped; jitter_ns: the standard deviation of the delay, by `distribution` (normal, uniform,
+    exponential); loss, reorder, duplicate: shares of frames, from 0 to 1; burst: how many frames are lost
+    in a row, on average.
     """
 
     name: str
@@ -38,7 +39,8 @@ class LinkProfile:
 
     @property
     def simple(self) -> bool:
-        """Whether a shaper and a filter of the kernel can do it: each frame leaves in time, or is lost by chance."""
+        """Whether a shaper and a filter of the kernel can do it: each frame leaves in time, or is lost by
+        chance."""
         return not (self.delay_ns or self.jitter_ns or self.reorder or self.duplicate or self.burst > 1)
 
     @property
@@ -49,8 +51,8 @@ class LinkProfile:
 
 @dataclass(frozen=True)
 class LinkOrders:
-    """device: that all frames leave by; address: of this host on it; peers: addresses of all hosts with the link, this
-    one included, in an order that all agree on; program: the path of `lagometer-link`."""
+    """device: that all frames leave by; address: of this host on it; peers: addresses of all hosts with the
+    link, this one included, in an order that all agree on; program: the path of `lagometer-link`."""
 
     profile: LinkProfile
     device: str
@@ -75,6 +77,6 @@ def parsed(given: dict[str, Any]) -> LinkOrders:
 
 
 def own_code(said: str) -> str | None:
-    """Returns the code of the reason that the last line of what runs a link is; None if it is none."""
+    """Returns the code of the reason that the last line of what runs a link is; None if it is not one."""
     code = said.partition(": ")[0]
     return code if code in (DIFFERS, FAILED) else None

@@ -13,7 +13,8 @@ def in_words(figure: Figure) -> str:
     name = _NAMES.get(figure.what, figure.what.rpartition("_")[0] or figure.what)
     between = f"{quantity(figure.what, figure.low)} to {quantity(figure.what, figure.high)}"
     got = "nothing" if figure.measured is None else quantity(figure.what, figure.measured)
-    return f"{name}: {quantity(figure.what, figure.asked)} asked, {got} measured ({between} allowed, n={figure.n})"
+    asked = quantity(figure.what, figure.asked)
+    return f"{name}: {asked} asked, {got} measured ({between} allowed, n={figure.n})"
 
 
 def quantity(what: str, value: float) -> str:

@@ -25,7 +25,8 @@ LOST_BY_ITSELF = ("overflowed", "unsent")
 
 
 def wanted_link(cell: Cell, hosts: Mapping[str, Host], host: str, seed: int) -> tuple[Wanted, ...]:
-    """Returns what makes, measures and keeps the link of a cell on one of its hosts; nothing without a link."""
+    """Returns what makes, measures and keeps the link of a cell on one of its hosts; nothing without a
+    link."""
     if cell.link is None:
         return ()
     several = len(cell.hosts) > 1
@@ -49,8 +50,8 @@ def profile_of(name: str, link: Link) -> LinkProfile:
 
 
 def link_done(done: Done) -> dict[str, Any]:
-    """Returns what a link said of itself, and what its emulation cost: back_end, device, commands, figures (what was
-    asked and measured before the workers started), did, cpu_ns of the measure phase."""
+    """Returns what a link said of itself, and what its emulation cost: back_end, device, commands, figures
+    (what was asked and measured before the workers started), did, cpu_ns of the measure phase."""
     found: dict[str, Any] = {}
     for line in done.output.splitlines():
         try:
@@ -69,7 +70,7 @@ def link_reasons(done: Mapping[str, Any]) -> Iterator[str]:
     lost = sum(int(program.get(name) or 0) for name in LOST_BY_ITSELF) + int(did.get("program_missed") or 0)
     if lost:
         of = int(program.get("frames") or 0) + int(did.get("program_missed") or 0)
-        yield f"{DIFFERS}: the emulation itself lost {lost:,} of {of:,} frames: too much for it, lower the rate"
+        yield f"{DIFFERS}: the emulation itself lost {lost:,} of {of:,} frames: lower the rate"
 
 
 def link_warnings(done: Mapping[str, Any]) -> Iterator[str]:
@@ -78,4 +79,5 @@ def link_warnings(done: Mapping[str, Any]) -> Iterator[str]:
     frames, late = int(program.get("frames") or 0), int(program.get("late") or 0)
     if frames and late > LATE_SHARE_MAX * frames:
         most_ms = int(program.get("late_max_ns") or 0) / 1e6
-        yield f"link-late: {late:,} of {frames:,} frames left the emulated link more than 1 ms late, {most_ms:.1f} ms at most"
+        of = f"{late:,} of {frames:,} frames"
+        yield f"link-late: {of} left the emulated link more than 1 ms late, {most_ms:.1f} ms at most"

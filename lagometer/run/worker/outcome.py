@@ -81,7 +81,7 @@ class TrialOutcome:
 
     @property
     def daemons(self) -> tuple[DaemonDone, ...]:
-        """What the daemons of all hosts did; emulated links are none of the middleware's."""
+        """What the daemons of all hosts did; emulated links are not the middleware's."""
         return tuple(daemon for host in self.hosts for daemon in host.daemons if daemon.name != LINK)
 
     @property

@@ -47,7 +47,7 @@ REASONS = {
     "daemon-died": "a daemon that the workers need ended during the trial",
     "daemon-not-ready": "a daemon that the workers need was not ready in time",
     "link-failed": "the emulated link could not be made",
-    "link-differs": "the emulated link was not as asked: rate, delay, loss or MTU were measured as something else",
+    "link-differs": "the emulated link was measured as something else than asked, or lost frames by itself",
     "link-not-crossed": "messages went past the emulated link on the loopback",
     "scheduling-refused": "the requested scheduling was not granted, or would have starved the machine",
     "protocol-error": "a worker sent something that the protocol does not know",

@@ -20,7 +20,7 @@ REASONS = (
     (
         "link-differs",
         "the emulated link was not as asked, so the trial was not carried out, or does not count",
-        "close what else uses the CPUs, or ask for a lower rate: docs/methodology/links.md has the tolerances",
+        "close what else uses the CPUs, or ask for a lower rate; tolerances: docs/methodology/links.md",
     ),
     (
         "link-failed",
@@ -53,7 +53,7 @@ def _emulated(cell: CellEvidence) -> Iterator[Said]:
         len(trials),
         "the link is emulated on one machine, and was measured before the workers started",
         f"{cell.factors.get('link')} by {back_ends}: {', '.join(_measured(each))}",
-        "compare with cells of other links on the same machine; a real link differs in what its profile leaves out",
+        "compare with cells of other links on the same machine; a real link has more to it than its profile",
         "docs/methodology/links.md",
     )
 
@@ -97,27 +97,36 @@ def _bursts(cell: CellEvidence) -> Iterator[Said]:
     if not seen:
         return
     _, (edge, late_ns, behind) = max(seen, key=lambda each: each[1][1])
+    late = duration_text(late_ns)
     yield Said(
         "delivered-in-bursts",
         len(seen),
-        "for a while nothing was delivered, then several messages at once: RELIABLE keeps their order, so they waited "
-        "for one that had to be sent again",
-        f"{edge}: one message was {duration_text(late_ns)} later than usual, and about {behind:,} came together with it",
-        "a lossy link does this: ask for resends sooner (heartbeat period), or use `reliability: best_effort` where "
-        "only the newest message counts",
+        "for a while nothing was delivered, then several messages at once: RELIABLE keeps their order, so "
+        "they waited for one that had to be sent again",
+        f"{edge}: one message was {late} later than usual, and about {behind:,} came together with it",
+        "a lossy link does this: ask for resends sooner (heartbeat period), or use "
+        "`reliability: best_effort` where only the newest message counts",
         "DDSI-RTPS 2.5, 8.4 (heartbeats and acknowledgements)",
     )
 
 
 def _burst(cell: CellEvidence, trial: Trial) -> tuple[str, float, int] | None:
-    """The worst edge of a trial: by how much its latest message was later than usual, and how many waited for it."""
+    """The worst edge of a trial: by how much its latest message was later than usual, and how many waited
+    for it."""
     if trial.warnings("queue-builds-up"):
         return None
     found = []
     for row in trial.rows:
-        usual, worst, rate_hz = (row.get(name) for name in ("latency_p50_ns", "latency_max_ns", "rate_intended_hz"))
+        usual, worst, rate_hz = (
+            row.get(name) for name in ("latency_p50_ns", "latency_max_ns", "rate_intended_hz")
+        )
         reliable = cell.factors.get("reliability") == "reliable"
-        if ARROW not in str(row.get("edge")) or not reliable or row.get("reordered") or not (usual and worst and rate_hz):
+        if (
+            ARROW not in str(row.get("edge"))
+            or not reliable
+            or row.get("reordered")
+            or not (usual and worst and rate_hz)
+        ):
             continue
         late_ns = float(worst) - float(usual)
         behind = int(late_ns / NS_PER_S * float(rate_hz))

@@ -33,7 +33,9 @@ def as_asked(figures: list[Figure]) -> dict[str, bool]:
 
 
 def test_simple_links_need_a_shaper_and_a_filter_alone() -> None:
-    cable = LinkProfile("cable", rate_bps=100_000_000, queue_bytes=1_514_000, frame_overhead_bytes=24, loss=0.05)
+    cable = LinkProfile(
+        "cable", rate_bps=100_000_000, queue_bytes=1_514_000, frame_overhead_bytes=24, loss=0.05
+    )
     assert cable.simple and not LTE.simple and not replace(cable, burst=2.0).simple
     shaper, *filters = commands.kernel_commands(cable, "lo")
     assert " ".join(shaper) == (
@@ -53,16 +55,24 @@ def test_simple_links_need_a_shaper_and_a_filter_alone() -> None:
         (replace(LTE, distribution="uniform"), "limit 266 delay 35000us 13856.4us rate 12000000bit 0"),
         (
             LinkProfile("b", delay_ns=MS, loss=0.05, burst=4, reorder=0.02, duplicate=0.01),
-            "limit 100000 delay 1000us loss gemodel 1.31579% 25% duplicate 1% reorder 2% rate 100000000000bit 0",
+            (
+                "limit 100000 delay 1000us loss gemodel 1.31579% 25% duplicate 1% reorder 2% "
+                "rate 100000000000bit 0"
+            ),
         ),
-        (LinkProfile("l", delay_ns=MS, loss=0.05), "limit 100000 delay 1000us loss random 5% rate 100000000000bit 0"),
+        (
+            LinkProfile("l", delay_ns=MS, loss=0.05),
+            "limit 100000 delay 1000us loss random 5% rate 100000000000bit 0",
+        ),
     ],
 )
 def test_netem_is_told_the_same(profile: LinkProfile, words: str) -> None:
     """Its arguments alone: not run where the kernel lacks it."""
     (command,) = commands.netem_commands(profile, "eth0")
     assert " ".join(command) == f"tc qdisc add dev eth0 root netem {words}"
-    assert commands.netem_can(profile) and not commands.netem_can(replace(profile, distribution="exponential"))
+    assert commands.netem_can(profile) and not commands.netem_can(
+        replace(profile, distribution="exponential")
+    )
 
 
 def test_the_range_of_a_share_is_the_exact_binomial_one() -> None:
@@ -80,18 +90,21 @@ def test_the_range_of_a_share_is_the_exact_binomial_one() -> None:
 @pytest.mark.parametrize("distribution", ["normal", "uniform", "exponential"])
 def test_delay_and_jitter_are_told_from_one_way_times(distribution: str) -> None:
     draw = random.Random(7)
-    deviations = {
-        "normal": lambda: draw.gauss(0, 1),
-        "uniform": lambda: draw.uniform(-(3**0.5), 3**0.5),
-        "exponential": lambda: draw.expovariate(1) - 1,
-    }[distribution]
+
+    def deviations() -> float:
+        if distribution == "normal":
+            return draw.gauss(0, 1)
+        return draw.uniform(-(3**0.5), 3**0.5) if distribution == "uniform" else draw.expovariate(1) - 1
+
     profile = LinkProfile("x", delay_ns=30 * MS, jitter_ns=5 * MS, distribution=distribution)
     right = [round(30 * MS + 5 * MS * deviations()) for _ in range(200)]
     assert as_asked(delay_figures(profile, right)) == {"delay_ns": True, "jitter_ns": True}
     held_up = [each + 400 * MS if place % 29 == 0 else each for place, each in enumerate(right)]
     assert as_asked(delay_figures(profile, held_up)) == {"delay_ns": True, "jitter_ns": True}
     assert not as_asked(delay_figures(profile, [each + 10 * MS for each in right]))["delay_ns"]
-    assert not as_asked(delay_figures(profile, [30 * MS + (each - 30 * MS) // 3 for each in right]))["jitter_ns"]
+    assert not as_asked(delay_figures(profile, [30 * MS + (each - 30 * MS) // 3 for each in right]))[
+        "jitter_ns"
+    ]
     assert not as_asked(delay_figures(profile, right[:5]))["delay_ns"]
 
 
@@ -125,7 +138,9 @@ def test_a_figure_in_words_has_what_was_asked_and_measured() -> None:
 
 
 def test_orders_survive_the_way_to_the_agent() -> None:
-    orders = LinkOrders(LTE, "eth0", "10.77.0.1", ("10.77.0.1", "10.77.0.2", "10.77.0.3"), "/lagometer-link", 5)
+    orders = LinkOrders(
+        LTE, "eth0", "10.77.0.1", ("10.77.0.1", "10.77.0.2", "10.77.0.3"), "/lagometer-link", 5
+    )
     assert parsed(json.loads(json.dumps(orders.as_json()))) == orders
     assert orders.next == "10.77.0.2" and replace(orders, address="10.77.0.3").next == "10.77.0.1"
 
@@ -152,4 +167,6 @@ def test_frames_that_the_emulation_itself_lost_fail_the_trial() -> None:
     (reason,) = link_reasons(link_done(done({"frames": 1000, "overflowed": 3, "unsent": 1}, missed=2)))
     assert reason.startswith("link-differs: the emulation itself lost 6 of 1,002 frames")
     (warning,) = link_warnings(link_done(done({"frames": 1000, "late": 50, "late_max_ns": 4_000_000})))
-    assert warning == "link-late: 50 of 1,000 frames left the emulated link more than 1 ms late, 4.0 ms at most"
+    assert (
+        warning == "link-late: 50 of 1,000 frames left the emulated link more than 1 ms late, 4.0 ms at most"
+    )

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The key `links` and the factor: profiles that ship and free ones, what a cell is called, and what cannot be."""
+"""The key `links` and the factor: profiles that ship and free ones, what a cell is called, and what cannot
+be."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ from lagometer.study.links import LINK_KEYS, Link, link_reasons, load_link, ship
 
 CPUS = (0, 1)
 NAMED = {"ethernet-100M", "ethernet-1G", "wifi", "lte", "5g", "lossy-5"}
-RADIO: dict[str, Any] = {"radio": {"rate": "20Mbit", "delay": "5ms", "jitter": "1ms", "loss": "1%", "burst": "3"}}
+RADIO: dict[str, Any] = {
+    "radio": {"rate": "20Mbit", "delay": "5ms", "jitter": "1ms", "loss": "1%", "burst": "3"}
+}
 NETNS: dict[str, Any] = {"robot": {"launcher": "netns"}, "base": {"launcher": "netns", "runs": ["sink"]}}
 
 
@@ -38,12 +41,18 @@ def test_every_number_of_a_profile_that_ships_has_a_source() -> None:
         assert set(link.sources) == numbers and all(len(text) > 9 for text in link.sources.values()), path
 
 
-def test_a_link_is_a_factor_with_a_name(adapters: dict[str, Adapter], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_link_is_a_factor_with_a_name(
+    adapters: dict[str, Adapter], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr("shutil.which", lambda name: name)
     given = study({"link": ["none", "lossy-5", "radio"]}, links=RADIO)
     found = {cell.factors.link: cell for cell in expand(given, adapters, CPUS).cells}
-    assert [cell.id.rsplit("/", 1)[1] for cell in found.values()] == ["link-none", "link-lossy-5", "link-radio"]
+    assert [cell.id.rsplit("/", 1)[1] for cell in found.values()] == [
+        "link-none",
+        "link-lossy-5",
+        "link-radio",
+    ]
     assert found["none"].link is None and found["lossy-5"].link.loss == 0.05  # type: ignore[union-attr]
     radio = Link(20_000_000, 5_000_000, 1_000_000, loss=0.01, burst=3, queue_bytes=1_514_000)
     assert found["radio"].link == radio and found["radio"].columns()["link"] == "radio"
@@ -76,12 +85,14 @@ def test_what_a_link_cannot_be_is_said(link: dict[str, Any], words: str) -> None
 
 
 def test_an_unknown_link_is_named_with_the_nearest() -> None:
-    with pytest.raises(BadInput, match="unknown link 'wify'.*did you mean 'wifi'"):
+    with pytest.raises(BadInput, match=r"unknown link 'wify'.*did you mean 'wifi'"):
         study({"link": "wify"})
 
 
 def excluded(adapters: dict[str, Adapter], matrix: dict[str, Any], **top: Any) -> str:
-    return " ".join(each.reason for each in expand(study({"link": "lossy-5", **matrix}, **top), adapters, CPUS).excluded)
+    return " ".join(
+        each.reason for each in expand(study({"link": "lossy-5", **matrix}, **top), adapters, CPUS).excluded
+    )
 
 
 def test_cells_that_nothing_crosses_are_excluded(adapters: dict[str, Adapter]) -> None:
@@ -90,7 +101,9 @@ def test_cells_that_nothing_crosses_are_excluded(adapters: dict[str, Adapter]) -
     assert "shm does not use the network" in excluded(adapters, {"adapter": "shm"})
     local = {"robot": {}, "base": {"runs": ["sink"]}}
     both = {"network": "host", "hosts": "robot+base"}
-    assert "joins hosts of the launcher netns, and robot and base" in excluded(adapters, both, hosts=local)
+    assert "joins hosts of the launcher netns, and robot and base has the machine's network" in excluded(
+        adapters, both, hosts=local
+    )
     assert "joins hosts" not in excluded(adapters, both, hosts=NETNS)
 
 
@@ -100,9 +113,12 @@ def test_what_a_machine_lacks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     hosts = [("robot", True), ("base", True)]
     said = list(link_reasons("big", Link(mtu_bytes=9000), "host", hosts))
     assert said == [
-        "link 'big' has an MTU of 9000 B, and an emulated host's cable carries 1500 B",
+        "link 'big' has an MTU of 9000 B, an emulated host's cable one of 1500 B",
         "link 'big' is made by root",
-        "link 'big' needs nft, which is not installed (Debian: iproute2, nftables, ethtool)",
+        (
+            "link 'big' needs nft, which is not installed "
+            "(Debian packages: iproute2, nftables, ethtool, procps)"
+        ),
     ]
 
 
