@@ -16,10 +16,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <deque>
@@ -69,15 +69,24 @@ Options parse(int count, char** words) {
     const std::string word = words[index];
     const std::string key = word.substr(0, word.find('='));
     const std::string value = word.substr(key.size() < word.size() ? key.size() + 1 : key.size());
-    if (key == "delay_ns") profile.delay_ns = std::stoll(value);
-    else if (key == "jitter_ns") profile.jitter_ns = std::stoll(value);
-    else if (key == "distribution") profile.distribution = shapes.at(value);
-    else if (key == "loss") profile.loss = std::stod(value);
-    else if (key == "burst") profile.burst = std::stod(value);
-    else if (key == "reorder") profile.reorder = std::stod(value);
-    else if (key == "duplicate") profile.duplicate = std::stod(value);
-    else if (key == "seed") options.seed = std::stoull(value);
-    else throw std::runtime_error("unknown key '" + key + "'");
+    if (key == "delay_ns")
+      profile.delay_ns = std::stoll(value);
+    else if (key == "jitter_ns")
+      profile.jitter_ns = std::stoll(value);
+    else if (key == "distribution")
+      profile.distribution = shapes.at(value);
+    else if (key == "loss")
+      profile.loss = std::stod(value);
+    else if (key == "burst")
+      profile.burst = std::stod(value);
+    else if (key == "reorder")
+      profile.reorder = std::stod(value);
+    else if (key == "duplicate")
+      profile.duplicate = std::stod(value);
+    else if (key == "seed")
+      options.seed = std::stoull(value);
+    else
+      throw std::runtime_error("unknown key '" + key + "'");
   }
   return options;
 }
@@ -144,10 +153,17 @@ class Link {
   json did() const {
     json cpus = json::object();
     for (const auto& [cpu, wakes] : wakes_) cpus[std::to_string(cpu)] = wakes;
-    return {{"frames", frames_},       {"bytes", bytes_},           {"lost", lost_},
-            {"overtaking", overtaking_}, {"duplicated", duplicated_}, {"overflowed", overflowed_},
-            {"unsent", unsent_},       {"late", late_},             {"late_max_ns", late_max_ns_},
-            {"cpu_ns", clock_ns(CLOCK_PROCESS_CPUTIME_ID)},         {"wakes_by_cpu", cpus}};
+    return {{"frames", frames_},
+            {"bytes", bytes_},
+            {"lost", lost_},
+            {"overtaking", overtaking_},
+            {"duplicated", duplicated_},
+            {"overflowed", overflowed_},
+            {"unsent", unsent_},
+            {"late", late_},
+            {"late_max_ns", late_max_ns_},
+            {"cpu_ns", clock_ns(CLOCK_PROCESS_CPUTIME_ID)},
+            {"wakes_by_cpu", cpus}};
   }
 
  private:
@@ -172,7 +188,8 @@ class Link {
         ++overflowed_;
       } else {
         held_bytes_ += static_cast<size_t>(size);
-        held_.push_back({.due_ns = fate.due_ns, .copies = fate.copies, .frame = {buffer_.data(), buffer_.data() + size}});
+        held_.push_back(
+            {.due_ns = fate.due_ns, .copies = fate.copies, .frame = {buffer_.data(), buffer_.data() + size}});
       }
     }
   }
@@ -202,7 +219,8 @@ class Link {
   std::array<unsigned char, kFrameBytesMax> buffer_{};
   std::deque<Held> held_;  // due in this order
   size_t held_bytes_ = 0;
-  uint64_t frames_ = 0, bytes_ = 0, lost_ = 0, overtaking_ = 0, duplicated_ = 0, overflowed_ = 0, unsent_ = 0, late_ = 0;
+  uint64_t frames_ = 0, bytes_ = 0, lost_ = 0, overtaking_ = 0, duplicated_ = 0, overflowed_ = 0, unsent_ = 0,
+           late_ = 0;
   int64_t late_max_ns_ = 0;
   std::map<int, uint64_t> wakes_;
 };

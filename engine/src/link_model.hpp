@@ -67,16 +67,20 @@ class Model {
   int64_t delay_ns() {
     if (profile_.jitter_ns == 0) return profile_.delay_ns;
     const double deviations = drawn();
-    const auto delay_ns = profile_.delay_ns + static_cast<int64_t>(deviations * static_cast<double>(profile_.jitter_ns));
+    const auto delay_ns =
+        profile_.delay_ns + static_cast<int64_t>(deviations * static_cast<double>(profile_.jitter_ns));
     return delay_ns > 0 ? delay_ns : 0;
   }
 
   /// With mean 0 and standard deviation 1.
   double drawn() {
     switch (profile_.distribution) {
-      case Distribution::kUniform: return (random_.uniform() * 2 - 1) * 1.7320508075688772;
-      case Distribution::kExponential: return random_.exponential() - 1;
-      case Distribution::kNormal: break;
+      case Distribution::kUniform:
+        return (random_.uniform() * 2 - 1) * 1.7320508075688772;
+      case Distribution::kExponential:
+        return random_.exponential() - 1;
+      case Distribution::kNormal:
+        break;
     }
     return random_.normal();
   }

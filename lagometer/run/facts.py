@@ -152,6 +152,7 @@ def observed(cell: Cell, outcome: TrialOutcome) -> Observed | None:
         matches=matches(cell, outcome),
         interference_cpu_ns=outcome.load.cpu_ns if outcome.load is not None else None,
         interference_achieved_per_s=outcome.load.achieved_per_s if outcome.load is not None else None,
+        link_cpu_ns=_sum([done.cpu_ns for _, done in outcome.links]) if outcome.links else None,
         memory_pss_bytes=_sum([evidence.workers_bytes, daemon_bytes if outcome.daemons else 0]),
         daemon_cpu_ns=daemon_cpu_ns if outcome.daemons else None,
         daemon_pss_bytes=daemon_bytes if outcome.daemons else None,

@@ -22,6 +22,7 @@ from lagometer.study.document import (
 from lagometer.study.factors import FACTORS, FACTORS_BY_NAME, PART, Factor
 from lagometer.study.graph import Graph
 from lagometer.study.hosts import Host, chosen_hosts, read_hosts
+from lagometer.study.links import NONE as NO_LINK
 from lagometer.study.links import Link, chosen_links, read_links
 from lagometer.study.load_shape import ContentFile, load_content
 from lagometer.study.parts import KEY as PARTS
@@ -149,9 +150,10 @@ class _Loader:
         if "links" in given:
             self._links = read_links(given["links"], self._problems, self._lines)
         matrix = self._matrix(given.get("matrix"))
-        links = chosen_links(matrix.get("link", ()), self._links, self._problems, self._lines)
         adaptive = values["precision"] is not None
         control = self._control(given.get("control"), adaptive)
+        named = (*matrix.get("link", ()), (control or {}).get("link", NO_LINK))
+        links = chosen_links(named, self._links, self._problems, self._lines)
         options = self._options(given["options"]) if "options" in given else {}
         exclude = self._exclude(given["exclude"]) if "exclude" in given else ()
         self._problems.raise_if_any()
