@@ -35,6 +35,11 @@ def supervisor_path() -> Path:
     return _program("lagometer-supervisor", "LAGOMETER_SUPERVISOR")
 
 
+def link_path() -> Path:
+    """The program `lagometer-link`; LAGOMETER_LINK overrides. Raises SetupMissing."""
+    return _program("lagometer-link", "LAGOMETER_LINK")
+
+
 def conformance_command(worker: str) -> tuple[str, ...]:
     """How a process of a conformance check of this adapter is started. Raises SetupMissing."""
     if worker == "python":

@@ -207,6 +207,14 @@ def _no_time_namespaces() -> str:
     return "" if works else "a time namespace: a kernel that has them, and root"
 
 
+def _no_tap() -> str:
+    return "" if os.access("/dev/net/tun", os.R_OK | os.W_OK) else "/dev/net/tun, for an emulated link"
+
+
+def _not_long() -> str:
+    return "" if "LAGOMETER_LONG" in os.environ else "LAGOMETER_LONG=1"
+
+
 _RIGHTS: Mapping[str, Callable[[], str]] = {
     "netns": _no_namespaces,
     "mount": _no_mounts,
@@ -215,6 +223,8 @@ _RIGHTS: Mapping[str, Callable[[], str]] = {
     "realtime": _no_realtime,
     "tuning": _no_tuning,
     "rust": _no_rust,
+    "tun": _no_tap,
+    "long": _not_long,
 }
 
 

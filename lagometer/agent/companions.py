@@ -16,6 +16,7 @@ from lagometer.agent.capture import TIMEOUT_NS as CAPTURE_TIMEOUT_NS
 from lagometer.agent.capture import Capture, Captured
 from lagometer.agent.commands import Companion
 from lagometer.agent.daemons import Daemons
+from lagometer.agent.link.orders import own_code
 from lagometer.agent.load import Load
 from lagometer.agent.observe.sockets import find_workers
 from lagometer.agent.supervised import Supervised
@@ -42,6 +43,8 @@ class Ended:
 
     def reason(self, how: str) -> str:
         """Why the trial fails; `how`: it ended."""
+        if self.said.startswith(f"{self.code}: "):
+            return self.said
         return f"{self.code}: {self.name} {how}: {self.said}"
 
 
@@ -81,7 +84,7 @@ class Companions:
             return None
         said = last_words(launcher, place)
         if self.daemons is not None and place < self._daemon_count:
-            return Ended("daemon-died", self.daemons.wanted[place].name, said)
+            return Ended(own_code(said) or "daemon-died", self.daemons.wanted[place].name, said)
         if self.capture is not None and place == self._capture_place:
             return Ended("capture-died", "the capture of packets", said)
         assert self.load is not None, "what is no daemon and no capture is load"

@@ -35,6 +35,7 @@ FACTORS = (
     "domain",
     "interference",
     "tuning",
+    "link",
 )
 
 
@@ -85,6 +86,7 @@ def command(
     tuning: Annotated[
         str | None, _option("tuning", "HOW", "Of the machine: none, latency (needs root).")
     ] = None,
+    link: Annotated[str | None, _option("link", "NAME", "An emulated one: wifi, lte, lossy-5, …")] = None,
     duration: Annotated[str, _option("duration", "TIME", "Length of the measure phase.")] = "2s",
     warmup: Annotated[str, _option("warmup", "TIME", "Length of the warm-up.")] = "300ms",
     trials: Annotated[int, _option("trials", "N", "Number of trials, each with fresh processes.")] = 1,

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from lagometer.run.captured import wire_counts
+from lagometer.run.companions.links import link_done, link_reasons, link_warnings
 from lagometer.run.exchanged import exchanges, slewed
-from lagometer.run.transport import matches
+from lagometer.run.transport import OVER_NETWORK, matches
 from lagometer.run.worker.layout import topics_read
 from lagometer.run.worker.messages import WriterDone
 from lagometer.run.worker.outcome import STARTUP, TrialOutcome, WorkerOutcome
@@ -40,6 +41,11 @@ def trial_facts(
     warnings += slewed(outcome, hosts or {})
     wire, about_packets = wire_counts(outcome)
     warnings += about_packets
+    links = [link_done(done) for _, done in outcome.links]
+    warnings += [warning for each in links for warning in link_warnings(each)]
+    seen = observed(cell, outcome, wire)
+    of_links = [reason for each in links for reason in link_reasons(each)]
+    of_links += past_the_link(cell, seen)
     timers = _timers(cell.graph)
     return TrialFacts(
         cell=cell.id,
@@ -63,15 +69,29 @@ def trial_facts(
             for writer in each.writers
         ),
         readers=tuple(ReaderFacts(**reader.model_dump()) for each in done for reader in each.readers),
-        reasons=(*outcome.reasons, *reasons),
+        reasons=(*outcome.reasons, *reasons, *of_links),
         warnings=(*outcome.warnings, *dict.fromkeys(warnings)),
-        observed=observed(cell, outcome, wire),
+        observed=seen,
         discovery_ns=outcome.discovery_ns,
         workers_started_ns=outcome.workers_started_ns,
         join_startup_ns=_join_startup_ns(cell, outcome),
         exchanges=exchanges(outcome, hosts or {}),
         startup_ns=_startup_ns([each for each in outcome.workers if not cell.worker_start_ns(each.index)]),
     )
+
+
+def past_the_link(cell: Cell, seen: Observed | None) -> list[str]:
+    """Why this is not a trial of its link: on one host messages can go another way."""
+    if cell.link is None or seen is None or len(cell.hosts) > 1:
+        return []
+    worker_of = {node: index for index, nodes in enumerate(cell.workers) for node in nodes}
+    crossing = {e.name for e in cell.graph.edges() if worker_of[e.publisher] != worker_of[e.subscriber]}
+    past = "past the link on the loopback: choose a transport over the network"
+    return [
+        f"link-not-crossed: messages of {match.edge} went by {' or '.join(match.possible)}, {past}"
+        for match in seen.matches
+        if match.edge in crossing and match.possible and not OVER_NETWORK & set(match.possible)
+    ]
 
 
 def builds_for_tests(workers: Sequence[WorkerOutcome]) -> list[str]:
@@ -138,6 +158,7 @@ def observed(cell: Cell, outcome: TrialOutcome, wire: Mapping[str, int]) -> Obse
         matches=matches(cell, outcome),
         interference_cpu_ns=outcome.load.cpu_ns if outcome.load is not None else None,
         interference_achieved_per_s=outcome.load.achieved_per_s if outcome.load is not None else None,
+        link_cpu_ns=_sum([done.cpu_ns for _, done in outcome.links]) if outcome.links else None,
         memory_pss_bytes=_sum([evidence.workers_bytes, daemon_bytes if outcome.daemons else 0]),
         daemon_cpu_ns=daemon_cpu_ns if outcome.daemons else None,
         daemon_pss_bytes=daemon_bytes if outcome.daemons else None,

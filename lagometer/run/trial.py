@@ -19,6 +19,7 @@ from lagometer.installation import worker_command, worker_path
 from lagometer.machine.tuning import Tuner
 from lagometer.run.companions.daemons import wanted_daemons
 from lagometer.run.companions.interference import wanted_load
+from lagometer.run.companions.links import wanted_link
 from lagometer.run.facts import trial_facts
 from lagometer.run.hosts.base import HostError
 from lagometer.run.hosts.launchers import Launchers
@@ -100,11 +101,15 @@ class TrialRunner:
         }
         plans = worker_plans(study, cell, trial, self._adapters, places=places)
         parts = [
-            self._part(study, cell, link, number, plans, store.packets_path((cell.id, trial), link.name))
+            self._part(
+                study, cell, link, number, plans, trial, store.packets_path((cell.id, trial), link.name)
+            )
             for link in links
         ]
         with tuned_for(cell, self._tuner) as tuned:
             outcome = tuned.noted(conductor.carry_out(parts, plans))
+        if cell.link is not None:
+            self._forget(cell.hosts)
         samples, rows, beside_samples = _estimates(study, cell, trial, outcome)
         store.store((cell.id, trial), outcome, samples, rows, began_s, beside_samples)
         return Trial(outcome, samples, rows)
@@ -119,8 +124,21 @@ class TrialRunner:
             link.open()
         return link
 
+    def _forget(self, hosts: Sequence[str]) -> None:
+        """Has these hosts made again for the next trial, so that neither their link nor fragments that wait
+        for lost ones carry over."""
+        for name in hosts if len(hosts) > 1 else ():
+            self._links.pop(name).close()
+
     def _part(
-        self, study: Study, cell: Cell, link: AgentLink, number: int, plans: Sequence[Plan], packets: Path
+        self,
+        study: Study,
+        cell: Cell,
+        link: AgentLink,
+        number: int,
+        plans: Sequence[Plan],
+        trial: int,
+        packets: Path,
     ) -> HostPart:
         """Returns what one host does in a trial. Daemons and load run beside the first host's workers."""
         network, owner = cell.factors.network, link.process_id
@@ -131,7 +149,10 @@ class TrialRunner:
             network=network,
             directory=directory,
             workers=tuple(self._command(plan) for plan in there),
-            daemons=wanted_daemons(cell, self._adapters, directory) if first else (),
+            daemons=(
+                *wanted_link(cell, study.hosts, link.name, study.seed + trial),
+                *(wanted_daemons(cell, self._adapters, directory) if first else ()),
+            ),
             load=wanted_load(study, cell, owner, number) if first else None,
             leaves=self._leaves(there, network, directory),
             address=study.hosts[link.name].address if len(cell.hosts) > 1 else "",

@@ -168,6 +168,7 @@ FACTOR_TYPES: dict[str, pl.DataType] = {
     "interference": pl.String(),
     "tuning": pl.String(),
     "hosts": pl.String(),
+    "link": pl.String(),
     "variant": pl.String(),
     "part": pl.String(),
 }

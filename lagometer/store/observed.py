@@ -128,6 +128,7 @@ class Observed:
     matches: tuple[Match, ...] = ()
     interference_cpu_ns: int | None = None  # of the load beside the workers, None if there was none
     interference_achieved_per_s: float | None = None  # docs/methodology/noise.md
+    link_cpu_ns: int | None = None  # of emulated links in the measure phase, None if there was none
     memory_pss_bytes: int | None = (
         None  # of workers and daemons during the drain, without the workers' records
     )

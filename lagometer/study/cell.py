@@ -9,6 +9,7 @@ from typing import Literal
 
 from lagometer.study.graph import Graph, Group
 from lagometer.study.hosts import HERE
+from lagometer.study.links import Link
 from lagometer.study.payload import PayloadType
 from lagometer.study.sidecar import OptionValue
 from lagometer.study.traffic import Traffic
@@ -52,6 +53,7 @@ class Factors:
     interference: str = "none"
     tuning: Literal["none", "latency"] = "none"
     hosts: str = "here"
+    link: str = "none"
     variant: str = "none"
     part: str = "none"
 
@@ -88,7 +90,8 @@ class Cell:
     varies or sets; graph: the workload with rate and work filled in; workers: for each worker (a process),
     its nodes' names; traffic: what each topic of the graph carries; groups: of each worker the workload's
     group that it is, None for one without; options: adapter → option → value, the variant's over the
-    study's; environment: the variant's, of the workers; host_of: node → host, each `here` without hosts.
+    study's; environment: the variant's, of the workers; host_of: node → host, each `here` without hosts;
+    link: emulated between them, or on the loopback of one host, None for none.
     """
 
     id: str
@@ -101,6 +104,7 @@ class Cell:
     options: Mapping[str, Mapping[str, OptionValue]] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     host_of: Mapping[str, str] = field(default_factory=dict)
+    link: Link | None = None
 
     def columns(self) -> dict[str, object]:
         """The factors as the columns of cells.parquet: null where the study neither varies nor sets one.

@@ -21,6 +21,7 @@ from lagometer.study.graph import Graph
 from lagometer.study.hosts import Host, divided
 from lagometer.study.interference import NONE as NO_LOAD
 from lagometer.study.interference import missing_program
+from lagometer.study.links import link_reasons
 from lagometer.study.own_installation import PRODUCTS, look_for
 from lagometer.study.payload import holds_envelope, payload_reasons
 from lagometer.study.sidecar import Limits
@@ -69,6 +70,7 @@ def reasons(cell: Cell, template: Graph, measure_ns: int, around: Surroundings) 
     found += _groups(cell, around.adapters)
     found += _hosts(cell, around)
     found += _capture(cell, around)
+    found += _link(cell, around)
     found += _waits(cell, around.adapters)
     found += _executors(cell, around.adapters)
     found += _worker(cell, around.adapters)
@@ -244,6 +246,25 @@ def _capture(cell: Cell, around: Surroundings) -> Iterator[str]:
             "`capture: on` would count the packets of other programs on the host's network: "
             "set `network: private`, or use hosts of the launcher netns"
         )
+
+
+def _link(cell: Cell, around: Surroundings) -> Iterator[str]:
+    """Why no link can be emulated under this cell, or why nothing would cross it."""
+    if cell.link is None:
+        return
+    hosts = [(name, name in around.hosts and around.hosts[name].is_emulated) for name in cell.hosts]
+    yield from link_reasons(cell.factors.link, cell.link, cell.factors.network, hosts)
+    if len(hosts) > 1:
+        return
+    if len(cell.workers) < 2:
+        yield f"nothing crosses link '{cell.factors.link}': all nodes are in one process"
+    for name in cell.adapters:
+        if around.adapters[name].sidecar.scope != "network":
+            yield f"nothing crosses link '{cell.factors.link}': {name} does not use the network"
+        for key, value in cell.options.get(name, {}).items():
+            option = around.adapters[name].sidecar.options.get(key)
+            if option is not None and value in option.within_host:
+                yield f"nothing crosses link '{cell.factors.link}': {name} with {key} {value} does not use it"
 
 
 def _across_hosts(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:

@@ -16,6 +16,7 @@ from lagometer import units
 from lagometer.study.cell import Factors
 from lagometer.study.hosts import parse_hosts
 from lagometer.study.interference import LEVEL_MAX, PROGRAMS, parse_interference
+from lagometer.study.links import parse_link_name
 from lagometer.study.load_shape import canonical_content, canonical_spread
 from lagometer.study.payload import SMALLEST_BYTES, PayloadType
 from lagometer.study.schedule import FORMS, canonical_schedule
@@ -337,6 +338,16 @@ FACTORS: tuple[Factor, ...] = (
         "other does",
         {"type": "string"},
         prefix="on-",
+    ),
+    Factor(
+        "link",
+        "link",
+        parse_link_name,
+        str,
+        "an emulated link between hosts of the launcher netns, or on one host's loopback: none, a profile "
+        "that ships (ethernet-100M, ethernet-1G, wifi, lte, 5g, lossy-5), or one from the key `links`",
+        {"type": "string"},
+        prefix="link-",
     ),
     Factor(
         "variant",

@@ -22,6 +22,8 @@ from lagometer.study.document import (
 from lagometer.study.factors import FACTORS, FACTORS_BY_NAME, PART, Factor
 from lagometer.study.graph import Graph
 from lagometer.study.hosts import Host, chosen_hosts, read_hosts
+from lagometer.study.links import NONE as NO_LINK
+from lagometer.study.links import Link, chosen_links, read_links
 from lagometer.study.load_shape import ContentFile, load_content
 from lagometer.study.parts import KEY as PARTS
 from lagometer.study.parts import MATRIX, part_documents
@@ -101,6 +103,7 @@ def _read(document: Entries, source: str, folder: Path, scale: str | None) -> St
         matrix=_united(studies.values()),
         graphs={name: graph for each in studies.values() for name, graph in each.graphs.items()},
         variants={name: variant for each in studies.values() for name, variant in each.variants.items()},
+        links={name: link for each in studies.values() for name, link in each.links.items()},
         recordings={name: file for each in studies.values() for name, file in each.recordings.items()},
         contents={name: file for each in studies.values() for name, file in each.contents.items()},
     )
@@ -130,6 +133,7 @@ class _Loader:
         self._contents: dict[str, ContentFile] = {}
         self._variants: dict[str, Variant] = {}
         self._hosts: dict[str, Host] = {}
+        self._links: dict[str, Link] = {}
 
     def study(self) -> Study:
         given = self._known_keys()
@@ -143,9 +147,13 @@ class _Loader:
             self._variants = read_variants(given["variants"], self._problems, self._lines)
         if "hosts" in given:
             self._hosts = read_hosts(given["hosts"], self._problems, self._lines)
+        if "links" in given:
+            self._links = read_links(given["links"], self._problems, self._lines)
         matrix = self._matrix(given.get("matrix"))
         adaptive = values["precision"] is not None
         control = self._control(given.get("control"), adaptive)
+        named = (*matrix.get("link", ()), (control or {}).get("link", NO_LINK))
+        links = chosen_links(named, self._links, self._problems, self._lines)
         options = self._options(given["options"]) if "options" in given else {}
         exclude = self._exclude(given["exclude"]) if "exclude" in given else ()
         self._problems.raise_if_any()
@@ -159,6 +167,7 @@ class _Loader:
             options=options,
             variants=self._variants,
             hosts=self._hosts,
+            links=links,
             exclude=exclude,
             source=self._source,
             lines=self._lines,

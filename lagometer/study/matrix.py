@@ -239,6 +239,7 @@ def _combinations(study: Study, adapters: Mapping[str, Adapter]) -> Iterator[Cel
             options=_as_declared(variant.over(study.options), adapters),
             environment=variant.environment,
             host_of=host_of_nodes(point.hosts, study.hosts, graph),
+            link=study.links.get(point.link),
         )
 
 

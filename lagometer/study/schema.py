@@ -15,6 +15,7 @@ from lagometer import units
 from lagometer.study.cell import Cell
 from lagometer.study.graph import Graph
 from lagometer.study.hosts import Host
+from lagometer.study.links import Link
 from lagometer.study.load_shape import ContentFile
 from lagometer.study.schedule import Recording
 from lagometer.study.sidecar import OptionValue
@@ -91,6 +92,7 @@ class Study:
     options: Mapping[str, Mapping[str, OptionValue]] = field(default_factory=dict)
     variants: Mapping[str, Variant] = field(default_factory=dict)
     hosts: Mapping[str, Host] = field(default_factory=dict)
+    links: Mapping[str, Link] = field(default_factory=dict)  # those that the factor names, by name
     scale: str | None = None  # the name of the scale that was chosen
     parts: Mapping[str, Study] = field(
         default_factory=dict
@@ -164,6 +166,7 @@ class Study:
             "options": {name: dict(given) for name, given in self.options.items()},
             "variants": {name: each.as_json() for name, each in self.variants.items()},
             "hosts": {name: each.as_json() for name, each in self.hosts.items()},
+            "links": {name: each.as_json() for name, each in self.links.items()},
             "scale": self.scale,
             "parts": {name: part.as_json() for name, part in self.parts.items()},
             "exclude": list(self.exclude),
@@ -439,6 +442,8 @@ NESTED_KEYS: Mapping[str, str] = {
     "`env: {NAME: value}` in one sets variables of the workers",
     "hosts": "places that workers run on: `hosts: {robot: {launcher: local}, base: {launcher: local, "
     "runs: [pong]}}`; all of them, or those that the factor `hosts` names",
+    "links": "emulated links: `links: {radio: {rate: 20Mbit, delay: 5ms, jitter: 1ms, loss: 1%}}`; the "
+    "factor `link` names them",
     "control": "a cell that runs between blocks: `none`, `floor` (shm, pingpong), or factors",
     "parts": "studies within the study, each with keys that replace those above it: "
     "`parts: {large: {duration: 10s, matrix: {payload: 4MB}}}`",
@@ -451,7 +456,16 @@ NESTED_KEYS: Mapping[str, str] = {
 def key_defaults() -> dict[str, object]:
     """What each key of a resolved study is where a study is silent; so reads one of an older lagometer."""
     keys = {key.field: key.parse(key.default) if key.default else key.absent for key in TOP_LEVEL_KEYS}
-    return {**keys, "recordings": {}, "contents": {}, "variants": {}, "hosts": {}, "scale": None, "parts": {}}
+    return {
+        **keys,
+        "recordings": {},
+        "contents": {},
+        "variants": {},
+        "hosts": {},
+        "links": {},
+        "scale": None,
+        "parts": {},
+    }
 
 
 KEY_NAMES: tuple[str, ...] = (*(key.name for key in TOP_LEVEL_KEYS), *NESTED_KEYS)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from lagometer.study.factors import FACTORS, PART, Factor
 from lagometer.study.hosts import DRIFT_PPM_MAX, LAUNCHERS
+from lagometer.study.links import DISTRIBUTIONS, LINK_KEYS, SOURCES
 from lagometer.study.parts import PART_KEYS
 from lagometer.study.schema import CONTROL_FLOOR, CONTROL_NONE, NESTED_KEYS, TOP_LEVEL_KEYS, TopLevelKey
 
@@ -45,6 +46,7 @@ def study_schema() -> dict[str, object]:
         },
     }
     properties["hosts"] = _hosts()
+    properties["links"] = _links()
     properties["scales"] = {
         "description": NESTED_KEYS["scales"],
         "type": "object",
@@ -113,6 +115,22 @@ def _hosts() -> dict[str, object]:
             },
             "additionalProperties": False,
         },
+    }
+
+
+def _links() -> dict[str, object]:
+    """Emulated links."""
+    keys: dict[str, object] = {
+        name: {"description": key.description, "type": ["string", "number"]}
+        for name, key in LINK_KEYS.items()
+    }
+    keys["distribution"] = {"description": LINK_KEYS["distribution"].description, "enum": list(DISTRIBUTIONS)}
+    keys[SOURCES] = {"description": "where each number is from, by its key", "type": "object"}
+    return {
+        "description": NESTED_KEYS["links"],
+        "type": "object",
+        "minProperties": 1,
+        "additionalProperties": {"type": "object", "properties": keys, "additionalProperties": False},
     }
 
 

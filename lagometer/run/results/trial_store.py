@@ -19,6 +19,7 @@ from typing import Any
 import polars as pl
 
 from lagometer.errors import BadInput
+from lagometer.run.companions.links import link_done
 from lagometer.run.hosts.part import HostOutcome
 from lagometer.run.worker.outcome import TrialOutcome, WorkerOutcome
 from lagometer.stats.trial.layers import LayerStamps
@@ -255,6 +256,7 @@ def journal_entry(key: Key, outcome: TrialOutcome, rows: pl.DataFrame, path: str
         "interference": asdict(outcome.load) if outcome.load is not None else None,
         "daemons": [each.as_json() for each in outcome.daemons],
         "captured": {host.name: asdict(host.captured) for host in outcome.hosts if host.captured is not None},
+        "links": [{"host": host, **link_done(done)} for host, done in outcome.links],
         "evidence": outcome.evidence.as_json() if outcome.evidence is not None else None,
     }
 
@@ -303,4 +305,5 @@ def _log_text(outcome: TrialOutcome) -> str:
     parts = [f"reason: {reason}\n" for reason in outcome.reasons]
     parts += [f"--- {worker.name} ---\n{worker.stderr}\n" for worker in outcome.workers]
     parts += [f"--- daemon {daemon.name} ---\n{daemon.output}\n" for daemon in outcome.daemons]
+    parts += [f"--- link on {host} ---\n{done.output}\n" for host, done in outcome.links]
     return "".join(parts)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lagometer.agent.daemons import Done as DaemonDone
+from lagometer.agent.link.orders import NAME as LINK
 from lagometer.agent.load import Done as LoadDone
 from lagometer.agent.observe.witness import Evidence
 from lagometer.run.hosts.part import HostOutcome
@@ -80,8 +81,13 @@ class TrialOutcome:
 
     @property
     def daemons(self) -> tuple[DaemonDone, ...]:
-        """What the daemons of all hosts did."""
-        return tuple(daemon for host in self.hosts for daemon in host.daemons)
+        """What the daemons of all hosts did; emulated links are not the middleware's."""
+        return tuple(daemon for host in self.hosts for daemon in host.daemons if daemon.name != LINK)
+
+    @property
+    def links(self) -> tuple[tuple[str, DaemonDone], ...]:
+        """What made the emulated link on each host that has one, by the host's name."""
+        return tuple((host.name, each) for host in self.hosts for each in host.daemons if each.name == LINK)
 
 
 def together(hosts: Sequence[HostOutcome]) -> Evidence:

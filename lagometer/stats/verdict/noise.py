@@ -44,8 +44,10 @@ def _others(facts: TrialFacts, load: MachineLoad) -> Iterator[str]:
     observed = facts.observed
     if observed is None or not load.capacity_ns or load.busy_ns is None or measure_ns <= 0:
         return
-    # What workers and daemons used is known of the measure phase alone; beside it they do about the same.
-    own_ns = facts.cpu_ns * observed.window_ns / measure_ns + (observed.interference_cpu_ns or 0)
+    # What workers, daemons and links used is known of the measure phase alone; beside it they do about the
+    # same.
+    phase_ns = facts.cpu_ns + (observed.link_cpu_ns or 0)
+    own_ns = phase_ns * observed.window_ns / measure_ns + (observed.interference_cpu_ns or 0)
     share = (load.busy_ns - own_ns) / load.capacity_ns
     if share > OTHERS_SHARE_MAX:
         yield f"others: {share:.0%} of all CPUs' time"

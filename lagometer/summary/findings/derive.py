@@ -9,6 +9,7 @@ from lagometer.store.reader import Campaign
 from lagometer.summary.data import Finding
 from lagometer.summary.findings.evidence import CellEvidence, Said, cells_of
 from lagometer.summary.findings.failures import failures
+from lagometer.summary.findings.links import links
 from lagometer.summary.findings.machine import machine
 from lagometer.summary.findings.network import network
 from lagometer.summary.findings.queues import queues
@@ -24,6 +25,7 @@ RULES: tuple[Callable[[CellEvidence], Iterator[Said]], ...] = (
     sending,
     settings,
     machine,
+    links,
 )
 
 

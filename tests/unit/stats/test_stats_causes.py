@@ -167,6 +167,8 @@ def test_what_the_workers_used_themselves_is_no_noise() -> None:
     )
     assert rows_of(trial, observed=observed, cpu_ns=950_000)[0]["noise"] == []
     assert rows_of(trial, observed=observed, cpu_ns=800_000)[0]["noise"] == ["others: 10% of all CPUs' time"]
+    linked = replace(observed, link_cpu_ns=150_000)  # what emulates a link is the trial's own, too
+    assert rows_of(trial, observed=linked, cpu_ns=800_000)[0]["noise"] == []
 
 
 def test_tails_with_the_lost_as_infinite() -> None:

@@ -12,6 +12,7 @@ from ruamel.yaml import YAML
 
 from lagometer.study import load_study, study_from_mapping
 from lagometer.study.factors import FACTORS
+from lagometer.study.links import LINK_KEYS
 from lagometer.study.schema import KEY_NAMES, TOP_LEVEL_KEYS
 from lagometer.study.schema_json import SCHEMA_PATH, schema_text, study_schema
 from lagometer.study.workload import built_in_workload, find_workload
@@ -82,6 +83,11 @@ def test_the_page_lists_every_key_with_its_default() -> None:
     assert [row[1] for row in rows[: len(TOP_LEVEL_KEYS)]] == [key.default or "" for key in TOP_LEVEL_KEYS]
 
 
+def test_the_page_lists_every_key_of_a_link() -> None:
+    rows = [row[0] for row in first_cells("Links")]
+    assert rows == [*(f"`{name}`" for name in LINK_KEYS if name != "description"), "`description`, `sources`"]
+
+
 def test_the_page_names_every_key_of_a_workload_file() -> None:
     named = set(re.findall(r"`([a-z]+)`", PAGE.split("## Workload files")[1]))
     assert {*NODE_KEYS, *TRIGGERS, *TOPIC_KEYS, *TOP_LEVEL_OF_A_WORKLOAD[2:]} <= named
@@ -93,7 +99,7 @@ def test_the_workloads_that_the_page_lists_exist() -> None:
 
 
 def test_the_examples_of_the_page_run(tmp_path: Path) -> None:
-    study, variants, hosts, emulated, parts, scales, workload, feedback, services, actions, topics = (
+    study, variants, hosts, emulated, links, parts, scales, workload, feedback, services, actions, topics = (
         re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     )
     (tmp_path / "study.yaml").write_text(study)
@@ -103,6 +109,8 @@ def test_the_examples_of_the_page_run(tmp_path: Path) -> None:
     assert load_study(tmp_path / "hosts.yaml").hosts["base"].runs == ("sink",)
     (tmp_path / "emulated.yaml").write_text(f"name: emulated\n{emulated}")
     assert all(host.is_emulated for host in load_study(tmp_path / "emulated.yaml").hosts.values())
+    (tmp_path / "links.yaml").write_text(f"name: links\n{links}")
+    assert list(load_study(tmp_path / "links.yaml").links) == ["radio", "wifi"]
     (tmp_path / "parts.yaml").write_text(parts)
     assert list(load_study(tmp_path / "parts.yaml").parts) == ["small", "large"]
     (tmp_path / "scales.yaml").write_text(f"name: scales\n{scales}")

@@ -251,6 +251,7 @@ WORDS = {
     "interference": ["none", "cpu", "io-2", "network"],
     "tuning": ["none", "latency"],
     "hosts": ["here"],
+    "link": ["none"],
     "variant": ["none"],
 }
 

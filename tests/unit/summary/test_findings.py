@@ -42,6 +42,7 @@ def cell_with(
     versions: Mapping[str, str] | None = None,
     topics: Mapping[str, Any] | None = None,
     private: bool = True,
+    line: Mapping[str, Any] | None = None,
 ) -> CellEvidence:
     """A cell of two trials, of which the second has what is given."""
     plain = {
@@ -67,7 +68,7 @@ def cell_with(
         {"cell": "c", "trial": 0, "valid": True, "reasons": [], "warnings": []},
         {"cell": "c", "trial": 1, "valid": not reasons, "reasons": list(reasons), "warnings": list(warnings)},
     ]
-    journal[1]["evidence"] = evidence
+    journal[1] |= {"evidence": evidence, **(line or {})}
     (cell,) = cells_of(manifest, {"sysctls": SYSCTLS}, rows, journal)
     return cell
 
@@ -79,6 +80,16 @@ def said_of(cell: CellEvidence) -> dict[str, Said]:
 DROPS = {"kernel_udp_receive_buffer_errors": 143, "lost": 42}
 NO_DROPS = {"kernel_udp_receive_buffer_errors": 0}
 GROWS, NOTHING = "queue-builds-up: source→sink", "nothing-received: source→sink"
+LINK = {
+    "back_end": "user-space",
+    "device": "eth0",
+    "cpu_ns": 9_000_000,
+    "figures": [
+        {"what": "delay_ns", "asked": 35e6, "measured": 36e6},
+        {"what": "loss", "asked": 0.01, "measured": 0.012},
+        {"what": "mtu_bytes", "asked": 1500, "measured": 1500},
+    ],
+}
 FORCED: list[tuple[str, str, dict[str, Any]]] = [
     (
         "receive-buffer-overflow",
@@ -111,6 +122,22 @@ FORCED: list[tuple[str, str, dict[str, Any]]] = [
     ("recorder-full", "writer", {"reasons": ("recorder-full: writer of stream 0",)}),
     ("not-steady", "1 trials", {"warnings": ("not-steady",)}),
     ("emulated-hosts", "robot, base", {"factors": {"hosts": "robot+base+cloud"}}),
+    (
+        "emulated-link",
+        "MTU 1500 B (asked 1500 B), its own CPU time 9.00 ms of a measure phase at most",
+        {"factors": {"link": "lte"}, "line": {"links": [LINK]}},
+    ),
+    (
+        "delivered-in-bursts",
+        "source→sink: one message was 6.00 s later than usual, and about 12 came together with it",
+        {
+            "factors": {"reliability": "reliable"},
+            "row": {"latency_p50_ns": 1e6, "latency_max_ns": 6.001e9, "rate_intended_hz": 2.0},
+        },
+    ),
+    ("link-differs", "35 ms asked", {"reasons": ("link-differs: lte by kernel: delay: 35 ms asked",)}),
+    ("link-failed", "no tc", {"reasons": ("link-failed: lte can't be emulated on lo: no tc",)}),
+    ("link-not-crossed", "shared-memory", {"reasons": ("link-not-crossed: went by shared-memory",)}),
     ("clocks-differ", "of source→sink", {"row": {"clock": "offset", "clock_bound_ns": None}}),
     ("one-way-bound", "source→sink ± 20.0 µs", {"row": {"clock": "offset", "clock_bound_ns": 20_000}}),
     (

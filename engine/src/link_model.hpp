@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an emulated link does to each frame: a decision that rests on random numbers alone, and no clock of its own.
+#pragma once
+
+#include <cstdint>
+
+#include "random.hpp"
+
+namespace lagometer::link {
+
+enum class Distribution : uint8_t { kNormal, kUniform, kExponential };
+
+/// Probabilities are of one frame. loss: the long-run share that is lost, in bursts of `burst` frames on average;
+/// jitter_ns: the standard deviation of the delay; reorder: the share that overtakes all others, without any delay.
+struct Profile {
+  int64_t delay_ns = 0;
+  int64_t jitter_ns = 0;
+  Distribution distribution = Distribution::kNormal;
+  double loss = 0;
+  double burst = 1;
+  double reorder = 0;
+  double duplicate = 0;
+};
+
+/// What becomes of one frame. copies: 0 if it is lost; overtakes: it leaves at once, before those in front of it.
+struct Fate {
+  int copies = 1;
+  bool overtakes = false;
+  int64_t due_ns = 0;
+};
+
+/// One way of a link. Frames keep their order, as on radio links that deliver in order (3GPP TS 38.322, IEEE 802.11
+/// block acknowledgement), but for those that `reorder` lets overtake.
+class Model {
+ public:
+  Model(const Profile& profile, uint64_t seed) : profile_(profile), random_(seed) {}
+
+  /// Of the next frame, which came at now_ns.
+  Fate next(int64_t now_ns) {
+    if (loses()) return {.copies = 0, .overtakes = false, .due_ns = now_ns};
+    Fate fate;
+    if (profile_.duplicate > 0 && random_.uniform() <= profile_.duplicate) fate.copies = 2;
+    if (profile_.reorder > 0 && random_.uniform() <= profile_.reorder) {
+      fate.overtakes = true;
+      fate.due_ns = now_ns;
+      return fate;
+    }
+    const int64_t due_ns = now_ns + delay_ns();
+    last_due_ns_ = due_ns > last_due_ns_ ? due_ns : last_due_ns_;
+    fate.due_ns = last_due_ns_;
+    return fate;
+  }
+
+ private:
+  /// Gilbert's model (1960) of two states, with nothing lost in the good one and everything in the bad one. With bursts
+  /// of one frame on average it would still be correlated, so independent losses have a draw of their own.
+  bool loses() {
+    if (profile_.loss <= 0) return false;
+    if (profile_.burst <= 1) return random_.uniform() <= profile_.loss;
+    if (profile_.loss >= 1) return true;
+    const double leave = 1 / profile_.burst;
+    const double enter = leave * profile_.loss / (1 - profile_.loss);
+    bad_ = bad_ ? random_.uniform() > leave : random_.uniform() <= enter;
+    return bad_;
+  }
+
+  int64_t delay_ns() {
+    if (profile_.jitter_ns == 0) return profile_.delay_ns;
+    const double deviations = drawn();
+    const auto delay_ns =
+        profile_.delay_ns + static_cast<int64_t>(deviations * static_cast<double>(profile_.jitter_ns));
+    return delay_ns > 0 ? delay_ns : 0;
+  }
+
+  /// With mean 0 and standard deviation 1.
+  double drawn() {
+    switch (profile_.distribution) {
+      case Distribution::kUniform:
+        return (random_.uniform() * 2 - 1) * 1.7320508075688772;
+      case Distribution::kExponential:
+        return random_.exponential() - 1;
+      case Distribution::kNormal:
+        break;
+    }
+    return random_.normal();
+  }
+
+  Profile profile_;
+  engine::Random random_;
+  int64_t last_due_ns_ = 0;
+  bool bad_ = false;
+};
+
+}  // namespace lagometer::link

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m lagometer.agent.link JSON`: makes a link in the network that it is started in, measures it,
+says so, and keeps it until it is told to end. Writes one JSON object a line; the last line, if it fails, is
+the reason."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lagometer.agent.emulated import EmulationError, run
+from lagometer.agent.link import commands
+from lagometer.agent.link.figures import Figure
+from lagometer.agent.link.measure import MeasureError, Meeting, Probe
+from lagometer.agent.link.orders import DIFFERS, FAILED, READY, LinkOrders, parsed
+from lagometer.agent.link.words import in_words
+
+NETEM_MISSING = ("unknown", "not found", "No such file")
+_PR_SET_TIMERSLACK = 29
+
+
+class Emulated:
+    """A link while it is there. back_end: what makes it; ran: the commands that made it."""
+
+    def __init__(self, orders: LinkOrders) -> None:
+        self._orders = orders
+        self._program: subprocess.Popen[bytes] | None = None
+        self.back_end = ""
+        self.ran: list[commands.Command] = []
+        self.opened: Mapping[str, Any] = {}
+
+    def make(self) -> None:
+        """Sets it up by the first means that will do. Raises EmulationError."""
+        profile, device = self._orders.profile, self._orders.device
+        self._run(commands.device_commands(profile, device))
+        if profile.simple:
+            self.back_end = "kernel"
+            self._run(commands.kernel_commands(profile, device))
+        elif commands.netem_can(profile) and has_netem(device):
+            self.back_end = "netem"
+            self._run(commands.netem_commands(profile, device))
+        else:
+            self.back_end = "user-space"
+            self._start_program()
+            self._run(commands.redirect_commands(profile, device))
+
+    def end(self) -> dict[str, Any]:
+        """Ends the program, and returns what the link did to frames."""
+        did = {"shaper": self._shaper(), "filter_dropped": self._filter_dropped()}
+        if self._program is None:
+            return did
+        held_up = Path("/sys/class/net", commands.TAP, "statistics/tx_dropped")
+        with contextlib.suppress(OSError, ValueError):
+            did["program_missed"] = int(held_up.read_text())
+        self._program.terminate()
+        said = self._program.communicate()[0].decode(errors="replace").splitlines()
+        return {**did, "program": json.loads(said[-1]).get("did") if said else None}
+
+    def _run(self, wanted: Sequence[commands.Command]) -> None:
+        for command in wanted:
+            run(*command)
+            self.ran.append(command)
+
+    def _start_program(self) -> None:
+        orders = self._orders
+        words = commands.program_arguments(orders.profile, orders.device, orders.seed)
+        try:
+            program = subprocess.Popen(
+                [orders.program, *words], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL
+            )
+        except OSError as error:
+            raise EmulationError(f"{orders.program} can't be started: {error.strerror}") from error
+        self._program = program
+        self.ran.append((orders.program, *words))
+        assert program.stdout is not None
+        said = json.loads(program.stdout.readline() or b"{}")
+        if said.get("event") != "open":
+            raise EmulationError(f"lagometer-link: {said.get('message', 'it said nothing')}")
+        self.opened = {"realtime": said["realtime"]}
+
+    def _shaper(self) -> Any:
+        """What the kernel counted at the shaper or netem; None without one."""
+        for device in (commands.TAP, self._orders.device):
+            done = subprocess.run(
+                ["tc", "-s", "-j", "qdisc", "show", "dev", device], check=False, capture_output=True
+            )
+            with contextlib.suppress(ValueError):
+                for each in json.loads(done.stdout or b"[]"):
+                    if each.get("kind") in ("tbf", "netem"):
+                        return {key: each.get(key) for key in ("kind", "bytes", "packets", "drops")}
+        return None
+
+    def _filter_dropped(self) -> int | None:
+        done = subprocess.run(
+            ["nft", "-j", "list", "table", "netdev", commands.TABLE], check=False, capture_output=True
+        )
+        with contextlib.suppress(ValueError):
+            for each in json.loads(done.stdout or b"{}").get("nftables", ()):
+                for part in each.get("rule", {}).get("expr", ()):
+                    if "counter" in part:
+                        return int(part["counter"]["packets"])
+        return None
+
+
+def has_netem(device: str) -> bool:
+    """Whether this kernel has it: seen by trying."""
+    tried = subprocess.run(
+        ["tc", "qdisc", "add", "dev", device, "root", "netem"], check=False, capture_output=True
+    )
+    if tried.returncode != 0:
+        return False
+    run("tc", "qdisc", "del", "dev", device, "root")
+    return True
+
+
+def measured(orders: LinkOrders) -> list[Figure]:
+    """Measures the link, all hosts at once. Raises MeasureError."""
+    with contextlib.ExitStack() as stack:
+        try:
+            meeting = Meeting(orders)
+            stack.callback(meeting.close)
+            probe = Probe(orders)
+            stack.callback(probe.close)
+        except OSError as error:
+            raise MeasureError(f"no socket for its packets: {error.strerror}") from error
+        meeting.reach(1)
+        probe.send()
+        meeting.reach(2)
+        figures = probe.measured()
+        if wrong := [each for each in figures if not each.as_asked]:
+            raise MeasureError("; ".join(in_words(each) for each in wrong))
+        meeting.reach(3)
+        return figures
+
+
+def say(what: Mapping[str, Any]) -> None:
+    """Writes one line."""
+    print(json.dumps(what), flush=True)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Returns the exit code."""
+    orders = parsed(json.loads(arguments[0]))
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, 1)
+    link = Emulated(orders)
+    try:
+        link.make()
+        say(
+            {
+                "back_end": link.back_end,
+                "device": orders.device,
+                "commands": [" ".join(each) for each in link.ran],
+            }
+        )
+        say({**link.opened, "figures": [each.as_json() for each in measured(orders)]})
+    except EmulationError as error:
+        print(f"{FAILED}: {orders.profile.name} can't be emulated on {orders.device}: {error}", flush=True)
+        return 1
+    except MeasureError as error:
+        print(f"{DIFFERS}: {orders.profile.name} by {link.back_end}: {error}", flush=True)
+        return 1
+    print(READY, flush=True)
+    signal.sigwait({signal.SIGTERM})
+    say({"did": link.end()})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

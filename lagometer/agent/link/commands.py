@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which means of the kernel make a link of a profile, as commands of ip, ethtool, tc and nft."""
+
+from __future__ import annotations
+
+import math
+
+from lagometer.agent.link.orders import FRAME_HEADER_BYTES, LOOPBACK, LinkProfile
+
+Command = tuple[str, ...]
+
+TAP = "lagometer0"
+TAP_FRAMES = "50000"  # that wait for the program, should it be held up
+TABLE = "lagometer"
+NS_PER_S = 1_000_000_000
+BURST_S = 0.001  # a shaper lets so much pass at once
+ETHERNET_FRAME_BYTES_MIN = 60  # as a device counts it, without its check sequence
+# What a loopback and a virtual cable do in packets of 64 KB, a link does frame by frame.
+OFFLOADS = ("tso", "gso", "gro", "tx-udp-segmentation")
+NETEM_RATE_BPS = 100_000_000_000  # no limit, and yet it makes netem keep the order (sch_netem.c)
+NETEM_FRAMES = 100_000
+
+
+def device_commands(profile: LinkProfile, device: str) -> list[Command]:
+    """What every back-end needs of a device."""
+    off = [word for name in OFFLOADS for word in (name, "off")]
+    return [
+        ("ip", "link", "set", "dev", device, "mtu", str(profile.mtu_bytes)),
+        ("ethtool", "-K", device, *off),
+    ]
+
+
+def kernel_commands(profile: LinkProfile, device: str) -> list[Command]:
+    """A token bucket where frames leave. What is lost is dropped where it arrives: it used the link, and
+    its sender does not hear of it, as it would of a frame that is dropped on its own way out."""
+    found = []
+    if profile.rate_bps:
+        found.append(shaper(profile, device))
+    if profile.loss:
+        found += loss_commands(profile.loss, device)
+    return found
+
+
+def loss_commands(loss: float, device: str) -> list[Command]:
+    """Drops frames by chance before fragments are put together."""
+    chain = f"{{ type filter hook ingress device {device} priority 0; }}"
+    million = 1_000_000
+    odds = ("numgen", "random", "mod", str(million), "<", str(round(loss * million)))
+    return [
+        ("nft", "add", "table", "netdev", TABLE),
+        ("nft", "add", "chain", "netdev", TABLE, "loss", chain),
+        ("nft", "add", "rule", "netdev", TABLE, "loss", *odds, "counter", "drop"),
+    ]
+
+
+def shaper(profile: LinkProfile, device: str) -> Command:
+    """A token bucket with a queue."""
+    burst_bytes = max(math.ceil(profile.rate_bps / 8 * BURST_S), 2 * profile.frame_bytes)
+    size: Command = ()
+    if profile.frame_overhead_bytes:
+        smallest = ETHERNET_FRAME_BYTES_MIN + profile.frame_overhead_bytes
+        overhead = ("overhead", str(profile.frame_overhead_bytes), "mpu", str(smallest))
+        size = ("stab", *overhead, "linklayer", "ethernet")
+    bucket = ("tbf", "rate", f"{profile.rate_bps}bit", "burst", f"{burst_bytes}b")
+    return ("tc", "qdisc", "add", "dev", device, "root", *size, *bucket, "limit", f"{profile.queue_bytes}b")
+
+
+def redirect_commands(profile: LinkProfile, device: str) -> list[Command]:
+    """All that leaves by the device goes to the program, at the profile's rate."""
+    quiet = [f"net.ipv6.conf.{TAP}.disable_ipv6=1"]
+    if device == LOOPBACK:  # addresses of this host come from outside now
+        quiet += [f"net.ipv4.conf.{device}.accept_local=1", f"net.ipv4.conf.{device}.route_localnet=1"]
+    up = ("arp", "off", "mtu", str(profile.mtu_bytes), "txqueuelen", TAP_FRAMES, "up")
+    every = ("protocol", "all", "prio", "1", "u32", "match", "u32", "0", "0")
+    return [
+        *(("sysctl", "-qw", setting) for setting in quiet),
+        ("ip", "link", "set", "dev", TAP, *up),
+        *([shaper(profile, TAP)] if profile.rate_bps else []),
+        ("tc", "qdisc", "add", "dev", device, "clsact"),
+        ("tc", "filter", "add", "dev", device, "egress", *every, *_sent_to(TAP)),
+    ]
+
+
+def _sent_to(device: str) -> Command:
+    return ("action", "mirred", "egress", "redirect", "dev", device)
+
+
+def program_arguments(profile: LinkProfile, device: str, seed: int) -> Command:
+    """The words behind `lagometer-link`."""
+    values = {
+        "delay_ns": profile.delay_ns,
+        "jitter_ns": profile.jitter_ns,
+        "distribution": profile.distribution,
+        "loss": profile.loss,
+        "burst": profile.burst,
+        "reorder": profile.reorder,
+        "duplicate": profile.duplicate,
+        "seed": seed,
+    }
+    return (device, TAP, *(f"{key}={value}" for key, value in values.items()))
+
+
+def netem_commands(profile: LinkProfile, device: str) -> list[Command]:
+    """The same by netem, where the kernel has it. Rates make it keep the order of frames; see tc-netem(8)."""
+    rate_bps = profile.rate_bps or NETEM_RATE_BPS
+    words = ["limit", str(_netem_frames(profile))]
+    if profile.delay_ns:
+        words += ["delay", f"{profile.delay_ns / 1000:g}us"]
+    if profile.jitter_ns:
+        # Of the uniform distribution netem takes half its width.
+        half = profile.jitter_ns * (math.sqrt(3) if profile.distribution == "uniform" else 1)
+        words += [f"{half / 1000:g}us"]
+        words += ["distribution", "normal"] if profile.distribution == "normal" else []
+    if profile.loss and profile.burst > 1:
+        leave = 1 / profile.burst
+        enter = leave * profile.loss / (1 - profile.loss)
+        words += ["loss", "gemodel", _percent(enter), _percent(leave)]
+    elif profile.loss:
+        words += ["loss", "random", _percent(profile.loss)]
+    if profile.duplicate:
+        words += ["duplicate", _percent(profile.duplicate)]
+    if profile.reorder:
+        words += ["reorder", _percent(profile.reorder)]
+    words += ["rate", f"{rate_bps}bit", str(profile.frame_overhead_bytes)]
+    return [("tc", "qdisc", "add", "dev", device, "root", "netem", *words)]
+
+
+def netem_can(profile: LinkProfile) -> bool:
+    """Whether netem has such a distribution."""
+    return profile.distribution in ("normal", "uniform")
+
+
+def _netem_frames(profile: LinkProfile) -> int:
+    """Its queue holds what waits for the rate, and what is under way."""
+    if not profile.rate_bps:
+        return NETEM_FRAMES
+    under_way = profile.rate_bps / 8 * (profile.delay_ns + 4 * profile.jitter_ns) / NS_PER_S
+    return math.ceil((profile.queue_bytes + under_way) / (profile.mtu_bytes + FRAME_HEADER_BYTES)) + 1
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:g}%"

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was measured of a link beside what was asked of it, and how far the two may be apart.
+
+Tolerances stand in docs/methodology/links.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from lagometer.agent.link.orders import LinkProfile
+
+NS_PER_S = 1_000_000_000
+DEVIATIONS = 4.0  # of an estimate that a link as asked keeps within, but for one check in 16,000
+REFUSED = 1e-4  # of links as asked: so many checks of a share would fail all the same
+RATE_SHARE = 0.05
+DELAY_SHARE = 0.05
+DELAY_NS = 500_000  # what a packet takes on this machine without any link, on busy CPUs as well
+RATE_STRETCHES = 8
+JITTER_ENDS = math.sqrt(2)  # both ends of a stretch are scattered
+MEDIAN_ERROR = 1.2533  # of the median against the mean, of a normal distribution
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One quantity, in the unit of its name. low, high: what a link as asked can measure as; n:
+    observations."""
+
+    what: str
+    asked: float
+    measured: float | None
+    low: float
+    high: float
+    n: int
+
+    @property
+    def as_asked(self) -> bool:
+        """Whether it is within its tolerance."""
+        return self.measured is not None and self.low <= self.measured <= self.high
+
+    def as_json(self) -> dict[str, Any]:
+        """For the journal."""
+        return {**asdict(self), "as_asked": self.as_asked}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Of a distribution with standard deviation 1: its median less its mean; the standard error of the
+    median, times the root of n; the distance between p10 and p90, and the relative standard error of that,
+    times the root of n."""
+
+    median: float
+    median_error: float
+    deciles: float
+    deciles_error: float
+
+
+# From the densities at the median and at the two deciles (David and Nagaraja, Order Statistics, 3rd ed.,
+# 10.3).
+SHAPES = {
+    "normal": Shape(0.0, 1.2533, 2.5631, 0.8893),
+    "uniform": Shape(0.0, 1.7321, 2.7713, 0.5),
+    "exponential": Shape(math.log(2) - 1, 1.0, 2.1972, 1.3569),
+}
+
+
+def delay_figures(profile: LinkProfile, transits_ns: Sequence[int]) -> list[Figure]:
+    """Delay and jitter from one-way times of packets that stood apart. Median and deciles do not move when
+    a busy machine holds up a few of them."""
+    shape, n = SHAPES[profile.distribution], len(transits_ns)
+    if n < 20:
+        return [Figure("delay_ns", profile.delay_ns, None, 0, 0, n)]
+    ordered = sorted(transits_ns)
+    measured = ordered[n // 2] - shape.median * profile.jitter_ns
+    error_ns = DEVIATIONS * shape.median_error * profile.jitter_ns / math.sqrt(n)
+    away_ns = DELAY_SHARE * profile.delay_ns + DELAY_NS + error_ns
+    found = [_around("delay_ns", profile.delay_ns, measured, away_ns, n)]
+    if profile.jitter_ns:
+        deviation_ns = (ordered[9 * n // 10] - ordered[n // 10]) / shape.deciles
+        away = DEVIATIONS * shape.deciles_error / math.sqrt(n) * profile.jitter_ns + DELAY_NS / 2
+        found.append(_around("jitter_ns", profile.jitter_ns, deviation_ns, away, n))
+    return found
+
+
+def rate_figure(profile: LinkProfile, arrivals_ns: Sequence[int], frame_bytes: int) -> Figure:
+    """The rate from when frames of one length arrived that were sent faster. The first quarter is left out,
+    in which what a shaper saved up arrives at once. The median of several stretches does not move when a
+    busy machine holds up a few frames; with jitter, which scatters the ends of a stretch, there is one."""
+    kept = list(arrivals_ns)[len(arrivals_ns) // 4 :]
+    stretches = 1 if profile.jitter_ns else RATE_STRETCHES
+    steps = (len(kept) - 1) // stretches
+    if steps < 8:
+        return Figure("rate_bps", profile.rate_bps, None, 0, 0, len(kept))
+    arrived = 1 - profile.loss
+    bits = 8 * (frame_bytes + profile.frame_overhead_bytes) * steps / arrived
+    begins = range(0, stretches * steps, steps)
+    rates = sorted(bits * NS_PER_S / max(1, kept[begin + steps] - kept[begin]) for begin in begins)
+    took_ns = bits * NS_PER_S / profile.rate_bps
+    lost = math.sqrt(profile.loss * _inflation(profile) / (arrived * steps))
+    scatter = math.hypot(lost, JITTER_ENDS * profile.jitter_ns / took_ns) / math.sqrt(stretches)
+    away = (RATE_SHARE + DEVIATIONS * MEDIAN_ERROR * scatter) * profile.rate_bps
+    return _around("rate_bps", profile.rate_bps, rates[stretches // 2], away, len(kept))
+
+
+def share_figure(what: str, asked: float, count: int, n: int, inflation: float = 1.0) -> Figure:
+    """A share, held against the exact binomial distribution. inflation: of its variance, where events come
+    together."""
+    if n == 0:
+        return Figure(what, asked, None, 0, 0, 0)
+    independent = max(1, round(n / inflation))
+    low, high = binomial_range(asked, independent, REFUSED)
+    return Figure(what, asked, count / n, low / independent, high / independent, n)
+
+
+def loss_figures(profile: LinkProfile, arrived: Sequence[bool]) -> list[Figure]:
+    """The share lost, and how many in a row. arrived: of each packet, in the order in which they were
+    sent."""
+    lost, n = arrived.count(False), len(arrived)
+    found = [share_figure("loss", profile.loss, lost, n, _inflation(profile))]
+    if profile.burst > 1:
+        bursts = sum(not now and before for before, now in zip((True, *arrived), arrived, strict=False))
+        spread = math.sqrt(profile.burst * (profile.burst - 1) / max(1, bursts))
+        measured = lost / bursts if bursts else None
+        away = DEVIATIONS * spread
+        found.append(
+            Figure(
+                "burst", profile.burst, measured, max(1.0, profile.burst - away), profile.burst + away, bursts
+            )
+        )
+    return found
+
+
+def _inflation(profile: LinkProfile) -> float:
+    """By how much bursts raise the variance of a share: of a two-state chain, (1 + r) / (1 - r) with r the
+    correlation of neighbours."""
+    if profile.burst <= 1 or not profile.loss:
+        return 1.0
+    leave = 1 / profile.burst
+    neighbours = 1 - leave - leave * profile.loss / (1 - profile.loss)
+    return (1 + neighbours) / (1 - neighbours)
+
+
+def _around(what: str, asked: float, measured: float, away: float, n: int) -> Figure:
+    return Figure(what, asked, measured, max(0.0, asked - away), asked + away, n)
+
+
+def binomial_range(share: float, n: int, refused: float) -> tuple[int, int]:
+    """Returns the fewest and most of n events of this probability that are not among the rarest: half of
+    `refused` on either side."""
+    if share <= 0:
+        return 0, 0
+    if share >= 1:
+        return n, n
+    log_factorial = math.lgamma(n + 1)
+    chances = [
+        math.exp(
+            log_factorial
+            - math.lgamma(k + 1)
+            - math.lgamma(n - k + 1)
+            + k * math.log(share)
+            + (n - k) * math.log1p(-share)
+        )
+        for k in range(n + 1)
+    ]
+    return _first_beyond(chances, refused / 2), n - _first_beyond(chances[::-1], refused / 2)
+
+
+def _first_beyond(chances: Sequence[float], tail: float) -> int:
+    total = 0.0
+    for k, chance in enumerate(chances):
+        total += chance
+        if total > tail:
+            return k
+    return len(chances) - 1

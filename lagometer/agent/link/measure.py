@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures a link with packets of its own, in the network of the trial and before any worker starts.
+
+Each host sends to the next one and judges what comes from the one before it. The kernel stamps a packet
+when it arrives, on the clock that its sender read: emulated hosts share one machine, so one-way times need
+no estimate.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import struct
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from lagometer.agent.link.figures import (
+    NS_PER_S,
+    Figure,
+    delay_figures,
+    loss_figures,
+    rate_figure,
+    share_figure,
+)
+from lagometer.agent.link.orders import FRAME_HEADER_BYTES, LinkOrders, LinkProfile
+
+PORT = 47811
+UDP_BYTES = 28  # headers of IPv4 and UDP
+PACKET = struct.Struct("<4sBxxxIq")  # what, train, sequence, sent
+MAGIC = b"LgLk"
+SMALL_BYTES = 64
+STEADY, APART, FAST, WHOLE = range(4)
+STEADY_COUNT, STEADY_COUNT_BURSTS = 2000, 5000
+STEADY_NS = 250_000
+STEADY_RATE_SHARE = 0.1  # of the link's rate, so that nothing waits for it
+APART_DEVIATIONS = 4  # packets so far apart keep their order by themselves
+APART_NS, APART_S_MAX = 1_000_000, 3.0
+APART_COUNTS = (60, 200)
+FAST_S, FAST_JITTERS, FAST_BYTES_MAX, FAST_COUNT_MIN = 0.3, 100, 8_000_000, 150
+FAST_OVER = 1.3  # so much faster than the link are they sent
+WHOLE_COUNT = 20
+BUFFER_BYTES = 64 << 20
+PROBE_PRIORITY = 40
+MEET_S, ANNOUNCE_S, LINGER_S = 30.0, 0.02, 0.5
+_SO_TIMESTAMPNS, _SO_RCVBUFFORCE, _IP_MTU_DISCOVER, _IP_PMTUDISC_DO = 35, 33, 10, 2
+_STAMP = struct.Struct("qq")
+
+
+class MeasureError(Exception):
+    """The link can't be measured: says what was tried and what the system answered."""
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """A packet that came: its train, number, when it was sent and when it arrived."""
+
+    train: int
+    sequence: int
+    sent_ns: int
+    arrived_ns: int
+
+    @property
+    def transit_ns(self) -> int:
+        """How long it took."""
+        return self.arrived_ns - self.sent_ns
+
+
+class Probe:
+    """The two sockets of a host. Closed by `close`."""
+
+    def __init__(self, orders: LinkOrders) -> None:
+        self._orders, self._profile = orders, orders.profile
+        self._receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._receiver.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, BUFFER_BYTES)
+        self._receiver.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+        self._receiver.bind((orders.address, PORT))
+        self._receiver.setblocking(False)
+        self._sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._sender.setsockopt(socket.IPPROTO_IP, _IP_MTU_DISCOVER, _IP_PMTUDISC_DO)
+        if self._profile.queue_bytes:  # what waits stays below the queue, so that it is not dropped
+            self._sender.setsockopt(
+                socket.SOL_SOCKET, socket.SO_SNDBUF, max(4608, self._profile.queue_bytes // 2)
+            )
+        self._sender.bind((orders.address, 0))
+        self._sender.connect((orders.next, PORT))
+        self._mtu_refused: bool | None = None
+
+    def close(self) -> None:
+        """Closes the sockets."""
+        self._receiver.close()
+        self._sender.close()
+
+    def send(self) -> None:
+        """Sends all trains, and waits until the last packet must have come. Raises MeasureError."""
+        profile = self._profile
+        try:
+            with _prompt():
+                count = _steady_count(profile)
+                small_bits = 8 * (SMALL_BYTES + UDP_BYTES + FRAME_HEADER_BYTES + profile.frame_overhead_bytes)
+                own_rate_ns = (
+                    small_bits * NS_PER_S / (STEADY_RATE_SHARE * profile.rate_bps) if profile.rate_bps else 0
+                )
+                self._send(STEADY, count, max(STEADY_NS, round(own_rate_ns)), SMALL_BYTES)
+                self._wait()
+                apart, apart_ns = _apart(profile)
+                self._send(APART, apart, apart_ns, SMALL_BYTES)
+                self._wait()
+                self._send_whole()
+                self._wait()
+                whole_bytes = profile.mtu_bytes - UDP_BYTES
+                fast = _fast_count(profile)
+                self._send(FAST, fast, _fast_spacing_ns(profile), whole_bytes)
+                self._wait(min(fast * profile.frame_bytes, profile.queue_bytes) if fast else 0)
+        except OSError as error:
+            raise MeasureError(f"its packets can't be sent: {error.strerror}") from error
+
+    def measured(self) -> list[Figure]:
+        """Returns what was measured of the way from the host before this one."""
+        return self._judged(self._arrived(), _steady_count(self._profile))
+
+    def _send(self, train: int, count: int, spacing_ns: int, size_bytes: int) -> None:
+        rest = bytes(size_bytes - PACKET.size)
+        begin_ns = time.monotonic_ns()
+        for sequence in range(count):
+            wait_ns = begin_ns + sequence * spacing_ns - time.monotonic_ns()
+            if wait_ns > 0:
+                time.sleep(wait_ns / NS_PER_S)
+            with contextlib.suppress(BlockingIOError):
+                self._sender.send(PACKET.pack(MAGIC, train, sequence, time.time_ns()) + rest)
+
+    def _send_whole(self) -> None:
+        """Packets that just fit, and one that is a byte too long."""
+        size = self._profile.mtu_bytes - UDP_BYTES
+        self._send(WHOLE, WHOLE_COUNT, 2 * STEADY_NS, size)
+        try:
+            self._sender.send(bytes(size + 1))
+            self._mtu_refused = False
+        except OSError:
+            self._mtu_refused = True
+
+    def _wait(self, waiting_bytes: int = 0) -> None:
+        """Until what is under way has come."""
+        profile = self._profile
+        longest_ns = profile.delay_ns + 6 * profile.jitter_ns
+        queue_ns = 8 * waiting_bytes * NS_PER_S // profile.rate_bps if waiting_bytes else 0
+        time.sleep((longest_ns + queue_ns) / NS_PER_S + 0.05)
+
+    def _arrived(self) -> list[Arrival]:
+        found: list[Arrival] = []
+        while True:
+            try:
+                data, beside, _, _ = self._receiver.recvmsg(PACKET.size, 128)
+            except BlockingIOError:
+                return found
+            if len(data) == PACKET.size and data[:4] == MAGIC and beside:
+                seconds, nanoseconds = _STAMP.unpack(beside[0][2][: _STAMP.size])
+                _, train, sequence, sent_ns = PACKET.unpack(data)
+                found.append(Arrival(train, sequence, sent_ns, seconds * NS_PER_S + nanoseconds))
+
+    def _judged(self, arrivals: Sequence[Arrival], steady_count: int) -> list[Figure]:
+        profile = self._profile
+        of = {
+            train: [each for each in arrivals if each.train == train]
+            for train in (STEADY, APART, FAST, WHOLE)
+        }
+        first: dict[int, Arrival] = {}
+        for each in of[STEADY]:
+            first.setdefault(each.sequence, each)
+        found = loss_figures(profile, [sequence in first for sequence in range(steady_count)])
+        apart = {each.sequence: each.transit_ns for each in reversed(of[APART])}
+        late = [
+            transit_ns
+            for transit_ns in apart.values()
+            if not profile.reorder or transit_ns > profile.delay_ns / 2
+        ]
+        found += delay_figures(profile, late)
+        if profile.duplicate:
+            copies = len(of[STEADY]) - len(first)
+            found.append(share_figure("duplicate", profile.duplicate, copies, len(first)))
+        if profile.reorder:
+            early = sum(each.transit_ns < profile.delay_ns / 2 for each in first.values())
+            found.append(share_figure("reorder", profile.reorder, early, len(first)))
+        if profile.rate_bps:
+            once = list({each.sequence: each.arrived_ns for each in of[FAST]}.values())
+            found.append(rate_figure(profile, sorted(once), profile.frame_bytes))
+        fits = bool(of[WHOLE]) and self._mtu_refused is True
+        mtu = profile.mtu_bytes
+        found.append(Figure("mtu_bytes", mtu, mtu if fits else None, mtu, mtu, len(of[WHOLE])))
+        return found
+
+
+class Meeting:
+    """Has all hosts of a link come as far before any goes on. Each repeats how far it is until the meeting
+    is closed, since links lose some of what is said, and since others may not hear yet."""
+
+    def __init__(self, orders: LinkOrders) -> None:
+        self._orders, self._reached = orders, 0
+        self._others = {address: 0 for address in orders.peers if address != orders.address}
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.bind((orders.address, PORT + 1))
+        self._socket.settimeout(ANNOUNCE_S)
+        self._over = threading.Event()
+        self._announcing = threading.Thread(target=self._announce, daemon=True)
+        if self._others:
+            self._announcing.start()
+
+    def close(self) -> None:
+        """Stops once the others can have heard the last."""
+        if self._others:
+            time.sleep(LINGER_S)
+            self._over.set()
+            self._announcing.join()
+        self._socket.close()
+
+    def reach(self, step: int) -> None:
+        """Waits until all others have come so far. Raises MeasureError."""
+        self._reached = step
+        end_s = time.monotonic() + MEET_S
+        while any(reached < step for reached in self._others.values()):
+            if time.monotonic() > end_s:
+                behind = ", ".join(address for address, reached in self._others.items() if reached < step)
+                raise MeasureError(f"the other end at {behind} did not come as far within {MEET_S:.0f} s")
+            with contextlib.suppress(OSError):  # nothing heard
+                said, (address, _) = self._socket.recvfrom(16)
+                if address in self._others and said:
+                    self._others[address] = max(self._others[address], said[0])
+
+    def _announce(self) -> None:
+        while not self._over.wait(ANNOUNCE_S):
+            for address in self._others:
+                with contextlib.suppress(OSError):  # not up yet
+                    self._socket.sendto(bytes((self._reached,)), (address, PORT + 1))
+
+
+def _steady_count(profile: LinkProfile) -> int:
+    """How many packets tell the loss: more where losses come together."""
+    return STEADY_COUNT_BURSTS if profile.burst > 1 else STEADY_COUNT
+
+
+def _apart(profile: LinkProfile) -> tuple[int, int]:
+    """How many packets, and how far apart, tell delay and jitter."""
+    spacing_ns = max(APART_NS, APART_DEVIATIONS * profile.jitter_ns)
+    fewest, most = APART_COUNTS
+    return min(most, max(fewest, round(APART_S_MAX * NS_PER_S / spacing_ns))), spacing_ns
+
+
+def _fast_count(profile: LinkProfile) -> int:
+    """How many whole frames tell the rate."""
+    if not profile.rate_bps:
+        return 0
+    long_s = max(FAST_S, FAST_JITTERS * profile.jitter_ns / NS_PER_S)
+    size_bytes = min(FAST_BYTES_MAX, profile.rate_bps / 8 * long_s)
+    return max(FAST_COUNT_MIN, round(size_bytes / (profile.frame_bytes + profile.frame_overhead_bytes)))
+
+
+def _fast_spacing_ns(profile: LinkProfile) -> int:
+    """How far apart they are sent."""
+    bits = 8 * (profile.frame_bytes + profile.frame_overhead_bytes)
+    return round(bits * NS_PER_S / profile.rate_bps / FAST_OVER) if profile.rate_bps else 0
+
+
+@contextlib.contextmanager
+def _prompt() -> Iterator[None]:
+    """Packets leave when they are due, whatever else the machine does, where that is allowed."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PROBE_PRIORITY))
+    except OSError:
+        yield
+        return
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The emulated link of a cell: what runs it on each host, and what came of it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from lagometer.agent.commands import Companion
+from lagometer.agent.daemons import Done, Ready, Wanted
+from lagometer.agent.emulated import LINK as CABLE
+from lagometer.agent.link.orders import DIFFERS, LOOPBACK, NAME, READY, LinkOrders, LinkProfile
+from lagometer.installation import link_path
+from lagometer.study.cell import Cell
+from lagometer.study.hosts import Host
+from lagometer.study.links import Link
+
+READY_S = 90.0  # hosts meet, and a slow link is measured for some seconds
+LOCAL = "127.0.0.1"
+LATE_SHARE_MAX = 0.01
+# What the emulation itself lost, which no link was asked to.
+LOST_BY_ITSELF = ("overflowed", "unsent")
+
+
+def wanted_link(cell: Cell, hosts: Mapping[str, Host], host: str, seed: int) -> tuple[Wanted, ...]:
+    """Returns what makes, measures and keeps the link of a cell on one of its hosts; nothing without a
+    link."""
+    if cell.link is None:
+        return ()
+    several = len(cell.hosts) > 1
+    peers = tuple(hosts[name].address for name in cell.hosts) if several else (LOCAL,)
+    orders = LinkOrders(
+        profile=profile_of(cell.factors.link, cell.link),
+        device=CABLE if several else LOOPBACK,
+        address=hosts[host].address if several else LOCAL,
+        peers=peers,
+        program=str(link_path()),
+        seed=seed + cell.hosts.index(host),
+    )
+    command = (sys.executable, "-I", "-m", "lagometer.agent.link", json.dumps(orders.as_json()))
+    return (Wanted(NAME, Companion(command, daemon=True), Ready(output=f"^{READY}$", timeout_s=READY_S)),)
+
+
+def profile_of(name: str, link: Link) -> LinkProfile:
+    """Returns a study's link as its agent wants it."""
+    values = {key: value for key, value in vars(link).items() if key not in ("description", "sources")}
+    return LinkProfile(name=name, **values)
+
+
+def link_done(done: Done) -> dict[str, Any]:
+    """Returns what a link said of itself, and what its emulation cost: back_end, device, commands, figures
+    (what was asked and measured before the workers started), did, cpu_ns of the measure phase."""
+    found: dict[str, Any] = {}
+    for line in done.output.splitlines():
+        try:
+            said = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(said, dict):
+            found |= said
+    return {**found, "cpu_ns": done.cpu_ns, "ready_s": done.ready_s}
+
+
+def link_reasons(done: Mapping[str, Any]) -> Iterator[str]:
+    """Why a trial is not of the link that was asked for, though that was as asked when the trial began."""
+    did = done.get("did") or {}
+    program = did.get("program") or {}
+    lost = sum(int(program.get(name) or 0) for name in LOST_BY_ITSELF) + int(did.get("program_missed") or 0)
+    if lost:
+        of = int(program.get("frames") or 0) + int(did.get("program_missed") or 0)
+        yield f"{DIFFERS}: the emulation itself lost {lost:,} of {of:,} frames: lower the rate"
+
+
+def link_warnings(done: Mapping[str, Any]) -> Iterator[str]:
+    """What was odd about the emulation."""
+    program = (done.get("did") or {}).get("program") or {}
+    frames, late = int(program.get("frames") or 0), int(program.get("late") or 0)
+    if frames and late > LATE_SHARE_MAX * frames:
+        most_ms = int(program.get("late_max_ns") or 0) / 1e6
+        of = f"{late:,} of {frames:,} frames"
+        yield f"link-late: {of} left the emulated link more than 1 ms late, {most_ms:.1f} ms at most"

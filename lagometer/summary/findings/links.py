@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Findings about emulated links, and about what a lossy link does to reliable messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from lagometer.store.format import ARROW
+from lagometer.summary.findings.evidence import CellEvidence, Said, Trial, of_reasons
+from lagometer.units import duration_text
+
+NS_PER_S = 1e9
+BEHIND_MIN = 2  # fewer messages behind a late one are no burst
+UNUSUAL = 3.0  # times the usual latency
+
+_NAMES = {"mtu_bytes": "MTU", "burst": "lost in a row"}
+
+REASONS = (
+    (
+        "link-differs",
+        "the emulated link was not as asked, so the trial was not carried out, or does not count",
+        "close what else uses the CPUs, or ask for a lower rate; tolerances: docs/methodology/links.md",
+    ),
+    (
+        "link-failed",
+        "the emulated link could not be made",
+        "read the reason: a part of the kernel or a program may be missing",
+    ),
+    (
+        "link-not-crossed",
+        "messages did not cross the emulated link, but went past it within the host",
+        "choose a transport over the network (`fastdds: {transport: udp}`), or emulated hosts",
+    ),
+)
+
+
+def links(cell: CellEvidence) -> Iterator[Said]:
+    """What the link of a cell was, and what it did to order in time."""
+    yield from of_reasons(cell, REASONS)
+    yield from _emulated(cell)
+    yield from _bursts(cell)
+
+
+def _emulated(cell: CellEvidence) -> Iterator[Said]:
+    trials = [trial for trial in cell.trials if any(each.get("figures") for each in _of(trial))]
+    if not trials:
+        return
+    each = [link for trial in trials for link in _of(trial) if link.get("figures")]
+    back_ends = " and ".join(dict.fromkeys(f"{link['back_end']} on {link['device']}" for link in each))
+    yield Said(
+        "emulated-link",
+        len(trials),
+        "the link is emulated on one machine, and was measured before the workers started",
+        f"{cell.factors.get('link')} by {back_ends}: {', '.join(_measured(each))}",
+        "compare with cells of other links on the same machine; a real link has more to it than its profile",
+        "docs/methodology/links.md",
+    )
+
+
+def _of(trial: Trial) -> Sequence[Mapping[str, Any]]:
+    found = trial.line.get("links")
+    return found if isinstance(found, list) else []
+
+
+def _measured(links_of_trials: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Each quantity: what was measured, from the least to the most, and what was asked."""
+    by_name: dict[str, list[Mapping[str, Any]]] = {}
+    for link in links_of_trials:
+        for figure in link["figures"]:
+            by_name.setdefault(str(figure["what"]), []).append(figure)
+    for name, figures in by_name.items():
+        values = [float(each["measured"]) for each in figures if each.get("measured") is not None]
+        if not values:
+            continue
+        texts = list(dict.fromkeys(_quantity(name, value) for value in (min(values), max(values))))
+        asked = _quantity(name, float(figures[0]["asked"]))
+        yield f"{_NAMES.get(name, name.partition('_')[0])} {' – '.join(texts)} (asked {asked})"
+    cpu_ns = [int(link["cpu_ns"]) for link in links_of_trials if link.get("cpu_ns") is not None]
+    if any(cpu_ns):
+        yield f"its own CPU time {duration_text(max(cpu_ns))} of a measure phase at most"
+
+
+def _quantity(name: str, value: float) -> str:
+    if name.endswith("_ns"):
+        return duration_text(value)
+    if name.endswith("_bps"):
+        return f"{value / 1e6:.4g} Mbit/s"
+    if name.endswith("_bytes"):
+        return f"{value:.0f} B"
+    return f"{value:.3g}" if name == "burst" else f"{100 * value:.3g} %"
+
+
+def _bursts(cell: CellEvidence) -> Iterator[Said]:
+    """RELIABLE keeps the order, so what was published behind a message that is late waits for it."""
+    seen = [(trial, found) for trial in cell.valid if (found := _burst(cell, trial))]
+    if not seen:
+        return
+    _, (edge, late_ns, behind) = max(seen, key=lambda each: each[1][1])
+    late = duration_text(late_ns)
+    yield Said(
+        "delivered-in-bursts",
+        len(seen),
+        "for a while nothing was delivered, then several messages at once: RELIABLE keeps their order, so "
+        "they waited for one that had to be sent again",
+        f"{edge}: one message was {late} later than usual, and about {behind:,} came together with it",
+        "a lossy link does this: ask for resends sooner (heartbeat period), or use "
+        "`reliability: best_effort` where only the newest message counts",
+        "DDSI-RTPS 2.5, 8.4 (heartbeats and acknowledgements)",
+    )
+
+
+def _burst(cell: CellEvidence, trial: Trial) -> tuple[str, float, int] | None:
+    """The worst edge of a trial: by how much its latest message was later than usual, and how many waited
+    for it."""
+    if trial.warnings("queue-builds-up"):
+        return None
+    found = []
+    for row in trial.rows:
+        usual, worst, rate_hz = (
+            row.get(name) for name in ("latency_p50_ns", "latency_max_ns", "rate_intended_hz")
+        )
+        reliable = cell.factors.get("reliability") == "reliable"
+        if (
+            ARROW not in str(row.get("edge"))
+            or not reliable
+            or row.get("reordered")
+            or not (usual and worst and rate_hz)
+        ):
+            continue
+        late_ns = float(worst) - float(usual)
+        behind = int(late_ns / NS_PER_S * float(rate_hz))
+        if behind >= BEHIND_MIN and late_ns >= UNUSUAL * float(usual):
+            found.append((str(row["edge"]), late_ns, behind))
+    return max(found, key=lambda each: each[1], default=None)

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Emulated links, made for real: measured before the workers start, crossed by the messages, gone
+afterwards."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from campaign_support import ENDED_S, journal, lagometer, running, wait_until, write_study
+from needs import need
+
+from lagometer.installation import link_path
+from lagometer.study.links import shipped_links
+
+MS = 1_000_000
+SLOW: dict[str, Any] = {"rate": "50Mbit", "delay": "10ms", "loss": "2%", "queue": "500KB"}
+HOSTS = {"robot": {"launcher": "netns"}, "base": {"launcher": "netns", "runs": ["sink"]}}
+
+
+def need_links() -> None:
+    for name in ("root", "netns", "tun", "ip", "tc", "nft", "ethtool", "sysctl"):
+        need(name)
+
+
+def study_of(folder: Path, link: Any, adapter: str = "tcp", **more: Any) -> Path:
+    names = {"links": {"mine": link}} if isinstance(link, dict) else {}
+    name = "mine" if names else link
+    matrix = {
+        "adapter": adapter,
+        "workload": "pipeline-2",
+        "rate": "50Hz",
+        "link": name,
+        **more.pop("matrix", {}),
+    }
+    return write_study(folder, matrix=matrix, **{"drain": "500ms", **names, **more})
+
+
+def run(folder: Path, study: Path, **more: Any) -> tuple[int, dict[str, Any]]:
+    """The exit code, and the line of the journal of the only trial."""
+    code, _, errors = lagometer(folder, "run", str(study), "--out", str(folder / "out"), seconds=240, **more)
+    lines = journal(folder / "out")
+    assert len(lines) == 1, errors
+    return code, lines[0]
+
+
+def figures(link: dict[str, Any]) -> dict[str, float]:
+    return {each["what"]: each["measured"] for each in link["figures"]}
+
+
+def test_a_link_on_the_loopback_delays_what_crosses_it(tmp_path: Path) -> None:
+    """By the program in user space; it is told in every view that it is emulated, and what was measured."""
+    need_links()
+    code, line = run(tmp_path, study_of(tmp_path, SLOW))
+    assert code == 0, line["reasons"]
+    (link,) = line["links"]
+    assert (link["host"], link["device"], link["back_end"]) == ("here", "lo", "user-space")
+    assert all(each["as_asked"] for each in link["figures"])
+    assert figures(link)["delay_ns"] == pytest.approx(10 * MS, abs=MS) and link["cpu_ns"] > 0
+    assert link["did"]["program"]["frames"] > 2000 and link["did"]["shaper"]["kind"] == "tbf"
+    rows = pl.read_parquet(tmp_path / "out" / "cells.parquet")
+    assert rows["link"][0] == "mine" and rows["latency_min_ns"][0] >= 10 * MS
+    assert rows["daemon_cpu_ns"][0] is None  # it is not the middleware's
+    _, text, _ = lagometer(tmp_path, "show", str(tmp_path / "out"))
+    assert "emulated-link" in text and "(asked 10.0 ms)" in " ".join(text.split())
+    assert "emulated-link" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_hosts_share_a_link_that_keeps_fragments_and_multicast(tmp_path: Path) -> None:
+    """Messages of 64 KB in fragments of 1500 B; Cyclone DDS finds its peers by multicast."""
+    need_links()
+    need("mount")
+    need("cyclonedds")
+    link = {"delay": "5ms", "duplicate": "1%"}
+    matrix = {"network": "host", "payload": "64KB", "reliability": "reliable"}
+    code, line = run(tmp_path, study_of(tmp_path, link, "cyclonedds", hosts=HOSTS, matrix=matrix))
+    assert code == 0, line["reasons"]
+    assert [(each["host"], each["device"]) for each in line["links"]] == [("robot", "eth0"), ("base", "eth0")]
+    rows = pl.read_parquet(tmp_path / "out" / "cells.parquet").filter(edge="source→sink")
+    assert rows["latency_min_ns"][0] >= 5 * MS and rows["lost"][0] == 0
+    assert line["links"][0]["did"]["program"]["duplicated"] > 0
+
+
+def test_a_link_that_is_not_as_asked_fails_its_trial(tmp_path: Path) -> None:
+    """A program that forgets the delay: no worker is started."""
+    need_links()
+    forgetful = tmp_path / "forgetful"
+    forgetful.write_text(f'#!/bin/sh\nexec {link_path()} "$1" "$2" loss=0.02\n')
+    forgetful.chmod(0o755)
+    code, line = run(tmp_path, study_of(tmp_path, SLOW), environment={"LAGOMETER_LINK": str(forgetful)})
+    assert code == 3
+    (reason,) = line["reasons"]
+    assert reason.startswith("link-differs: mine by user-space: delay: 10 ms asked, 0.")
+
+
+def test_messages_that_pass_the_link_by_fail_the_trial(tmp_path: Path) -> None:
+    """Fast DDS takes shared memory within a host. The link itself, of loss alone, is left to the kernel."""
+    need_links()
+    need("fastdds")
+    matrix = {"payload": "8KB", "reliability": "reliable"}
+    code, line = run(tmp_path, study_of(tmp_path, "lossy-5", "fastdds", matrix=matrix))
+    (link,) = line["links"]
+    assert link["back_end"] == "kernel" and link["did"]["filter_dropped"] > 0
+    assert 0.02 < figures(link)["loss"] < 0.09
+    (reason,) = line["reasons"]
+    assert code == 3 and reason.startswith(
+        "link-not-crossed: messages of source→sink went by shared-memory, past"
+    )
+
+
+def test_nothing_is_left_of_a_link_when_the_conductor_is_killed(tmp_path: Path) -> None:
+    need("long")
+    need_links()
+    study = study_of(tmp_path, SLOW, duration="60s")
+    with running(tmp_path, "run", str(study), "--out", str(tmp_path / "out"), "--no-report") as campaign:
+        assert wait_until(lambda: campaign.reached("measure", 0))
+        campaign.note_namespaces()
+        assert len(campaign.processes("lagometer-link")) == 1
+        campaign.process.send_signal(signal.SIGKILL)
+        campaign.process.wait()
+        assert wait_until(campaign.nothing_left, ENDED_S), campaign.processes()
+
+
+@pytest.mark.parametrize("hosts", [None, HOSTS], ids=["loopback", "hosts"])
+@pytest.mark.parametrize("name", sorted(shipped_links()))
+def test_every_profile_that_ships_is_as_it_says(tmp_path: Path, name: str, hosts: Any) -> None:
+    need("long")
+    need_links()
+    more: dict[str, Any] = {} if hosts is None else {"hosts": hosts, "matrix": {"network": "host"}}
+    code, line = run(tmp_path, study_of(tmp_path, name, **more))
+    assert code == 0, line["reasons"]
+    assert all(each["as_asked"] for link in line["links"] for each in link["figures"])
+
+
+def test_a_lossy_loopback_delivers_reliable_messages_in_bursts(tmp_path: Path) -> None:
+    """30 % of frames lost, reliable, 300 messages kept, 2 Hz: nothing for a while, then several at once."""
+    need("long")
+    need_links()
+    need("fastdds")
+    matrix = {"rate": "2Hz", "reliability": "reliable", "depth": 300}
+    more = {
+        "options": {"fastdds": {"transport": "udp"}},
+        "duration": "30s",
+        "discovery_timeout": "60s",
+        "drain": "10s",
+    }
+    study = study_of(tmp_path, {"loss": "30%"}, "fastdds", matrix=matrix, **more)
+    code, line = run(tmp_path, study)
+    assert code == 0, line["reasons"]
+    _, text, _ = lagometer(tmp_path, "show", str(tmp_path / "out"), "--json")
+    found = [each for each in json.loads(text)["findings"] if each["kind"] == "delivered-in-bursts"]
+    assert len(found) == 1 and "came together with it" in found[0]["number"]

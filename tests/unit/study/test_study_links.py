@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The key `links` and the factor: profiles that ship and free ones, what a cell is called, and what cannot
+be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from study_adapters import write_adapters
+
+from lagometer.errors import BadInput
+from lagometer.study import Adapter, Study, expand, study_from_mapping
+from lagometer.study.links import LINK_KEYS, Link, link_reasons, load_link, shipped_links
+
+CPUS = (0, 1)
+NAMED = {"ethernet-100M", "ethernet-1G", "wifi", "lte", "5g", "lossy-5"}
+RADIO: dict[str, Any] = {
+    "radio": {"rate": "20Mbit", "delay": "5ms", "jitter": "1ms", "loss": "1%", "burst": "3"}
+}
+NETNS: dict[str, Any] = {"robot": {"launcher": "netns"}, "base": {"launcher": "netns", "runs": ["sink"]}}
+
+
+@pytest.fixture(scope="module")
+def adapters(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Adapter]:
+    return write_adapters(tmp_path_factory.mktemp("adapters"))
+
+
+def study(matrix: dict[str, Any], **top: Any) -> Study:
+    matrix = {"adapter": "cyclonedds", "workload": "pipeline-3", **matrix}
+    return study_from_mapping({"name": "test", "matrix": matrix, **top}, source="test")
+
+
+def test_every_number_of_a_profile_that_ships_has_a_source() -> None:
+    assert set(shipped_links()) == NAMED
+    for path in shipped_links().values():
+        given = {line.split(":")[0] for line in path.read_text().splitlines() if line[:1].isalpha()}
+        numbers = given & set(LINK_KEYS) - {"description"}
+        link = load_link(path)
+        assert set(link.sources) == numbers and all(len(text) > 9 for text in link.sources.values()), path
+
+
+def test_a_link_is_a_factor_with_a_name(
+    adapters: dict[str, Adapter], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr("shutil.which", lambda name: name)
+    given = study({"link": ["none", "lossy-5", "radio"]}, links=RADIO)
+    found = {cell.factors.link: cell for cell in expand(given, adapters, CPUS).cells}
+    assert [cell.id.rsplit("/", 1)[1] for cell in found.values()] == [
+        "link-none",
+        "link-lossy-5",
+        "link-radio",
+    ]
+    assert found["none"].link is None and found["lossy-5"].link.loss == 0.05  # type: ignore[union-attr]
+    radio = Link(20_000_000, 5_000_000, 1_000_000, loss=0.01, burst=3, queue_bytes=1_514_000)
+    assert found["radio"].link == radio and found["radio"].columns()["link"] == "radio"
+    assert given.as_json()["links"]["radio"]["emulated"] is True  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("link", "words"),
+    [
+        ({"rate": "20"}, "'20' is not a rate like 100Mbit"),
+        ({"rate": "1kbit"}, "is not between 10kbit and 100Gbit"),
+        ({"loss": "95%"}, "is not between 0% and 90%"),
+        ({"loss": "5"}, "has no unit"),
+        ({"burst": "4"}, "'burst' is for links with `loss`"),
+        ({"loss": "80%", "burst": "2"}, "can't come in bursts so short"),
+        ({"delay": "2ms", "jitter": "1ms"}, "a normal jitter is at most 667 µs"),
+        ({"queue": "64KB"}, "'queue' is for links with `rate`"),
+        ({"rate": "1Mbit", "queue": "4KB"}, "no room for ten frames"),
+        ({"reorder": "1%"}, "'reorder' takes a delay of 2.00 ms or more"),
+        ({"mtu": "100B"}, "is not between 576 B and 65535 B"),
+        ({"distribution": "pareto", "delay": "1ms"}, "unknown value 'pareto'"),
+        ({"lost": "5%"}, "unknown key 'lost'"),
+        ({"delay": ["1ms", "2ms"]}, "takes one value"),
+    ],
+)
+def test_what_a_link_cannot_be_is_said(link: dict[str, Any], words: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        study({"link": "mine"}, links={"mine": link})
+    assert words in str(caught.value)
+
+
+def test_an_unknown_link_is_named_with_the_nearest() -> None:
+    with pytest.raises(BadInput, match=r"unknown link 'wify'.*did you mean 'wifi'"):
+        study({"link": "wify"})
+
+
+def excluded(adapters: dict[str, Adapter], matrix: dict[str, Any], **top: Any) -> str:
+    return " ".join(
+        each.reason for each in expand(study({"link": "lossy-5", **matrix}, **top), adapters, CPUS).excluded
+    )
+
+
+def test_cells_that_nothing_crosses_are_excluded(adapters: dict[str, Adapter]) -> None:
+    assert "this is the machine's: set `network: private`" in excluded(adapters, {"network": "host"})
+    assert "all nodes are in one process" in excluded(adapters, {"placement": "single-process"})
+    assert "shm does not use the network" in excluded(adapters, {"adapter": "shm"})
+    local = {"robot": {}, "base": {"runs": ["sink"]}}
+    both = {"network": "host", "hosts": "robot+base"}
+    assert "joins hosts of the launcher netns, and robot and base has the machine's network" in excluded(
+        adapters, both, hosts=local
+    )
+    assert "joins hosts" not in excluded(adapters, both, hosts=NETNS)
+
+
+def test_what_a_machine_lacks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    monkeypatch.setattr("shutil.which", lambda name: None if name == "nft" else name)
+    hosts = [("robot", True), ("base", True)]
+    said = list(link_reasons("big", Link(mtu_bytes=9000), "host", hosts))
+    assert said == [
+        "link 'big' has an MTU of 9000 B, an emulated host's cable one of 1500 B",
+        "link 'big' is made by root",
+        (
+            "link 'big' needs nft, which is not installed "
+            "(Debian packages: iproute2, nftables, ethtool, procps)"
+        ),
+    ]
+
+
+def test_a_file_with_an_error_names_its_line(tmp_path: Path) -> None:
+    (tmp_path / "odd.yaml").write_text("delay: 1ms\nlos: 5%\n")
+    with pytest.raises(BadInput, match=r"odd.yaml:2: los"):
+        load_link(tmp_path / "odd.yaml")
