@@ -13,11 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lagometer.agent.capture import LOOPBACK, Captured
+from lagometer.run.companions.links import link_done
 from lagometer.run.hosts.part import HostOutcome
 from lagometer.run.worker.outcome import TrialOutcome
 from lagometer.store.observed import WIRE_COUNTS
 
 PROGRAM = "tshark"
+USER_SPACE = "user-space"  # the back-end of a link whose packets never reach a device in the usual way
 NS_PER_S = 1_000_000_000
 WALL_MOVED_NS = 1_000_000  # further apart, the two readings can't place packets to a phase
 TOLD_APART_SHARE = 0.99  # of the packets with RTPS, or what was sent again is not told
@@ -95,6 +97,11 @@ def wire_counts(outcome: TrialOutcome) -> tuple[dict[str, int], tuple[str, ...]]
     hosts = [host for host in outcome.hosts if host.captured is not None and host.packets is not None]
     if not hosts or len(hosts) < len(outcome.hosts) or not outcome.measure_end_ns:
         return {}, ()
+    if any(link_done(done).get("back_end") == USER_SPACE for _, done in outcome.links):
+        return {}, (
+            "capture: the program that emulates the link takes packets before they are captured, "
+            "so they are not counted",
+        )
     total: Counter[str] = Counter()
     untold = False
     for host in hosts:

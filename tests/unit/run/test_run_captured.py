@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from lagometer.agent.capture import Captured
-from lagometer.run.captured import FIELDS, CaptureError, Packet, counted, packet_of, sent_here
+from lagometer.run.captured import FIELDS, CaptureError, Packet, counted, packet_of, sent_here, wire_counts
 
 USER, BUILT_IN = "0x00000d02", "0x000100c2"
 
@@ -104,3 +108,30 @@ def test_a_packet_counts_where_it_was_sent() -> None:
     received = replace(sent, source="10.0.0.2")
     within = packet(3)
     assert list(sent_here([sent, received, within], ours)) == [sent, within]
+
+
+def outcome(tmp_path: Path, captured: Captured, back_end: str | None = None) -> Any:
+    """What is looked at of a trial's outcome."""
+    host = SimpleNamespace(
+        name="here", captured=captured, packets=tmp_path / "none", clock=SimpleNamespace(offset_ns=0)
+    )
+    made = SimpleNamespace(output=json.dumps({"back_end": back_end}), cpu_ns=None, ready_s=None)
+    links = [("here", made)] if back_end is not None else []
+    return SimpleNamespace(hosts=[host], links=links, measure_begin_ns=1, measure_end_ns=2)
+
+
+@pytest.mark.parametrize(
+    ("captured", "back_end", "why"),
+    [
+        (Captured("", 10, 2, (0, 0)), None, "2 packets of 10 found no room"),
+        (Captured("", None, None, (0, 0)), None, "ended before it said"),
+        (Captured("", 10, 0, (0, 2_000_000)), None, "the wall clock was set"),
+        (Captured("", 10, 0, (0, 0)), "user-space", "takes packets before they are captured"),
+        (Captured("", 10, 0, (0, 0)), "kernel", "its file is missing"),
+    ],
+)
+def test_what_was_not_captured_whole_is_not_counted(
+    tmp_path: Path, captured: Captured, back_end: str | None, why: str
+) -> None:
+    counts, (warning,) = wire_counts(cast("Any", outcome(tmp_path, captured, back_end)))
+    assert counts == {} and why in warning
