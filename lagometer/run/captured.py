@@ -22,6 +22,7 @@ PROGRAM = "tshark"
 USER_SPACE = "user-space"  # the back-end of a link whose packets never reach a device in the usual way
 NS_PER_S = 1_000_000_000
 WALL_MOVED_NS = 1_000_000  # further apart, the two readings can't place packets to a phase
+PAST = "the program that emulates the link takes packets before they are captured: they are not counted"
 TOLD_APART_SHARE = 0.99  # of the packets with RTPS, or what was sent again is not told
 FIELDS = (
     *("frame.number", "frame.time_epoch", "frame.len", "frame.interface_name", "ip.src", "ip.dst"),
@@ -98,10 +99,7 @@ def wire_counts(outcome: TrialOutcome) -> tuple[dict[str, int], tuple[str, ...]]
     if not hosts or len(hosts) < len(outcome.hosts) or not outcome.measure_end_ns:
         return {}, ()
     if any(link_done(done).get("back_end") == USER_SPACE for _, done in outcome.links):
-        return {}, (
-            "capture: the program that emulates the link takes packets before they are captured, "
-            "so they are not counted",
-        )
+        return {}, (f"capture: {PAST}",)
     total: Counter[str] = Counter()
     untold = False
     for host in hosts:

@@ -163,7 +163,7 @@ def chosen_hosts(
 ) -> tuple[object, ...]:
     """The values of the factor: where a study with hosts gives none, all of its hosts in their order.
 
-    What a host is to run has to be in one of the study's workloads.
+    What a host is to run has to be in one of the workloads of the study, or part, that it is chosen in.
     """
     for value in given or ():
         for name in str(value).split("+"):
@@ -172,7 +172,10 @@ def chosen_hosts(
                 problems.add(f"unknown host '{name}'", lines.get("matrix.hosts"), "matrix.hosts", hint)
     known = {name for graph in graphs.values() for name in _names_in(graph)}
     taken: dict[str, str] = {}
+    chosen = {name for value in given or hosts for name in str(value).split("+")}
     for name, host in hosts.items():
+        if name not in chosen:
+            continue
         where = f"hosts.{name}"
         for each in host.runs:
             if graphs and each not in known:

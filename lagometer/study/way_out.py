@@ -35,7 +35,8 @@ def way_out(cell: Cell, adapters: Mapping[str, Adapter]) -> tuple[Instead, ...]:
     Empty if none does, or if nothing is offered that would help.
     """
     factors, names = cell.factors, cell.adapters
-    if any(name not in adapters for name in names):
+    # Where every topic has an adapter of its own, the factor's may be none of them.
+    if any(name not in adapters for name in (*names, factors.subscriber_adapter)):
         return ()
     sides = [adapters[name].sidecar for name in names]
     offers = {name: [getattr(side.abilities, key) for side in sides] for name, key in ABILITIES.items()}

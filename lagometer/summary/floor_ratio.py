@@ -11,9 +11,12 @@ from lagometer.summary.intervals import between, ends_of, ratio_interval
 BARE_TRANSPORTS = frozenset({"null", "shm", "uds", "udp", "tcp"})
 
 # What a bare transport need not share with the cell that it is the floor of: a stricter QoS can only cost
-# more.
+# more, and a payload has the same size in every type.
 _FREE_FACTORS = frozenset(
-    {"adapter", "reliability", "history", "depth", "durability", "profile", "domain", "variant"}
+    {
+        *("adapter", "reliability", "history", "depth", "durability", "profile", "domain", "variant"),
+        *("type", "part"),
+    }
 )
 
 
