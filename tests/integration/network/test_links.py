@@ -23,7 +23,9 @@ HOSTS = {"robot": {"launcher": "netns"}, "base": {"launcher": "netns", "runs": [
 
 
 def need_links() -> None:
-    for name in ("root", "netns", "tun", "ip", "tc", "nft", "ethtool", "sysctl"):
+    need("tun")
+    need("nft")
+    for name in ("root", "netns", "ip", "tc", "ethtool", "sysctl"):
         need(name)
 
 
