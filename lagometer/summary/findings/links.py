@@ -111,8 +111,8 @@ def _bursts(cell: CellEvidence) -> Iterator[Said]:
 
 
 def _burst(cell: CellEvidence, trial: Trial) -> tuple[str, float, int] | None:
-    """The worst edge of a trial: by how much its latest message was later than the fastest, beyond jitter, and
-    how many waited for it. Only of links that lose frames: elsewhere a held-up process does the same."""
+    """The worst edge of a trial: by how much its latest message was later than the fastest, beyond jitter,
+    and how many waited for it. Only of links that lose frames: elsewhere a held-up process does the same."""
     asked = {
         str(each["what"]): float(each["asked"]) for link in _of(trial) for each in link.get("figures", ())
     }
