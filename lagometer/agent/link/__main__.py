@@ -22,7 +22,6 @@ from lagometer.agent.link.measure import MeasureError, Meeting, Probe
 from lagometer.agent.link.orders import DIFFERS, FAILED, READY, LinkOrders, parsed
 from lagometer.agent.link.words import in_words
 
-NETEM_MISSING = ("unknown", "not found", "No such file")
 _PR_SET_TIMERSLACK = 29
 
 
@@ -132,11 +131,15 @@ def measured(orders: LinkOrders) -> list[Figure]:
             raise MeasureError(f"no socket for its packets: {error.strerror}") from error
         meeting.reach(1)
         probe.send()
-        meeting.reach(2)
+        for turn, address in enumerate(orders.peers, 2):
+            meeting.reach(turn)
+            if address == orders.address:
+                probe.send_fast()
+        meeting.reach(len(orders.peers) + 2)
         figures = probe.measured()
         if wrong := [each for each in figures if not each.as_asked]:
             raise MeasureError("; ".join(in_words(each) for each in wrong))
-        meeting.reach(3)
+        meeting.reach(len(orders.peers) + 3)
         return figures
 
 

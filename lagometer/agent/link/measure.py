@@ -94,28 +94,29 @@ class Probe:
         self._sender.close()
 
     def send(self) -> None:
-        """Sends all trains, and waits until the last packet must have come. Raises MeasureError."""
+        """Sends all trains but the fast one, and waits until the last packet must have come. Raises
+        MeasureError."""
         profile = self._profile
-        try:
-            with _prompt():
-                count = _steady_count(profile)
-                small_bits = 8 * (SMALL_BYTES + UDP_BYTES + FRAME_HEADER_BYTES + profile.frame_overhead_bytes)
-                own_rate_ns = (
-                    small_bits * NS_PER_S / (STEADY_RATE_SHARE * profile.rate_bps) if profile.rate_bps else 0
-                )
-                self._send(STEADY, count, max(STEADY_NS, round(own_rate_ns)), SMALL_BYTES)
-                self._wait()
-                apart, apart_ns = _apart(profile)
-                self._send(APART, apart, apart_ns, SMALL_BYTES)
-                self._wait()
-                self._send_whole()
-                self._wait()
-                whole_bytes = profile.mtu_bytes - UDP_BYTES
-                fast = _fast_count(profile)
-                self._send(FAST, fast, _fast_spacing_ns(profile), whole_bytes)
-                self._wait(min(fast * profile.frame_bytes, profile.queue_bytes) if fast else 0)
-        except OSError as error:
-            raise MeasureError(f"its packets can't be sent: {error.strerror}") from error
+        small_bits = 8 * (SMALL_BYTES + UDP_BYTES + FRAME_HEADER_BYTES + profile.frame_overhead_bytes)
+        own_rate_ns = (
+            small_bits * NS_PER_S / (STEADY_RATE_SHARE * profile.rate_bps) if profile.rate_bps else 0
+        )
+        with _prompt(), _said():
+            self._send(STEADY, _steady_count(profile), max(STEADY_NS, round(own_rate_ns)), SMALL_BYTES)
+            self._wait()
+            self._send(APART, *_apart(profile), SMALL_BYTES)
+            self._wait()
+            self._send_whole()
+            self._wait()
+
+    def send_fast(self) -> None:
+        """Sends faster than the link, which no other host does meanwhile: the CPUs carry one such train at a
+        time. Raises MeasureError."""
+        profile, count = self._profile, _fast_count(self._profile)
+        if count:
+            with _prompt(), _said():
+                self._send(FAST, count, _fast_spacing_ns(profile), profile.mtu_bytes - UDP_BYTES)
+                self._wait(min(count * profile.frame_bytes, profile.queue_bytes))
 
     def measured(self) -> list[Figure]:
         """Returns what was measured of the way from the host before this one."""
@@ -260,6 +261,15 @@ def _fast_spacing_ns(profile: LinkProfile) -> int:
     """How far apart they are sent."""
     bits = 8 * (profile.frame_bytes + profile.frame_overhead_bytes)
     return round(bits * NS_PER_S / profile.rate_bps / FAST_OVER) if profile.rate_bps else 0
+
+
+@contextlib.contextmanager
+def _said() -> Iterator[None]:
+    """Raises MeasureError for what the system refuses."""
+    try:
+        yield
+    except OSError as error:
+        raise MeasureError(f"its packets can't be sent: {error.strerror}") from error
 
 
 @contextlib.contextmanager

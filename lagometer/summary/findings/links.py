@@ -12,7 +12,7 @@ from lagometer.units import duration_text
 
 NS_PER_S = 1e9
 BEHIND_MIN = 2  # fewer messages behind a late one are no burst
-UNUSUAL = 3.0  # times the usual latency
+JITTERS = 6.0  # standard deviations of the delay that say nothing
 
 _NAMES = {"mtu_bytes": "MTU", "burst": "lost in a row"}
 
@@ -103,7 +103,7 @@ def _bursts(cell: CellEvidence) -> Iterator[Said]:
         len(seen),
         "for a while nothing was delivered, then several messages at once: RELIABLE keeps their order, so "
         "they waited for one that had to be sent again",
-        f"{edge}: one message was {late} later than usual, and about {behind:,} came together with it",
+        f"{edge}: one message was {late} later than the fastest, and about {behind:,} came together with it",
         "a lossy link does this: ask for resends sooner (heartbeat period), or use "
         "`reliability: best_effort` where only the newest message counts",
         "DDSI-RTPS 2.5, 8.4 (heartbeats and acknowledgements)",
@@ -111,25 +111,23 @@ def _bursts(cell: CellEvidence) -> Iterator[Said]:
 
 
 def _burst(cell: CellEvidence, trial: Trial) -> tuple[str, float, int] | None:
-    """The worst edge of a trial: by how much its latest message was later than usual, and how many waited
-    for it."""
-    if trial.warnings("queue-builds-up"):
+    """The worst edge of a trial: by how much its latest message was later than the fastest, beyond jitter,
+    and how many waited for it. Only of links that lose frames: elsewhere a held-up process does the same."""
+    asked = {
+        str(each["what"]): float(each["asked"]) for link in _of(trial) for each in link.get("figures", ())
+    }
+    if not asked.get("loss") or trial.warnings("queue-builds-up"):
         return None
     found = []
     for row in trial.rows:
-        usual, worst, rate_hz = (
-            row.get(name) for name in ("latency_p50_ns", "latency_max_ns", "rate_intended_hz")
+        least, most, rate_hz = (
+            row.get(name) for name in ("latency_min_ns", "latency_max_ns", "rate_intended_hz")
         )
-        reliable = cell.factors.get("reliability") == "reliable"
-        if (
-            ARROW not in str(row.get("edge"))
-            or not reliable
-            or row.get("reordered")
-            or not (usual and worst and rate_hz)
-        ):
+        reliable = cell.factors.get("reliability") == "reliable" and not row.get("reordered")
+        if ARROW not in str(row.get("edge")) or not reliable or not (least and most and rate_hz):
             continue
-        late_ns = float(worst) - float(usual)
+        late_ns = float(most) - float(least) - JITTERS * asked.get("jitter_ns", 0.0)
         behind = int(late_ns / NS_PER_S * float(rate_hz))
-        if behind >= BEHIND_MIN and late_ns >= UNUSUAL * float(usual):
+        if behind >= BEHIND_MIN:
             found.append((str(row["edge"]), late_ns, behind))
     return max(found, key=lambda each: each[1], default=None)

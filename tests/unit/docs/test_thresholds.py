@@ -28,12 +28,14 @@ JUDGING = (
     *sorted((ROOT / "lagometer" / "stats").rglob("*.py")),
     *(ROOT / "lagometer" / "run" / f"{name}.py" for name in ("transport", "order")),
     ROOT / "lagometer" / "agent" / "observe" / "clocks.py",
+    ROOT / "lagometer" / "agent" / "link" / "figures.py",
     ROOT / "lagometer" / "run" / "wakeup.py",
     *(ROOT / "lagometer" / "run" / "search" / f"{name}.py" for name in ("rate_search", "searching")),
     *(ROOT / "lagometer" / "report" / "samples" / f"{name}.py" for name in ("period", "curves")),
 )
 # What judges nothing: units, and how exactly or how long something is computed.
 NO_THRESHOLDS = {
+    "agent.link.figures": {"NS_PER_S", "JITTER_ENDS", "MEDIAN_ERROR"},
     "stats.interval.bootstrap": {"BINS_MAX"},
     "stats.verdict.causes": {"NS_PER_S"},
     "stats.cell.cell_estimates": {"INFINITE_NS"},
