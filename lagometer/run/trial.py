@@ -26,6 +26,7 @@ from lagometer.run.hosts.base import HostError
 from lagometer.run.hosts.launchers import Launchers
 from lagometer.run.hosts.link import AgentLink
 from lagometer.run.hosts.part import HostPart
+from lagometer.run.results.probed import probe_environment, probe_logs, probe_name
 from lagometer.run.results.trial_store import BesideSamples, TrialStore
 from lagometer.run.tuned import tuned_for
 from lagometer.run.worker.conductor import Conductor
@@ -38,7 +39,6 @@ from lagometer.stats.trial.edges import samples as samples_of
 from lagometer.stats.trial.estimate import summarise
 from lagometer.stats.trial.events import endpoint_events
 from lagometer.stats.trial.layers import layer_stamps
-from lagometer.run.results.probed import probe_environment, probe_logs, probe_name
 from lagometer.stats.trial.warmup import WarmUp, noted, without_warm_up
 from lagometer.stats.trial.way import layer_times
 from lagometer.store.clocks import on_our_clock

@@ -84,7 +84,7 @@ class Study:
     deadline_ns: int | None = None
     deadline_k: int = DEADLINE_K  # of how many messages in a row the fewest that met it are told
     needs: str = ""  # what it can't be carried out without; its cells are excluded
-    layers: bool = False  # where the time of each message goes is stamped: by adapters, and by a preloaded probe
+    layers: bool = False  # adapters and a preloaded probe stamp where the time of each message goes
     capture: bool = False  # every packet of a trial is copied into a file
     machine_floor_ns: int | None = None  # how long it is measured; 0: not at all, None: by the campaign
     recordings: Mapping[str, Recording] = field(default_factory=dict)

@@ -44,9 +44,7 @@ class Process:
         self.names = log.names
         begins, ends = log.calls["begin_ns"].tolist(), log.calls["end_ns"].tolist()
         threads, objects = log.threads.tolist(), log.calls["object"].tolist()
-        self._calls = [
-            Call(*each) for each in zip(begins, ends, threads, objects, strict=True)
-        ]
+        self._calls = [Call(*each) for each in zip(begins, ends, threads, objects, strict=True)]
         self._of: dict[tuple[int, int], list[Call]] = defaultdict(list)
         self._of_kind: dict[int, list[Call]] = defaultdict(list)
         for kind, call in zip(log.calls["call"].tolist(), self._calls, strict=True):

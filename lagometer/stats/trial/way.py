@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 
 import polars as pl
 
-from lagometer.stats.trial.calls import Call, Carried, Message, Process, samples_of
+from lagometer.stats.trial.calls import Call, Message, Process, samples_of
 from lagometer.stats.trial.routes import Route, routes
 from lagometer.store import probes
 from lagometer.store import records as rec
@@ -89,7 +89,9 @@ class Way:
         self.at_ns, self.thread = end_ns, thread if end_thread is None else end_thread
         self.layers.append((layer, begin_ns, end_ns, thread, self.thread))
 
-    def split(self, layer: str, inner: str, begin_ns: int, end_ns: int, thread: int, part: Span | None) -> None:
+    def split(
+        self, layer: str, inner: str, begin_ns: int, end_ns: int, thread: int, part: Span | None
+    ) -> None:
         """A layer follows that has another one within it, if that is known."""
         if part is not None and begin_ns <= part[0] <= part[1] <= end_ns:
             self.go(layer, begin_ns, part[0], thread)
@@ -232,7 +234,9 @@ def _leave_sender(way: Way, passage: Passage, sender: Process) -> None:
         begin_ns = write.begin_ns
     if first is None:
         if write is not None and passage.serialise is not None:
-            way.split("send_path", "serialise", begin_ns, passage.serialise[1], write.thread, passage.serialise)
+            way.split(
+                "send_path", "serialise", begin_ns, passage.serialise[1], write.thread, passage.serialise
+            )
         return
     # Without an interface of the middleware the thread that sends in time is taken for that which publishes.
     thread = write.thread if write is not None else first.thread
