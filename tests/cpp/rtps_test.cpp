@@ -191,7 +191,7 @@ TEST(Rtps, NeverReadsBeyondWhatIsThere) {
     const Bytes whole = from_hex(round % 2 == 0 ? kCycloneData : kFastData);
     // On the heap and no larger than it says, so that the address sanitizer sees any byte beyond.
     Bytes damaged(whole.begin(), whole.begin() + static_cast<long>(draw() % (whole.size() + 1)));
-    for (unsigned count = draw() % 6; count > 0 && !damaged.empty(); --count)
+    for (auto count = draw() % 6; count > 0 && !damaged.empty(); --count)
       damaged[draw() % damaged.size()] = static_cast<uint8_t>(draw());
     damaged.shrink_to_fit();
     for (const KeyRecord& key : parsed(damaged, 1 + draw() % 300)) {

@@ -78,12 +78,13 @@ class Way:
     """The way of one message, as it is put together from its beginning to its end."""
 
     at_ns: int  # so far
-    thread: int
+    until_ns: int  # when it was taken
+    thread: int = 0
     layers: list[tuple[str, int, int, int, int]] = field(default_factory=list)
 
     def go(self, layer: str, begin_ns: int, end_ns: int, thread: int, end_thread: int | None = None) -> None:
-        """A layer follows. What would reach back is left out: no time counts twice."""
-        if begin_ns < self.at_ns or end_ns <= begin_ns:
+        """A layer follows. What would reach back, or beyond the end, is left out: no time counts twice."""
+        if begin_ns < self.at_ns or end_ns <= begin_ns or end_ns > self.until_ns:
             return
         self._leave_gap(begin_ns, thread)
         self.at_ns, self.thread = end_ns, thread if end_thread is None else end_thread
@@ -99,9 +100,9 @@ class Way:
             begin_ns = part[1]
         self.go(layer, begin_ns, end_ns, thread)
 
-    def end(self, end_ns: int) -> None:
+    def end(self) -> None:
         """The message has been taken."""
-        self._leave_gap(end_ns, self.thread)
+        self._leave_gap(self.until_ns, self.thread)
 
     def _leave_gap(self, until_ns: int, thread: int) -> None:
         if until_ns > self.at_ns:
@@ -213,14 +214,14 @@ def _passages(
 
 
 def _way(passage: Passage, sender: Process | None, receiver: Process | None, node: str) -> Way:
-    way = Way(passage.publish_ns, 0)
+    way = Way(passage.publish_ns, passage.taken_ns)
     if sender is not None:
         _leave_sender(way, passage, sender)
     if receiver is not None:
         if passage.last is not None and passage.received is not None:
             _cross(way, passage.last, passage.received, receiver)
         _arrive(way, passage, receiver, node)
-    way.end(passage.taken_ns)
+    way.end()
     return way
 
 
