@@ -164,8 +164,10 @@ def carried_out(places: Mapping[str, Sequence[str]], smoke: bool, pairs: int) ->
     with tempfile.TemporaryDirectory(prefix="lagometer-witness-") as name:
         folder = Path(name)
         library = folder / "delayed_layer.so"
-        source = ROOT / "tests" / "preload" / "delayed_layer.c"
-        subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
+        source = ROOT / "tests" / "preload" / "delayed_layer"
+        versions = f"-Wl,--version-script={source}.map"  # the probe asks for these of the C library's symbols
+        command = ["cc", "-O1", "-shared", "-fPIC", versions, "-o", str(library), f"{source}.c"]
+        subprocess.run(command, check=True)
         for adapter, layers in places.items():
             plain = measured(folder, library, adapter, "none", 0, seconds)
             for layer in layers:

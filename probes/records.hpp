@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a probe writes, as the control plane reads it (docs/FORMAT.md, "The probe's file"). Little-endian hosts only.
+// What a probe writes, as the control plane reads it (docs/PROTOCOL.md, "The probe's file"). Little-endian hosts only.
 #pragma once
 
 #include <array>
