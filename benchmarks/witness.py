@@ -66,7 +66,9 @@ class Differences:
         return float(high - low)
 
 
-def measured(folder: Path, library: Path, adapter: str, layer: str, delay_ns: int, seconds: float) -> Differences:
+def measured(
+    folder: Path, library: Path, adapter: str, layer: str, delay_ns: int, seconds: float
+) -> Differences:
     """Carries out one trial with a delay in a layer."""
     study = {
         "name": "witness",
@@ -114,7 +116,9 @@ def differences(directory: Path) -> Differences:
     by_half = {row["half"]: row for row in halves.iter_rows(named=True)}
     pairs = [(by_half[at], by_half[at - 1]) for at in sorted(by_half) if at % 2 and at - 1 in by_half]
     found = {
-        name: np.array([late[name] - plain[name] for late, plain in pairs]) for name in LAYERS if name in spent
+        name: np.array([late[name] - plain[name] for late, plain in pairs])
+        for name in LAYERS
+        if name in spent
     }
     return Differences(len(pairs), found)
 
@@ -143,7 +147,16 @@ def judged(
 
 def cost(adapter: str, pairs: int) -> Mapping[str, Any]:
     """What the probes cost, by paired trials."""
-    command = [sys.executable, "-m", "lagometer.cli.main", "profile", adapter, "--pairs", str(pairs), "--json"]
+    command = [
+        sys.executable,
+        "-m",
+        "lagometer.cli.main",
+        "profile",
+        adapter,
+        "--pairs",
+        str(pairs),
+        "--json",
+    ]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, cwd=ROOT)
     found = json.loads(done.stdout)
     return {
@@ -184,7 +197,9 @@ def show(row: Mapping[str, Any]) -> None:
     """Prints one row."""
     head = f"{row['adapter']:>11} {row['layer']:>17} {row['pairs']:>4} pairs"
     if "difference_ns" not in row:
-        shares = f"{row['probe_cost_share']:+.1%} of the median; unattributed {row['unattributed_p50_share']:.1%}"
+        shares = (
+            f"{row['probe_cost_share']:+.1%} of the median; unattributed {row['unattributed_p50_share']:.1%}"
+        )
         print(f"{head}  cost {row['probe_cost_ns'] / 1000:+8.1f} µs, {shares}", flush=True)
         return
     other = f"{row['other']} {row['other_ns'] / 1000:+.1f} µs of ± {row['other_bound_ns'] / 1000:.1f}"
@@ -194,8 +209,12 @@ def show(row: Mapping[str, Any]) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--smoke", action="store_true", help="few layers; only the layer that grew most counts")
-    parser.add_argument("--adapter", action="append", choices=sorted(PLACES), help="this one; may be repeated")
+    parser.add_argument(
+        "--smoke", action="store_true", help="few layers; only the layer that grew most counts"
+    )
+    parser.add_argument(
+        "--adapter", action="append", choices=sorted(PLACES), help="this one; may be repeated"
+    )
     parser.add_argument("--pairs", type=int, default=24, help="pairs of tenths of a second for each layer")
     given = parser.parse_args()
     chosen = {name: PLACES[name] for name in given.adapter or PLACES}

@@ -38,12 +38,11 @@ def layer_tables(campaigns: Sequence[Campaign]) -> list[LayerTable]:
             measured = _measured(campaign, cell, trial, pl.read_parquet(path, glob=False))
             for edge in measured["edge"].unique(maintain_order=True):
                 found.setdefault((cell, edge), []).append(measured.filter(pl.col("edge") == edge))
-    tables = [
+    return [
         LayerTable(cell, edge, len(trials), figures)
         for (cell, edge), trials in found.items()
         if (figures := edge_layers(trials)) is not None
     ]
-    return tables
 
 
 def _valid_trials(campaign: Campaign) -> Iterable[tuple[str, int]]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long the messages of a cell's edge spend in each layer, over its trials (docs/methodology/layers.md)."""
+"""How long an edge's messages spend in each layer, over a cell's trials (docs/methodology/layers.md)."""
 
 from __future__ import annotations
 
