@@ -35,7 +35,7 @@ SMOKE_DELAY_NS = 1_000_000
 PAIRS_MIN = 12
 RATE_HZ = 200
 OPTIONS: Mapping[str, Mapping[str, str]] = {"fastdds": {"transport": "udp"}}
-# Where there is a place beneath the probe: (de)serialising is the adapter's own code, and so is all of a bare
+# Where there is a place below the probe: (de)serialising is the adapter's own code, and so is all of a bare
 # socket's path but for the system calls.
 PLACES = {
     "udp": ("transport", "receive"),

@@ -16,7 +16,7 @@ constexpr int kDescriptorsMax = 1 << 16;
 
 struct Known {
   std::atomic<DescriptorKind> kind;
-  std::atomic<uint64_t> sent, received;                        // bytes
+  std::atomic<uint64_t> sent, received;  // bytes
   std::atomic<uint64_t> sent_connection, received_connection;
 };
 std::array<Known, kDescriptorsMax> all;  // zeros, of which only pages in use take memory

@@ -39,8 +39,8 @@ bool if_ok(int64_t result) { return result == 0; }
 using namespace lagometer::probes;
 
 #define LAGOMETER_CALLER __builtin_return_address(0)
-#define LAGOMETER_THROUGH(name, call, written_if, type, ...)                                                  \
-  static constinit NextOfCaller next(name);                                                                  \
+#define LAGOMETER_THROUGH(name, call, written_if, type, ...) \
+  static constinit NextOfCaller next(name);                  \
   return call_through<type>(next, LAGOMETER_CALLER, call, written_if, __VA_ARGS__)
 
 // --- Cyclone DDS: dds_entity_t and dds_return_t are 32 bits wide, times and durations 64 ---
@@ -104,15 +104,16 @@ using FastWait = uint32_t(const void*, void*, uint64_t);
 #define LAGOMETER_WRITE LAGOMETER_DDS "10DataWriter5writeEPv"
 #define LAGOMETER_WRITE_HANDLE LAGOMETER_WRITE "RKNS_8fastrtps4rtps16InstanceHandle_tE"
 #define LAGOMETER_WRITE_PARAMETERS LAGOMETER_WRITE "RNS_8fastrtps4rtps11WriteParamsE"
-#define LAGOMETER_TAKE                                                                                  \
-  LAGOMETER_DDS "10DataReader4takeERNS1_18LoanableCollectionERNS1_16LoanableSequenceINS1_10SampleInfoE" \
-                "St17integral_constantIbLb1EEEEittt"
+#define LAGOMETER_TAKE                                                                        \
+  LAGOMETER_DDS                                                                               \
+      "10DataReader4takeERNS1_18LoanableCollectionERNS1_16LoanableSequenceINS1_10SampleInfoE" \
+      "St17integral_constantIbLb1EEEEittt"
 #define LAGOMETER_TAKE_NEXT LAGOMETER_DDS "10DataReader16take_next_sampleEPvPNS1_10SampleInfoE"
-#define LAGOMETER_WAIT \
-  "_ZNK8eprosima7fastdds3dds7WaitSet4waitERSt6vectorIPNS1_9ConditionESaIS5_EENS_8fastrtps6Time_tE"
+#define LAGOMETER_WAIT "_ZNK8eprosima7fastdds3dds7WaitSet4waitERSt6vectorIPNS1_9ConditionESaIS5_EENS_8fastrtps6Time_tE"
 
 LAGOMETER_PROBE bool fast_write(void* writer, void* data) __asm__(LAGOMETER_WRITE);
-LAGOMETER_PROBE uint32_t fast_write_handle(void* writer, void* data, const void* handle) __asm__(LAGOMETER_WRITE_HANDLE);
+LAGOMETER_PROBE uint32_t fast_write_handle(void* writer, void* data,
+                                           const void* handle) __asm__(LAGOMETER_WRITE_HANDLE);
 LAGOMETER_PROBE bool fast_write_parameters(void* writer, void* data, void* given) __asm__(LAGOMETER_WRITE_PARAMETERS);
 LAGOMETER_PROBE uint32_t fast_take(void* reader, void* data, void* infos, int32_t most, uint16_t sample_states,
                                    uint16_t view_states, uint16_t instance_states) __asm__(LAGOMETER_TAKE);

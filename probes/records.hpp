@@ -36,10 +36,10 @@ static_assert(sizeof(ChunkHeader) == 64);
 enum class Call : uint16_t {
   send = 1,
   receive = 2,
-  wait = 3,         // poll, select, epoll: for several descriptors at once
-  block = 4,        // on a condition variable
-  notify = 5,       // a condition variable
-  api_write = 16,   // the middleware's own functions
+  wait = 3,        // poll, select, epoll: for several descriptors at once
+  block = 4,       // on a condition variable
+  notify = 5,      // a condition variable
+  api_write = 16,  // the middleware's own functions
   api_take = 17,
   api_wait = 18,
 };
@@ -73,16 +73,16 @@ enum class KeyKind : uint8_t {
 constexpr uint32_t kStreamUnknown = 0xFFFFFFFF;
 
 struct KeyRecord {
-  int64_t zero;  // where a call has its begin
+  int64_t zero;                    // where a call has its begin
   std::array<uint8_t, 12> prefix;  // of the GUID; zeros without RTPS
   std::array<uint8_t, 4> writer;
-  int64_t number;           // the writer's sequence number; of a heartbeat the last that it has, of a gap the first that
-                            // will not come, of an acknowledgement the first that has not come
-  uint32_t first_fragment; // 0: not fragmented
-  uint32_t fragments;      // in this submessage
-  uint32_t fragments_all;  // of the whole sample
-  uint32_t stream;         // of the envelope; kStreamUnknown without
-  uint64_t sequence;       // likewise
+  int64_t number;  // the writer's sequence number; of a heartbeat the last that it has, of a gap the first that
+                   // will not come, of an acknowledgement the first that has not come
+  uint32_t first_fragment;  // 0: not fragmented
+  uint32_t fragments;       // in this submessage
+  uint32_t fragments_all;   // of the whole sample
+  uint32_t stream;          // of the envelope; kStreamUnknown without
+  uint64_t sequence;        // likewise
   uint8_t kind;
   uint8_t zeros[7];
 };

@@ -93,8 +93,8 @@ LAGOMETER_PROBE ssize_t send(int socket, const void* data, size_t size, int flag
 LAGOMETER_PROBE ssize_t sendto(int socket, const void* data, size_t size, int flags, const sockaddr* to,
                                socklen_t to_size) {
   static constinit Next<ssize_t(int, const void*, size_t, int, const sockaddr*, socklen_t)> next("sendto");
-  return SocketCall(socket, true).make([&] { return next(socket, data, size, flags, to, to_size); },
-                                       OnePart(data, size));
+  return SocketCall(socket, true)
+      .make([&] { return next(socket, data, size, flags, to, to_size); }, OnePart(data, size));
 }
 
 LAGOMETER_PROBE ssize_t sendmsg(int socket, const msghdr* message, int flags) {
@@ -123,27 +123,28 @@ LAGOMETER_PROBE ssize_t write(int descriptor, const void* data, size_t size) {
 
 LAGOMETER_PROBE ssize_t writev(int descriptor, const iovec* parts, int count) {
   static constinit Next<ssize_t(int, const iovec*, int)> next("writev");
-  return SocketCall(descriptor, true).make([&] { return next(descriptor, parts, count); },
-                                           [&] { return std::span(parts, static_cast<size_t>(count)); });
+  return SocketCall(descriptor, true)
+      .make([&] { return next(descriptor, parts, count); },
+            [&] { return std::span(parts, static_cast<size_t>(count)); });
 }
 
 LAGOMETER_PROBE ssize_t recv(int socket, void* data, size_t size, int flags) {
   static constinit Next<ssize_t(int, void*, size_t, int)> next("recv");
-  return SocketCall(socket, false).make([&] { return next(socket, data, size, flags); }, OnePart(data, size),
-                                        (flags & MSG_PEEK) == 0);
+  return SocketCall(socket, false)
+      .make([&] { return next(socket, data, size, flags); }, OnePart(data, size), (flags & MSG_PEEK) == 0);
 }
 
-LAGOMETER_PROBE ssize_t recvfrom(int socket, void* data, size_t size, int flags, sockaddr* from,
-                                 socklen_t* from_size) {
+LAGOMETER_PROBE ssize_t recvfrom(int socket, void* data, size_t size, int flags, sockaddr* from, socklen_t* from_size) {
   static constinit Next<ssize_t(int, void*, size_t, int, sockaddr*, socklen_t*)> next("recvfrom");
-  return SocketCall(socket, false).make([&] { return next(socket, data, size, flags, from, from_size); },
-                                        OnePart(data, size), (flags & MSG_PEEK) == 0);
+  return SocketCall(socket, false)
+      .make([&] { return next(socket, data, size, flags, from, from_size); }, OnePart(data, size),
+            (flags & MSG_PEEK) == 0);
 }
 
 LAGOMETER_PROBE ssize_t recvmsg(int socket, msghdr* message, int flags) {
   static constinit Next<ssize_t(int, msghdr*, int)> next("recvmsg");
-  return SocketCall(socket, false).make([&] { return next(socket, message, flags); },
-                                        [&] { return parts_of(message); }, (flags & MSG_PEEK) == 0);
+  return SocketCall(socket, false)
+      .make([&] { return next(socket, message, flags); }, [&] { return parts_of(message); }, (flags & MSG_PEEK) == 0);
 }
 
 LAGOMETER_PROBE int recvmmsg(int socket, mmsghdr* messages, unsigned count, int flags, timespec* timeout) {
@@ -167,22 +168,24 @@ LAGOMETER_PROBE ssize_t read(int descriptor, void* data, size_t size) {
 
 LAGOMETER_PROBE ssize_t readv(int descriptor, const iovec* parts, int count) {
   static constinit Next<ssize_t(int, const iovec*, int)> next("readv");
-  return SocketCall(descriptor, false).make([&] { return next(descriptor, parts, count); },
-                                            [&] { return std::span(parts, static_cast<size_t>(count)); });
+  return SocketCall(descriptor, false)
+      .make([&] { return next(descriptor, parts, count); },
+            [&] { return std::span(parts, static_cast<size_t>(count)); });
 }
 
 // What a C library with checks makes of some of these.
 LAGOMETER_PROBE ssize_t __recv_chk(int socket, void* data, size_t size, size_t room, int flags) {
   static constinit Next<ssize_t(int, void*, size_t, size_t, int)> next("__recv_chk");
-  return SocketCall(socket, false).make([&] { return next(socket, data, size, room, flags); }, OnePart(data, size),
-                                        (flags & MSG_PEEK) == 0);
+  return SocketCall(socket, false)
+      .make([&] { return next(socket, data, size, room, flags); }, OnePart(data, size), (flags & MSG_PEEK) == 0);
 }
 
 LAGOMETER_PROBE ssize_t __recvfrom_chk(int socket, void* data, size_t size, size_t room, int flags, sockaddr* from,
                                        socklen_t* from_size) {
   static constinit Next<ssize_t(int, void*, size_t, size_t, int, sockaddr*, socklen_t*)> next("__recvfrom_chk");
-  return SocketCall(socket, false).make([&] { return next(socket, data, size, room, flags, from, from_size); },
-                                        OnePart(data, size), (flags & MSG_PEEK) == 0);
+  return SocketCall(socket, false)
+      .make([&] { return next(socket, data, size, room, flags, from, from_size); }, OnePart(data, size),
+            (flags & MSG_PEEK) == 0);
 }
 
 LAGOMETER_PROBE ssize_t __read_chk(int descriptor, void* data, size_t size, size_t room) {

@@ -143,7 +143,8 @@ TEST(Rtps, FindsTheSameHoweverTheBytesLie) {
 TEST(Rtps, CountsFragmentsInBothByteOrders) {
   for (const bool little : {true, false}) {
     Bytes datagram = header(7);
-    Fragment first{.count = 1, .bytes = 100, .sample_bytes = 250, .inline_qos = {}, .payload = {0, 1, 0, 0, 9, 9, 9, 9}};
+    Fragment first{
+        .count = 1, .bytes = 100, .sample_bytes = 250, .inline_qos = {}, .payload = {0, 1, 0, 0, 9, 9, 9, 9}};
     const Bytes own = envelope(5, 1234567890123U);
     first.payload.insert(first.payload.end(), own.begin(), own.end());
     append_fragment(datagram, first, (int64_t{3} << 32U) + 4, little);
@@ -157,7 +158,7 @@ TEST(Rtps, CountsFragmentsInBothByteOrders) {
     EXPECT_EQ(keys[0].sequence, 1234567890123U);
     EXPECT_EQ(keys[1].first_fragment, 2U);
     EXPECT_EQ(keys[1].fragments, 2U);
-    EXPECT_EQ(keys[1].stream, kStreamUnknown);  // what looks like an envelope amid a payload is none
+    EXPECT_EQ(keys[1].stream, kStreamUnknown);  // it only looks like an envelope
   }
 }
 
@@ -169,8 +170,9 @@ TEST(Rtps, StepsOverInlineParameters) {
   append(parameters, 1, 2, true);  // the last one
   append(parameters, 0, 2, true);
   Bytes datagram = header(1);
-  append_fragment(datagram, {.count = 1, .bytes = 16, .sample_bytes = 16, .inline_qos = parameters, .payload = envelope(2, 9)},
-                  1, true);
+  append_fragment(datagram,
+                  {.count = 1, .bytes = 16, .sample_bytes = 16, .inline_qos = parameters, .payload = envelope(2, 9)}, 1,
+                  true);
   const auto keys = parsed(datagram);
   ASSERT_EQ(keys.size(), 1U);
   EXPECT_EQ(keys[0].stream, 2U);
@@ -204,7 +206,8 @@ TEST(Rtps, NeverReadsBeyondWhatIsThere) {
 TEST(Rtps, LeavesOutWhatFindsNoRoom) {
   Bytes datagram = header(1);
   for (int index = 0; index < 40; ++index)
-    append_fragment(datagram, {.count = 1, .bytes = 4, .sample_bytes = 4, .inline_qos = {}, .payload = {1, 2, 3, 4}}, index, true);
+    append_fragment(datagram, {.count = 1, .bytes = 4, .sample_bytes = 4, .inline_qos = {}, .payload = {1, 2, 3, 4}},
+                    index, true);
   EXPECT_EQ(parsed(datagram).size(), kMost);
 }
 

@@ -58,7 +58,7 @@ static void spend_in(const char* layer) {
 static __thread int received, woken;
 
 static int is_nodes_thread(void) {
-  static __thread int known;  /* 0: not asked yet, 1: no, 2: yes */
+  static __thread int known; /* 0: not asked yet, 1: no, 2: yes */
   if (known == 0) {
     char name[16] = {0};
     prctl(PR_GET_NAME, name);
@@ -78,11 +78,11 @@ static int has_envelope(const struct iovec* parts, size_t count, size_t bytes) {
   return 0;
 }
 
-#define NEXT(name, version) \
-  static __typeof__(&name) next = NULL; \
-  if (next == NULL) { \
+#define NEXT(name, version)                                                      \
+  static __typeof__(&name) next = NULL;                                          \
+  if (next == NULL) {                                                            \
     *(void**)&next = version[0] != 0 ? dlvsym(RTLD_NEXT, #name, version) : NULL; \
-    if (next == NULL) *(void**)&next = dlsym(RTLD_NEXT, #name); \
+    if (next == NULL) *(void**)&next = dlsym(RTLD_NEXT, #name);                  \
   }
 
 ssize_t send(int socket, const void* data, size_t size, int flags) {
@@ -218,10 +218,10 @@ static void* of_library(const char* library, const char* name) {
   return wanted.found;
 }
 
-#define CYCLONE(name) \
+#define CYCLONE(name)                   \
   static __typeof__(&name) next = NULL; \
   if (next == NULL) *(void**)&next = of_library("/libddsc.so", #name);
-#define FAST(function, symbol) \
+#define FAST(function, symbol)              \
   static __typeof__(&function) next = NULL; \
   if (next == NULL) *(void**)&next = of_library("/libfastrtps.so", symbol);
 

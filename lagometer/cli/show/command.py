@@ -30,9 +30,10 @@ if TYPE_CHECKING:
     from lagometer.store.reader import Campaign
     from lagometer.summary.cell_data import ChainRow, OnTheWire, Queue, Saturated
     from lagometer.summary.data import Finding
+    from lagometer.summary.layers import LayerTable
 
 Row = dict[str, Any]
-OfCell = TypeVar("OfCell", "ChainRow", "Finding", "OnTheWire", "Queue", "Saturated")
+OfCell = TypeVar("OfCell", "ChainRow", "Finding", "LayerTable", "OnTheWire", "Queue", "Saturated")
 EdgeGlob = Annotated[
     str | None,
     typer.Option("--edge", metavar="GLOB", help="Which edges; end-to-end if not given, '*' for all."),
