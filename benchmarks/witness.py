@@ -27,6 +27,7 @@ from results import ROOT, write_result
 
 from lagometer.stats.trial.way import LAYERS
 from lagometer.store.reader import open_campaign
+from lagometer.summary.layers import layer_tables, probe_cost
 
 HALF_NS = 100_000_000  # as in the library
 MARGIN_NS = 10_000_000  # before the end of a half: such a message may meet the next one
@@ -66,30 +67,40 @@ class Differences:
         return float(high - low)
 
 
-def measured(
-    folder: Path, library: Path, adapter: str, layer: str, delay_ns: int, seconds: float
-) -> Differences:
-    """Carries out one trial with a delay in a layer."""
+def carried_out(
+    folder: Path, adapter: str, seconds: float, layers: str, environment: Mapping[str, str]
+) -> Path:
+    """Carries out one trial; returns its folder."""
     study = {
         "name": "witness",
         "duration": f"{seconds:g}s",
         "trials": 1,
-        "layers": "on",
+        "layers": layers,
         "machine_floor": "off",
         "options": {name: dict(given) for name, given in OPTIONS.items() if name == adapter},
         "matrix": {"adapter": [adapter], "workload": ["pipeline-2"], "rate": [f"{RATE_HZ}Hz"]},
     }
-    path, out = folder / "study.yaml", folder / f"{adapter}-{layer}-{delay_ns}"
+    out = Path(tempfile.mkdtemp(dir=folder)) / "out"
+    path = out.with_name("study.yaml")
     path.write_text(json.dumps(study))
+    command = [sys.executable, "-m", "lagometer.cli.main", "run", str(path), "--no-report", "--out", str(out)]
+    told = {**os.environ, **environment}
+    subprocess.run(
+        command, check=True, env=told, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=ROOT
+    )
+    return out
+
+
+def measured(
+    folder: Path, library: Path, adapter: str, layer: str, delay_ns: int, seconds: float
+) -> Differences:
+    """Carries out one trial with a delay in a layer."""
     environment = {
-        **os.environ,
         "LD_PRELOAD": str(library),
         "LAGOMETER_TEST_LAYER": layer,
         "LAGOMETER_TEST_DELAY_NS": str(delay_ns),
     }
-    command = [sys.executable, "-m", "lagometer.cli.main", "run", str(path), "--no-report", "--out", str(out)]
-    subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL, cwd=ROOT)
-    return differences(out)
+    return differences(carried_out(folder, adapter, seconds, "on", environment))
 
 
 def differences(directory: Path) -> Differences:
@@ -145,31 +156,26 @@ def judged(
     }
 
 
-def cost(adapter: str, pairs: int) -> Mapping[str, Any]:
+def cost(folder: Path, adapter: str, pairs: int) -> Mapping[str, Any]:
     """What the probes cost, by paired trials."""
-    command = [
-        sys.executable,
-        "-m",
-        "lagometer.cli.main",
-        "profile",
-        adapter,
-        "--pairs",
-        str(pairs),
-        "--json",
-    ]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, cwd=ROOT)
-    found = json.loads(done.stdout)
+    found = []
+    for pair in range(pairs):
+        order = ("on", "off") if pair % 2 else ("off", "on")
+        sides = {layers: open_campaign(carried_out(folder, adapter, 2.0, layers, {})) for layers in order}
+        found.append((sides["on"], sides["off"]))
+    told = probe_cost(found)
+    (table,) = layer_tables([probed for probed, _ in found])
     return {
         "adapter": adapter,
         "layer": "(probes)",
-        "pairs": found["pairs"],
-        "probe_cost_ns": found["probe_cost_ns"],
-        "probe_cost_share": found["probe_cost_share"],
-        "unattributed_p50_share": found["unattributed_p50_share"],
+        "pairs": told.pairs,
+        "probe_cost_ns": told.probe_cost_ns,
+        "probe_cost_share": told.probe_cost_share,
+        "unattributed_p50_share": table.figures.unattributed_p50_share,
     }
 
 
-def carried_out(places: Mapping[str, Sequence[str]], smoke: bool, pairs: int) -> list[Mapping[str, Any]]:
+def witnessed(places: Mapping[str, Sequence[str]], smoke: bool, pairs: int) -> list[Mapping[str, Any]]:
     """All adapters and layers, printed as they come."""
     delay_ns = SMOKE_DELAY_NS if smoke else DELAY_NS
     seconds = (1.0 if smoke else pairs / 5 + 0.4) + 0.2
@@ -188,7 +194,7 @@ def carried_out(places: Mapping[str, Sequence[str]], smoke: bool, pairs: int) ->
                 rows.append(judged(adapter, layer, found, plain, delay_ns))
                 show(rows[-1])
             if not smoke:
-                rows.append(cost(adapter, 6))
+                rows.append(cost(folder, adapter, 6))
                 show(rows[-1])
     return rows
 
@@ -218,7 +224,7 @@ def main() -> int:
     parser.add_argument("--pairs", type=int, default=24, help="pairs of tenths of a second for each layer")
     given = parser.parse_args()
     chosen = {name: PLACES[name] for name in given.adapter or PLACES}
-    rows = carried_out(SMOKE_PLACES if given.smoke else chosen, given.smoke, given.pairs)
+    rows = witnessed(SMOKE_PLACES if given.smoke else chosen, given.smoke, given.pairs)
     delayed = [row for row in rows if "difference_ns" in row]
     if given.smoke:
         passed = all(row["grew_most"] == row["layer"] for row in delayed)

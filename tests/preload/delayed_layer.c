@@ -7,7 +7,7 @@
  *   transport         within the system call that sends
  *   receive           within the system call that receives without waiting
  *   receiving_thread  when the thread that received a message first locks a mutex
- *   wake              within the call by which that thread first notifies another
+ *   wake              within the call that notifies the condition on which the node's thread waits
  *   notify            when the node's thread, woken, first unlocks a mutex
  *   take              within the middleware's call that takes
  * A message is known by the envelope in its bytes. Nothing that ships loads this. */
@@ -151,27 +151,34 @@ int pthread_mutex_unlock(pthread_mutex_t* mutex) {
   return result;
 }
 
-static void before_notifying(void) {
-  if (received != 0) {
+static pthread_cond_t* waited_for = NULL; /* by the node's thread */
+
+static void before_notifying(pthread_cond_t* condition) {
+  if (received != 0 && condition == __atomic_load_n(&waited_for, __ATOMIC_RELAXED)) {
     received = 0;
     spend_in("wake");
   }
 }
 
+static void before_waiting(pthread_cond_t* condition) {
+  if (is_nodes_thread()) __atomic_store_n(&waited_for, condition, __ATOMIC_RELAXED);
+}
+
 int pthread_cond_signal(pthread_cond_t* condition) {
   NEXT(pthread_cond_signal, "GLIBC_2.3.2")
-  before_notifying();
+  before_notifying(condition);
   return next(condition);
 }
 
 int pthread_cond_broadcast(pthread_cond_t* condition) {
   NEXT(pthread_cond_broadcast, "GLIBC_2.3.2")
-  before_notifying();
+  before_notifying(condition);
   return next(condition);
 }
 
 int pthread_cond_wait(pthread_cond_t* condition, pthread_mutex_t* mutex) {
   NEXT(pthread_cond_wait, "GLIBC_2.3.2")
+  before_waiting(condition);
   const int result = next(condition, mutex);
   woken = is_nodes_thread();
   return result;
@@ -179,6 +186,7 @@ int pthread_cond_wait(pthread_cond_t* condition, pthread_mutex_t* mutex) {
 
 int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* mutex, const struct timespec* until) {
   NEXT(pthread_cond_timedwait, "GLIBC_2.3.2")
+  before_waiting(condition);
   const int result = next(condition, mutex, until);
   woken = is_nodes_thread();
   return result;
@@ -187,6 +195,7 @@ int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* mutex, co
 int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
                            const struct timespec* until) {
   NEXT(pthread_cond_clockwait, "")
+  before_waiting(condition);
   const int result = next(condition, mutex, clock, until);
   woken = is_nodes_thread();
   return result;
