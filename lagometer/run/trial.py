@@ -228,7 +228,11 @@ def _estimates(
         facts = replace(facts, reasons=(*facts.reasons, f"protocol-error: {error}"))
         samples = samples_of([], facts)
     samples, steadiness = without_warm_up(samples, facts, WarmUp(study.discard, study.warmup_max_ns))
-    layers = layer_times(lanes, facts, samples, logs, stamps.frame if stamps is not None else None) if study.layers else None
+    layers = (
+        layer_times(lanes, facts, samples, logs, stamps.frame if stamps is not None else None)
+        if study.layers
+        else None
+    )
     if layers is not None:
         facts = replace(facts, warnings=(*facts.warnings, *layers.counts.warnings()))
     events = endpoint_events(lanes, known)
