@@ -45,7 +45,7 @@ PLACES = {
     "cyclonedds": ("send_path", "transport", "receiving_thread", "wake", "notify", "take"),
     "fastdds": ("send_path", "transport", "receiving_thread", "wake", "notify", "take"),
 }
-SMOKE_PLACES = {"udp": ("transport",), "cyclonedds": ("receiving_thread", "take")}
+SMOKE_PLACES = {"cyclonedds": ("receiving_thread",)}
 
 
 @dataclass(frozen=True)
