@@ -2,7 +2,7 @@
 # What can be done here; `make` alone prints this table. Everything runs from a clean clone without another step.
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup bench test lint conformance interoperability fidelity bench-core bench-analysis bench-conductor bench-late coverage adaptive calibration kills truth network asan ubsan tsan fresh nightly lock clean
+.PHONY: help setup bench test lint conformance interoperability fidelity bench-core bench-analysis bench-conductor bench-late coverage adaptive calibration kills truth witness network asan ubsan tsan fresh nightly lock clean
 
 python := .venv/bin/python
 # SMOKE=1: the short form of a benchmark, which only shows that it works. SHORT=1: the short form of fresh.
@@ -73,6 +73,10 @@ truth: ## the bounds of one clock's offset to another hold, over 600 estimates w
 network: ## every emulated link that ships is measured, on the loopback and between hosts, as root
 	@tools/setup --test
 	@LAGOMETER_LONG=1 $(python) -m pytest tests/integration/network
+
+witness: ## time that is spent in a layer is found in that layer, and what the probes cost (SMOKE=1: short)
+	@tools/setup --test
+	@$(python) benchmarks/witness.py $(smoke)
 
 bench-conductor: ## what a trial costs the conductor, from 10 to 1,000 workers (SMOKE=1: short)
 	@tools/setup --test

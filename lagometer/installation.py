@@ -11,6 +11,7 @@ from lagometer.errors import SetupMissing
 
 PYTHON_WORKER = "lagometer.worker_python"
 PYTHON_CONFORMANCE = "lagometer.conformance.in_python"
+PROBE = "liblagometer_probe.so"
 PACKAGE = Path(__file__).resolve().parent
 BUILD = PACKAGE.parent / "build" / "release"
 
@@ -38,6 +39,20 @@ def supervisor_path() -> Path:
 def link_path() -> Path:
     """The program `lagometer-link`; LAGOMETER_LINK overrides. Raises SetupMissing."""
     return _program("lagometer-link", "LAGOMETER_LINK")
+
+
+def probe_path() -> Path:
+    """The library that is preloaded with `layers: on`; LAGOMETER_PROBE overrides. Raises SetupMissing."""
+    override = os.environ.get("LAGOMETER_PROBE")
+    candidates = (PACKAGE / "libexec" / "probes" / PROBE, BUILD / "probes" / PROBE)
+    for candidate in (Path(override),) if override else candidates:
+        if candidate.is_file():
+            return candidate
+    if override:
+        raise SetupMissing(
+            f"'{override}' is no file", where="LAGOMETER_PROBE", hint=f"name {PROBE} or unset it"
+        )
+    raise SetupMissing(f"the library {PROBE} is missing", hint="run `make setup`")
 
 
 def conformance_command(worker: str) -> tuple[str, ...]:

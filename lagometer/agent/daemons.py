@@ -250,10 +250,11 @@ def started_with(wanted: Sequence[Wanted]) -> Iterator[Daemons | None]:
         _remove(_matching(patterns) - before)
 
 
-def prepared(daemons: Daemons | None, runtime: str) -> Prepared | None:
-    """Returns what must lie in the runtime directory before they start; None without daemons."""
+def prepared(daemons: Daemons | None, runtime: str, needed: bool = False) -> Prepared | None:
+    """Returns what must lie in the runtime directory before they start; None without daemons, unless the
+    directory itself is `needed`."""
     if daemons is None:
-        return None
+        return Prepared(runtime) if needed else None
     files = {name: text for daemon in daemons.wanted for name, text in daemon.files.items()}
     return Prepared(runtime, files)
 

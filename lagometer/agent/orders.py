@@ -19,7 +19,8 @@ class Orders:
     network: `private` (namespaces of their own) or `host`; directory: where sockets and shared memory lie, on
     the host's network made for the trial; daemons: serve before a worker starts; load: None without
     interference; address: of the link to other hosts, empty without; captures: packets are copied into a
-    file.
+    file; probed: names of the files in the directory to which the probes of the workers write, empty without
+    probes.
     """
 
     network: str
@@ -30,6 +31,7 @@ class Orders:
     leaves: Leaves = field(default_factory=Leaves)
     address: str = ""
     captures: bool = False
+    probed: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Returns it as `parsed` reads it."""
@@ -51,6 +53,7 @@ def parsed(given: Mapping[str, Any]) -> Orders:
         ),
         address=str(given["address"]),
         captures=bool(given["captures"]),
+        probed=tuple(given["probed"]),
     )
 
 

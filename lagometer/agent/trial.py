@@ -24,6 +24,8 @@ from lagometer.agent.daemons import prepared, started_with
 from lagometer.agent.exchange import ClockExchange, Peer
 from lagometer.agent.isolation import made_directory
 from lagometer.agent.load import START_S_MAX, Load, files_of
+from lagometer.agent.observe.probes import ProbeFile
+from lagometer.agent.observe.sockets import find_workers
 from lagometer.agent.observe.witness import Witness
 from lagometer.agent.orders import Orders
 from lagometer.agent.supervised import TERMINATION_S, Supervised
@@ -56,6 +58,7 @@ class HostTrial:
         self._numbers: dict[int, int] = {}  # of the workers' processes, in their own namespace
         self._isolated = False
         self._witness = Witness()
+        self._probes: list[ProbeFile | None] = []
         self._begun = False
         self._measure_ns = 0
         self._started_ns = time.monotonic_ns()
@@ -81,7 +84,7 @@ class HostTrial:
         if capture is not None:
             self._stack.callback(capture.close)
         self._companions = Companions(load, daemons, capture)
-        before = prepared(daemons, orders.directory)
+        before = prepared(daemons, orders.directory, needed=bool(orders.probed))
         commands = self._companions.commands
         supervised = Supervised(self._supervisor, orders.leaves, commands, before, SUPERVISOR_LEASE_S)
         self._supervised = supervised
@@ -145,11 +148,18 @@ class HostTrial:
         """Says what was seen since `go`; the companions may end."""
         load, wrong = self._companions.load, None
         evidence = self._witness.end()
+        self._hand_over_probes()
         if load is not None:
             wrong = load.end()
         self._companions.release(self._running())
         seen = evidence.as_frame() if evidence is not None else None
         self._send({"event": "evidence", "evidence": seen, "load_wrong": wrong}, None)
+
+    def _hand_over_probes(self) -> None:
+        """Says what the workers' probes wrote."""
+        for worker, file in enumerate(self._probes):
+            found = file.read() if file is not None else None
+            self._send({"event": "probed", "worker": worker, "any": found is not None}, found or b"")
 
     def release(self) -> None:
         """Lets the companions end when no worker runs any more."""
@@ -243,6 +253,8 @@ class HostTrial:
         private = self._isolated and not (load is not None and load.shares_network)
         daemons = self._companions.watch_daemons(supervised, numbers)
         self._witness.begin(supervised.process_id, numbers, private, daemons)
+        if self._orders.probed:
+            self._open_probes(find_workers(supervised.process_id or 0, numbers))
         self._measure_ns = phases["measure_ns"]
         measure_ns = at_ns + phases["warmup_ns"]
         drain_ns = measure_ns + self._measure_ns
@@ -253,6 +265,14 @@ class HostTrial:
         if (served := self._companions.daemons) is not None:
             self._due += [(measure_ns - LOOK_AHEAD_NS, served.begin), (drain_ns - LOOK_AHEAD_NS, served.end)]
             self._due.append((amid_drain_ns, served.look_at_memory))
+
+    def _open_probes(self, workers: Sequence[int | None]) -> None:
+        """Opens the files of the probes, which lie in the workers' own mounts, while all workers live."""
+        for pid, name in zip(workers, self._orders.probed, strict=True):
+            file = ProbeFile(pid, self._orders.directory, name) if pid is not None else None
+            self._probes.append(file)
+            if file is not None:
+                self._stack.callback(file.close)
 
     # --- what comes ---
 

@@ -7,90 +7,41 @@ import tempfile
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
+from lagometer.cli import one_cell
 from lagometer.cli.common import JsonFlag, print_json, result_told_by_exit_code
-
-FACTORS = (
-    "workload",
-    "work",
-    "work_spread",
-    "payload",
-    "content",
-    "type",
-    "rate",
-    "schedule",
-    "late",
-    "reliability",
-    "history",
-    "depth",
-    "durability",
-    "dispatch",
-    "touch",
-    "profile",
-    "placement",
-    "scheduling",
-    "cpus",
-    "network",
-    "domain",
-    "interference",
-    "tuning",
-    "link",
-)
-
-
-def _option(name: str, metavar: str, text: str) -> Any:
-    return typer.Option(f"--{name}", metavar=metavar, help=text)
+from lagometer.cli.one_cell import option, study_of_one_cell
 
 
 def command(
-    adapter: Annotated[
-        str, typer.Argument(metavar="ADAPTER", help="E.g. cyclonedds, or cyclonedds+fastdds.")
-    ],
-    workload: Annotated[
-        str, _option("workload", "GRAPH", "pingpong, pipeline-N, fanout-N, …")
-    ] = "pipeline-2",
-    payload: Annotated[str, _option("payload", "SIZE", "All bytes of a message's data.")] = "64B",
-    rate: Annotated[str | None, _option("rate", "RATE", "Rate; not for pingpong. [100Hz]")] = None,
-    schedule: Annotated[
-        str | None,
-        _option("schedule", "WHEN", "periodic, poisson, burst-N, ramp-RATE, recorded-FILE."),
-    ] = None,
-    late: Annotated[str | None, _option("late", "POLICY", "Late messages: burst, skip, shift.")] = None,
-    work: Annotated[str | None, _option("work", "WORK", "Busy time of each relay: none, busy-1ms.")] = None,
-    work_spread: Annotated[
-        str | None,
-        _option("work-spread", "HOW", "Spread of the busy time: none, normal-200us, lognormal-0.5."),
-    ] = None,
-    content: Annotated[str | None, _option("content", "BYTES", "any, zeros, random, recorded-FILE.")] = None,
-    type_: Annotated[
-        str | None, _option("type", "TYPE", "bytes, fixed, string, Image, Imu, PointCloud2.")
-    ] = None,
-    reliability: Annotated[str | None, _option("reliability", "QOS", "best_effort, reliable.")] = None,
-    history: Annotated[str | None, _option("history", "QOS", "keep_last, keep_all.")] = None,
-    depth: Annotated[str | None, _option("depth", "N", "Queue length with keep_last.")] = None,
-    durability: Annotated[str | None, _option("durability", "QOS", "volatile, transient_local.")] = None,
-    dispatch: Annotated[str | None, _option("dispatch", "MODE", "listener, waitset, poll.")] = None,
-    touch: Annotated[str | None, _option("touch", "MODE", "header, write, read, write+read.")] = None,
-    profile: Annotated[str | None, _option("profile", "NAME", "default, matched.")] = None,
-    placement: Annotated[
-        str | None, _option("placement", "WHERE", "process-per-node, single-process.")
-    ] = None,
-    scheduling: Annotated[str | None, _option("scheduling", "POLICY", "other, fifo.")] = None,
-    cpus: Annotated[str | None, _option("cpus", "CPUS", "CPUs: any, spread, or numbers like 0,1.")] = None,
-    network: Annotated[str | None, _option("network", "WHERE", "private, host.")] = None,
-    domain: Annotated[str | None, _option("domain", "N", "Domain number.")] = None,
-    interference: Annotated[
-        str | None, _option("interference", "LOAD", "none, cpu-2, memory, cache, io, network.")
-    ] = None,
-    tuning: Annotated[
-        str | None, _option("tuning", "HOW", "Of the machine: none, latency (needs root).")
-    ] = None,
-    link: Annotated[str | None, _option("link", "NAME", "An emulated one: wifi, lte, lossy-5, …")] = None,
-    duration: Annotated[str, _option("duration", "TIME", "Length of the measure phase.")] = "2s",
-    warmup: Annotated[str, _option("warmup", "TIME", "Length of the warm-up.")] = "300ms",
-    trials: Annotated[int, _option("trials", "N", "Number of trials, each with fresh processes.")] = 1,
-    out: Annotated[Path | None, _option("out", "DIR", "Keep the campaign in this folder.")] = None,
+    adapter: one_cell.Adapter,
+    workload: one_cell.Workload = "pipeline-2",
+    payload: one_cell.Payload = "64B",
+    rate: one_cell.Rate = None,
+    schedule: one_cell.Schedule = None,
+    late: one_cell.Late = None,
+    work: one_cell.Work = None,
+    work_spread: one_cell.WorkSpread = None,
+    content: one_cell.Content = None,
+    type_: one_cell.Type = None,
+    reliability: one_cell.Reliability = None,
+    history: one_cell.History = None,
+    depth: one_cell.Depth = None,
+    durability: one_cell.Durability = None,
+    dispatch: one_cell.Dispatch = None,
+    touch: one_cell.Touch = None,
+    profile: one_cell.Profile = None,
+    placement: one_cell.Placement = None,
+    scheduling: one_cell.Scheduling = None,
+    cpus: one_cell.Cpus = None,
+    network: one_cell.Network = None,
+    domain: one_cell.Domain = None,
+    interference: one_cell.Interference = None,
+    tuning: one_cell.Tuning = None,
+    link: one_cell.Link = None,
+    duration: one_cell.Duration = "2s",
+    warmup: one_cell.Warmup = "300ms",
+    trials: Annotated[int, option("trials", "N", "Number of trials, each with fresh processes.")] = 1,
+    out: Annotated[Path | None, option("out", "DIR", "Keep the campaign in this folder.")] = None,
     json: JsonFlag = False,
 ) -> int:
     """Measure one cell.
@@ -99,15 +50,7 @@ def command(
 
     Example: lagometer measure shm --workload pingpong --dispatch poll
     """
-    given = dict(locals()) | {"type": type_}
-    matrix = {"adapter": adapter, **{name: given[name] for name in FACTORS if given[name] is not None}}
-    mapping = {
-        "name": "measure-" + adapter.replace("+", "-"),  # a study's name has no plus
-        "duration": duration,
-        "warmup": warmup,
-        "trials": str(trials),
-        "matrix": matrix,
-    }
+    mapping = study_of_one_cell("measure", dict(locals()), trials=str(trials))
     if out is not None:
         return _measure(mapping, out, json)
     with tempfile.TemporaryDirectory(prefix="lagometer-") as folder:

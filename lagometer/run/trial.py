@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ import polars as pl
 from lagometer.agent.commands import Command, Leaves
 from lagometer.agent.isolation import directory_of
 from lagometer.agent.orders import Orders
-from lagometer.installation import worker_command, worker_path
+from lagometer.installation import probe_path, worker_command, worker_path
 from lagometer.machine.tuning import Tuner
 from lagometer.run.companions.daemons import wanted_daemons
 from lagometer.run.companions.interference import wanted_load
@@ -25,6 +26,7 @@ from lagometer.run.hosts.base import HostError
 from lagometer.run.hosts.launchers import Launchers
 from lagometer.run.hosts.link import AgentLink
 from lagometer.run.hosts.part import HostPart
+from lagometer.run.results.probed import probe_environment, probe_logs, probe_name
 from lagometer.run.results.trial_store import BesideSamples, TrialStore
 from lagometer.run.tuned import tuned_for
 from lagometer.run.worker.conductor import Conductor
@@ -38,6 +40,7 @@ from lagometer.stats.trial.estimate import summarise
 from lagometer.stats.trial.events import endpoint_events
 from lagometer.stats.trial.layers import layer_stamps
 from lagometer.stats.trial.warmup import WarmUp, noted, without_warm_up
+from lagometer.stats.trial.way import layer_times
 from lagometer.store.clocks import on_our_clock
 from lagometer.store.errors import RecordsError
 from lagometer.store.exchanges import exchanges_frame
@@ -148,7 +151,7 @@ class TrialRunner:
         orders = Orders(
             network=network,
             directory=directory,
-            workers=tuple(self._command(plan) for plan in there),
+            workers=tuple(self._command(plan, study, directory) for plan in there),
             daemons=(
                 *wanted_link(cell, study.hosts, link.name, study.seed + trial),
                 *(wanted_daemons(cell, self._adapters, directory) if first else ()),
@@ -157,6 +160,7 @@ class TrialRunner:
             leaves=self._leaves(there, network, directory),
             address=study.hosts[link.name].address if len(cell.hosts) > 1 else "",
             captures=study.capture,
+            probed=tuple(probe_name(plan) for plan in there) if study.layers else (),
         )
         if study.capture:
             with storing(packets):
@@ -172,12 +176,16 @@ class TrialRunner:
         own = str(worker_path())
         return {**files, **({WORKER: own} if own in programs else {})}
 
-    def _command(self, plan: Plan) -> Command:
+    def _command(self, plan: Plan, study: Study, directory: str) -> Command:
         """Returns how to start a worker; preloads must be in its environment before its first instruction."""
         preloads = [
             library for adapter in plan.adapters for library in self._adapters[adapter.name].sidecar.preload
         ]
-        environment = {"LD_PRELOAD": ":".join(dict.fromkeys(preloads))} if preloads else {}
+        environment = probe_environment(plan, directory) if study.layers else {}
+        if study.layers:  # in front of all others
+            preloads = [str(probe_path()), *preloads, *os.environ.get("LD_PRELOAD", "").split(":")]
+        if preloads:
+            environment["LD_PRELOAD"] = ":".join(dict.fromkeys(filter(None, preloads)))
         # All adapters of a process run in the same worker: other cells are excluded.
         return Command(self._workers[plan.adapters[0].name], environment)
 
@@ -202,7 +210,9 @@ def _estimates(
     lanes, problems = _lanes(outcome)
     known = trial_facts(cell, trial, outcome, problems, study.hosts)
     stamps = layer_stamps(lanes, known)
-    of_stamps = stamps.counts.warnings() if stamps is not None else ()
+    of_stamps = [*stamps.counts.warnings()] if stamps is not None else []
+    logs, of_probes = probe_logs(outcome)
+    of_stamps += of_probes
     warnings = (*known.warnings, *of_stamps, *clock_offsets(known).warnings)
     facts = replace(
         known,
@@ -218,7 +228,15 @@ def _estimates(
         facts = replace(facts, reasons=(*facts.reasons, f"protocol-error: {error}"))
         samples = samples_of([], facts)
     samples, steadiness = without_warm_up(samples, facts, WarmUp(study.discard, study.warmup_max_ns))
-    beside = BesideSamples(stamps, endpoint_events(lanes, known), exchanges_frame(known.exchanges))
+    layers = (
+        layer_times(lanes, facts, samples, logs, stamps.frame if stamps is not None else None)
+        if study.layers
+        else None
+    )
+    if layers is not None:
+        facts = replace(facts, warnings=(*facts.warnings, *layers.counts.warnings()))
+    events = endpoint_events(lanes, known)
+    beside = BesideSamples(stamps, layers, events, exchanges_frame(known.exchanges))
     return samples, noted(summarise(samples, facts), steadiness), beside
 
 

@@ -27,6 +27,7 @@ EXCHANGES = "exchanges"  # likewise: time stamps that hosts exchanged
 CAPTURES = "captures"  # a folder like that of the samples: packets, a file for each trial and host
 STAMPS = "stamps"  # a folder like that of the samples: when messages were in which layer
 PARTIAL = ".partial"  # ends the name of a file that is being written; it begins with a dot
+LAYER_FILES = "layers"  # likewise: the way of each message, layer by layer
 ESTIMATES = "estimates.parquet"
 FLOOR = "floor.json"
 CONFORMANCE = "conformance.json"  # written by `lagometer conformance --out`, if anybody asked for it
@@ -80,6 +81,16 @@ STAMPS_SCHEMA: dict[str, pl.DataType] = {
     "end": pl.Boolean(),
     "time_ns": pl.Int64(),
     "cpu": pl.UInt16(),
+}
+
+LAYERS_SCHEMA: dict[str, pl.DataType] = {
+    "edge": pl.Categorical(),
+    "sequence": pl.UInt64(),
+    "layer": pl.Categorical(),
+    "begin_ns": pl.Int64(),
+    "end_ns": pl.Int64(),
+    "begin_thread": pl.UInt32(),
+    "end_thread": pl.UInt32(),
 }
 
 EVENTS_SCHEMA: dict[str, pl.DataType] = {
@@ -307,6 +318,11 @@ def write_samples(samples: pl.DataFrame, path: Path) -> int:
 def write_stamps(stamps: pl.DataFrame, path: Path) -> int:
     """Writes the layer stamps of one trial; returns the bytes written. Raises OSError naming the file."""
     return _write_parquet(stamps, path)
+
+
+def write_layers(layers: pl.DataFrame, path: Path) -> int:
+    """Writes the layers of one trial; returns the bytes written. Raises OSError naming the file."""
+    return _write_parquet(layers, path)
 
 
 def write_events(events: pl.DataFrame, path: Path) -> int:

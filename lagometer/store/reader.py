@@ -73,6 +73,10 @@ class Campaign:
         """Where the layer stamps of a trial lie, if the study asked for them. As `samples_path`."""
         return self._path_below(form.STAMPS, cell, trial)
 
+    def layers_path(self, cell: str, trial: int) -> Path:
+        """Where the layers of a trial lie, if the study asked for them. As `samples_path`."""
+        return self._path_below(form.LAYER_FILES, cell, trial)
+
     def events_path(self, cell: str, trial: int) -> Path:
         """Where the events of a trial lie, if its middleware reported any. As `samples_path`."""
         return self._path_below(form.EVENTS, cell, trial)

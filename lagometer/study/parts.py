@@ -19,7 +19,7 @@ PART_KEYS = (
     "saturation",
     "deadline",
     "deadline_k",
-    "layer_stamps",
+    "layers",
     "capture",
     "needs",
     "discovery_timeout",

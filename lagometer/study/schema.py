@@ -84,7 +84,7 @@ class Study:
     deadline_ns: int | None = None
     deadline_k: int = DEADLINE_K  # of how many messages in a row the fewest that met it are told
     needs: str = ""  # what it can't be carried out without; its cells are excluded
-    layer_stamps: bool = False  # the middleware's layers are stamped, where adapters can
+    layers: bool = False  # adapters and a preloaded probe stamp where the time of each message goes
     capture: bool = False  # every packet of a trial is copied into a file
     machine_floor_ns: int | None = None  # how long it is measured; 0: not at all, None: by the campaign
     recordings: Mapping[str, Recording] = field(default_factory=dict)
@@ -155,7 +155,7 @@ class Study:
             "saturation": self.saturation,
             "deadline_ns": self.deadline_ns,
             "deadline_k": self.deadline_k,
-            "layer_stamps": self.layer_stamps,
+            "layers": self.layers,
             "capture": self.capture,
             "needs": self.needs,
             "machine_floor_ns": self.machine_floor_ns,
@@ -388,11 +388,11 @@ TOP_LEVEL_KEYS: tuple[TopLevelKey, ...] = (
         _whole(1, DEADLINE_K_MAX),
     ),
     TopLevelKey(
-        "layer_stamps",
-        "layer_stamps",
+        "layers",
+        "layers",
         _switch,
         "off",
-        "on: adapters that can stamp when each message is in which layer of the middleware",
+        "on: a probe and the adapters stamp when each message is in which layer of the middleware",
         {"enum": ["on", "off", True, False]},
     ),
     TopLevelKey(

@@ -30,9 +30,10 @@ if TYPE_CHECKING:
     from lagometer.store.reader import Campaign
     from lagometer.summary.cell_data import ChainRow, OnTheWire, Queue, Saturated
     from lagometer.summary.data import Finding
+    from lagometer.summary.layers import LayerTable
 
 Row = dict[str, Any]
-OfCell = TypeVar("OfCell", "ChainRow", "Finding", "OnTheWire", "Queue", "Saturated")
+OfCell = TypeVar("OfCell", "ChainRow", "Finding", "LayerTable", "OnTheWire", "Queue", "Saturated")
 EdgeGlob = Annotated[
     str | None,
     typer.Option("--edge", metavar="GLOB", help="Which edges; end-to-end if not given, '*' for all."),
@@ -85,7 +86,9 @@ def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None
     """The same as one JSON object: `dir`, `rows`, `estimates`, …; `valid` and `failed` count trials."""
     from lagometer.cli.show.cells import cells_as_json
     from lagometer.cli.show.estimates import beside_rows, long_rows
+    from lagometer.cli.show.layers import layers_as_json
     from lagometer.summary.answer import answers
+    from lagometer.summary.layers import layer_tables
     from lagometer.summary.summarise import summarise
 
     summary = summarise(campaign)
@@ -113,6 +116,10 @@ def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None
         "feasibility": [each.model_dump() for each in summary.feasibility],
         "chains": [each.model_dump() for each in _of_cells(summary.chains, cell)],
         "wire": [each.model_dump() for each in _of_cells(summary.wire, cell)],
+        "layers": [
+            {"cell": each.cell, "edge": each.edge, "trials": each.trials, **layers_as_json(each.figures)}
+            for each in _of_cells(layer_tables([campaign]), cell)
+        ],
         **cells_as_json(summary, edge, cell),
     }
 
@@ -174,11 +181,13 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     from lagometer.cli.show.findings import render_findings
     from lagometer.cli.show.floor import render_floor
     from lagometer.cli.show.glance import render_glance
+    from lagometer.cli.show.layers import render_layers
     from lagometer.cli.show.noise import render_lost, render_noise
     from lagometer.cli.show.saturated import render_saturated
     from lagometer.cli.show.wire import render_wire
     from lagometer.stats.cell.preempted import with_noise_of_campaign
     from lagometer.summary.answer import answers
+    from lagometer.summary.layers import layer_tables
     from lagometer.summary.summarise import summarise
 
     rows = _chosen(campaign, edge, cell)
@@ -202,6 +211,7 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     render_cells(summary, console, edge, cell)
     render_chains(_of_cells(summary.chains, cell), console)
     render_wire(_of_cells(summary.wire, cell), console)
+    render_layers(_of_cells(layer_tables([campaign]), cell), console)
     render_feasibility(summary.feasibility if whole else (), console)
     render_lost(valid, console)
     render_queues(_of_cells(summary.queues, cell), console)

@@ -37,6 +37,7 @@ class HostOutcome:
     exchanged: tuple[tuple[str, int, int, int, int], ...] = ()
     captured: Captured | None = None
     packets: Path | None = None
+    probed: Mapping[int, bytes] = field(default_factory=dict)  # by worker: what its probe wrote
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,7 @@ class HostPart:
         self._packets = packets
         self._packets_file: BinaryIO | None = None
         self._captured: Captured | None = None
+        self._probed: dict[int, bytes] = {}
 
     @property
     def name(self) -> str:
@@ -198,6 +200,9 @@ class HostPart:
             seen = message["evidence"]
             self.evidence = Evidence.from_frame(seen) if seen is not None else None
             self.load_wrong, self.collected = message["load_wrong"], True
+        elif event == "probed":
+            if message["any"]:
+                self._probed[self.workers[message["worker"]]] = block
         elif event == "salvaged":
             if message["any"]:
                 self.salvaged[self.workers[message["worker"]]] = block
@@ -271,6 +276,7 @@ class HostPart:
             exchanged=tuple(self._exchanged),
             captured=self._captured,
             packets=self._packets,
+            probed=self._probed,
         )
 
 

@@ -23,6 +23,7 @@ from lagometer.run.companions.links import link_done
 from lagometer.run.hosts.part import HostOutcome
 from lagometer.run.worker.outcome import TrialOutcome, WorkerOutcome
 from lagometer.stats.trial.layers import LayerStamps
+from lagometer.stats.trial.way import LayerTimes
 from lagometer.stats.verdict.validity import is_saturated
 from lagometer.store import format as form
 from lagometer.store.storing import Journal, make_folders, storing
@@ -30,6 +31,7 @@ from lagometer.store.storing import Journal, make_folders, storing
 Key = tuple[str, int]
 # cells.parquet is rewritten after a trial unless that would take more than about this share of the time.
 CELLS_SHARE_MAX = 0.05
+_BESIDE = (form.STAMPS, form.LAYER_FILES, form.EVENTS, form.EXCHANGES)
 _TRIAL_FILE = re.compile(r"(0|[1-9][0-9]*)\.(parquet|log|[^/]+\.pcapng)")
 
 
@@ -54,8 +56,20 @@ class BesideSamples:
     `format`."""
 
     stamps: LayerStamps | None = None
+    layers: LayerTimes | None = None
     events: pl.DataFrame | None = None
     exchanges: pl.DataFrame | None = None
+
+    def write(self, paths: Sequence[Path]) -> None:
+        """Writes each to its place, in the order of `_BESIDE`. Raises OSError."""
+        stamps = self.stamps.frame if self.stamps is not None else None
+        layers = self.layers.frame if self.layers is not None else None
+        writers = (form.write_stamps, form.write_layers, form.write_events, form.write_exchanges)
+        frames = (stamps, layers, self.events, self.exchanges)
+        for frame, path, write in zip(frames, paths, writers, strict=True):
+            if frame is not None:
+                make_folders(path.parent)
+                write(frame, path)
 
 
 class TrialStore:
@@ -137,7 +151,7 @@ class TrialStore:
         """
         path = self.samples_path(key)
         log = path.with_suffix(".log")
-        others = [self._path(folder, key) for folder in (form.STAMPS, form.EVENTS, form.EXCHANGES)]
+        others = [self._path(folder, key) for folder in _BESIDE]
         captures = [host.packets for host in outcome.hosts if host.packets is not None]
         captured = [path.with_name(path.name[1 : -len(form.PARTIAL)]) for path in captures]
         journal_bytes = self._journal.size()
@@ -146,15 +160,7 @@ class TrialStore:
             with storing(path):
                 make_folders(path.parent)
                 form.write_samples(samples, path)
-                if beside.stamps is not None:
-                    make_folders(others[0].parent)
-                    form.write_stamps(beside.stamps.frame, others[0])
-                if beside.events is not None:
-                    make_folders(others[1].parent)
-                    form.write_events(beside.events, others[1])
-                if beside.exchanges is not None:
-                    make_folders(others[2].parent)
-                    form.write_exchanges(beside.exchanges, others[2])
+                beside.write(others)
                 for written, kept in zip(captures, captured, strict=True):
                     form.keep_file(written, kept)
                 if outcome.reasons:
@@ -163,6 +169,8 @@ class TrialStore:
                 entry = journal_entry(key, outcome, rows, str(path.relative_to(self.directory)))
                 if beside.stamps is not None:
                     entry["layer_stamps"] = beside.stamps.counts.as_json()
+                if beside.layers is not None:
+                    entry["layers"] = beside.layers.counts.as_json()
                 self._journal.append({**entry, "spent_s": spent_s, "rows": rows.to_dicts()})
                 if self._cells_are_due():
                     self._write_cells()
@@ -212,8 +220,7 @@ class TrialStore:
 
     def _roots(self) -> tuple[Path, ...]:
         """The folders that have files of trials."""
-        folders = (form.SAMPLES, form.STAMPS, form.EVENTS, form.EXCHANGES, form.CAPTURES)
-        return tuple(self.directory / folder for folder in folders)
+        return tuple(self.directory / folder for folder in (form.SAMPLES, *_BESIDE, form.CAPTURES))
 
     def _sync_folders(self) -> None:
         """Puts folders on the disk that a killed process made: who finds one takes it to be there."""

@@ -177,7 +177,7 @@ class _Layout:
             touch=cell.factors.touch,
             content=self._content(cell.factors.content),
             heap_offset_bytes=self._heap_offset_bytes(index),
-            layer_stamps=self._study.layer_stamps,
+            layer_stamps=self._study.layers,
             start=cell.factors.start,
             start_ns=cell.worker_start_ns(index),
             threads=cell.factors.threads if len(nodes) > 1 else "per-node",
@@ -352,7 +352,7 @@ class _Layout:
                 for stream, rate_hz in stream_rates_hz(graph).items()
             }
         lanes = {number: 1 + len(stream.subscribers) for number, stream in enumerate(graph.streams)}
-        records = 1 + STAMPS_PER_MESSAGE if study.layer_stamps else 1
+        records = 1 + STAMPS_PER_MESSAGE if study.layers else 1
         needed = sum(
             RECORD_BYTES * records * lanes[stream] * capacity for stream, capacity in capacities.items()
         )

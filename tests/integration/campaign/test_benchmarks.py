@@ -24,12 +24,14 @@ SMOKES = {
     "coverage": "coverage",
     "calibration": "calibration",
     "truth": "truth",
+    "witness": "witness",
 }
 # One tunes the machine, the other compares bytes on the loopback with what a round trip needs.
 ALONE = {"adaptive": "adaptive", "fidelity": "fidelity"}
 NEEDS = {
     "late": ("netns", "cc"),
     "truth": ("netns", "timens", "cc"),
+    "witness": ("netns", "cyclonedds", "cc"),
     "core": ("netns", "cyclonedds", "fastdds"),
     "calibration": ("netns", "cyclonedds", "zeromq"),
     "adaptive": ("netns", "cyclonedds", "fastdds", "zeromq"),

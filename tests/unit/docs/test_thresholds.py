@@ -45,6 +45,7 @@ NO_THRESHOLDS = {
     "stats.interval.power": {"TRIALS_FORESEEN"},
     "stats.trial.layers": {"VENDOR_FROM", "LAYER_END", "BY_SEQUENCE", "BY_TIME"},
     "stats.trial.sent": {"NOWHERE"},
+    "stats.trial.way": {"THREAD_NAME_MAX"},
     "stats.interval.sequential": {"TRIALS_FORESEEN"},
     "stats.interval.shares": {
         *("ENUMERATED_MAX", "DRAWN_PER_ALPHA", "DRAWN_MIN", "DRAWN_MAX", "SEED", "TIE", "RATIO_MAX", "STEPS"),

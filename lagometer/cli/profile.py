@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lagometer profile`: where the time of one cell goes, and what looking costs."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from lagometer.cli import one_cell
+from lagometer.cli.common import (
+    JsonFlag,
+    message_console,
+    output_console,
+    print_json,
+    result_told_by_exit_code,
+)
+from lagometer.cli.one_cell import option, study_of_one_cell
+
+if TYPE_CHECKING:
+    from lagometer.store.reader import Campaign
+    from lagometer.summary.layers import LayerTable, ProbeCost
+
+PROBED, PLAIN = "layers", "plain"  # the two campaigns of a pair
+
+
+def command(
+    adapter: one_cell.Adapter,
+    workload: one_cell.Workload = "pipeline-2",
+    payload: one_cell.Payload = "64B",
+    rate: one_cell.Rate = None,
+    schedule: one_cell.Schedule = None,
+    late: one_cell.Late = None,
+    work: one_cell.Work = None,
+    work_spread: one_cell.WorkSpread = None,
+    content: one_cell.Content = None,
+    type_: one_cell.Type = None,
+    reliability: one_cell.Reliability = None,
+    history: one_cell.History = None,
+    depth: one_cell.Depth = None,
+    durability: one_cell.Durability = None,
+    dispatch: one_cell.Dispatch = None,
+    touch: one_cell.Touch = None,
+    profile: one_cell.Profile = None,
+    placement: one_cell.Placement = None,
+    scheduling: one_cell.Scheduling = None,
+    cpus: one_cell.Cpus = None,
+    network: one_cell.Network = None,
+    domain: one_cell.Domain = None,
+    interference: one_cell.Interference = None,
+    tuning: one_cell.Tuning = None,
+    link: one_cell.Link = None,
+    duration: one_cell.Duration = "2s",
+    warmup: one_cell.Warmup = "300ms",
+    pairs: Annotated[int, option("pairs", "N", "Trials with the probes, each beside one without.")] = 6,
+    out: Annotated[Path | None, option("out", "DIR", "Keep the campaigns in this folder.")] = None,
+    json: JsonFlag = False,
+) -> int:
+    """Say in which layer of the middleware the time of one cell goes, and what the probes themselves cost.
+
+    Each pair of trials has one with the probes and one without, in random order. What lies between two layers
+    is shown as unattributed.
+
+    Example: lagometer profile cyclonedds --payload 64KB --rate 100Hz
+
+    Example: lagometer profile udp --pairs 3 --json
+    """
+    given = dict(locals())
+    if out is not None:
+        return _profile(given, out, pairs, json)
+    with tempfile.TemporaryDirectory(prefix="lagometer-") as folder:
+        return _profile(given, Path(folder), pairs, json)
+
+
+def _profile(given: dict[str, Any], directory: Path, pairs: int, as_json: bool) -> int:
+    from lagometer.errors import BadInput, Interrupted, TrialsFailed
+    from lagometer.summary.layers import layer_tables, probe_cost
+
+    if pairs < 1:
+        raise BadInput(f"'{pairs}' is no number of pairs", where="--pairs", hint="use 1 or more, e.g. 6")
+    if directory.is_dir() and any(directory.iterdir()):
+        raise BadInput("is not empty", where=str(directory), hint="name a new folder with --out")
+    order = random.Random(0)
+    found: list[tuple[Campaign, Campaign]] = []
+    for pair in range(pairs):
+        sides = [PROBED, PLAIN]
+        order.shuffle(sides)
+        try:
+            campaigns = {
+                side: _carried_out(given, directory / f"pair-{pair + 1}", side, pair) for side in sides
+            }
+        except Interrupted:
+            return Interrupted.exit_code
+        found.append((campaigns[PROBED], campaigns[PLAIN]))
+    tables = layer_tables([probed for probed, _ in found])
+    cost = probe_cost(found)
+    with result_told_by_exit_code():
+        if as_json:
+            print_json(_as_json(tables, cost))
+        else:
+            _render(tables, cost)
+    whole = all(bool(each.cells["valid"].all()) for pair_of in found for each in pair_of)
+    return 0 if whole and tables else TrialsFailed.exit_code
+
+
+def _carried_out(given: dict[str, Any], directory: Path, side: str, pair: int) -> Campaign:
+    """Carries out one trial. Raises Interrupted, NothingRunnable."""
+    from lagometer.errors import NothingRunnable
+    from lagometer.run.campaign import Assignment, CampaignRun
+    from lagometer.store.reader import open_campaign
+    from lagometer.study import discover_adapters, expand, study_from_mapping
+
+    layers = "on" if side == PROBED else "off"
+    # Another seed for each pair: the two of a pair send the same, from the same places in memory.
+    mapping = study_of_one_cell("profile", given, layers=layers, machine_floor="off", seed=str(pair + 1))
+    study = study_from_mapping(mapping, "command line")
+    adapters = discover_adapters(study.options)
+    expansion = expand(study, adapters)
+    if not expansion.cells:
+        each = expansion.excluded[0]
+        raise NothingRunnable(each.reason, where=each.cell, hint=" ".join(each.instead))
+    place = directory / side
+    place.parent.mkdir(parents=True, exist_ok=True)
+    CampaignRun(Assignment(study, expansion.cells, expansion.excluded, adapters, place)).carry_out()
+    return open_campaign(place)
+
+
+def _as_json(tables: list[LayerTable], cost: ProbeCost) -> dict[str, Any]:
+    """The layers of the first edge, which most workloads have alone, and those of each."""
+    from dataclasses import asdict
+
+    from lagometer.cli.show.layers import layers_as_json
+
+    edges = [{"edge": each.edge, **layers_as_json(each.figures)} for each in tables]
+    first = edges[0] if edges else {"layers": [], "unattributed_share": None}
+    return {**first, **asdict(cost), "edges": edges}
+
+
+def _render(tables: list[LayerTable], cost: ProbeCost) -> None:
+    from lagometer.cli.show.layers import render_layers
+    from lagometer.units import duration_text
+
+    console = output_console()
+    render_layers(tables, console)
+    if not tables:
+        message_console().print("no valid trial has layers: see the warnings above", style="yellow")
+    if cost.probe_cost_ns is not None:
+        each = ", ".join(_signed(difference_ns) for difference_ns in cost.probe_cost_pairs_ns)
+        share = f" ({cost.probe_cost_share:+.1%} of the median latency)" if cost.probe_cost_share else ""
+        console.print(
+            f"\nthe probes cost {_signed(cost.probe_cost_ns)}{share}: median of {cost.pairs} pairs: {each}",
+            soft_wrap=True,
+        )
+        console.print(
+            f"without them the median latency is {duration_text(cost.latency_p50_without_ns)}", soft_wrap=True
+        )
+
+
+def _signed(difference_ns: float) -> str:
+    from lagometer.units import duration_text
+
+    return ("-" if difference_ns < 0 else "+") + duration_text(abs(difference_ns))

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the time goes, layer by layer: a table for each edge."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from lagometer.cli.show.figures import new_table, print_wide
+from lagometer.units import duration_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from lagometer.stats.cell.layers import EdgeLayers
+    from lagometer.summary.layers import LayerTable
+
+
+def render_layers(tables: Sequence[LayerTable], console: Console) -> None:
+    """Prints the layers of each edge; nothing where there are none."""
+    from rich.markup import escape
+
+    for each in tables:
+        figures = each.figures
+        console.print(
+            f"\n[bold]layers[/] {escape(each.cell)}, {escape(each.edge)}: {figures.messages:,} messages, "
+            f"p50 {duration_text(figures.latency_p50_ns)}",
+            soft_wrap=True,
+        )
+        table = new_table()
+        for heading in ("layer", "p50", "p99", "share"):
+            table.add_column(heading, justify="left" if heading == "layer" else "right")
+        for layer in figures.layers:
+            name = layer.name.replace("_", " ")
+            table.add_row(
+                name, duration_text(layer.p50_ns), duration_text(layer.p99_ns), f"{layer.share:.1%}"
+            )
+        print_wide(table, console)
+
+
+def layers_as_json(figures: EdgeLayers) -> dict[str, Any]:
+    """The layers of one edge; what is unattributed is not one of them here."""
+    from lagometer.stats.trial.way import UNATTRIBUTED
+
+    return {
+        "messages": figures.messages,
+        "latency_p50_ns": figures.latency_p50_ns,
+        "layers": [asdict(layer) for layer in figures.layers if layer.name != UNATTRIBUTED],
+        "unattributed_share": figures.unattributed_share,
+        "unattributed_p50_share": figures.unattributed_p50_share,
+    }

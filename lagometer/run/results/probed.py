@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The probes of a trial: what they are told, and what they wrote, on the conductor's clock."""
+
+from __future__ import annotations
+
+from lagometer.run.worker.outcome import TrialOutcome
+from lagometer.run.worker.plan import Plan
+from lagometer.store.errors import RecordsError
+from lagometer.store.probes import ProbeLog, decode
+
+RECORD_BYTES = 64
+# Calls and keys that one message makes on one side, with what a reliable middleware says beside it.
+RECORDS_PER_MESSAGE = 24
+DATAGRAM_BYTES = 1300  # the smallest part that a message is cut into: each has a call and a key
+BYTES_MIN, BYTES_MAX = 8 << 20, 256 << 20
+
+
+def probe_name(plan: Plan) -> str:
+    """The name of a worker's file in the trial's folder."""
+    return f"probe-{plan.worker.index}"
+
+
+def probe_environment(plan: Plan, directory: str) -> dict[str, str]:
+    """What tells a worker's probe where to write, and how much room it has."""
+    endpoints = [each for node in plan.nodes for each in (*node.readers, *node.writers)]
+    needed = sum(
+        each.capacity * (RECORDS_PER_MESSAGE + 2 * each.payload_bytes // DATAGRAM_BYTES) for each in endpoints
+    )
+    room_bytes = min(BYTES_MAX, max(BYTES_MIN, RECORD_BYTES * needed))
+    return {
+        "LAGOMETER_PROBE_FILE": f"{directory}/{probe_name(plan)}",
+        "LAGOMETER_PROBE_BYTES": str(room_bytes),
+    }
+
+
+def probe_logs(outcome: TrialOutcome) -> tuple[dict[int, ProbeLog], list[str]]:
+    """What the probe of each worker wrote, and warnings of what can't be read."""
+    logs: dict[int, ProbeLog] = {}
+    warnings: list[str] = []
+    for host in outcome.hosts:
+        for worker, block in host.probed.items():
+            try:
+                log = decode(block)
+            except RecordsError as error:
+                warnings.append(f"layers: worker {worker}: {error}")
+                continue
+            for name in ("begin_ns", "end_ns"):
+                log.calls[name] -= host.clock.offset_ns
+            logs[worker] = log
+    return logs, warnings

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long an edge's messages spend in each layer, over a cell's trials (docs/methodology/layers.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from lagometer.stats.trial.quantile import quantile
+from lagometer.stats.trial.way import LAYERS, UNATTRIBUTED
+
+
+@dataclass(frozen=True)
+class LayerFigures:
+    """One layer. A message that does not go through it spends no time there.
+
+    p99_ns: None with fewer than ten messages above it; share: of the latency, the mean over messages, so that
+    the shares of all layers add up to 1.
+    """
+
+    name: str
+    p50_ns: int
+    p99_ns: int | None
+    share: float
+
+
+@dataclass(frozen=True)
+class EdgeLayers:
+    """The layers of one edge's messages, in the order of their way; `unattributed` is one of them.
+
+    latency_p50_ns: of the same messages; unattributed_p50_share: of the latency of a message, the median.
+    """
+
+    messages: int
+    latency_p50_ns: int
+    layers: tuple[LayerFigures, ...]
+    unattributed_share: float
+    unattributed_p50_share: float
+
+
+def edge_layers(trials: Sequence[pl.DataFrame]) -> EdgeLayers | None:
+    """The figures of one edge from its trials, each as `LAYERS_SCHEMA`; None without a message."""
+    found = [_times(trial) for trial in trials if not trial.is_empty()]
+    if not found:
+        return None
+    times = pl.concat(found, how="diagonal").fill_null(0)
+    total = times.select(pl.sum_horizontal(pl.all())).to_series().to_numpy()
+    layers = []
+    for name in (name for name in LAYERS if name in times.columns):
+        spent = times[name].to_numpy()
+        ordered = np.sort(spent)
+        layers.append(
+            LayerFigures(
+                name=name,
+                p50_ns=quantile(ordered, 500) or 0,
+                p99_ns=quantile(ordered, 990),
+                share=float(np.mean(spent / total)),
+            )
+        )
+    missing = (
+        times[UNATTRIBUTED].to_numpy() / total if UNATTRIBUTED in times.columns else np.zeros(len(total))
+    )
+    return EdgeLayers(
+        messages=len(times),
+        latency_p50_ns=quantile(np.sort(total), 500) or 0,
+        layers=tuple(layers),
+        unattributed_share=float(np.mean(missing)),
+        unattributed_p50_share=float(np.median(missing)),
+    )
+
+
+def _times(trial: pl.DataFrame) -> pl.DataFrame:
+    """A row for each message, a column for each layer: the nanoseconds in it."""
+    spent = trial.select(
+        "sequence",
+        pl.col("layer").cast(pl.String()),
+        (pl.col("end_ns") - pl.col("begin_ns")).alias("spent_ns"),
+    )
+    wide = spent.pivot(on="layer", index="sequence", values="spent_ns", aggregate_function="sum")
+    return wide.drop("sequence").cast(pl.Int64())

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The calls of one process, as its probe wrote them down, to be looked up by thread, kind and message."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from lagometer.store import probes
+from lagometer.store.probes import ProbeLog
+
+Message = tuple[int, int]  # stream and sequence, as our envelope says
+Sample = tuple[bytes, int]  # writer and sequence number, as RTPS says
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call: when it was entered and left, and on which thread."""
+
+    begin_ns: int
+    end_ns: int
+    thread: int
+    object: int = 0
+
+
+@dataclass(frozen=True)
+class Carried:
+    """One call that carried a part of a message. fragments: their numbers; none where it was not cut."""
+
+    call: Call
+    fragments: range = range(0)
+    all_fragments: int = 0
+
+
+class Process:
+    """The calls of one process."""
+
+    def __init__(self, log: ProbeLog) -> None:
+        self._log = log
+        self.names = log.names
+        begins, ends = log.calls["begin_ns"].tolist(), log.calls["end_ns"].tolist()
+        threads, objects = log.threads.tolist(), log.calls["object"].tolist()
+        self._calls = [Call(*each) for each in zip(begins, ends, threads, objects, strict=True)]
+        self._of: dict[tuple[int, int], list[Call]] = defaultdict(list)
+        self._of_kind: dict[int, list[Call]] = defaultdict(list)
+        for kind, call in zip(log.calls["call"].tolist(), self._calls, strict=True):
+            self._of[call.thread, kind].append(call)
+            self._of_kind[kind].append(call)
+
+    # --- by thread and kind
+
+    def knows(self, kind: int) -> bool:
+        """Whether there is any call of this kind."""
+        return bool(self._of_kind[kind])
+
+    def last(self, kind: int, thread: int | None, after_ns: int, until_ns: int) -> Call | None:
+        """The last call that was left after one moment and at the latest at another; None: there is none."""
+        calls = self._of_kind[kind] if thread is None else self._of[thread, kind]
+        place = bisect_right(calls, until_ns, key=_end) - 1
+        return calls[place] if place >= 0 and calls[place].end_ns > after_ns else None
+
+    def within(self, kind: int, thread: int | None, begin_ns: int, end_ns: int) -> list[Call]:
+        """The calls that were entered and left between two moments."""
+        calls = self._of_kind[kind] if thread is None else self._of[thread, kind]
+        some = calls[bisect_left(calls, begin_ns, key=_end) : bisect_right(calls, end_ns, key=_end)]
+        return [call for call in some if call.begin_ns >= begin_ns]
+
+    def notified(self, thread: int, condition: int, after_ns: int, until_ns: int) -> Call | None:
+        """The last call by which a thread notified a condition, entered between two moments."""
+        # Who is woken may go on before the call returns, so its end says nothing.
+        calls = self._of[thread, probes.NOTIFY]
+        for call in reversed(calls[bisect_left(calls, after_ns, key=_end) :]):
+            if call.object == condition and after_ns <= call.begin_ns <= until_ns:
+                return call
+        return None
+
+    # --- by message
+
+    def samples(self) -> Iterator[tuple[Sample, Message]]:
+        """Which message of ours each sample of RTPS is."""
+        for key in self._log.keys:
+            if int(key["number"]) and int(key["stream"]) != probes.STREAM_UNKNOWN:
+                yield _sample(key), (int(key["stream"]), int(key["sequence"]))
+
+    def carried(self, kind: int, known: dict[Sample, Message]) -> dict[Message, list[Carried]]:
+        """By message, the calls of a kind that carried it in datagrams, in the order of their return."""
+        found: dict[Message, list[Carried]] = defaultdict(list)
+        kinds = self._log.calls["call"]
+        for key, owner in zip(self._log.keys, self._log.owners.tolist(), strict=True):
+            if kinds[owner] != kind or int(key["kind"]) not in probes.CARRYING or self._is_stream(owner):
+                continue
+            message = (int(key["stream"]), int(key["sequence"]))
+            if message[0] == probes.STREAM_UNKNOWN:
+                resolved = known.get(_sample(key))
+                if resolved is None:
+                    continue
+                message = resolved
+            first = int(key["first_fragment"])
+            fragments = range(first, first + int(key["fragments"]))
+            found[message].append(Carried(self._calls[owner], fragments, int(key["fragments_all"])))
+        return found
+
+    def _is_stream(self, owner: int) -> bool:
+        return bool(self._log.calls["is_stream"][owner])
+
+    def streams(self, kind: int) -> dict[tuple[int, int], Stream]:
+        """What went over each stream socket, by descriptor and the number of its connection."""
+        calls = self._log.calls
+        of_messages: dict[int, Message] = {
+            owner: (int(key["stream"]), int(key["sequence"]))
+            for key, owner in zip(self._log.keys, self._log.owners.tolist(), strict=True)
+            if int(key["kind"]) == probes.BY_ENVELOPE
+        }
+        found: dict[tuple[int, int], Stream] = {}
+        for index in np.flatnonzero((calls["call"] == kind) & (calls["is_stream"] != 0)).tolist():
+            call = calls[index]
+            stream = found.setdefault((int(call["descriptor"]), int(call["connection"])), Stream([], [], {}))
+            if index in of_messages:
+                stream.begins.setdefault(of_messages[index], int(call["object"]))
+            stream.ends.append(int(call["object"]) + int(call["result"]))
+            stream.calls.append(self._calls[index])
+        return found
+
+
+@dataclass(frozen=True)
+class Stream:
+    """The calls on one stream socket. ends: bytes that had gone when each returned; begins: by message, how
+    many had before it."""
+
+    calls: list[Call]
+    ends: list[int]
+    begins: dict[Message, int]
+
+    def call_with(self, byte: int) -> Call | None:
+        """The call that moved the byte with this number."""
+        place = bisect_right(self.ends, byte)
+        return self.calls[place] if place < len(self.calls) else None
+
+    def extents(self) -> dict[Message, tuple[int, int]]:
+        """The first byte of each message, and the one after its last: the next one follows."""
+        order = sorted(self.begins, key=self.begins.__getitem__)
+        ends = [*(self.begins[message] for message in order[1:]), self.ends[-1] if self.ends else 0]
+        return {message: (self.begins[message], end) for message, end in zip(order, ends, strict=True)}
+
+
+def _end(call: Call) -> int:
+    return call.end_ns
+
+
+def _sample(key: np.void) -> Sample:
+    return bytes(key["writer"]), int(key["number"])
+
+
+def samples_of(processes: Iterable[Process]) -> dict[Sample, Message]:
+    """Which message of ours each sample of RTPS is, as any process has seen it."""
+    return {sample: message for process in processes for sample, message in process.samples()}

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which calls sent and received each message of a stream, told by what the bytes say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lagometer.stats.trial.calls import Call, Carried, Message, Process, Sample, Stream
+from lagometer.store import probes
+
+
+@dataclass(frozen=True)
+class Route:
+    """The calls that sent a message and those that received it, each in the order of their return.
+
+    A fragment may be sent again, and a message to each of several receivers.
+    """
+
+    sent: Sequence[Carried]
+    received: Sequence[Carried]
+
+    def first(self, publish_ns: int) -> Carried | None:
+        """The first call that sent a byte of it."""
+        sent = [each for each in self.sent if each.call.end_ns >= publish_ns]
+        return min(sent, key=_begin, default=None)
+
+    def completed(self, taken_ns: int) -> Carried | None:
+        """The call that brought the last byte; None if not all were seen to come before it was taken."""
+        missing: set[int] | None = None
+        for each in self.received:
+            if each.call.end_ns > taken_ns:
+                return None
+            if not each.fragments:
+                return each
+            if missing is None:
+                missing = set(range(1, each.all_fragments + 1))
+            missing -= set(each.fragments)
+            if not missing:
+                return each
+        return None
+
+    def last_for(self, received: Carried | None) -> Call | None:
+        """The last call that sent what this one received."""
+        if received is None:
+            return None
+        sent = [
+            each
+            for each in self.sent
+            if each.call.begin_ns < received.call.end_ns and each.fragments == received.fragments
+        ]
+        return max(sent, key=_begin).call if sent else None
+
+
+def routes(
+    sender: Process | None, receiver: Process | None, stream: int, known: dict[Sample, Message]
+) -> Mapping[Message, Route]:
+    """By message, how it went from one process to another."""
+    sent = sender.carried(probes.SEND, known) if sender is not None else {}
+    received = receiver.carried(probes.RECEIVE, known) if receiver is not None else {}
+    found = {
+        message: Route(sent.get(message, []), received.get(message, []))
+        for message in {*sent, *received}
+        if message[0] == stream
+    }
+    if found or sender is None or receiver is None:
+        return found
+    return _over_streams(sender, receiver, stream)
+
+
+def _over_streams(sender: Process, receiver: Process, stream: int) -> Mapping[Message, Route]:
+    """The same where bytes have no borders: by how many went before."""
+    pair = _matching(sender.streams(probes.SEND), receiver.streams(probes.RECEIVE), stream)
+    if pair is None:
+        return {}
+    found = {}
+    sent, received = pair
+    for message, (begin, end) in sent.extents().items():
+        of_sender = [sent.call_with(begin), sent.call_with(end - 1)]
+        of_receiver = received.call_with(end - 1)
+        found[message] = Route(
+            [Carried(call) for call in of_sender if call is not None],
+            [Carried(of_receiver)] if of_receiver is not None else [],
+        )
+    return found
+
+
+def _matching(
+    sent: Mapping[tuple[int, int], Stream], received: Mapping[tuple[int, int], Stream], stream: int
+) -> tuple[Stream, Stream] | None:
+    """The socket that a stream is sent over and that which it comes from; None if several may be meant."""
+    senders = {key: each for key, each in sent.items() if _carries(each, stream)}
+    pairs = [
+        (ours, theirs)
+        for (_, connection), ours in senders.items()
+        for (_, other), theirs in received.items()
+        if (connection == other if connection and other else _carries(theirs, stream))
+    ]
+    return pairs[0] if len(pairs) == 1 else None
+
+
+def _carries(socket: Stream, stream: int) -> bool:
+    return any(message[0] == stream for message in socket.begins)
+
+
+def _begin(carried: Carried) -> int:
+    return carried.call.begin_ns

@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The way of each message from `publish` to `taken`, layer by layer (docs/methodology/layers.md).
+
+A layer lies between two stamps of one thread, or is the hand-over from one thread to another. What lies
+between two layers is `unattributed`, so the layers of a message add up to its latency, always.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+
+import polars as pl
+
+from lagometer.stats.trial.calls import Call, Message, Process, samples_of
+from lagometer.stats.trial.routes import Route, routes
+from lagometer.store import probes
+from lagometer.store import records as rec
+from lagometer.store.facts import EdgeSpec, TrialFacts
+from lagometer.store.format import LAYERS_SCHEMA
+from lagometer.store.probes import ProbeLog
+from lagometer.store.records import Lane
+
+UNATTRIBUTED = "unattributed"
+# In the order in which a message goes through them.
+LAYERS = (
+    "benchmark",
+    "serialise",
+    "send_path",
+    "send_hand_over",
+    "send",
+    "transport",
+    "receive",
+    "receiving_thread",
+    "wake",
+    "notify",
+    "take",
+    "deserialise",
+    UNATTRIBUTED,
+)
+NODE_THREAD = "node:"  # how the worker names a node's thread; the kernel keeps 15 characters
+THREAD_NAME_MAX = 15
+
+
+@dataclass(frozen=True)
+class LayerCounts:
+    """How it went. messages: that were delivered; sent, received: those whose calls on that side were found;
+    overflow: records that found no room; unprobed: workers whose probe left nothing."""
+
+    messages: int = 0
+    sent: int = 0
+    received: int = 0
+    overflow: int = 0
+    unprobed: int = 0
+
+    def as_json(self) -> Mapping[str, int]:
+        """For the journal."""
+        return asdict(self)
+
+    def warnings(self) -> Iterator[str]:
+        """What a reader of the layers must know."""
+        if self.overflow:
+            yield f"layers: {self.overflow} records of the probes found no room"
+        if self.unprobed:
+            yield f"layers: the probes of {self.unprobed} workers left nothing"
+
+
+@dataclass(frozen=True)
+class LayerTimes:
+    """The layers of a trial as `LAYERS_SCHEMA`, and how they were found."""
+
+    frame: pl.DataFrame
+    counts: LayerCounts
+
+
+@dataclass
+class Way:
+    """The way of one message, as it is put together from its beginning to its end."""
+
+    at_ns: int  # so far
+    until_ns: int  # when it was taken
+    thread: int = 0
+    layers: list[tuple[str, int, int, int, int]] = field(default_factory=list)
+
+    def go(self, layer: str, begin_ns: int, end_ns: int, thread: int, end_thread: int | None = None) -> None:
+        """A layer follows. What would reach back, or beyond the end, is left out: no time counts twice."""
+        if begin_ns < self.at_ns or end_ns <= begin_ns or end_ns > self.until_ns:
+            return
+        self._leave_gap(begin_ns, thread)
+        self.at_ns, self.thread = end_ns, thread if end_thread is None else end_thread
+        self.layers.append((layer, begin_ns, end_ns, thread, self.thread))
+
+    def split(
+        self, layer: str, inner: str, begin_ns: int, end_ns: int, thread: int, part: Span | None
+    ) -> None:
+        """A layer follows that has another one within it, if that is known."""
+        if part is not None and begin_ns <= part[0] <= part[1] <= end_ns:
+            self.go(layer, begin_ns, part[0], thread)
+            self.go(inner, *part, thread)
+            begin_ns = part[1]
+        self.go(layer, begin_ns, end_ns, thread)
+
+    def end(self) -> None:
+        """The message has been taken."""
+        self._leave_gap(self.until_ns, self.thread)
+
+    def _leave_gap(self, until_ns: int, thread: int) -> None:
+        if until_ns > self.at_ns:
+            self.layers.append((UNATTRIBUTED, self.at_ns, until_ns, self.thread, thread))
+            self.at_ns = until_ns
+
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Inner:
+    """What adapters stamped of the messages of one edge, by sequence: when each was (de)serialised."""
+
+    serialise: Mapping[int, Span] = field(default_factory=dict)
+    deserialise: Mapping[int, Span] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Passage:
+    """One message on one edge: our own stamps of it, and where its bytes were seen."""
+
+    publish_ns: int
+    published_ns: int
+    taken_ns: int
+    serialise: Span | None = None
+    deserialise: Span | None = None
+    first: Call | None = None  # that sent a byte of it
+    last: Call | None = None  # that sent the last byte to come
+    received: Call | None = None  # that brought that byte
+
+
+def layer_times(
+    lanes: Sequence[Lane],
+    facts: TrialFacts,
+    samples: pl.DataFrame,
+    logs: Mapping[int, ProbeLog],
+    stamps: pl.DataFrame | None = None,
+) -> LayerTimes:
+    """The layers of every message that was delivered. logs: by worker, on the conductor's clock; samples:
+    those of the trial; stamps: of the adapters, as `STAMPS_SCHEMA`."""
+    processes = {worker: Process(log) for worker, log in logs.items()}
+    known = samples_of(processes.values())
+    workers = sorted({lane.worker for lane in lanes})
+    rows: list[tuple[object, ...]] = []
+    messages = sent = received = 0
+    for edge in facts.edges:
+        ends = _workers(edge, lanes)
+        if ends is None or not edge.one_clock:
+            continue
+        sender, receiver = processes.get(ends[0]), processes.get(ends[1])
+        found = routes(sender, receiver, edge.stream, known)
+        inner = _inner(stamps, edge.name)
+        for sequence, passage in _passages(samples, edge, found, inner):
+            messages += 1
+            sent += passage.first is not None
+            received += passage.received is not None
+            way = _way(passage, sender, receiver, edge.receiver)
+            rows += [(edge.name, sequence, *layer) for layer in way.layers]
+    overflow = sum(log.overflow for log in logs.values())
+    unprobed = sum(worker not in logs for worker in workers)
+    frame = pl.DataFrame(rows, schema=LAYERS_SCHEMA, orient="row")
+    return LayerTimes(frame, LayerCounts(messages, sent, received, overflow, unprobed))
+
+
+def _workers(edge: EdgeSpec, lanes: Sequence[Lane]) -> tuple[int, int] | None:
+    sender = [each.worker for each in lanes if each.kind == rec.KIND_SENT and each.endpoint == edge.stream]
+    receiver = [
+        lane.worker
+        for lane in lanes
+        if lane.kind == rec.KIND_RECEIVED and (lane.node, lane.endpoint) == (edge.receiver_node, edge.reader)
+    ]
+    return (sender[0], receiver[0]) if sender and receiver else None
+
+
+def _inner(stamps: pl.DataFrame | None, edge: str) -> Inner:
+    if stamps is None:
+        return Inner()
+    found: dict[str, dict[int, list[int]]] = {"serialise": {}, "deserialise": {}}
+    some = stamps.filter((pl.col("edge") == edge) & pl.col("layer").is_in(list(found)))
+    for layer, sequence, time_ns in some.select("layer", "sequence", "time_ns").iter_rows():
+        found[layer].setdefault(sequence, []).append(time_ns)
+    return Inner(*({key: (min(of), max(of)) for key, of in found[name].items()} for name in found))
+
+
+def _passages(
+    samples: pl.DataFrame, edge: EdgeSpec, found: Mapping[Message, Route], inner: Inner
+) -> Iterator[tuple[int, Passage]]:
+    """Each message that was delivered on an edge."""
+    delivered = samples.filter((pl.col("edge") == edge.name) & (pl.col("outcome") == "delivered"))
+    columns = ("sequence", "publish_ns", "published_ns", "taken_ns")
+    for sequence, publish_ns, published_ns, taken_ns in delivered.select(columns).iter_rows():
+        route = found.get((edge.stream, sequence), Route([], []))
+        received = route.completed(taken_ns)
+        first = route.first(publish_ns)
+        yield (
+            sequence,
+            Passage(
+                publish_ns=publish_ns,
+                published_ns=published_ns if published_ns is not None else taken_ns,
+                taken_ns=taken_ns,
+                serialise=inner.serialise.get(sequence),
+                deserialise=inner.deserialise.get(sequence),
+                first=first.call if first is not None else None,
+                last=route.last_for(received),
+                received=received.call if received is not None else None,
+            ),
+        )
+
+
+def _way(passage: Passage, sender: Process | None, receiver: Process | None, node: str) -> Way:
+    way = Way(passage.publish_ns, passage.taken_ns)
+    if sender is not None:
+        _leave_sender(way, passage, sender)
+    if receiver is not None:
+        if passage.last is not None and passage.received is not None:
+            _cross(way, passage.last, passage.received, receiver)
+        _arrive(way, passage, receiver, node)
+    way.end()
+    return way
+
+
+def _leave_sender(way: Way, passage: Passage, sender: Process) -> None:
+    """From `publish` to the call that sent the last byte."""
+    first = passage.first
+    write = _write_of(passage, sender)
+    begin_ns = passage.publish_ns
+    if write is not None:
+        way.go("benchmark", begin_ns, write.begin_ns, write.thread)
+        begin_ns = write.begin_ns
+    if first is None:
+        if write is not None and passage.serialise is not None:
+            way.split(
+                "send_path", "serialise", begin_ns, passage.serialise[1], write.thread, passage.serialise
+            )
+        return
+    # Without an interface of the middleware the thread that sends in time is taken for that which publishes.
+    thread = write.thread if write is not None else first.thread
+    inside = first.begin_ns <= (write.end_ns if write is not None else passage.published_ns)
+    if first.thread == thread and inside:
+        way.split("send_path", "serialise", begin_ns, first.begin_ns, thread, passage.serialise)
+    elif write is not None:
+        woken = sender.last(probes.BLOCK, first.thread, begin_ns, first.begin_ns)
+        by = sender.notified(thread, woken.object, begin_ns, woken.end_ns) if woken is not None else None
+        if woken is not None and by is not None:
+            way.split("send_path", "serialise", begin_ns, by.begin_ns, thread, passage.serialise)
+            way.go("send_hand_over", by.begin_ns, woken.end_ns, thread, first.thread)
+            way.go("send_path", woken.end_ns, first.begin_ns, first.thread)
+    if passage.last is not None:
+        way.go("send", first.begin_ns, passage.last.begin_ns, first.thread, passage.last.thread)
+
+
+def _write_of(passage: Passage, sender: Process) -> Call | None:
+    """The call of the middleware's interface that sent the message; None if several may have."""
+    calls = sender.within(probes.API_WRITE, None, passage.publish_ns, passage.published_ns)
+    if passage.first is not None:
+        own = [call for call in calls if call.thread == passage.first.thread]
+        calls = own or calls
+    return calls[0] if len({call.thread for call in calls}) == 1 else None
+
+
+def _cross(way: Way, last: Call, received: Call, receiver: Process) -> None:
+    """From the call that sent the last byte until the receiving thread has it."""
+    sent_ns = last.begin_ns
+    thread = received.thread
+    wait = receiver.last(probes.WAIT, thread, sent_ns, received.begin_ns)
+    if wait is not None:
+        way.go("transport", sent_ns, wait.end_ns, last.thread, thread)
+        way.go("receive", wait.end_ns, received.end_ns, thread)
+    elif received.begin_ns > sent_ns:  # it was busy meanwhile
+        way.go("transport", sent_ns, received.begin_ns, last.thread, thread)
+        way.go("receive", received.begin_ns, received.end_ns, thread)
+    else:  # it waited within this call
+        way.go("transport", sent_ns, received.end_ns, last.thread, thread)
+
+
+def _arrive(way: Way, passage: Passage, receiver: Process, node: str) -> None:
+    """From when the receiving thread has the last byte until `taken`."""
+    received, taken_ns = passage.received, passage.taken_ns
+    arrived_ns = received.end_ns if received is not None else passage.publish_ns
+    if not receiver.knows(probes.API_TAKE):
+        # Nobody says which thread takes, but for its name.
+        name = f"{NODE_THREAD}{node}"[:THREAD_NAME_MAX]
+        if received is not None and receiver.names.get(received.thread) == name:
+            way.go("take", arrived_ns, taken_ns, received.thread)
+        return
+    take = receiver.last(probes.API_TAKE, None, arrived_ns, taken_ns)
+    if take is None:
+        return
+    thread = take.thread
+    if received is not None and received.thread == thread:
+        way.go("receiving_thread", arrived_ns, take.begin_ns, thread)
+    else:
+        _wake_up(way, received, take, arrived_ns, receiver)
+    way.split("take", "deserialise", take.begin_ns, take.end_ns, thread, passage.deserialise)
+    way.go("benchmark", take.end_ns, taken_ns, thread)
+
+
+def _wake_up(way: Way, received: Call | None, take: Call, arrived_ns: int, receiver: Process) -> None:
+    """From the receiving thread to the one that takes."""
+    thread = take.thread
+    woken = receiver.last(probes.BLOCK, thread, arrived_ns, take.begin_ns)
+    waited = receiver.last(probes.API_WAIT, thread, arrived_ns, take.begin_ns)
+    if woken is not None and received is not None:
+        by = receiver.notified(received.thread, woken.object, arrived_ns, woken.end_ns)
+        if by is not None:
+            way.go("receiving_thread", arrived_ns, by.begin_ns, received.thread)
+            way.go("wake", by.begin_ns, woken.end_ns, received.thread, thread)
+            until_ns = waited.end_ns if waited is not None and waited.end_ns > woken.end_ns else take.begin_ns
+            way.go("notify", woken.end_ns, until_ns, thread)
+    if waited is not None:
+        way.go("benchmark", waited.end_ns, take.begin_ns, thread)

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a probe in a worker's process wrote: decoding, and encoding for tests (docs/PROTOCOL.md, "The probe's
+file").
+
+The file comes from a process that may have been killed half way: every number is checked before it is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lagometer.store.errors import RecordsError
+
+MAGIC = 0x31424F52_50474C4C  # "LLGPROB1", little-endian
+VERSION = 1
+HEADER_BYTES = 4096
+RECORD_BYTES = 64
+STREAM_UNKNOWN = 2**32 - 1
+
+SEND, RECEIVE, WAIT, BLOCK, NOTIFY = 1, 2, 3, 4, 5
+API_WRITE, API_TAKE, API_WAIT = 16, 17, 18
+
+BY_ENVELOPE, DATA, DATA_FRAGMENT, HEARTBEAT, ACKNOWLEDGEMENT, GAP = 1, 2, 3, 4, 5, 6
+CARRYING = (BY_ENVELOPE, DATA, DATA_FRAGMENT)
+
+HEADER_DTYPE = np.dtype(
+    [
+        ("magic", "<u8"),
+        ("version", "<u4"),
+        ("chunk_bytes", "<u4"),
+        ("chunks", "<u4"),
+        ("chunks_in_use", "<u4"),
+        ("overflow", "<u8"),
+        ("process", "<u4"),
+        ("zero", "<u4"),
+    ]
+)
+CHUNK_DTYPE = np.dtype([("thread", "<u4"), ("count", "<u4"), ("name", "S16"), ("zeros", "V40")])
+CALL_DTYPE = np.dtype(
+    [
+        ("begin_ns", "<i8"),
+        ("end_ns", "<i8"),
+        ("call", "<u2"),
+        ("cpu_begin", "<u2"),
+        ("cpu_end", "<u2"),
+        ("keys", "<u2"),
+        ("descriptor", "<i4"),
+        ("zero", "<i4"),
+        ("result", "<i8"),
+        ("object", "<u8"),
+        ("connection", "<u8"),
+        ("is_stream", "<u8"),
+    ]
+)
+KEY_DTYPE = np.dtype(
+    [
+        ("zero", "<i8"),
+        ("writer", "V16"),  # the GUID
+        ("number", "<i8"),
+        ("first_fragment", "<u4"),
+        ("fragments", "<u4"),
+        ("fragments_all", "<u4"),
+        ("stream", "<u4"),
+        ("sequence", "<u8"),
+        ("kind", "u1"),
+        ("zeros", "V7"),
+    ]
+)
+
+Records = npt.NDArray[np.void]
+
+
+@dataclass(frozen=True)
+class ProbeLog:
+    """The calls of one process in the order of their return.
+
+    threads, names: of each call's thread, its number and name; keys: what calls carried; owners: the call of
+    each key; overflow: records that found no room.
+    """
+
+    calls: Records
+    threads: npt.NDArray[np.uint32]
+    names: Mapping[int, str]
+    keys: Records
+    owners: npt.NDArray[np.int64]
+    overflow: int = 0
+
+
+def decode(block: bytes) -> ProbeLog:
+    """The calls of a probe's file. Raises RecordsError if anything in it contradicts the layout."""
+    octets = np.frombuffer(block, dtype=np.uint8)
+    if octets.size < HEADER_BYTES:
+        raise RecordsError(f"probe: {octets.size} bytes, but the header alone has {HEADER_BYTES}")
+    header = octets[: HEADER_DTYPE.itemsize].view(HEADER_DTYPE)[0]
+    if int(header["magic"]) != MAGIC or int(header["version"]) != VERSION:
+        raise RecordsError(
+            f"probe: magic 0x{int(header['magic']):016x}, version {int(header['version'])}; expected "
+            f"0x{MAGIC:016x}, {VERSION}: use matching versions"
+        )
+    chunk_bytes = int(header["chunk_bytes"])
+    if chunk_bytes < 2 * RECORD_BYTES or chunk_bytes % RECORD_BYTES:
+        raise RecordsError(f"probe: chunks of {chunk_bytes} bytes")
+    chunks = octets[HEADER_BYTES:]
+    if chunks.size % chunk_bytes or chunks.size // chunk_bytes > int(header["chunks"]):
+        raise RecordsError(f"probe: {chunks.size} bytes are not whole chunks of {chunk_bytes} bytes")
+    return _joined(chunks.reshape(-1, chunk_bytes), int(header["overflow"]))
+
+
+def _joined(chunks: npt.NDArray[np.uint8], overflow: int) -> ProbeLog:
+    calls, threads, keys, owners = [], [], [], []
+    names: dict[int, str] = {}
+    total = 0
+    for index, chunk in enumerate(chunks):
+        head = chunk[:RECORD_BYTES].view(CHUNK_DTYPE)[0]
+        count = int(head["count"])
+        if count > chunk.size // RECORD_BYTES - 1:
+            raise RecordsError(f"probe: chunk {index} claims {count} records")
+        records = chunk[RECORD_BYTES : (1 + count) * RECORD_BYTES]
+        found = records.view(CALL_DTYPE)
+        is_call = found["begin_ns"] != 0
+        owner = np.cumsum(is_call) - 1
+        own_calls, own_keys = found[is_call], records.view(KEY_DTYPE)[~is_call]
+        own_owners = owner[~is_call]
+        told = np.bincount(own_owners[own_owners >= 0], minlength=len(own_calls))
+        if (own_owners < 0).any() or (told != own_calls["keys"]).any():
+            raise RecordsError(f"probe: chunk {index} has keys of no call, or lacks some")
+        if (own_calls["end_ns"] < own_calls["begin_ns"]).any() or (own_calls["begin_ns"] < 0).any():
+            raise RecordsError(f"probe: chunk {index} has a call that ends before it begins")
+        calls.append(own_calls)
+        threads.append(np.full(len(own_calls), head["thread"], dtype=np.uint32))
+        keys.append(own_keys)
+        owners.append(own_owners + total)
+        names[int(head["thread"])] = bytes(head["name"]).decode(errors="replace")
+        total += len(own_calls)
+    return _in_order(calls, threads, names, keys, owners, overflow)
+
+
+def _in_order(
+    calls: list[Records],
+    threads: list[npt.NDArray[np.uint32]],
+    names: Mapping[int, str],
+    keys: list[Records],
+    owners: list[npt.NDArray[np.int64]],
+    overflow: int,
+) -> ProbeLog:
+    every = np.concatenate([np.zeros(0, CALL_DTYPE), *calls])
+    order = np.argsort(every["end_ns"], kind="stable")
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    of_keys = np.concatenate([np.zeros(0, np.int64), *owners]).astype(np.int64)
+    by_call = np.argsort(place[of_keys], kind="stable")
+    return ProbeLog(
+        every[order],
+        np.concatenate([np.zeros(0, np.uint32), *threads])[order],
+        names,
+        np.concatenate([np.zeros(0, KEY_DTYPE), *keys])[by_call],
+        place[of_keys][by_call],
+        overflow,
+    )
+
+
+def encode(
+    threads: Mapping[int, Sequence[tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]]]],
+    names: Mapping[int, str] | None = None,
+    *,
+    chunk_bytes: int = 65536,
+    overflow: int = 0,
+) -> bytes:
+    """A probe's file of these threads' calls, each with its keys, for tests; what is left out is zero."""
+    header = np.zeros(1, HEADER_DTYPE)
+    header["magic"], header["version"], header["chunk_bytes"] = MAGIC, VERSION, chunk_bytes
+    header["chunks"] = header["chunks_in_use"] = len(threads)
+    header["overflow"] = overflow
+    block = header.tobytes().ljust(HEADER_BYTES, b"\0")
+    for thread, calls in threads.items():
+        head = np.zeros(1, CHUNK_DTYPE)
+        content = b""
+        for call, keys in calls:
+            content += _record(CALL_DTYPE, {"descriptor": -1, **call, "keys": len(keys)})
+            for key in keys:
+                content += _record(KEY_DTYPE, {"stream": STREAM_UNKNOWN, **key})
+        head["thread"], head["count"] = thread, len(content) // RECORD_BYTES
+        head["name"] = (names or {}).get(thread, "").encode()
+        block += (head.tobytes() + content).ljust(chunk_bytes, b"\0")
+    return block
+
+
+def _record(dtype: np.dtype[np.void], values: Mapping[str, Any]) -> bytes:
+    record = np.zeros(1, dtype)
+    for name, value in values.items():
+        record[name] = np.void(value) if isinstance(value, bytes) else value
+    return record.tobytes()

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a probe writes, as the control plane reads it (docs/PROTOCOL.md, "The probe's file"). Little-endian hosts only.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace lagometer::probes {
+
+constexpr uint64_t kMagic = 0x31424F5250474C4Cull;  // "LLGPROB1"
+constexpr uint32_t kVersion = 1;
+constexpr uint64_t kHeaderBytes = 4096;
+constexpr uint32_t kChunkBytes = 65536;
+
+/// The file: this, padded to kHeaderBytes, then the chunks.
+struct Header {
+  uint64_t magic;
+  uint32_t version;
+  uint32_t chunk_bytes;
+  uint32_t chunks;         // that there are
+  uint32_t chunks_in_use;  // counts on when there are no more
+  uint64_t overflow;       // records that found no room
+  uint32_t process;
+  uint32_t zero;
+};
+
+/// One chunk belongs to one thread. The records that are counted are whole.
+struct ChunkHeader {
+  uint32_t thread;
+  uint32_t count;
+  std::array<char, 16> name;  // of the thread, as it was when it began the chunk
+  std::array<uint64_t, 5> zeros;
+};
+static_assert(sizeof(ChunkHeader) == 64);
+
+enum class Call : uint16_t {
+  send = 1,
+  receive = 2,
+  wait = 3,        // poll, select, epoll: for several descriptors at once
+  block = 4,       // on a condition variable
+  notify = 5,      // a condition variable
+  api_write = 16,  // the middleware's own functions
+  api_take = 17,
+  api_wait = 18,
+};
+
+/// One call, from its entry to its return. `keys` records of what it carried follow.
+struct CallRecord {
+  int64_t begin_ns;  // never 0
+  int64_t end_ns;
+  uint16_t call;
+  uint16_t cpu_begin;
+  uint16_t cpu_end;
+  uint16_t keys;
+  int32_t descriptor;  // of sockets; -1 elsewhere
+  int32_t zero;
+  int64_t result;       // bytes, or what the function returned
+  uint64_t object;      // the condition variable; of a stream socket: bytes that went this way before
+  uint64_t connection;  // of a stream socket with addresses: what both ends know it by, this way; else 0
+  uint64_t is_stream;   // 1: a stream socket, whose bytes are counted
+};
+static_assert(sizeof(CallRecord) == 64);
+
+enum class KeyKind : uint8_t {
+  envelope = 1,  // no protocol that is known: our own envelope stood in the bytes
+  data = 2,      // RTPS submessages
+  data_fragment = 3,
+  heartbeat = 4,
+  acknowledgement = 5,
+  gap = 6,
+};
+
+constexpr uint32_t kStreamUnknown = 0xFFFFFFFF;
+
+struct KeyRecord {
+  int64_t zero;                    // where a call has its begin
+  std::array<uint8_t, 12> prefix;  // of the GUID; zeros without RTPS
+  std::array<uint8_t, 4> writer;
+  int64_t number;  // the writer's sequence number; of a heartbeat the last that it has, of a gap the first that
+                   // will not come, of an acknowledgement the first that has not come
+  uint32_t first_fragment;  // 0: not fragmented
+  uint32_t fragments;       // in this submessage
+  uint32_t fragments_all;   // of the whole sample
+  uint32_t stream;          // of the envelope; kStreamUnknown without
+  uint64_t sequence;        // likewise
+  uint8_t kind;
+  uint8_t zeros[7];
+};
+static_assert(sizeof(KeyRecord) == 64);
+
+}  // namespace lagometer::probes

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rtps.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace lagometer::probes {
+namespace {
+
+constexpr uint64_t kHeaderSize = 20;
+constexpr uint64_t kSubmessageHeaderSize = 4;
+constexpr uint64_t kEnvelopeSearchBytes = 256;
+constexpr size_t kEnvelopeSize = 16;
+constexpr uint8_t kLittleEndian = 0x01, kInlineQos = 0x02;
+enum Submessage : uint8_t {
+  kPad = 0x01,
+  kAckNack = 0x06,
+  kHeartbeat = 0x07,
+  kGap = 0x08,
+  kInfoTimestamp = 0x09,
+  kInfoSource = 0x0c,
+  kData = 0x15,
+  kDataFragment = 0x16
+};
+
+/// One submessage: reads its numbers in its byte order, and nothing beyond its end.
+class Body {
+ public:
+  Body(const Scattered& datagram, uint64_t begin, uint64_t end, bool little) noexcept
+      : datagram_(datagram), begin_(begin), end_(end), little_(little) {}
+
+  [[nodiscard]] uint64_t begin() const noexcept { return begin_; }
+  [[nodiscard]] uint64_t end() const noexcept { return end_; }
+  [[nodiscard]] bool bytes(uint64_t at, void* to, size_t size) const noexcept {
+    return at <= end_ - begin_ && size <= end_ - begin_ - at && datagram_.read(begin_ + at, to, size);
+  }
+  [[nodiscard]] bool number(uint64_t at, uint32_t& value) const noexcept {
+    std::array<uint8_t, 4> raw;
+    if (!bytes(at, raw.data(), raw.size())) return false;
+    if (!little_) std::reverse(raw.begin(), raw.end());
+    std::memcpy(&value, raw.data(), raw.size());
+    return true;
+  }
+  [[nodiscard]] bool number(uint64_t at, uint16_t& value) const noexcept {
+    std::array<uint8_t, 2> raw;
+    if (!bytes(at, raw.data(), raw.size())) return false;
+    if (!little_) std::swap(raw[0], raw[1]);
+    std::memcpy(&value, raw.data(), raw.size());
+    return true;
+  }
+  [[nodiscard]] bool sequence(uint64_t at, int64_t& value) const noexcept {
+    uint32_t high = 0, low = 0;
+    if (!number(at, high) || !number(at + 4, low)) return false;
+    value = static_cast<int64_t>((uint64_t{high} << 32U) | low);
+    return true;
+  }
+
+ private:
+  const Scattered& datagram_;
+  uint64_t begin_, end_;
+  bool little_;
+};
+
+/// Where the payload begins: behind the parameters, each of which says how long it is.
+bool skip_inline_qos(const Body& body, uint64_t& at) noexcept {
+  constexpr uint16_t kSentinel = 1;
+  for (;;) {
+    uint16_t name = 0, size = 0;
+    if (!body.number(at, name) || !body.number(at + 2, size)) return false;
+    at += 4;
+    if (name == kSentinel) return true;
+    at += size;
+  }
+}
+
+bool parse_data(const Body& body, uint8_t flags, bool fragmented, const Scattered& datagram, KeyRecord& key) noexcept {
+  uint16_t to_inline_qos = 0;
+  if (!body.number(2, to_inline_qos) || !body.bytes(8, key.writer.data(), key.writer.size()) ||
+      !body.sequence(12, key.number)) {
+    return false;
+  }
+  uint64_t at = uint64_t{4} + to_inline_qos;
+  bool has_begin = true;
+  if (fragmented) {
+    uint16_t count = 0, fragment_bytes = 0;
+    uint32_t sample_bytes = 0;
+    if (!body.number(20, key.first_fragment) || !body.number(24, count) || !body.number(26, fragment_bytes) ||
+        !body.number(28, sample_bytes) || fragment_bytes == 0 || key.first_fragment == 0) {
+      return false;
+    }
+    key.fragments = count;
+    key.fragments_all = sample_bytes / fragment_bytes + (sample_bytes % fragment_bytes != 0 ? 1 : 0);
+    has_begin = key.first_fragment == 1;
+  }
+  if ((flags & kInlineQos) != 0 && !skip_inline_qos(body, at)) return true;  // known, but for its payload
+  if (has_begin) find_envelope(datagram, body.begin() + at, body.end(), key);
+  return true;
+}
+
+/// False: it says nothing that is kept, or breaks off.
+bool parse_submessage(const Body& body, uint8_t kind, uint8_t flags, const Scattered& datagram,
+                      KeyRecord& key) noexcept {
+  switch (kind) {
+    case kData:
+    case kDataFragment:
+      key.kind = static_cast<uint8_t>(kind == kData ? KeyKind::data : KeyKind::data_fragment);
+      return parse_data(body, flags, kind == kDataFragment, datagram, key);
+    case kHeartbeat:
+      key.kind = static_cast<uint8_t>(KeyKind::heartbeat);
+      return body.bytes(4, key.writer.data(), key.writer.size()) && body.sequence(16, key.number);
+    case kAckNack:
+      key.kind = static_cast<uint8_t>(KeyKind::acknowledgement);
+      return body.bytes(4, key.writer.data(), key.writer.size()) && body.sequence(8, key.number);
+    case kGap:
+      key.kind = static_cast<uint8_t>(KeyKind::gap);
+      return body.bytes(4, key.writer.data(), key.writer.size()) && body.sequence(8, key.number);
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+bool Scattered::read(uint64_t offset, void* to, size_t size) const noexcept {
+  if (offset > bytes_ || size > bytes_ - offset) return false;
+  auto* next = static_cast<uint8_t*>(to);
+  for (const iovec& part : parts_) {
+    if (size == 0) break;
+    if (offset >= part.iov_len) {
+      offset -= part.iov_len;
+      continue;
+    }
+    const size_t here = std::min<size_t>(size, part.iov_len - offset);
+    std::memcpy(next, static_cast<const uint8_t*>(part.iov_base) + offset, here);
+    next += here;
+    size -= here;
+    offset = 0;
+  }
+  return size == 0;
+}
+
+bool is_rtps(const Scattered& datagram) noexcept {
+  std::array<char, 5> head;
+  return datagram.bytes() >= kHeaderSize && datagram.read(0, head.data(), head.size()) &&
+         std::memcmp(head.data(), "RTPS\2", head.size()) == 0;
+}
+
+size_t parse_rtps(const Scattered& datagram, std::span<KeyRecord> keys) noexcept {
+  std::array<uint8_t, 12> prefix;
+  if (!is_rtps(datagram) || !datagram.read(8, prefix.data(), prefix.size())) return 0;
+  size_t found = 0;
+  uint64_t at = kHeaderSize;
+  while (found < keys.size()) {
+    std::array<uint8_t, kSubmessageHeaderSize> head;
+    if (!datagram.read(at, head.data(), head.size())) break;
+    const uint8_t kind = head[0], flags = head[1];
+    const bool little = (flags & kLittleEndian) != 0;
+    const unsigned low = head[little ? 2 : 3], high = head[little ? 3 : 2];
+    uint64_t size = (high << 8U) | low;
+    const uint64_t begin = at + kSubmessageHeaderSize, left = datagram.bytes() - begin;
+    const bool is_last = size == 0 && kind != kPad && kind != kInfoTimestamp;
+    if (is_last) size = left;
+    if (size > left) break;
+    const Body body(datagram, begin, begin + size, little);
+    KeyRecord key{};
+    key.prefix = prefix;
+    key.stream = kStreamUnknown;
+    if (kind == kInfoSource) {
+      if (!body.bytes(8, prefix.data(), prefix.size())) break;
+    } else if (parse_submessage(body, kind, flags, datagram, key)) {
+      keys[found++] = key;
+    }
+    at = begin + size;
+    if (is_last) break;
+  }
+  return found;
+}
+
+bool find_envelope(const Scattered& bytes, uint64_t offset, uint64_t end, KeyRecord& key) noexcept {
+  std::array<uint8_t, kEnvelopeSearchBytes> copy;
+  end = std::min(end, bytes.bytes());
+  if (offset >= end) return false;
+  const size_t size = std::min<uint64_t>(copy.size(), end - offset);
+  if (size < kEnvelopeSize || !bytes.read(offset, copy.data(), size)) return false;
+  constexpr std::array<uint8_t, 4> kHead = {0x67, 0x4C, 1, 0};  // magic, version, kind: data
+  for (size_t at = 0; at + kEnvelopeSize <= size; at += 4) {
+    if (std::memcmp(copy.data() + at, kHead.data(), kHead.size()) != 0) continue;
+    std::memcpy(&key.stream, copy.data() + at + 4, sizeof key.stream);
+    std::memcpy(&key.sequence, copy.data() + at + 8, sizeof key.sequence);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace lagometer::probes

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a datagram of RTPS carries (OMG DDSI-RTPS 2.5, chapters 9.4 and 9.6). The bytes come from outside: every length
+// is checked, nothing is allocated, and what is no RTPS or breaks off is read as far as it is right.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "records.hpp"
+
+namespace lagometer::probes {
+
+/// Bytes that lie in several places, as sendmsg() takes them; no more than `bytes` of them count.
+class Scattered {
+ public:
+  Scattered(std::span<const iovec> parts, uint64_t bytes) noexcept : parts_(parts), bytes_(bytes) {}
+
+  /// Copies `size` bytes from `offset`; false, and nothing is copied, where there are not so many.
+  [[nodiscard]] bool read(uint64_t offset, void* to, size_t size) const noexcept;
+  [[nodiscard]] uint64_t bytes() const noexcept { return bytes_; }
+
+ private:
+  std::span<const iovec> parts_;
+  uint64_t bytes_;
+};
+
+[[nodiscard]] bool is_rtps(const Scattered& datagram) noexcept;
+
+/// Writes the submessages that `KeyKind` names to `keys`, in their order; returns how many. What finds no room there is
+/// left out.
+size_t parse_rtps(const Scattered& datagram, std::span<KeyRecord> keys) noexcept;
+
+/// Looks for our envelope in the first bytes from `offset` on, at every fourth byte; fills stream and sequence.
+bool find_envelope(const Scattered& bytes, uint64_t offset, uint64_t end, KeyRecord& key) noexcept;
+
+}  // namespace lagometer::probes

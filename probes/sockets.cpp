@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls of the C library that move bytes over sockets. Only those that moved some are written down.
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "descriptors.hpp"
+#include "journal.hpp"
+#include "next.hpp"
+#include "rtps.hpp"
+
+namespace lagometer::probes {
+namespace {
+
+constexpr size_t kKeysMax = 15;  // of one datagram
+
+/// What is to be written down of one call on this descriptor, if anything is.
+class SocketCall {
+ public:
+  SocketCall(int descriptor, bool sends) noexcept
+      : descriptor_(descriptor), sends_(sends), kind_(is_on() ? kind_of(descriptor) : DescriptorKind::other) {}
+
+  /// Makes the call: `act()` returns how many bytes were moved, `parts()` where they lie.
+  template <typename Act, typename Parts>
+  ssize_t make(Act&& act, Parts&& parts, bool counts = true) noexcept {
+    if (kind_ == DescriptorKind::other) return act();
+    Entered entered;
+    const ssize_t moved = act();
+    entered.left();
+    if (moved <= 0 || !counts) return moved;
+    const int error = errno;
+    note(entered, static_cast<uint64_t>(moved), parts());
+    errno = error;
+    return moved;
+  }
+
+  [[nodiscard]] bool is_watched() const noexcept { return kind_ != DescriptorKind::other; }
+
+  void note(const Entered& entered, uint64_t bytes, std::span<const iovec> parts) noexcept {
+    CallRecord record{};
+    record.descriptor = descriptor_;
+    record.result = static_cast<int64_t>(bytes);
+    if (kind_ == DescriptorKind::stream) {
+      record.object = count_bytes(descriptor_, sends_, bytes);
+      record.is_stream = 1;
+      record.connection = connection_of(descriptor_, sends_);
+    }
+    std::array<KeyRecord, kKeysMax> keys;
+    const size_t count = look_into(Scattered(parts, bytes), keys);
+    entered.write(sends_ ? Call::send : Call::receive, record, {keys.data(), count});
+  }
+
+ private:
+  static size_t look_into(const Scattered& bytes, std::span<KeyRecord> keys) noexcept {
+    if (is_rtps(bytes)) return parse_rtps(bytes, keys);
+    KeyRecord& key = keys[0];
+    key = {};
+    key.stream = kStreamUnknown;
+    key.kind = static_cast<uint8_t>(KeyKind::envelope);
+    return find_envelope(bytes, 0, bytes.bytes(), key) ? 1 : 0;
+  }
+
+  int descriptor_;
+  bool sends_;
+  DescriptorKind kind_;
+};
+
+std::span<const iovec> parts_of(const msghdr* message) noexcept { return {message->msg_iov, message->msg_iovlen}; }
+
+/// One buffer as the others are.
+class OnePart {
+ public:
+  OnePart(const void* data, size_t size) noexcept : part_{const_cast<void*>(data), size} {}
+  std::span<const iovec> operator()() const noexcept { return {&part_, 1}; }
+
+ private:
+  iovec part_;
+};
+
+}  // namespace
+}  // namespace lagometer::probes
+
+using namespace lagometer::probes;
+
+LAGOMETER_PROBE ssize_t send(int socket, const void* data, size_t size, int flags) {
+  static constinit Next<ssize_t(int, const void*, size_t, int)> next("send");
+  return SocketCall(socket, true).make([&] { return next(socket, data, size, flags); }, OnePart(data, size));
+}
+
+LAGOMETER_PROBE ssize_t sendto(int socket, const void* data, size_t size, int flags, const sockaddr* to,
+                               socklen_t to_size) {
+  static constinit Next<ssize_t(int, const void*, size_t, int, const sockaddr*, socklen_t)> next("sendto");
+  return SocketCall(socket, true)
+      .make([&] { return next(socket, data, size, flags, to, to_size); }, OnePart(data, size));
+}
+
+LAGOMETER_PROBE ssize_t sendmsg(int socket, const msghdr* message, int flags) {
+  static constinit Next<ssize_t(int, const msghdr*, int)> next("sendmsg");
+  return SocketCall(socket, true).make([&] { return next(socket, message, flags); }, [&] { return parts_of(message); });
+}
+
+LAGOMETER_PROBE int sendmmsg(int socket, mmsghdr* messages, unsigned count, int flags) {
+  static constinit Next<int(int, mmsghdr*, unsigned, int)> next("sendmmsg");
+  SocketCall call(socket, true);
+  Entered entered;
+  const int done = next(socket, messages, count, flags);
+  if (done <= 0 || !call.is_watched()) return done;
+  const int error = errno;
+  entered.left();
+  for (int index = 0; index < done; ++index)
+    call.note(entered, messages[index].msg_len, parts_of(&messages[index].msg_hdr));
+  errno = error;
+  return done;
+}
+
+LAGOMETER_PROBE ssize_t write(int descriptor, const void* data, size_t size) {
+  static constinit Next<ssize_t(int, const void*, size_t)> next("write");
+  return SocketCall(descriptor, true).make([&] { return next(descriptor, data, size); }, OnePart(data, size));
+}
+
+LAGOMETER_PROBE ssize_t writev(int descriptor, const iovec* parts, int count) {
+  static constinit Next<ssize_t(int, const iovec*, int)> next("writev");
+  return SocketCall(descriptor, true)
+      .make([&] { return next(descriptor, parts, count); },
+            [&] { return std::span(parts, static_cast<size_t>(count)); });
+}
+
+LAGOMETER_PROBE ssize_t recv(int socket, void* data, size_t size, int flags) {
+  static constinit Next<ssize_t(int, void*, size_t, int)> next("recv");
+  return SocketCall(socket, false)
+      .make([&] { return next(socket, data, size, flags); }, OnePart(data, size), (flags & MSG_PEEK) == 0);
+}
+
+LAGOMETER_PROBE ssize_t recvfrom(int socket, void* data, size_t size, int flags, sockaddr* from, socklen_t* from_size) {
+  static constinit Next<ssize_t(int, void*, size_t, int, sockaddr*, socklen_t*)> next("recvfrom");
+  return SocketCall(socket, false)
+      .make([&] { return next(socket, data, size, flags, from, from_size); }, OnePart(data, size),
+            (flags & MSG_PEEK) == 0);
+}
+
+LAGOMETER_PROBE ssize_t recvmsg(int socket, msghdr* message, int flags) {
+  static constinit Next<ssize_t(int, msghdr*, int)> next("recvmsg");
+  return SocketCall(socket, false)
+      .make([&] { return next(socket, message, flags); }, [&] { return parts_of(message); }, (flags & MSG_PEEK) == 0);
+}
+
+LAGOMETER_PROBE int recvmmsg(int socket, mmsghdr* messages, unsigned count, int flags, timespec* timeout) {
+  static constinit Next<int(int, mmsghdr*, unsigned, int, timespec*)> next("recvmmsg");
+  SocketCall call(socket, false);
+  Entered entered;
+  const int done = next(socket, messages, count, flags, timeout);
+  if (done <= 0 || !call.is_watched() || (flags & MSG_PEEK) != 0) return done;
+  const int error = errno;
+  entered.left();
+  for (int index = 0; index < done; ++index)
+    call.note(entered, messages[index].msg_len, parts_of(&messages[index].msg_hdr));
+  errno = error;
+  return done;
+}
+
+LAGOMETER_PROBE ssize_t read(int descriptor, void* data, size_t size) {
+  static constinit Next<ssize_t(int, void*, size_t)> next("read");
+  return SocketCall(descriptor, false).make([&] { return next(descriptor, data, size); }, OnePart(data, size));
+}
+
+LAGOMETER_PROBE ssize_t readv(int descriptor, const iovec* parts, int count) {
+  static constinit Next<ssize_t(int, const iovec*, int)> next("readv");
+  return SocketCall(descriptor, false)
+      .make([&] { return next(descriptor, parts, count); },
+            [&] { return std::span(parts, static_cast<size_t>(count)); });
+}
+
+// What a C library with checks makes of some of these.
+LAGOMETER_PROBE ssize_t __recv_chk(int socket, void* data, size_t size, size_t room, int flags) {
+  static constinit Next<ssize_t(int, void*, size_t, size_t, int)> next("__recv_chk");
+  return SocketCall(socket, false)
+      .make([&] { return next(socket, data, size, room, flags); }, OnePart(data, size), (flags & MSG_PEEK) == 0);
+}
+
+LAGOMETER_PROBE ssize_t __recvfrom_chk(int socket, void* data, size_t size, size_t room, int flags, sockaddr* from,
+                                       socklen_t* from_size) {
+  static constinit Next<ssize_t(int, void*, size_t, size_t, int, sockaddr*, socklen_t*)> next("__recvfrom_chk");
+  return SocketCall(socket, false)
+      .make([&] { return next(socket, data, size, room, flags, from, from_size); }, OnePart(data, size),
+            (flags & MSG_PEEK) == 0);
+}
+
+LAGOMETER_PROBE ssize_t __read_chk(int descriptor, void* data, size_t size, size_t room) {
+  static constinit Next<ssize_t(int, void*, size_t, size_t)> next("__read_chk");
+  return SocketCall(descriptor, false).make([&] { return next(descriptor, data, size, room); }, OnePart(data, size));
+}
+
+// After these a descriptor may be another one.
+LAGOMETER_PROBE int close(int descriptor) {
+  static constinit Next<int(int)> next("close");
+  forget(descriptor);
+  return next(descriptor);
+}
+
+LAGOMETER_PROBE int dup2(int from, int to) noexcept {
+  static constinit Next<int(int, int)> next("dup2");
+  if (from != to) forget(to);
+  return next(from, to);
+}
+
+LAGOMETER_PROBE int dup3(int from, int to, int flags) noexcept {
+  static constinit Next<int(int, int, int)> next("dup3");
+  if (from != to) forget(to);
+  return next(from, to, flags);
+}
+
+LAGOMETER_PROBE int connect(int socket, const sockaddr* address, socklen_t size) {
+  static constinit Next<int(int, const sockaddr*, socklen_t)> next("connect");
+  forget(socket);  // its addresses are others from now on
+  return next(socket, address, size);
+}

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers of real messages: what each adapter shows at least, and how much stays unattributed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from campaign_support import journal, lagometer, programs, write_study
+from needs import need
+
+from lagometer.store.format import LAYERS_SCHEMA
+from lagometer.store.reader import open_campaign
+from lagometer.summary.layers import layer_tables
+
+OPTIONS = {"fastdds": {"transport": "udp"}}
+# As in the table of docs/methodology/layers.md.
+SOCKETS = {"send_path", "transport", "take"}
+DDS = {"benchmark", "send_path", "transport", "receiving_thread", "wake", "notify", "take"}
+LEAST = {
+    "udp": SOCKETS,
+    "tcp": SOCKETS,
+    "uds": SOCKETS,
+    "cyclonedds": DDS,
+    "fastdds": DDS | {"serialise", "deserialise"},
+}
+UNATTRIBUTED_MAX = 0.1
+
+
+@pytest.fixture(scope="module")
+def campaign(build: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One trial of every adapter; the larger payload is sent in fragments, or in several parts."""
+    for name in ("netns", "cyclonedds", "fastdds"):
+        need(name)
+    folder = tmp_path_factory.mktemp("layers")
+    study = write_study(
+        folder,
+        duration="500ms",
+        layers="on",
+        machine_floor="off",
+        options=OPTIONS,
+        matrix={
+            "adapter": list(LEAST),
+            "workload": "pipeline-2",
+            "rate": "100Hz",
+            "payload": ["64B", "60KB"],
+        },
+    )
+    out = folder / "out"
+    code, _, said = lagometer(
+        folder, "run", str(study), "--out", str(out), "--no-report", environment=programs(build)
+    )
+    assert code in (0, 3), said
+    return out
+
+
+@pytest.mark.parametrize("adapter", LEAST)
+def test_an_adapter_shows_its_least_set_of_layers(campaign: Path, adapter: str) -> None:
+    tables = [table for table in layer_tables([open_campaign(campaign)]) if table.cell.startswith(adapter)]
+    assert tables, "no valid trial"
+    for table in tables:
+        found = {layer.name for layer in table.figures.layers if layer.share > 0}
+        assert found >= LEAST[adapter], table.cell
+        assert table.figures.unattributed_p50_share <= UNATTRIBUTED_MAX, table.cell
+
+
+def test_the_layers_of_a_message_add_up_to_its_latency(campaign: Path) -> None:
+    opened = open_campaign(campaign)
+    for entry in journal(campaign):
+        cell, trial = entry["cell"], entry["trial"]
+        layers = pl.read_parquet(opened.layers_path(cell, trial))
+        assert dict(layers.schema) == LAYERS_SCHEMA
+        samples = opened.samples(cell, trial).filter(pl.col("outcome") == "delivered")
+        samples = samples.filter(pl.col("edge").cast(pl.String()) == "source→sink")
+        latency = samples.select("sequence", (pl.col("taken_ns") - pl.col("publish_ns")).alias("latency_ns"))
+        added = layers.group_by("sequence").agg(
+            (pl.col("end_ns") - pl.col("begin_ns")).sum().alias("added_ns")
+        )
+        both = latency.join(added, on="sequence", how="left")
+        assert both["added_ns"].equals(both["latency_ns"]), cell
+        assert entry["layers"]["messages"] == len(latency)
+        assert entry["layers"]["overflow"] == entry["layers"]["unprobed"] == 0
+
+
+def test_show_has_a_table_of_layers(campaign: Path) -> None:
+    code, printed, said = lagometer(campaign.parent, "show", str(campaign), "--json")
+    assert code == 0, said
+    found = json.loads(printed)["layers"]
+    assert {each["cell"].split("/")[0] for each in found} == set(LEAST)
+    for each in found:
+        shares = [layer["share"] for layer in each["layers"]]
+        assert sum(shares) + each["unattributed_share"] == pytest.approx(1)
+
+
+def test_profile_says_where_the_time_goes_and_what_looking_costs(build: Path, tmp_path: Path) -> None:
+    need("netns")
+    arguments = ("profile", "udp", "--pairs", "2", "--duration", "300ms", "--json")
+    code, printed, said = lagometer(tmp_path, *arguments, environment=programs(build))
+    assert code in (0, 3), said
+    found = json.loads(printed)
+    assert {layer["name"] for layer in found["layers"]} >= SOCKETS
+    assert set(found["layers"][0]) == {"name", "p50_ns", "p99_ns", "share"}
+    assert found["unattributed_share"] <= UNATTRIBUTED_MAX
+    assert found["pairs"] == len(found["probe_cost_pairs_ns"])
+    assert isinstance(found["probe_cost_ns"], float)
+
+
+def test_profile_refuses_a_folder_that_holds_something(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    code, _, said = lagometer(tmp_path, "profile", "udp", "--out", str(tmp_path))
+    assert code == 2 and "is not empty" in said

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The probe in small programs: which calls it writes down, on which thread, and which it leaves alone."""
+
+from __future__ import annotations
+
+import os
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lagometer.agent.observe.probes import ProbeFile
+from lagometer.store import probes
+from lagometer.store.probes import ProbeLog, decode
+
+ENVELOPE = struct.pack("<HBBIQ", 0x4C67, 1, 0, 5, 77)
+HEAD = f"""
+import os, socket, subprocess, sys, threading
+ENVELOPE = {ENVELOPE!r}
+def udp():
+    receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    receiver.bind(("127.0.0.1", 0))
+    sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    sender.connect(receiver.getsockname())
+    return sender, receiver
+"""
+
+
+def logged(build: Path, folder: Path, program: str, room_bytes: int = 1 << 20) -> ProbeLog:
+    """What the probe wrote in a Python program."""
+    path = folder / "probe"
+    environment = {
+        **os.environ,
+        "LD_PRELOAD": str(build / "probes" / "liblagometer_probe.so"),
+        "LAGOMETER_PROBE_FILE": str(path),
+        "LAGOMETER_PROBE_BYTES": str(room_bytes),
+    }
+    command = [sys.executable, "-I", "-c", HEAD + program]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    file = ProbeFile(os.getpid(), str(folder), "probe")
+    block = file.read()
+    file.close()
+    assert block is not None
+    return decode(block)
+
+
+def of_kind(log: ProbeLog, kind: int) -> list[int]:
+    return [index for index, call in enumerate(log.calls) if int(call["call"]) == kind]
+
+
+def test_a_datagram_is_known_by_its_envelope_on_both_sides(build: Path, tmp_path: Path) -> None:
+    log = logged(build, tmp_path, "a, b = udp(); a.send(ENVELOPE + b'x' * 40); b.recv(1000)")
+    ((sent,), (received,)) = of_kind(log, probes.SEND), of_kind(log, probes.RECEIVE)
+    assert log.owners.tolist() == [sent, received]
+    assert [(int(key["stream"]), int(key["sequence"])) for key in log.keys] == [(5, 77)] * 2
+    assert int(log.calls[sent]["result"]) == int(log.calls[received]["result"]) == 56
+    assert log.calls[sent]["begin_ns"] < log.calls[received]["end_ns"]
+
+
+def test_both_ends_of_a_stream_count_the_same_bytes(build: Path, tmp_path: Path) -> None:
+    log = logged(
+        build,
+        tmp_path,
+        """
+door = socket.create_server(("127.0.0.1", 0))
+a = socket.create_connection(door.getsockname())
+b, _ = door.accept()
+for _ in range(3):
+    a.sendall(b"x" * 100)
+a.shutdown(socket.SHUT_WR)
+while b.recv(70): pass
+""",
+    )
+    sent, received = (log.calls[of_kind(log, kind)] for kind in (probes.SEND, probes.RECEIVE))
+    assert sent["object"].tolist() == [0, 100, 200]
+    assert received["object"].tolist() == [0, 70, 140, 210, 280]
+    assert len({*sent["connection"].tolist(), *received["connection"].tolist()} - {0}) == 1
+    assert sent["connection"].all()
+
+
+def test_each_thread_has_its_own_place_and_name(build: Path, tmp_path: Path) -> None:
+    log = logged(
+        build,
+        tmp_path,
+        """
+a, b = udp()
+threads = [threading.Thread(target=lambda: [a.send(ENVELOPE) for _ in range(50)]) for _ in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+""",
+    )
+    threads = log.threads[of_kind(log, probes.SEND)].tolist()
+    assert {threads.count(thread) for thread in set(threads)} == {50} and len(set(threads)) == 4
+    assert len(log.keys) == 200 and log.overflow == 0
+
+
+def test_children_are_left_alone(build: Path, tmp_path: Path) -> None:
+    """A forked child shares the memory of its parent, and a program that is started its variables."""
+    log = logged(
+        build,
+        tmp_path,
+        """
+a, b = udp()
+child = os.fork()
+for _ in range(3 if child else 400): a.send(ENVELOPE)
+if not child: os._exit(0)
+os.waitpid(child, 0)
+again = "import socket; a, b = socket.socketpair(); a.send(b'x')"
+subprocess.run([sys.executable, "-I", "-c", again], check=True)
+""",
+    )
+    assert len(of_kind(log, probes.SEND)) == 3
+
+
+def test_what_finds_no_room_is_counted_and_the_program_goes_on(build: Path, tmp_path: Path) -> None:
+    log = logged(
+        build, tmp_path, "a, b = udp()\nfor _ in range(2000): a.send(ENVELOPE)", room_bytes=4096 + 65536
+    )
+    kept = len(log.calls) + len(log.keys)
+    assert 1000 < kept <= 1023
+    assert kept + log.overflow >= 4000
+
+
+def test_a_descriptor_that_is_used_again_is_looked_at_again(build: Path, tmp_path: Path) -> None:
+    log = logged(
+        build,
+        tmp_path,
+        """
+a, b = udp()
+number = a.fileno()
+a.send(ENVELOPE)
+other = open("/dev/null", "wb", buffering=0)
+os.dup2(other.fileno(), number)
+os.write(number, ENVELOPE)
+""",
+    )
+    assert len(of_kind(log, probes.SEND)) == 1
+
+
+@pytest.mark.parametrize("room", ["", "0", "100"])
+def test_without_room_nothing_is_made(build: Path, tmp_path: Path, room: str) -> None:
+    environment = {
+        **os.environ,
+        "LD_PRELOAD": str(build / "probes" / "liblagometer_probe.so"),
+        "LAGOMETER_PROBE_FILE": str(tmp_path / "probe"),
+        "LAGOMETER_PROBE_BYTES": room,
+    }
+    subprocess.run(
+        [sys.executable, "-I", "-c", HEAD + "udp()[0].send(ENVELOPE)"], env=environment, check=True
+    )
+    assert not (tmp_path / "probe").exists()

@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The way of a message: which layers it goes through, that they add up, and what stays unattributed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lagometer.stats.cell.layers import edge_layers
+from lagometer.stats.trial.edges import samples as samples_of
+from lagometer.stats.trial.way import LayerTimes, layer_times
+from lagometer.store import probes
+from lagometer.store.format import STAMPS_SCHEMA
+from lagometer.store.probes import decode, encode
+from lagometer.store.records import Lane
+from tests.fixtures.small_trial import SmallTrial
+
+T0 = 1_100_000  # publish, in the measure phase of the small trial
+NODE, SENDER, RECEIVER = 1, 2, 3  # threads
+WRITER = b"w" * 16
+CONDITION = 0xC0
+
+Calls = dict[int, list[tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]]]]
+
+
+def call(kind: int, begin: int, end: int, **more: int) -> dict[str, Any]:
+    return {"call": kind, "begin_ns": T0 + begin, "end_ns": T0 + end, **more}
+
+
+def data(sequence: int = 0, **more: Any) -> dict[str, Any]:
+    return {"kind": probes.DATA, "writer": WRITER, "number": 7, "stream": 0, "sequence": sequence, **more}
+
+
+def fragment(first: int, count: int, of: int) -> dict[str, Any]:
+    known = {"stream": 0, "sequence": 0} if first == 1 else {}
+    fragments = {"first_fragment": first, "fragments": count, "fragments_all": of}
+    return {"kind": probes.DATA_FRAGMENT, "writer": WRITER, "number": 7, **fragments, **known}
+
+
+def layers(
+    sent: Calls, received: Calls, taken: int, stamps: pl.DataFrame | None = None, **names: str
+) -> LayerTimes:
+    """One message of `source` (worker 0) to `sink` (worker 1), published at T0, taken so much later."""
+    built = SmallTrial()
+    edge = built.edge(0, "source", "sink")
+    built.send(0, 0, T0, published_ns=T0 + 900)
+    built.take(edge, 0, T0 + taken)
+    lanes: list[Lane] = [replace(lane, worker=int(lane.kind == 2)) for lane in built.lanes()]
+    facts = built.facts({0}, {"sink"})
+    named = {int(thread.removeprefix("thread")): name for thread, name in names.items()}
+    logs = {0: decode(encode(sent)), 1: decode(encode(received, named))}
+    return layer_times(lanes, facts, samples_of(lanes, facts), logs, stamps)
+
+
+def spans(found: LayerTimes) -> list[tuple[str, int, int]]:
+    rows = found.frame.select(pl.col("layer").cast(pl.String()), "begin_ns", "end_ns").iter_rows()
+    return [(layer, begin - T0, end - T0) for layer, begin, end in rows]
+
+
+def dds_sender() -> Calls:
+    return {
+        NODE: [
+            (call(probes.SEND, 30, 60), [data()]),
+            (call(probes.API_WRITE, 10, 70), []),
+        ]
+    }
+
+
+def dds_receiver() -> Calls:
+    return {
+        RECEIVER: [
+            (call(probes.RECEIVE, -500, 80), [data()]),
+            (call(probes.NOTIFY, 100, 130, object=CONDITION), []),
+        ],
+        NODE: [
+            (call(probes.BLOCK, -400, 150, object=CONDITION), []),
+            (call(probes.API_WAIT, -450, 160), []),
+            (call(probes.API_TAKE, 170, 190), []),
+        ],
+    }
+
+
+def test_a_message_of_dds_goes_through_every_layer() -> None:
+    assert spans(layers(dds_sender(), dds_receiver(), 200)) == [
+        ("benchmark", 0, 10),
+        ("send_path", 10, 30),
+        ("transport", 30, 80),
+        ("receiving_thread", 80, 100),
+        ("wake", 100, 150),
+        ("notify", 150, 160),
+        ("benchmark", 160, 170),
+        ("take", 170, 190),
+        ("benchmark", 190, 200),
+    ]
+
+
+def test_what_adapters_stamped_is_a_layer_within_another() -> None:
+    rows = [
+        ("source→sink", 0, side, layer, end, T0 + at, None)
+        for side, layer, end, at in (
+            ("sender", "serialise", False, 15),
+            ("sender", "serialise", True, 20),
+            ("receiver", "deserialise", False, 175),
+            ("receiver", "deserialise", True, 185),
+        )
+    ]
+    stamps = pl.DataFrame(rows, schema=STAMPS_SCHEMA, orient="row")
+    found = spans(layers(dds_sender(), dds_receiver(), 200, stamps))
+    assert found[1:4] == [("send_path", 10, 15), ("serialise", 15, 20), ("send_path", 20, 30)]
+    assert found[-4:-1] == [("take", 170, 175), ("deserialise", 175, 185), ("take", 185, 190)]
+
+
+def test_another_thread_that_sends_is_a_hand_over() -> None:
+    sent: Calls = {
+        NODE: [(call(probes.NOTIFY, 20, 25, object=5), []), (call(probes.API_WRITE, 10, 30), [])],
+        SENDER: [(call(probes.BLOCK, -90, 40, object=5), []), (call(probes.SEND, 50, 60), [data()])],
+    }
+    found = spans(layers(sent, dds_receiver(), 200))
+    assert found[1:5] == [
+        ("send_path", 10, 20),
+        ("send_hand_over", 20, 40),
+        ("send_path", 40, 50),
+        ("transport", 50, 80),
+    ]
+
+
+def test_a_hand_over_that_nobody_saw_is_unattributed() -> None:
+    sent: Calls = {
+        NODE: [(call(probes.API_WRITE, 10, 30), [])],
+        SENDER: [(call(probes.SEND, 50, 60), [data()])],
+    }
+    received = dds_receiver()
+    del received[RECEIVER][1]  # the notification
+    found = spans(layers(sent, received, 200))
+    assert found[:3] == [("benchmark", 0, 10), ("unattributed", 10, 50), ("transport", 50, 80)]
+    assert ("unattributed", 80, 160) in found
+
+
+def test_transport_ends_where_the_last_fragment_is_received() -> None:
+    sent: Calls = {
+        NODE: [
+            (call(probes.SEND, 20, 30), [fragment(1, 2, 3)]),
+            (call(probes.SEND, 40, 50), [fragment(3, 1, 3)]),
+        ]
+    }
+    received: Calls = {
+        RECEIVER: [
+            (call(probes.RECEIVE, 25, 35), [fragment(1, 2, 3)]),
+            (call(probes.RECEIVE, 36, 60), [fragment(3, 1, 3)]),
+            (call(probes.API_TAKE, 80, 90), []),
+        ]
+    }
+    assert spans(layers(sent, received, 100)) == [
+        ("send_path", 0, 20),
+        ("send", 20, 40),
+        ("transport", 40, 60),
+        ("receiving_thread", 60, 80),
+        ("take", 80, 90),
+        ("benchmark", 90, 100),
+    ]
+
+
+def test_what_was_lost_and_sent_again_counts_as_sending() -> None:
+    sent: Calls = {
+        NODE: [(call(probes.SEND, 20, 30), [data()])],
+        SENDER: [(call(probes.SEND, 500, 510), [data()])],
+    }
+    received: Calls = {RECEIVER: [(call(probes.RECEIVE, 100, 520), [data()])]}
+    assert spans(layers(sent, received, 600))[:3] == [
+        ("send_path", 0, 20),
+        ("send", 20, 500),
+        ("transport", 500, 520),
+    ]
+
+
+def test_a_fragment_that_is_missing_leaves_the_rest_unattributed() -> None:
+    sent: Calls = {NODE: [(call(probes.SEND, 20, 30), [fragment(1, 2, 3)])]}
+    received: Calls = {RECEIVER: [(call(probes.RECEIVE, 25, 35), [fragment(1, 2, 3)])]}
+    assert spans(layers(sent, received, 100)) == [("send_path", 0, 20), ("unattributed", 20, 100)]
+
+
+@pytest.mark.parametrize("name", ["node:sink", "other"])
+def test_without_an_interface_only_the_nodes_own_thread_takes(name: str) -> None:
+    envelope = {"kind": probes.BY_ENVELOPE, "stream": 0, "sequence": 0}
+    sent: Calls = {NODE: [(call(probes.SEND, 5, 40), [envelope])]}
+    received: Calls = {
+        9: [(call(probes.WAIT, -50, 30), []), (call(probes.RECEIVE, 32, 36), [envelope])],
+    }
+    found = spans(layers(sent, received, 50, thread9=name))
+    assert found[:3] == [("send_path", 0, 5), ("transport", 5, 30), ("receive", 30, 36)]
+    assert found[3:] == [("take" if name == "node:sink" else "unattributed", 36, 50)]
+
+
+def test_over_a_stream_bytes_are_counted() -> None:
+    """The second message begins at byte 68; two calls receive it, the first of which ends the one before."""
+
+    def moved(kind: int, begin: int, end: int, at: int, count: int) -> dict[str, Any]:
+        return call(kind, begin, end, object=at, result=count, is_stream=1, descriptor=4, connection=9)
+
+    def own(sequence: int) -> list[Mapping[str, Any]]:
+        return [{"kind": probes.BY_ENVELOPE, "stream": 0, "sequence": sequence}]
+
+    sent: Calls = {
+        NODE: [
+            (moved(probes.SEND, -300, -290, 0, 68), own(7)),
+            (moved(probes.SEND, 5, 20, 68, 68), own(0)),
+        ]
+    }
+    received: Calls = {
+        9: [
+            (moved(probes.RECEIVE, -280, 30, 0, 100), own(7)),
+            (moved(probes.RECEIVE, 31, 45, 100, 36), []),
+        ]
+    }
+    assert spans(layers(sent, received, 50, thread9="node:sink")) == [
+        ("send_path", 0, 5),
+        ("transport", 5, 31),
+        ("receive", 31, 45),
+        ("take", 45, 50),
+    ]
+
+
+def test_a_worker_without_a_probe_is_named() -> None:
+    found = layers(dds_sender(), dds_receiver(), 200)
+    assert list(found.counts.warnings()) == []
+    assert replace(found.counts, unprobed=1, overflow=2).as_json()["unprobed"] == 1
+    assert len(list(replace(found.counts, unprobed=1, overflow=2).warnings())) == 2
+
+
+KINDS = (1, 2, 3, 4, 5, 16, 17, 18)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_whatever_was_seen_the_layers_add_up_to_the_latency(draw: st.DataObject) -> None:
+    def some() -> Calls:
+        found: Calls = {}
+        for thread in (NODE, SENDER, RECEIVER):
+            times = draw.draw(st.lists(st.integers(-100, 1100), min_size=0, max_size=8))
+            found[thread] = []
+            for begin in times:
+                kind = draw.draw(st.sampled_from(KINDS))
+                keys = [data()] if kind in (1, 2) else []
+                end = begin + draw.draw(st.integers(0, 300))
+                found[thread].append((call(kind, begin, end, object=draw.draw(st.integers(0, 1))), keys))
+        return found
+
+    taken = draw.draw(st.integers(1, 1000))
+    found = spans(layers(some(), some(), taken))
+    assert found[0][1] == 0 and found[-1][2] == taken
+    for (_, begin, end), (_, following, _) in zip(found, [*found[1:], ("", taken, 0)], strict=True):
+        assert begin < end == following
+
+
+def test_shares_of_a_message_add_up_and_a_layer_that_it_skips_takes_no_time() -> None:
+    rows = [
+        *(("e", sequence, "transport", 0, 60, 1, 1) for sequence in range(30)),
+        *(("e", sequence, "unattributed", 60, 80, 1, 1) for sequence in range(30)),
+        *(("e", sequence, "take", 80, 100, 1, 1) for sequence in range(10)),
+    ]
+    schema = ("edge", "sequence", "layer", "begin_ns", "end_ns", "begin_thread", "end_thread")
+    found = edge_layers([pl.DataFrame(rows, schema=schema, orient="row")])
+    assert found is not None
+    assert [layer.name for layer in found.layers] == ["transport", "take", "unattributed"]
+    assert sum(layer.share for layer in found.layers) == pytest.approx(1)
+    assert {layer.name: layer.p50_ns for layer in found.layers} == {
+        "transport": 60,
+        "take": 0,
+        "unattributed": 20,
+    }
+    assert found.unattributed_p50_share == pytest.approx(0.25)
+    assert edge_layers([]) is None
