@@ -250,12 +250,17 @@ def started_with(wanted: Sequence[Wanted]) -> Iterator[Daemons | None]:
         _remove(_matching(patterns) - before)
 
 
-def prepared(daemons: Daemons | None, runtime: str) -> Prepared | None:
-    """Returns what must lie in the runtime directory before they start; None without daemons."""
-    if daemons is None:
+def prepared(
+    daemons: Daemons | None, runtime: str, files: Mapping[str, str] | None = None
+) -> Prepared | None:
+    """Returns what must lie in the runtime directory before anything starts, `files` and those of daemons;
+    None for nothing."""
+    if daemons is None and not files:
         return None
-    files = {name: text for daemon in daemons.wanted for name, text in daemon.files.items()}
-    return Prepared(runtime, files)
+    found = dict(files or {})
+    for each in daemons.wanted if daemons is not None else ():
+        found |= each.files
+    return Prepared(runtime, found)
 
 
 def _matching(patterns: Sequence[str]) -> set[str]:

@@ -20,6 +20,8 @@ class Orders:
     the host's network made for the trial; daemons: serve before a worker starts; load: None without
     interference; address: of the link to other hosts, empty without; captures: packets are copied into a
     file.
+    interference; address: of the link to other hosts, empty without; files: text by name, written into the
+    directory before anything starts.
     """
 
     network: str
@@ -30,6 +32,7 @@ class Orders:
     leaves: Leaves = field(default_factory=Leaves)
     address: str = ""
     captures: bool = False
+    files: Mapping[str, str] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """Returns it as `parsed` reads it."""
@@ -51,6 +54,7 @@ def parsed(given: Mapping[str, Any]) -> Orders:
         ),
         address=str(given["address"]),
         captures=bool(given["captures"]),
+        files={str(name): str(text) for name, text in given["files"].items()},
     )
 
 

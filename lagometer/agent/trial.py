@@ -82,6 +82,8 @@ class HostTrial:
             self._stack.callback(capture.close)
         self._companions = Companions(load, daemons, capture)
         before = prepared(daemons, orders.directory)
+        self._companions = Companions(load, daemons)
+        before = prepared(daemons, orders.directory, orders.files)
         commands = self._companions.commands
         supervised = Supervised(self._supervisor, orders.leaves, commands, before, SUPERVISOR_LEASE_S)
         self._supervised = supervised

@@ -33,6 +33,7 @@ FACTORS = (
     "cpus",
     "network",
     "domain",
+    "security",
     "interference",
     "tuning",
     "link",
@@ -80,6 +81,7 @@ def command(
     cpus: Annotated[str | None, _option("cpus", "CPUS", "CPUs: any, spread, or numbers like 0,1.")] = None,
     network: Annotated[str | None, _option("network", "WHERE", "private, host.")] = None,
     domain: Annotated[str | None, _option("domain", "N", "Domain number.")] = None,
+    security: Annotated[str | None, _option("security", "KIND", "DDS Security: none, sign, encrypt.")] = None,
     interference: Annotated[
         str | None, _option("interference", "LOAD", "none, cpu-2, memory, cache, io, network.")
     ] = None,

@@ -26,6 +26,7 @@ from lagometer.run.hosts.launchers import Launchers
 from lagometer.run.hosts.link import AgentLink
 from lagometer.run.hosts.part import HostPart
 from lagometer.run.results.trial_store import BesideSamples, TrialStore
+from lagometer.run.secured import secured_for
 from lagometer.run.tuned import tuned_for
 from lagometer.run.worker.conductor import Conductor
 from lagometer.run.worker.layout import Place, worker_plans
@@ -110,6 +111,12 @@ class TrialRunner:
             outcome = tuned.noted(conductor.carry_out(parts, plans))
         if cell.link is not None:
             self._forget(cell.hosts)
+        secured = secured_for(cell, plans)
+        parts = [
+            self._part(study, cell, link, number, plans, secured.files.get(link.name, {})) for link in links
+        ]
+        with tuned_for(cell, self._tuner) as tuned:
+            outcome = tuned.noted(secured.noted(conductor.carry_out(parts, plans)))
         samples, rows, beside_samples = _estimates(study, cell, trial, outcome)
         store.store((cell.id, trial), outcome, samples, rows, began_s, beside_samples)
         return Trial(outcome, samples, rows)
@@ -139,8 +146,10 @@ class TrialRunner:
         plans: Sequence[Plan],
         trial: int,
         packets: Path,
+        files: Mapping[str, str],
     ) -> HostPart:
-        """Returns what one host does in a trial. Daemons and load run beside the first host's workers."""
+        """Returns what one host does in a trial. Daemons and load run beside the first host's workers; files:
+        text by name, for the trial's folder."""
         network, owner = cell.factors.network, link.process_id
         directory = directory_of(network, owner, number)
         there = [plan for plan in plans if plan.worker.host == link.name]
@@ -157,6 +166,7 @@ class TrialRunner:
             leaves=self._leaves(there, network, directory),
             address=study.hosts[link.name].address if len(cell.hosts) > 1 else "",
             captures=study.capture,
+            files=files,
         )
         if study.capture:
             with storing(packets):
