@@ -30,6 +30,7 @@ from lagometer.study.traffic import Traffic
 
 # What copies packets, and what takes them apart afterwards; by program, Debian's package of it.
 CAPTURE_PROGRAMS = {"dumpcap": "wireshark-common", "tshark": "tshark"}
+SECURED_DOMAIN_MAX = 230  # Cyclone DDS 0.10 refuses a governance with a higher one
 OPENSSL = "openssl"  # makes the certificates of a trial
 
 
@@ -299,6 +300,11 @@ def _security(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
                 yield f"{name} with {key} {_written(value)} neither signs nor encrypts"
         for daemon in daemons_in_use(adapters[name], cell.options, cell.factors.profile):
             yield f"{name}: its {daemon.name} has no certificate"
+    for pair in sorted({each.adapters for each in cell.traffic.values() if len(set(each.adapters)) > 1}):
+        why = " ".join(filter(None, (adapters[name].sidecar.limits.security_pair_reason for name in pair)))
+        yield _with_reason(f"secured participants of {' and '.join(sorted(pair))} don't meet", why)
+    for domain in sorted({each.domain for each in cell.traffic.values() if each.domain > SECURED_DOMAIN_MAX}):
+        yield f"domain {domain} can't be secured: governance knows 0 to {SECURED_DOMAIN_MAX}"
     if len(cell.workers) == 1:
         yield "all nodes are in one process, within which nothing is signed or encrypted"
     if shutil.which(OPENSSL) is None:

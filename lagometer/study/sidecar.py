@@ -83,6 +83,7 @@ class Limits(_Part):
     depth_max: of keep_last; transient_local_depth_max: what a publisher keeps for late joiners at most;
     topic_names: a pattern that the names of topics must match, for a middleware that refuses others;
     topics_max: topics in use at once; endpoints_max: publishers and subscribers of one topic together.
+    security_pair_reason: why its secured participants don't meet those of another adapter.
     fragment_bytes: no limit, but where the middleware begins to cut messages; sizes around it are tested.
     descriptors_spare: descriptors that the middleware keeps for a while to use them again, however often a
     context is opened.
@@ -100,6 +101,7 @@ class Limits(_Part):
     topics_max_reason: str = ""
     endpoints_max: int | None = Field(default=None, ge=2)
     endpoints_max_reason: str = ""
+    security_pair_reason: str = ""
     fragment_bytes: tuple[int, ...] = ()
     descriptors_spare: int = 0
 

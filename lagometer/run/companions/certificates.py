@@ -16,11 +16,11 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 from lagometer.run.companions.identities import AUTHORITY, FOLDER, GOVERNANCE, Identity, Kind
+from lagometer.study.exclusion import SECURED_DOMAIN_MAX as DOMAIN_MAX
 
 CURVE = "prime256v1"
 DAYS = 30  # longer than any campaign
 EARLIER = timedelta(days=1)  # the clocks of other hosts may be behind
-DOMAIN_MAX = 232
 _SCHEMA = "http://www.omg.org/spec/DDS-SECURITY/20170901"
 _HEAD = f"""<?xml version="1.0" encoding="UTF-8"?>
 <dds xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:noNamespaceSchemaLocation="{_SCHEMA}/"""
