@@ -28,9 +28,9 @@ def _can_be_secured(monkeypatch: pytest.MonkeyPatch) -> None:
         **SPECIAL["cyclonedds"]["options"],
         "loud": {"type": "boolean", "description": "", "unsecured": [True]},
     }
-    monkeypatch.setitem(
-        SPECIAL, "cyclonedds", {**SPECIAL["cyclonedds"], "abilities": secured, "options": options}
-    )
+    limits = {**SPECIAL["cyclonedds"]["limits"], "security_pair_reason": "its handshake"}
+    more = {"abilities": secured, "options": options, "limits": limits}
+    monkeypatch.setitem(SPECIAL, "cyclonedds", {**SPECIAL["cyclonedds"], **more})
 
 
 def expanded(
