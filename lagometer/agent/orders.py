@@ -19,9 +19,7 @@ class Orders:
     network: `private` (namespaces of their own) or `host`; directory: where sockets and shared memory lie, on
     the host's network made for the trial; daemons: serve before a worker starts; load: None without
     interference; address: of the link to other hosts, empty without; captures: packets are copied into a
-    file.
-    interference; address: of the link to other hosts, empty without; files: text by name, written into the
-    directory before anything starts.
+    file; files: text by name, written into the directory before anything starts.
     """
 
     network: str

@@ -81,8 +81,6 @@ class HostTrial:
         if capture is not None:
             self._stack.callback(capture.close)
         self._companions = Companions(load, daemons, capture)
-        before = prepared(daemons, orders.directory)
-        self._companions = Companions(load, daemons)
         before = prepared(daemons, orders.directory, orders.files)
         commands = self._companions.commands
         supervised = Supervised(self._supervisor, orders.leaves, commands, before, SUPERVISOR_LEASE_S)

@@ -101,22 +101,16 @@ class TrialRunner:
             link.name: Place(directory_of(network, link.process_id, number), link.cpus) for link in links
         }
         plans = worker_plans(study, cell, trial, self._adapters, places=places)
-        parts = [
-            self._part(
-                study, cell, link, number, plans, trial, store.packets_path((cell.id, trial), link.name)
-            )
-            for link in links
-        ]
-        with tuned_for(cell, self._tuner) as tuned:
-            outcome = tuned.noted(conductor.carry_out(parts, plans))
-        if cell.link is not None:
-            self._forget(cell.hosts)
         secured = secured_for(cell, plans)
-        parts = [
-            self._part(study, cell, link, number, plans, secured.files.get(link.name, {})) for link in links
-        ]
+        parts = []
+        for link in links:
+            packets = store.packets_path((cell.id, trial), link.name)
+            files = secured.files.get(link.name, {})
+            parts.append(self._part(study, cell, link, number, plans, trial, packets, files))
         with tuned_for(cell, self._tuner) as tuned:
             outcome = tuned.noted(secured.noted(conductor.carry_out(parts, plans)))
+        if cell.link is not None:
+            self._forget(cell.hosts)
         samples, rows, beside_samples = _estimates(study, cell, trial, outcome)
         store.store((cell.id, trial), outcome, samples, rows, began_s, beside_samples)
         return Trial(outcome, samples, rows)

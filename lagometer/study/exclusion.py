@@ -24,14 +24,13 @@ from lagometer.study.interference import missing_program
 from lagometer.study.links import link_reasons
 from lagometer.study.own_installation import PRODUCTS, look_for
 from lagometer.study.payload import holds_envelope, payload_reasons
+from lagometer.study.security import unsecured
 from lagometer.study.sidecar import Limits
 from lagometer.study.stacking import Options
 from lagometer.study.traffic import Traffic
 
 # What copies packets, and what takes them apart afterwards; by program, Debian's package of it.
 CAPTURE_PROGRAMS = {"dumpcap": "wireshark-common", "tshark": "tshark"}
-SECURED_DOMAIN_MAX = 230  # Cyclone DDS 0.10 refuses a governance with a higher one
-OPENSSL = "openssl"  # makes the certificates of a trial
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ def reasons(cell: Cell, template: Graph, measure_ns: int, around: Surroundings) 
     found += _hosts(cell, around)
     found += _capture(cell, around)
     found += _link(cell, around)
-    found += _security(cell, around.adapters)
+    found += unsecured(cell, around.adapters)
     found += _waits(cell, around.adapters)
     found += _executors(cell, around.adapters)
     found += _worker(cell, around.adapters)
@@ -283,36 +282,6 @@ def _across_hosts(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
             option = adapters[name].sidecar.options.get(key)
             if option is not None and value in option.within_host:
                 yield f"{name} with {key} {value} reaches only the processes of its own host"
-
-
-def _security(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
-    """What can't be signed or encrypted."""
-    kind = cell.factors.security
-    if kind == "none":
-        return
-    for name in cell.adapters:
-        offered = adapters[name].sidecar.abilities.security
-        if kind not in offered:
-            yield _lacks(name, "security", kind, offered)
-        for key, value in cell.options.get(name, {}).items():
-            option = adapters[name].sidecar.options.get(key)
-            if option is not None and value in option.unsecured:
-                yield f"{name} with {key} {_written(value)} neither signs nor encrypts"
-        for daemon in daemons_in_use(adapters[name], cell.options, cell.factors.profile):
-            yield f"{name}: its {daemon.name} has no certificate"
-    for pair in sorted({each.adapters for each in cell.traffic.values() if len(set(each.adapters)) > 1}):
-        why = " ".join(filter(None, (adapters[name].sidecar.limits.security_pair_reason for name in pair)))
-        yield _with_reason(f"secured participants of {' and '.join(sorted(pair))} don't meet", why)
-    for domain in sorted({each.domain for each in cell.traffic.values() if each.domain > SECURED_DOMAIN_MAX}):
-        yield f"domain {domain} can't be secured: governance knows 0 to {SECURED_DOMAIN_MAX}"
-    if len(cell.workers) == 1:
-        yield "all nodes are in one process, within which nothing is signed or encrypted"
-    if shutil.which(OPENSSL) is None:
-        yield f"security needs the program {OPENSSL}, which is not installed (package: {OPENSSL})"
-
-
-def _written(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _with_reason(what: str, reason: str) -> str:

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 from lagometer.run.companions.identities import AUTHORITY, FOLDER, GOVERNANCE, Identity, Kind
-from lagometer.study.exclusion import SECURED_DOMAIN_MAX as DOMAIN_MAX
+from lagometer.study.security import DOMAIN_MAX
 
 CURVE = "prime256v1"
 DAYS = 30  # longer than any campaign
