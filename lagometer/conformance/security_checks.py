@@ -13,7 +13,7 @@ from typing import get_args
 from lagometer.conformance import asks
 from lagometer.conformance.bench import Subject
 from lagometer.conformance.findings import Findings
-from lagometer.conformance.stage import PAUSE_S, Endpoint, Stage
+from lagometer.conformance.stage import MEET_S, PAUSE_S, Endpoint, NotMet, Stage
 from lagometer.run.companions.certificates import Authority
 from lagometer.run.companions.identities import AUTHORITY, FOLDER, GOVERNANCE, Identity, Kind
 
@@ -87,11 +87,14 @@ def _probes(stage: Stage, pairs: Mapping[str, tuple[Endpoint, Endpoint]]) -> dic
     topic = f"after_{len(stage.streams_heard())}"
     control = (stage.reader(1, topic, qos=qos), stage.writer(0, topic, qos=qos))
     until_s: float | None = None
+    latest_s = time.monotonic() + MEET_S
     while until_s is None or time.monotonic() < until_s:
         stage.probe()
-        *_, after = stage.accounts([*pairs.values(), control])
+        (after,) = stage.accounts([control])
         if after.probes and until_s is None:
             until_s = time.monotonic() + SILENT_S
+        if until_s is None and time.monotonic() > latest_s:
+            raise NotMet(f"two secured participants did not hear each other on {topic}")
         time.sleep(PAUSE_S)
     found = stage.accounts(list(pairs.values()))
     return {name: each.probes for name, each in zip(pairs, found, strict=True)}
