@@ -3,10 +3,29 @@
 #include "series.hpp"
 
 #include <dds/ddsc/dds_loan_api.h>
+#include <dlfcn.h>
+
+#include <filesystem>
+#include <system_error>
+
+#include "errors.hpp"
 
 namespace lagometer::cyclonedds {
 
 const char* participant_index_default() noexcept { return "none"; }
+
+// Debian puts them into a folder beside the library, where the dynamic linker does not look.
+std::string security_plugins() {
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<const void*>(&dds_create_participant), &info) == 0) return {};
+  std::error_code failed;
+  const std::filesystem::path library = std::filesystem::canonical(info.dli_fname, failed).parent_path();
+  for (const std::filesystem::path& folder : {library, library / "libddsc0debian"}) {
+    if (std::filesystem::exists(folder / "libdds_security_auth.so", failed)) return folder.string();
+  }
+  throw unsupported("this Cyclone DDS came without its plugins for DDS Security (libdds_security_auth.so in " +
+                    library.string() + "): leave out security");
+}
 
 namespace shared_memory {
 

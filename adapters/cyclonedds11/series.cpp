@@ -11,6 +11,9 @@ namespace lagometer::cyclonedds {
 
 const char* participant_index_default() noexcept { return "default"; }
 
+// It is built without them (vendor/build.cmake).
+std::string security_plugins() { throw unsupported("this Cyclone DDS is built without security: leave it out"); }
+
 namespace shared_memory {
 
 namespace {

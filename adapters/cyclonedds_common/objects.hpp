@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "binding.hpp"
+#include "dds_security.hpp"
 #include "layer_stamps.hpp"
 #include "messages.hpp"
 #include "opened_sockets.hpp"
@@ -50,6 +51,9 @@ class Context {
   [[nodiscard]] nlohmann::json describe() const;
 
  private:
+  /// How the participant protects its data: none, sign, encrypt, by its own quality of service and the plugins there.
+  [[nodiscard]] std::string security() const;
+
   Settings settings_;
   OpenedSockets sockets_{SOCK_DGRAM};
   Entity domain_;  // outlives the participant: members are destroyed in the reverse order

@@ -17,6 +17,10 @@ inline constexpr char adapter_name[] = LAGOMETER_ADAPTER_NAME;
 /// What the vendor sets where nothing is asked for (manual of the series, "Configuration guide").
 const char* participant_index_default() noexcept;
 
+/// The folder of the library's plugins for DDS Security; empty where the dynamic linker finds them by their names.
+/// Throws lagometer::Error if the library has none.
+std::string security_plugins();
+
 /// Shared memory through iceoryx.
 namespace shared_memory {
 

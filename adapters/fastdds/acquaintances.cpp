@@ -26,6 +26,24 @@ void Acquaintances::on_participant_discovery(dds::DomainParticipant*, rtps::Part
   changed_.notify_all();
 }
 
+#if HAVE_SECURITY
+void Acquaintances::onParticipantAuthentication(dds::DomainParticipant*, rtps::ParticipantAuthenticationInfo&& info) {
+  const bool passed = info.status == rtps::ParticipantAuthenticationInfo::AUTHORIZED_PARTICIPANT;
+  const std::lock_guard lock(mutex_);
+  (passed ? authorised_ : unauthorised_).insert(participant_of(info.guid));
+}
+#endif
+
+size_t Acquaintances::authorised() const {
+  const std::lock_guard lock(mutex_);
+  return authorised_.size();
+}
+
+size_t Acquaintances::unauthorised() const {
+  const std::lock_guard lock(mutex_);
+  return unauthorised_.size();
+}
+
 std::vector<std::string> Acquaintances::missing(const std::vector<std::string>& participants) const {
   const std::lock_guard lock(mutex_);
   std::vector<std::string> result;

@@ -22,6 +22,14 @@ class Acquaintances : public dds::DomainParticipantListener {
  public:
   void on_participant_discovery(dds::DomainParticipant*, rtps::ParticipantDiscoveryInfo&& info) override;
 
+#if HAVE_SECURITY
+  void onParticipantAuthentication(dds::DomainParticipant*, rtps::ParticipantAuthenticationInfo&& info) override;
+#endif
+
+  /// How many have proven who they are, and how many could not. [thread: any]
+  [[nodiscard]] size_t authorised() const;
+  [[nodiscard]] size_t unauthorised() const;
+
   /// Those of the list that are not known.
   [[nodiscard]] std::vector<std::string> missing(const std::vector<std::string>& participants) const;
   /// Waits until somebody is discovered or gone, or that long.
@@ -32,6 +40,8 @@ class Acquaintances : public dds::DomainParticipantListener {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::set<std::string> known_;
+  std::set<std::string> authorised_;
+  std::set<std::string> unauthorised_;
 };
 
 }  // namespace lagometer::fastdds

@@ -90,6 +90,24 @@ void join_discovery_server(dds::DomainParticipantQos& qos) {
   discovery.m_DiscoveryServers.push_back(server);
 }
 
+// The built-in plugins of DDS Security (Fast DDS documentation, "Security").
+void add_security(const dds_security::Files& files, dds::DomainParticipantQos& qos) {
+  auto& properties = qos.properties().properties();
+  const auto set = [&](const std::string& name, const std::string& value) {
+    properties.emplace_back("dds.sec." + name, value);
+  };
+  const auto set_file = [&](const char* name, const std::string& path) { set(name, "file://" + path); };
+  set("auth.plugin", "builtin.PKI-DH");
+  set_file("auth.builtin.PKI-DH.identity_ca", files.identity_ca);
+  set_file("auth.builtin.PKI-DH.identity_certificate", files.certificate);
+  set_file("auth.builtin.PKI-DH.private_key", files.private_key);
+  set("access.plugin", "builtin.Access-Permissions");
+  set_file("access.builtin.Access-Permissions.permissions_ca", files.permissions_ca);
+  set_file("access.builtin.Access-Permissions.governance", files.governance);
+  set_file("access.builtin.Access-Permissions.permissions", files.permissions);
+  set("crypto.plugin", "builtin.AES-GCM-GMAC");
+}
+
 // Starts from the file of profiles that the environment names, or else from the vendor's built-in values.
 dds::DomainParticipantQos initial_qos(const Settings& settings) {
   if (settings.profiles_file.empty()) return {};
@@ -109,6 +127,7 @@ dds::DomainParticipantQos participant_qos(const Settings& settings, const TcpPla
   announcements.count = kAnnouncements;
   announcements.period = {0, kAnnouncementPeriodNs};
   if (settings.discovery_server) join_discovery_server(qos);
+  if (settings.security) add_security(*settings.security, qos);
   if (settings.builtin_transports()) return qos;
   qos.transport().use_builtin_transports = false;
   if (place != nullptr) add_tcp(settings, *place, qos);

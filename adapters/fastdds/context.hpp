@@ -35,6 +35,9 @@ class Context {
   /// Where it listens and whom it connects to over TCP; null with another transport.
   [[nodiscard]] const TcpPlace* tcp_place() const noexcept { return tcp_place_ ? &*tcp_place_ : nullptr; }
 
+  /// Whom the participant has discovered.
+  [[nodiscard]] const Acquaintances& acquaintances() const noexcept { return acquaintances_; }
+
   /// The sockets that the participant opened, of the kind that its transport uses.
   [[nodiscard]] const OpenedSockets& sockets() const noexcept { return sockets_; }
 

@@ -8,6 +8,7 @@
 #include <fastdds/rtps/transport/shared_mem/SharedMemTransportDescriptor.h>
 #include <fastrtps/config.h>
 #include <algorithm>
+#include <cstring>
 #include <fastdds/dds/domain/DomainParticipantFactory.hpp>
 #include <filesystem>
 #include <fstream>
@@ -131,6 +132,13 @@ const char* protocol_name(rtps::DiscoveryProtocol_t protocol) {
   }
 }
 
+// By the participant's own properties, whose files the library has checked: it makes none that it can't secure.
+std::string security_of(const dds::DomainParticipantQos& qos) {
+  const std::string* governance = rtps::PropertyPolicyHelper::find_property(
+      qos.properties(), "dds.sec.access.builtin.Access-Permissions.governance");
+  return governance == nullptr ? "none" : dds_security::protection_in(governance->substr(std::strlen("file://")));
+}
+
 json context_settings(const Context& context) {
   const Settings& settings = context.settings();
   json out{{"initial_announcements", difference(kAnnouncements, kAnnouncementsDefault)},
@@ -149,6 +157,7 @@ json context_settings(const Context& context) {
   if (!settings.profiles_file.empty() && LibraryUse::profiles_change_something()) {
     out[kProfilesVariable] = difference(settings.profiles_file, "");
   }
+  if (const std::string kind = security_of(context.qos()); kind != "none") out["security"] = difference(kind, "none");
   note_transports(context.qos(), out);
   if (context.tcp_place() != nullptr) note_tcp(*context.tcp_place(), out);
   if (!settings.own_address.empty()) out["interfaces"] = difference(settings.own_address, "all");
@@ -185,6 +194,11 @@ json describe_context(const Context& context) {
       {"observed", json::object()},
       {"transport", transports(context)},
       {"paste", {{{"file", "fastdds_participant.xml"}, {"text", participant_profile(settings, context.tcp_place())}}}}};
+  if (settings.security) {
+    out["observed"]["participants_authorised"] = context.acquaintances().authorised();
+    if (const size_t refused = context.acquaintances().unauthorised(); refused != 0)
+      out["observed"]["participants_unauthorised"] = refused;
+  }
   if (settings.intra_process_asked && settings.intra_process != IntraProcess::kFull) {
     out["paste"].push_back({{"file", "fastdds_library.xml"}, {"text", library_settings(settings.intra_process)}});
   }

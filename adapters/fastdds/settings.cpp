@@ -4,6 +4,7 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 
+#include <fastrtps/config.h>
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
@@ -148,6 +149,17 @@ void check_discovery(const Settings& settings, uint32_t domain) {
                           ": the vendor's server does not keep domains apart");
 }
 
+void check_security(const Settings& settings) {
+  if (!settings.security) return;
+#if !HAVE_SECURITY
+  throw Error(LAGOMETER_UNSUPPORTED, "fastdds: this Fast DDS is built without security: leave it out");
+#endif
+  if (settings.transport == Transport::kDataSharing)
+    throw Error(LAGOMETER_UNSUPPORTED,
+                "fastdds: what is shared by transport data_sharing is neither signed nor encrypted: choose another "
+                "transport");
+}
+
 // Left alone, Fast DDS announces itself by multicast on every interface that is up. That is right where the only one is
 // a loopback with multicast, as in a private network namespace.
 bool only_loopback_with_multicast() {
@@ -187,13 +199,12 @@ void apply_network(const json& network, Settings& settings) {
 }  // namespace
 
 Settings parse_settings(const lagometer_context_config& config) {
-  if (!view(config.security).empty()) {
-    throw Error(LAGOMETER_UNSUPPORTED, "fastdds: this adapter sets up no security: leave security out");
-  }
   Settings settings = profile_settings(view(config.profile));
   apply_options(parse_object(config.options, "options"), settings);
   check_transport(settings);
   check_discovery(settings, config.domain);
+  settings.security = dds_security::parse(config.security, "fastdds");
+  check_security(settings);
   apply_network(parse_object(config.network, "network"), settings);
   if (const char* file = std::getenv(kProfilesVariable); file != nullptr) settings.profiles_file = file;
   return settings;

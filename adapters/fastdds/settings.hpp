@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "binding.hpp"
+#include "dds_security.hpp"
 
 namespace lagometer::fastdds {
 
@@ -42,6 +44,7 @@ struct Settings {
   bool loopback_only = false;  // the machine has more than a loopback with multicast: stay on 127.0.0.1 by hand
   uint32_t peers = 0;          // participants to look for on 127.0.0.1, if loopback_only
   std::string profiles_file;   // the vendor's XML file that kProfilesVariable names; empty: none
+  std::optional<dds_security::Files> security;
 
   /// The vendor's built-in transports serve; nothing about them was chosen.
   [[nodiscard]] bool builtin_transports() const noexcept {

@@ -140,6 +140,7 @@ Context::Context(const Adapter& adapter, const ContextSpec& spec, Manner manner)
     config.options = lent.text(spec.options);
     config.runtime_directory = lent.text(spec.runtime_directory);
     config.network = lent.text(spec.network);
+    config.security = lent.text(spec.security);
     demand("context_create", [&] { return table.context_create(&config, &handle_); });
   }
   try {

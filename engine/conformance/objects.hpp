@@ -147,6 +147,7 @@ struct ContextSpec {
   std::string options = "{}";
   std::string runtime_directory;
   std::string network = "{}";
+  std::string security;
 };
 
 struct QosSpec {

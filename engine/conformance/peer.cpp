@@ -113,7 +113,8 @@ json Peer::make_context(const json& order) {
                          .profile = order.value("profile", std::string("default")),
                          .options = order.value("options", json::object()).dump(),
                          .runtime_directory = runtime_directory_,
-                         .network = order.value("network", json::object()).dump()};
+                         .network = order.value("network", json::object()).dump(),
+                         .security = order.contains("security") ? order.at("security").dump() : ""};
   if (!adapter_) throw std::runtime_error("no adapter is loaded");
   contexts_[spec.name] = std::make_unique<Context>(*adapter_, spec);
   return json::object();

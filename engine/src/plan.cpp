@@ -414,6 +414,21 @@ void parse_phases(const Json& value, Plan& plan) {
   phases.finish();
 }
 
+/// The files that secure a participant, checked, and as the text that its adapter gets.
+std::string parse_security(Object& context) {
+  using Bounds = plan_bounds::Security;
+  Object security(context.at("security"), context.path_of("security"));
+  (void)security.word("kind", {"sign", "encrypt"});
+  (void)security.text("identity_ca", Bounds::identity_ca_characters);
+  (void)security.text("permissions_ca", Bounds::permissions_ca_characters);
+  (void)security.text("certificate", Bounds::certificate_characters);
+  (void)security.text("private_key", Bounds::private_key_characters);
+  (void)security.text("governance", Bounds::governance_characters);
+  (void)security.text("permissions", Bounds::permissions_characters);
+  security.finish();
+  return context.object_text("security");
+}
+
 void parse_parts(Object& object, Plan& plan) {
   object.each("adapters", plan_bounds::Plan::adapters_items,
               [&](const Json& item, const std::string& path) { plan.adapters.push_back(parse_adapter(item, path)); });
@@ -423,6 +438,7 @@ void parse_parts(Object& object, Plan& plan) {
     context.adapter = context_object.integer("adapter", places_in(plan.adapters.size()));
     context.domain = context_object.integer("domain", plan_bounds::Context::domain);
     context.name = context_object.text("name", plan_bounds::Context::name_characters);
+    if (context_object.has("security")) context.security = parse_security(context_object);
     context_object.finish();
     plan.contexts.push_back(std::move(context));
   });

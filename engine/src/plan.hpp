@@ -101,6 +101,7 @@ struct ContextPlan {
   uint32_t adapter = 0;
   uint32_t domain = 0;
   std::string name;
+  std::string security;  ///< JSON text; empty: none
 };
 
 struct SchedulingPlan {

@@ -70,6 +70,15 @@ struct Adapter {
   static constexpr Bounds<uint32_t> environment_characters{0U, 4096U};
 };
 
+struct Security {
+  static constexpr Bounds<uint32_t> identity_ca_characters{1U, 4096U};
+  static constexpr Bounds<uint32_t> permissions_ca_characters{1U, 4096U};
+  static constexpr Bounds<uint32_t> certificate_characters{1U, 4096U};
+  static constexpr Bounds<uint32_t> private_key_characters{1U, 4096U};
+  static constexpr Bounds<uint32_t> governance_characters{1U, 4096U};
+  static constexpr Bounds<uint32_t> permissions_characters{1U, 4096U};
+};
+
 struct Context {
   static constexpr Bounds<uint32_t> adapter{0U, 4294967295U};
   static constexpr Bounds<uint32_t> domain{0U, 4294967295U};

@@ -80,6 +80,7 @@ void Session::create_contexts() {
     config.options = to_c(adapter.options);
     config.runtime_directory = to_c(plan_.runtime_directory);
     config.network = to_c(adapter.network);
+    config.security = to_c(context.security);
     lagometer_context* handle = nullptr;
     check("context_create", [&] { return table.context_create(&config, &handle); });
     deleters_.emplace_back([&table, handle] { table.context_destroy(handle); });

@@ -125,6 +125,8 @@ void prepare(const json& specification) {
     file << text;
     file.flush();
     if (!file) throw std::runtime_error("can't write " + path.string() + ": " + std::strerror(errno));
+    // Among them may be the key of a participant.
+    std::filesystem::permissions(path, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
   }
 }
 

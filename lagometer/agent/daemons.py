@@ -250,13 +250,15 @@ def started_with(wanted: Sequence[Wanted]) -> Iterator[Daemons | None]:
         _remove(_matching(patterns) - before)
 
 
-def prepared(daemons: Daemons | None, runtime: str, needed: bool = False) -> Prepared | None:
-    """Returns what must lie in the runtime directory before they start; None without daemons, unless the
-    directory itself is `needed`."""
-    if daemons is None:
-        return Prepared(runtime) if needed else None
-    files = {name: text for daemon in daemons.wanted for name, text in daemon.files.items()}
-    return Prepared(runtime, files)
+def prepared(
+    daemons: Daemons | None, runtime: str, files: Mapping[str, str] | None = None, needed: bool = False
+) -> Prepared | None:
+    """Returns what must lie in the runtime directory before anything starts, `files` and those of daemons;
+    None for nothing, unless the directory itself is `needed`."""
+    found = dict(files or {})
+    for each in daemons.wanted if daemons is not None else ():
+        found |= each.files
+    return Prepared(runtime, found) if daemons is not None or found or needed else None
 
 
 def _matching(patterns: Sequence[str]) -> set[str]:

@@ -20,7 +20,7 @@ class Orders:
     the host's network made for the trial; daemons: serve before a worker starts; load: None without
     interference; address: of the link to other hosts, empty without; captures: packets are copied into a
     file; probed: names of the files in the directory to which the probes of the workers write, empty without
-    probes.
+    probes; files: text by name, written into the directory before anything starts.
     """
 
     network: str
@@ -32,6 +32,7 @@ class Orders:
     address: str = ""
     captures: bool = False
     probed: tuple[str, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """Returns it as `parsed` reads it."""
@@ -54,6 +55,7 @@ def parsed(given: Mapping[str, Any]) -> Orders:
         address=str(given["address"]),
         captures=bool(given["captures"]),
         probed=tuple(given["probed"]),
+        files={str(name): str(text) for name, text in given["files"].items()},
     )
 
 

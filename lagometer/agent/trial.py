@@ -84,7 +84,7 @@ class HostTrial:
         if capture is not None:
             self._stack.callback(capture.close)
         self._companions = Companions(load, daemons, capture)
-        before = prepared(daemons, orders.directory, needed=bool(orders.probed))
+        before = prepared(daemons, orders.directory, orders.files, needed=bool(orders.probed))
         commands = self._companions.commands
         supervised = Supervised(self._supervisor, orders.leaves, commands, before, SUPERVISOR_LEASE_S)
         self._supervised = supervised

@@ -30,6 +30,7 @@ FACTORS = (
     "cpus",
     "network",
     "domain",
+    "security",
     "interference",
     "tuning",
     "link",
@@ -73,6 +74,7 @@ Interference = Annotated[
     str | None, option("interference", "LOAD", "none, cpu-2, memory, cache, io, network.")
 ]
 Tuning = Annotated[str | None, option("tuning", "HOW", "Of the machine: none, latency (needs root).")]
+Security = Annotated[str | None, option("security", "KIND", "DDS Security: none, sign, encrypt.")]
 Link = Annotated[str | None, option("link", "NAME", "An emulated one: wifi, lte, lossy-5, …")]
 Duration = Annotated[str, option("duration", "TIME", "Length of the measure phase.")]
 Warmup = Annotated[str, option("warmup", "TIME", "Length of the warm-up.")]

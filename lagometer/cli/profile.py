@@ -48,6 +48,7 @@ def command(
     cpus: one_cell.Cpus = None,
     network: one_cell.Network = None,
     domain: one_cell.Domain = None,
+    security: one_cell.Security = None,
     interference: one_cell.Interference = None,
     tuning: one_cell.Tuning = None,
     link: one_cell.Link = None,

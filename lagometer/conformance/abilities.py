@@ -31,6 +31,7 @@ from lagometer.conformance.scale_checks import (
     check_fan_out,
     check_topics,
 )
+from lagometer.conformance.security_checks import check_security
 from lagometer.conformance.settings_checks import check_options, check_settings
 from lagometer.conformance.worker_checks import check_output, check_services
 from lagometer.study.sidecar import Sidecar
@@ -79,6 +80,10 @@ def _domains(sidecar: Sidecar) -> str | None:
 
 def _services(sidecar: Sidecar) -> str | None:
     return None if sidecar.abilities.services else "services is false"
+
+
+def _security(sidecar: Sidecar) -> str | None:
+    return None if sidecar.abilities.security else "security lists nothing"
 
 
 def _large(sidecar: Sidecar) -> str | None:
@@ -186,6 +191,13 @@ ABILITIES: tuple[Ability, ...] = (
         _layers,
     ),
     Ability("services", "request and reply of its own", asks.OUTPUT, check_services, _services),
+    Ability(
+        "security",
+        "certificates decide who hears whom, signed and encrypted",
+        asks.SECURITY,
+        check_security,
+        _security,
+    ),
     Ability("output", "real workers, whatever is printed on standard output", asks.OUTPUT, check_output),
 )
 NAMES = frozenset(ability.name for ability in ABILITIES)

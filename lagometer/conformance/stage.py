@@ -67,10 +67,20 @@ class Account:
 
 
 class Stage:
-    """Roles are processes, except for an adapter whose messages stay within one: then all share it."""
+    """Roles are processes, except for an adapter whose messages stay within one: then all share it.
 
-    def __init__(self, subject: Subject, roles: int = 2, message_bytes: int = SMALL_BYTES) -> None:
+    security: of the contexts of a role, as a plan has it; a role that is not in it has none.
+    """
+
+    def __init__(
+        self,
+        subject: Subject,
+        roles: int = 2,
+        message_bytes: int = SMALL_BYTES,
+        security: Mapping[int, Mapping[str, str]] | None = None,
+    ) -> None:
         self.subject = subject
+        self._security = security or {}
         self._bench = Bench(subject, 1 if subject.within_process else roles, message_bytes)
         self._contexts: dict[tuple[int, int], str] = {}
         self._readers: list[Endpoint] = []
@@ -126,12 +136,14 @@ class Stage:
         key = (role, domain)
         if key not in self._contexts:
             name = f"context-{role}-{domain}"
+            more: dict[str, Any] = {"security": self._security[role]} if role in self._security else {}
             self.peer(role).do(
                 "context",
                 id=name,
                 domain=domain,
                 options=self.subject.all_options(),
                 network=self._bench.network(),
+                **more,
             )
             self._contexts[key] = name
         return self._contexts[key]

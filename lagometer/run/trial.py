@@ -28,6 +28,7 @@ from lagometer.run.hosts.link import AgentLink
 from lagometer.run.hosts.part import HostPart
 from lagometer.run.results.probed import probe_environment, probe_logs, probe_name
 from lagometer.run.results.trial_store import BesideSamples, TrialStore
+from lagometer.run.secured import secured_for
 from lagometer.run.tuned import tuned_for
 from lagometer.run.worker.conductor import Conductor
 from lagometer.run.worker.layout import Place, worker_plans
@@ -103,14 +104,14 @@ class TrialRunner:
             link.name: Place(directory_of(network, link.process_id, number), link.cpus) for link in links
         }
         plans = worker_plans(study, cell, trial, self._adapters, places=places)
-        parts = [
-            self._part(
-                study, cell, link, number, plans, trial, store.packets_path((cell.id, trial), link.name)
-            )
-            for link in links
-        ]
+        secured = secured_for(cell, plans)
+        parts = []
+        for link in links:
+            packets = store.packets_path((cell.id, trial), link.name)
+            files = secured.files.get(link.name, {})
+            parts.append(self._part(study, cell, link, number, plans, trial, packets, files))
         with tuned_for(cell, self._tuner) as tuned:
-            outcome = tuned.noted(conductor.carry_out(parts, plans))
+            outcome = tuned.noted(secured.noted(conductor.carry_out(parts, plans)))
         if cell.link is not None:
             self._forget(cell.hosts)
         samples, rows, beside_samples = _estimates(study, cell, trial, outcome)
@@ -142,8 +143,10 @@ class TrialRunner:
         plans: Sequence[Plan],
         trial: int,
         packets: Path,
+        files: Mapping[str, str],
     ) -> HostPart:
-        """Returns what one host does in a trial. Daemons and load run beside the first host's workers."""
+        """Returns what one host does in a trial. Daemons and load run beside the first host's workers; files:
+        text by name, for the trial's folder."""
         network, owner = cell.factors.network, link.process_id
         directory = directory_of(network, owner, number)
         there = [plan for plan in plans if plan.worker.host == link.name]
@@ -161,6 +164,7 @@ class TrialRunner:
             address=study.hosts[link.name].address if len(cell.hosts) > 1 else "",
             captures=study.capture,
             probed=tuple(probe_name(plan) for plan in there) if study.layers else (),
+            files=files,
         )
         if study.capture:
             with storing(packets):

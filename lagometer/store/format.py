@@ -176,6 +176,7 @@ FACTOR_TYPES: dict[str, pl.DataType] = {
     "cpus": pl.String(),
     "network": pl.String(),
     "domain": pl.Int64(),
+    "security": pl.String(),
     "interference": pl.String(),
     "tuning": pl.String(),
     "hosts": pl.String(),

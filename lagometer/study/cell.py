@@ -50,6 +50,7 @@ class Factors:
     cpus: str = "any"
     network: Literal["private", "host"] = "private"
     domain: int = 0
+    security: Literal["none", "sign", "encrypt"] = "none"
     interference: str = "none"
     tuning: Literal["none", "latency"] = "none"
     hosts: str = "here"

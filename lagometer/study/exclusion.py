@@ -24,6 +24,7 @@ from lagometer.study.interference import missing_program
 from lagometer.study.links import link_reasons
 from lagometer.study.own_installation import PRODUCTS, look_for
 from lagometer.study.payload import holds_envelope, payload_reasons
+from lagometer.study.security import unsecured
 from lagometer.study.sidecar import Limits
 from lagometer.study.stacking import Options
 from lagometer.study.traffic import Traffic
@@ -71,6 +72,7 @@ def reasons(cell: Cell, template: Graph, measure_ns: int, around: Surroundings) 
     found += _hosts(cell, around)
     found += _capture(cell, around)
     found += _link(cell, around)
+    found += unsecured(cell, around.adapters)
     found += _waits(cell, around.adapters)
     found += _executors(cell, around.adapters)
     found += _worker(cell, around.adapters)

@@ -312,6 +312,15 @@ FACTORS: tuple[Factor, ...] = (
         prefix="domain-",
     ),
     Factor(
+        "security",
+        "security",
+        word_parser(("none", "sign", "encrypt")),
+        str,
+        "DDS Security: none, or every message and all of discovery signed, or encrypted",
+        {"enum": ["none", "sign", "encrypt"]},
+        prefix="security-",
+    ),
+    Factor(
         "interference",
         "interference",
         parse_interference,

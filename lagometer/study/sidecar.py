@@ -54,7 +54,7 @@ class Abilities(_Part):
     queue of keep_last loses. `newest` is not what keep_last means: conformance calls that ability absent;
     layers: which layers are stamped, null: none; events: what is reported of endpoints; services: it has
     request and reply of its own; executor: with the dispatch `listener` one executor may serve all nodes of
-    a process.
+    a process; security: what its participants can be secured with.
     """
 
     dispatch: tuple[Dispatch, ...]
@@ -74,6 +74,7 @@ class Abilities(_Part):
     layers: Layers | None = None
     events: Events = Events()
     services: bool = False
+    security: tuple[Literal["sign", "encrypt"], ...] = ()
 
 
 class Limits(_Part):
@@ -82,6 +83,7 @@ class Limits(_Part):
     depth_max: of keep_last; transient_local_depth_max: what a publisher keeps for late joiners at most;
     topic_names: a pattern that the names of topics must match, for a middleware that refuses others;
     topics_max: topics in use at once; endpoints_max: publishers and subscribers of one topic together.
+    security_pair_reason: why its secured participants don't meet those of another adapter.
     fragment_bytes: no limit, but where the middleware begins to cut messages; sizes around it are tested.
     descriptors_spare: descriptors that the middleware keeps for a while to use them again, however often a
     context is opened.
@@ -99,6 +101,7 @@ class Limits(_Part):
     topics_max_reason: str = ""
     endpoints_max: int | None = Field(default=None, ge=2)
     endpoints_max_reason: str = ""
+    security_pair_reason: str = ""
     fragment_bytes: tuple[int, ...] = ()
     descriptors_spare: int = 0
 
@@ -122,7 +125,8 @@ class Option(_Part):
 
     within_process: values with which messages reach nobody outside the process; within_host: nobody outside
     the host; reported: the effective settings that tell whether it is in force, by default the one of the
-    option's name; none if it is empty; only_with: values of factors without which it has no effect.
+    option's name; none if it is empty; only_with: values of factors without which it has no effect;
+    unsecured: values with which messages are neither signed nor encrypted.
     """
 
     type: Literal["integer", "number", "string", "boolean"]
@@ -133,6 +137,7 @@ class Option(_Part):
     choices: tuple[OptionValue, ...] = ()
     within_process: tuple[OptionValue, ...] = ()
     within_host: tuple[OptionValue, ...] = ()
+    unsecured: tuple[OptionValue, ...] = ()
     minimum: float | None = None
     maximum: float | None = None
 

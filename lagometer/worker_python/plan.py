@@ -102,11 +102,12 @@ class AdapterPlan:
 
 @dataclass(frozen=True)
 class ContextPlan:
-    """One participant; adapter: a place in the plan's adapters."""
+    """One participant; adapter: a place in the plan's adapters; security: sign, encrypt, empty for none."""
 
     adapter: int
     domain: int
     name: str
+    security: str = ""
 
 
 @dataclass(frozen=True)
@@ -278,8 +279,18 @@ def _context(part: Fields, adapters: int) -> ContextPlan:
         domain=part.integer("domain", plan_bounds.Context.DOMAIN),
         name=part.text("name", plan_bounds.Context.NAME_CHARACTERS),
     )
+    if part.has("security"):
+        context = replace(context, security=_security(part.part("security")))
     part.finish()
     return context
+
+
+def _security(part: Fields) -> str:
+    kind = part.word("kind", "sign", "encrypt")
+    for file in ("identity_ca", "permissions_ca", "certificate", "private_key", "governance", "permissions"):
+        part.text(file, getattr(plan_bounds.Security, f"{file.upper()}_CHARACTERS"))
+    part.finish()
+    return kind
 
 
 def _node(part: Fields, contexts: int) -> NodePlan:

@@ -63,6 +63,17 @@ class Adapter:
     ENVIRONMENT_CHARACTERS = Bounds(0, 4_096)
 
 
+class Security:
+    """Of each `Security` in a plan."""
+
+    IDENTITY_CA_CHARACTERS = Bounds(1, 4_096)
+    PERMISSIONS_CA_CHARACTERS = Bounds(1, 4_096)
+    CERTIFICATE_CHARACTERS = Bounds(1, 4_096)
+    PRIVATE_KEY_CHARACTERS = Bounds(1, 4_096)
+    GOVERNANCE_CHARACTERS = Bounds(1, 4_096)
+    PERMISSIONS_CHARACTERS = Bounds(1, 4_096)
+
+
 class Context:
     """Of each `Context` in a plan."""
 

@@ -61,6 +61,8 @@ class Session:
     def _open_contexts(self) -> None:
         for context in self._plan.contexts:
             adapter = self._plan.adapters[context.adapter]
+            if context.security:
+                raise AdapterError(f"{adapter.name}: no adapter in Python sets up security: leave it out")
             configuration = ContextConfiguration(
                 domain=context.domain,
                 name=context.name,

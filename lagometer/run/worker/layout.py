@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from lagometer.agent.isolation import PRIVATE_RUNTIME_DIRECTORY
+from lagometer.run.companions.identities import AUTHORITY, FOLDER, GOVERNANCE, Identity
 from lagometer.run.worker.plan import (
     CAPACITY_MAX,
     HEAP_OFFSET_BYTES_MAX,
@@ -25,6 +26,7 @@ from lagometer.run.worker.plan import (
     Reader,
     RecordedContent,
     Scheduling,
+    Security,
     Worker,
     Writer,
 )
@@ -183,8 +185,13 @@ class _Layout:
             threads=cell.factors.threads if len(nodes) > 1 else "per-node",
             adapters=[self._adapter(adapter, place.runtime_directory, host) for adapter in used],
             contexts=[
-                Context(adapter=used.index(each.adapter), domain=each.domain, name=each.node or name)
-                for each in contexts
+                Context(
+                    adapter=used.index(each.adapter),
+                    domain=each.domain,
+                    name=each.node or name,
+                    security=self._security(Identity(index, number), place.runtime_directory),
+                )
+                for number, each in enumerate(contexts)
             ],
             nodes=[self._node(node, contexts) for node in nodes],
         )
@@ -238,6 +245,21 @@ class _Layout:
             options={**self._cell.options.get(name, {}), **built.fixed_options},
             environment=self._environment(built, runtime_directory),
             network=self._network(host),
+        )
+
+    def _security(self, identity: Identity, runtime_directory: str) -> Security | None:
+        """Returns the files of a participant; None where nothing is secured."""
+        kind = self._cell.factors.security
+        if kind == "none":
+            return None
+        return Security(
+            kind=kind,
+            identity_ca=f"{runtime_directory}/{FOLDER}/{AUTHORITY}",
+            permissions_ca=f"{runtime_directory}/{FOLDER}/{AUTHORITY}",
+            certificate=f"{runtime_directory}/{identity.certificate}",
+            private_key=f"{runtime_directory}/{identity.private_key}",
+            governance=f"{runtime_directory}/{FOLDER}/{GOVERNANCE}",
+            permissions=f"{runtime_directory}/{identity.permissions}",
         )
 
     def _network(self, host: str) -> dict[str, object]:

@@ -93,12 +93,32 @@ class Adapter(PlanModel):
     network: dict[str, Any]
 
 
+class Security(PlanModel):
+    """What a participant is secured with: the paths of files of the trial (OMG DDS Security)."""
+
+    kind: Literal["sign", "encrypt"]
+    identity_ca: Text
+    permissions_ca: Text
+    certificate: Text
+    private_key: Text
+    governance: Text
+    permissions: Text
+
+
 class Context(PlanModel):
     """One participant in one domain; `adapter` is an index into the plan's adapters."""
 
     adapter: Unsigned32
     domain: Unsigned32
     name: Text
+    security: Security | None = None
+
+    @model_serializer(mode="wrap")
+    def _leave_out_absent(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written: dict[str, Any] = serialise(self)
+        if self.security is None:
+            del written["security"]
+        return written
 
 
 class Qos(PlanModel):

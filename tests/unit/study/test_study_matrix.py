@@ -248,6 +248,7 @@ WORDS = {
     "cpus": ["any", "spread", "0", "0,1"],
     "network": ["private", "host"],
     "domain": [0, 7],
+    "security": ["none", "sign", "encrypt"],
     "interference": ["none", "cpu", "io-2", "network"],
     "tuning": ["none", "latency"],
     "hosts": ["here"],

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Security: participants with certificates of one authority hear each other, and nobody else hears them."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import get_args
+
+from lagometer.conformance import asks
+from lagometer.conformance.bench import Subject
+from lagometer.conformance.findings import Findings
+from lagometer.conformance.stage import MEET_S, PAUSE_S, Endpoint, NotMet, Stage
+from lagometer.run.companions.certificates import Authority
+from lagometer.run.companions.identities import AUTHORITY, FOLDER, GOVERNANCE, Identity, Kind
+
+SILENT_S = 1.0  # after the last pair that may hear each other has met
+TOPIC = "secured"
+MEMBERS = (0, 1)
+STRANGERS = {2: "a participant with another authority's certificate", 3: "one without any"}
+
+
+def check_security(subject: Subject, findings: Findings) -> None:
+    """Every kind that the sidecar declares."""
+    for kind in get_args(Kind):
+        if kind not in subject.adapter.sidecar.abilities.security:
+            continue
+        with tempfile.TemporaryDirectory(prefix="lagometer-conformance-") as folder:
+            with Authority(kind) as own, Authority(kind) as other:
+                security = {
+                    role: written(authority, kind, Path(folder) / f"role-{role}", role)
+                    for role, authority in ((0, own), (1, own), (2, other))
+                }
+            with Stage(subject, roles=4, security=security) as stage:
+                _check_kind(stage, kind, findings)
+
+
+def written(authority: Authority, kind: Kind, folder: Path, role: int) -> dict[str, str]:
+    """Writes the files of one participant; returns what its context is told."""
+    identity = Identity(role, 0)
+    for name, text in authority.files([identity]).items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode())
+    return {
+        "kind": kind,
+        "identity_ca": str(folder / FOLDER / AUTHORITY),
+        "permissions_ca": str(folder / FOLDER / AUTHORITY),
+        "certificate": str(folder / identity.certificate),
+        "private_key": str(folder / identity.private_key),
+        "governance": str(folder / FOLDER / GOVERNANCE),
+        "permissions": str(folder / identity.permissions),
+    }
+
+
+def _check_kind(stage: Stage, kind: Kind, findings: Findings) -> None:
+    qos = stage.qos_of(asks.SECURITY)
+    writer, reader = stage.writer(0, TOPIC, qos=qos), stage.reader(1, TOPIC, qos=qos)
+    stage.meet()
+    findings.judge(f"{kind}: two participants with certificates of one authority meet", True)
+    sent = stage.deliver(writer, [reader], asks.SECURITY.messages, qos)
+    (heard,) = stage.settled([(reader, writer)], len(sent.accepted))
+    findings.judge(
+        f"{kind}: what was sent arrives",
+        heard.count == len(sent.accepted) > 0 and not heard.trouble,
+        heard.trouble or f"{heard.count} of {len(sent.accepted)} arrived",
+    )
+    for role in MEMBERS:
+        told = json.loads(stage.peer(role).do("describe", id=stage.context(role))["text"])
+        found = told.get("settings", {}).get("security", {}).get("value")
+        findings.judge(
+            f"{kind}: participant {role} says that it is in force", found == kind, f"it says {found}"
+        )
+    for role, who in STRANGERS.items():
+        theirs = (stage.writer(role, TOPIC, qos=qos), stage.reader(role, TOPIC, qos=qos))
+        pairs = {f"{who} hears nothing": (theirs[1], writer), f"{who} is not heard": (reader, theirs[0])}
+        for name, count in _probes(stage, pairs).items():
+            findings.judge(f"{kind}: {name}", count == 0, f"{count} probes came through")
+
+
+def _probes(stage: Stage, pairs: Mapping[str, tuple[Endpoint, Endpoint]]) -> dict[str, int]:
+    """How many probes each pair exchanged, when one that was made after it has met, and a little later."""
+    qos = stage.qos_of(asks.SECURITY)
+    topic = f"after_{len(stage.streams_heard())}"
+    control = (stage.reader(1, topic, qos=qos), stage.writer(0, topic, qos=qos))
+    until_s: float | None = None
+    latest_s = time.monotonic() + MEET_S
+    while until_s is None or time.monotonic() < until_s:
+        stage.probe()
+        (after,) = stage.accounts([control])
+        if after.probes and until_s is None:
+            until_s = time.monotonic() + SILENT_S
+        if until_s is None and time.monotonic() > latest_s:
+            raise NotMet(f"two secured participants did not hear each other on {topic}")
+        time.sleep(PAUSE_S)
+    found = stage.accounts(list(pairs.values()))
+    return {name: each.probes for name, each in zip(pairs, found, strict=True)}

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes what secures the participants of one trial: an authority, certificates, governance, permissions.
+
+All of it is made anew for each trial, by the program openssl, and goes with the trial's folder; the
+authority's key is never written where a participant runs. Formats: OMG DDS Security 1.1, sections 9.3.1
+(certificates) and 9.4.1 (signed documents). The governance protects what that of SROS 2 does, so that a
+secured robot of ROS 2 pays the same.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+from lagometer.run.companions.identities import AUTHORITY, FOLDER, GOVERNANCE, Identity, Kind
+from lagometer.study.security import DOMAIN_MAX
+
+CURVE = "prime256v1"
+DAYS = 30  # longer than any campaign
+EARLIER = timedelta(days=1)  # the clocks of other hosts may be behind
+_SCHEMA = "http://www.omg.org/spec/DDS-SECURITY/20170901"
+_HEAD = f"""<?xml version="1.0" encoding="UTF-8"?>
+<dds xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:noNamespaceSchemaLocation="{_SCHEMA}/"""
+
+
+class CertificatesError(Exception):
+    """openssl could not make something; the message says what, and what it said."""
+
+
+class Authority:
+    """Who vouches for the participants of one trial. A context manager: its key goes with it."""
+
+    def __init__(self, kind: Kind) -> None:
+        self._kind = kind
+        self._folder = tempfile.TemporaryDirectory(prefix="lagometer-authority-")
+        self._at = Path(self._folder.name)
+        self._made = 0
+
+    def __enter__(self) -> Authority:
+        try:
+            self._new_key("authority", ("-x509", "-days", str(DAYS)), "authority.pem")
+        except BaseException:
+            self._folder.cleanup()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._folder.cleanup()
+
+    def files(self, identities: Iterable[Identity]) -> dict[str, str]:
+        """Returns text by name in the trial's folder: what these participants need. Raises
+        `CertificatesError`."""
+        found = {
+            f"{FOLDER}/{AUTHORITY}": self._read("authority.pem"),
+            f"{FOLDER}/{GOVERNANCE}": self._signed(governance(self._kind)),
+        }
+        for each in identities:
+            self._made += 1
+            self._new_key(each.name, (), "request.pem")
+            serial = str(self._made)
+            signed_by = ("-CA", "authority.pem", "-CAkey", "authority.key", "-set_serial", serial)
+            self._openssl(
+                "x509", "-req", "-in", "request.pem", *signed_by, "-days", str(DAYS), "-out", "c.pem"
+            )
+            found[each.certificate] = self._read("c.pem")
+            found[each.private_key] = self._read(f"{each.name}.key")
+            found[each.permissions] = self._signed(permissions(each.name))
+        return found
+
+    def _new_key(self, name: str, more: Sequence[str], to: str) -> None:
+        key = ("-newkey", "ec", "-pkeyopt", f"ec_paramgen_curve:{CURVE}", "-nodes", "-keyout", f"{name}.key")
+        self._openssl("req", "-new", *key, "-subj", f"/CN={name}", *more, "-out", to)
+
+    def _signed(self, document: str) -> str:
+        (self._at / "document.xml").write_text(document, encoding="utf-8")
+        by = ("-signer", "authority.pem", "-inkey", "authority.key")
+        self._openssl("smime", "-sign", "-text", "-in", "document.xml", *by, "-out", "document.p7s")
+        return self._read("document.p7s")
+
+    def _read(self, name: str) -> str:
+        # Bytes as they are: a signature counts the ends of lines.
+        return (self._at / name).read_bytes().decode("utf-8")
+
+    def _openssl(self, *arguments: str) -> None:
+        try:
+            done = subprocess.run(
+                ["openssl", *arguments], cwd=self._at, capture_output=True, text=True, check=False
+            )
+        except OSError as error:
+            raise CertificatesError(f"openssl can't be started: {error.strerror}") from error
+        if done.returncode != 0:
+            said = done.stderr.strip().splitlines()
+            last = said[-1] if said else "it said nothing"
+            raise CertificatesError(f"openssl {arguments[0]} ended with {done.returncode}: {last}")
+
+
+def governance(kind: Kind) -> str:
+    """Returns what is protected in every domain, and how: as the governance of SROS 2 (package sros2) has it
+    for `encrypt`; for `sign` with SIGN wherever that encrypts."""
+    word = kind.upper()
+    return f"""{_HEAD}omg_shared_ca_governance.xsd">
+  <domain_access_rules>
+    <domain_rule>
+      <domains><id_range><min>0</min><max>{DOMAIN_MAX}</max></id_range></domains>
+      <allow_unauthenticated_participants>false</allow_unauthenticated_participants>
+      <enable_join_access_control>true</enable_join_access_control>
+      <discovery_protection_kind>{word}</discovery_protection_kind>
+      <liveliness_protection_kind>{word}</liveliness_protection_kind>
+      <rtps_protection_kind>SIGN</rtps_protection_kind>
+      <topic_access_rules>
+        <topic_rule>
+          <topic_expression>*</topic_expression>
+          <enable_discovery_protection>true</enable_discovery_protection>
+          <enable_liveliness_protection>true</enable_liveliness_protection>
+          <enable_read_access_control>true</enable_read_access_control>
+          <enable_write_access_control>true</enable_write_access_control>
+          <metadata_protection_kind>{word}</metadata_protection_kind>
+          <data_protection_kind>{word}</data_protection_kind>
+        </topic_rule>
+      </topic_access_rules>
+    </domain_rule>
+  </domain_access_rules>
+</dds>
+"""
+
+
+def permissions(name: str) -> str:
+    """Returns what a participant may do: publish and subscribe on every topic of every domain."""
+    now = datetime.now(timezone.utc)
+    begin, end = (each.strftime("%Y-%m-%dT%H:%M:%S") for each in (now - EARLIER, now + timedelta(days=DAYS)))
+    return f"""{_HEAD}omg_shared_ca_permissions.xsd">
+  <permissions>
+    <grant name="{name}">
+      <subject_name>CN={name}</subject_name>
+      <validity><not_before>{begin}</not_before><not_after>{end}</not_after></validity>
+      <allow_rule>
+        <domains><id_range><min>0</min><max>{DOMAIN_MAX}</max></id_range></domains>
+        <publish><topics><topic>*</topic></topics></publish>
+        <subscribe><topics><topic>*</topic></topics></subscribe>
+      </allow_rule>
+      <default>DENY</default>
+    </grant>
+  </permissions>
+</dds>
+"""

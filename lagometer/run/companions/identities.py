@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the files lie that secure a participant (OMG DDS Security 1.1), and whose name it bears.
+
+The names are fixed before the files exist: plans name them, `certificates.py` makes them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["sign", "encrypt"]
+FOLDER = "security"  # in the trial's own folder
+AUTHORITY = "authority.pem"  # the certificate that vouches for participants, governance and permissions
+GOVERNANCE = "governance.p7s"
+
+
+@dataclass(frozen=True)
+class Identity:
+    """One participant of a trial. worker: the number of its worker; context: its place in the worker's."""
+
+    worker: int
+    context: int
+
+    @property
+    def name(self) -> str:
+        """Its common name, unique in the trial, and its folder."""
+        return f"participant-{self.worker}-{self.context}"
+
+    @property
+    def certificate(self) -> str:
+        """Where its certificate is, in the trial's folder."""
+        return f"{FOLDER}/{self.name}/certificate.pem"
+
+    @property
+    def private_key(self) -> str:
+        """Where its key is."""
+        return f"{FOLDER}/{self.name}/key.pem"
+
+    @property
+    def permissions(self) -> str:
+        """Where it is said what it may do."""
+        return f"{FOLDER}/{self.name}/permissions.p7s"

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The factor `security`: what a trial's participants are secured with, and whether they say they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from lagometer.run.companions.certificates import Authority, CertificatesError
+from lagometer.run.companions.identities import Identity
+from lagometer.run.worker.outcome import TrialOutcome
+from lagometer.run.worker.plan import Plan
+from lagometer.study import Cell
+
+NONE = "none"
+
+
+@dataclass(frozen=True)
+class Secured:
+    """What the participants of one trial have. kind: of the cell; files: by host, text by name in the trial's
+    folder; reasons: why there are none."""
+
+    kind: str = NONE
+    files: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    reasons: tuple[str, ...] = ()
+
+    def noted(self, outcome: TrialOutcome) -> TrialOutcome:
+        """The outcome of the trial with what was wrong of it: participants that say something else."""
+        said: dict[str, None] = {}
+        for worker in outcome.workers:
+            for each in worker.ready.settings if worker.ready is not None else ():
+                found = _security_of(each.get("effective"))
+                if each.get("object") == "context" and found != self.kind:
+                    asked = f"security {self.kind} asked for, {found} in force"
+                    said[f"not-in-force: {each.get('adapter')}: {asked}"] = None
+        return replace(outcome, reasons=(*self.reasons, *outcome.reasons, *said))
+
+
+def secured_for(cell: Cell, plans: Sequence[Plan]) -> Secured:
+    """Makes what the participants of one trial need; those of a host get their own keys alone."""
+    kind = cell.factors.security
+    if kind == "none":
+        return Secured()
+    try:
+        with Authority(kind) as authority:
+            files = {host: authority.files(_identities(plans, host)) for host in cell.hosts}
+    except CertificatesError as error:
+        return Secured(kind, reasons=(f"launch-failed: no certificates: {error}",))
+    return Secured(kind, files)
+
+
+def _identities(plans: Sequence[Plan], host: str) -> list[Identity]:
+    return [
+        Identity(plan.worker.index, place)
+        for plan in plans
+        if plan.worker.host == host
+        for place, _ in enumerate(plan.contexts)
+    ]
+
+
+def _security_of(effective: object) -> object:
+    settings = effective.get("settings") if isinstance(effective, dict) else None
+    told = settings.get("security") if isinstance(settings, dict) else None
+    return told.get("value") if isinstance(told, dict) else NONE

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can't be signed or encrypted, and why: reasons for excluding a cell with the factor `security`."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping
+
+from lagometer.study.adapter import Adapter
+from lagometer.study.cell import Cell
+from lagometer.study.daemons import daemons_in_use
+
+DOMAIN_MAX = 230  # Cyclone DDS 0.10 refuses a governance with a higher one
+OPENSSL = "openssl"  # makes the certificates of a trial
+
+
+def unsecured(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
+    """Why this cell can't be secured as it asks; nothing where it asks for nothing."""
+    kind = cell.factors.security
+    if kind == "none":
+        return
+    for name in cell.adapters:
+        yield from _adapter(cell, adapters[name])
+    for pair in sorted({each.adapters for each in cell.traffic.values() if len(set(each.adapters)) > 1}):
+        why = [adapters[name].sidecar.limits.security_pair_reason for name in pair]
+        don_t = f"secured participants of {' and '.join(sorted(pair))} don't meet"
+        yield ": ".join([don_t, *filter(None, why)])
+    for domain in sorted({each.domain for each in cell.traffic.values() if each.domain > DOMAIN_MAX}):
+        yield f"domain {domain} can't be secured: governance knows 0 to {DOMAIN_MAX}"
+    if len(cell.workers) == 1:
+        yield "all nodes are in one process, within which nothing is signed or encrypted"
+    if shutil.which(OPENSSL) is None:
+        yield f"security needs the program {OPENSSL}, which is not installed (package: {OPENSSL})"
+
+
+def _adapter(cell: Cell, adapter: Adapter) -> Iterator[str]:
+    kind, offered = cell.factors.security, adapter.sidecar.abilities.security
+    if kind not in offered:
+        has = ", ".join(offered) or "none"
+        yield f"{adapter.name} does not offer security '{kind}' (it offers: {has})"
+    for key, value in cell.options.get(adapter.name, {}).items():
+        option = adapter.sidecar.options.get(key)
+        if option is not None and value in option.unsecured:
+            written = str(value).lower() if isinstance(value, bool) else str(value)
+            yield f"{adapter.name} with {key} {written} neither signs nor encrypts"
+    for daemon in daemons_in_use(adapter, cell.options, cell.factors.profile):
+        yield f"{adapter.name}: its {daemon.name} has no certificate"

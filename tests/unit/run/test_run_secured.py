@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Certificates of a trial: who has which, that they are vouched for, and that plans name them."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from needs import need
+from study_adapters import SPECIAL, write_adapters
+
+from lagometer.run.companions.certificates import Authority, CertificatesError, governance
+from lagometer.run.companions.identities import Identity
+from lagometer.run.secured import secured_for
+from lagometer.run.worker.layout import worker_plans
+from lagometer.run.worker.plan import Plan
+from lagometer.study import Expansion, expand, study_from_mapping
+
+HOSTS = {"robot": {"launcher": "local"}, "base": {"launcher": "local", "runs": ["sink"]}}
+
+
+@pytest.fixture(autouse=True)
+def _can_be_secured(monkeypatch: pytest.MonkeyPatch) -> None:
+    secured = {**SPECIAL["cyclonedds"]["abilities"], "security": ["sign", "encrypt"]}
+    options = {
+        **SPECIAL["cyclonedds"]["options"],
+        "loud": {"type": "boolean", "description": "", "unsecured": [True]},
+    }
+    limits = {**SPECIAL["cyclonedds"]["limits"], "security_pair_reason": "its handshake"}
+    more = {"abilities": secured, "options": options, "limits": limits}
+    monkeypatch.setitem(SPECIAL, "cyclonedds", {**SPECIAL["cyclonedds"], **more})
+
+
+def expanded(
+    tmp_path: Path, top: dict[str, Any] | None = None, **matrix: Any
+) -> tuple[Expansion, list[Plan]]:
+    adapters = write_adapters(tmp_path)
+    mapping = {
+        "name": "x",
+        "matrix": {"adapter": "cyclonedds", "workload": "pipeline-3", **matrix},
+        **(top or {}),
+    }
+    study = study_from_mapping(mapping, "test")
+    found = expand(study, adapters, cpus=(0, 1))
+    return found, worker_plans(study, found.cells[0], 0, adapters) if found.cells else []
+
+
+def openssl(*arguments: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(["openssl", *arguments], capture_output=True)
+
+
+def test_what_is_made_is_what_plans_name_and_the_authority_vouches_for_it(tmp_path: Path) -> None:
+    need("openssl")
+    found, plans = expanded(tmp_path, security="encrypt", participants="per-process")
+    (cell,) = found.cells
+    files = secured_for(cell, plans).files["here"]
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode())
+    prefix = f"{plans[0].runtime_directory}/"
+    named = set()
+    for plan in plans:
+        for context in plan.contexts:
+            assert context.security is not None
+            told = context.security.model_dump()
+            assert told.pop("kind") == "encrypt"
+            named |= {path.removeprefix(prefix) for path in told.values()}
+            mine = {name: str(tmp_path / path.removeprefix(prefix)) for name, path in told.items()}
+            assert openssl("verify", "-CAfile", mine["identity_ca"], mine["certificate"]).returncode == 0
+            for name in ("governance", "permissions"):
+                seen = openssl(
+                    "smime", "-verify", "-text", "-in", mine[name], "-CAfile", mine["permissions_ca"]
+                )
+                assert seen.returncode == 0, seen.stderr
+            subject = openssl("x509", "-in", mine["certificate"], "-noout", "-subject", "-nameopt", "RFC2253")
+            assert (
+                f"<subject_name>{subject.stdout.decode().strip().removeprefix('subject=')}<"
+                in files[mine["permissions"].removeprefix(f"{tmp_path}/")]
+            )
+    assert named == set(files)
+    keys = [text for text in files.values() if "PRIVATE KEY" in text]
+    assert len(keys) == len(set(keys)) == len(plans), (
+        "each participant has its own, and nobody the authority's"
+    )
+
+
+def test_a_host_gets_the_keys_of_its_own_participants(tmp_path: Path) -> None:
+    need("openssl")
+    found, plans = expanded(
+        tmp_path,
+        {"hosts": HOSTS},
+        security="sign",
+        hosts="robot+base",
+        network="host",
+        reliability="reliable",
+    )
+    secured = secured_for(found.cells[0], plans)
+    keys = {
+        host: {name for name in files if name.endswith("key.pem")} for host, files in secured.files.items()
+    }
+    assert keys == {
+        "robot": {Identity(0, 0).private_key, Identity(1, 0).private_key},
+        "base": {Identity(2, 0).private_key},
+    }
+    assert secured.files["robot"]["security/authority.pem"] == secured.files["base"]["security/authority.pem"]
+
+
+def test_without_security_nothing_is_made(tmp_path: Path) -> None:
+    found, plans = expanded(tmp_path)
+    assert secured_for(found.cells[0], plans).files == {}
+    assert all("security" not in context for plan in plans for context in plan.model_dump()["contexts"])
+
+
+def test_two_trials_share_nothing(tmp_path: Path) -> None:
+    need("openssl")
+    found, plans = expanded(tmp_path, security="sign")
+    one, other = (set(secured_for(found.cells[0], plans).files["here"].values()) for _ in range(2))
+    assert not one & other
+
+
+def test_sign_encrypts_nothing() -> None:
+    assert "ENCRYPT" not in governance("sign")
+    assert governance("encrypt").count("ENCRYPT") == 4
+
+
+def test_what_openssl_says_is_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    need("openssl")
+    with (
+        Authority("sign") as authority,
+        pytest.raises(CertificatesError, match="openssl smime ended with 3: Unable to load"),
+    ):
+        (authority._at / "authority.pem").write_text("no certificate")
+        authority.files([Identity(0, 0)])
+
+
+@pytest.mark.parametrize(
+    ("top", "matrix", "reason"),
+    [
+        ({}, {"adapter": "fastdds"}, "fastdds does not offer security 'sign' (it offers: none)"),
+        (
+            {},
+            {"adapter": "cyclonedds+fastdds"},
+            "secured participants of cyclonedds and fastdds don't meet: its handshake",
+        ),
+        ({}, {"domain": 231}, "domain 231 can't be secured: governance knows 0 to 230"),
+        ({}, {"placement": "single-process"}, "within which nothing is signed or encrypted"),
+        (
+            {"options": {"cyclonedds": {"loud": True}}},
+            {},
+            "cyclonedds with loud true neither signs nor encrypts",
+        ),
+    ],
+)
+def test_what_can_not_be_secured_is_excluded(
+    top: dict[str, Any], matrix: dict[str, Any], reason: str, tmp_path: Path
+) -> None:
+    found, _ = expanded(tmp_path, top, security="sign", **matrix)
+    assert reason in found.excluded[0].reason
+
+
+def test_without_openssl_it_is_excluded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found, _ = expanded(tmp_path, security="sign")
+    assert found.excluded[0].reason == (
+        "security needs the program openssl, which is not installed (package: openssl)"
+    )
