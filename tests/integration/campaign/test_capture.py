@@ -14,8 +14,11 @@ from lagometer.run.captured import packets_of
 
 
 def need_capture() -> None:
-    for name in ("root", "mount", "netns", "dumpcap", "tshark"):
-        need(name)
+    need("root")
+    need("netns")
+    need("mount")
+    need("dumpcap")
+    need("tshark")
 
 
 def campaign_of(folder: Path, study: Path) -> Path:
