@@ -28,6 +28,7 @@ from lagometer.agent.frames import LEASE_S, PROTOCOL_VERSION, Frame, FrameError,
 from lagometer.agent.isolation import SHARED_MEMORY, remove_stale_directories
 from lagometer.agent.load import files_folder
 from lagometer.agent.looks import Looks
+from lagometer.agent.observe.synchronisation import synchronisation
 from lagometer.agent.trial import HostTrial
 from lagometer.standard_streams import ensure_standard_descriptors
 
@@ -210,6 +211,7 @@ def hello() -> dict[str, Any]:
         "boot": _boot(),
         "clock": clock_identity(),
         "network": _network(),
+        "synchronisation": synchronisation(),
         "cpus": sorted(os.sched_getaffinity(0)),
         "limits": {name: resource.getrlimit(number)[0] for name, number in LIMITS.items()},
     }

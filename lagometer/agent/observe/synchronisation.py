@@ -39,8 +39,8 @@ class _Timex(ctypes.Structure):
 
 def synchronisation() -> dict[str, Any]:
     """Returns what is known: `synchronised`, how much faster the kernel makes the clock (`pulled_ppm`),
-    the kernel's own bound to the true time (`error_max_ns`), `services` that run; `chrony` and `ptp` with what
-    these say. None: not known."""
+    the kernel's own bound to the true time (`error_max_ns`), `services` that run; `chrony` and `ptp` with
+    what these say. None: not known."""
     found: dict[str, Any] = {"synchronised": None, "pulled_ppm": None, "error_max_ns": None}
     with contextlib.suppress(OSError, AttributeError):
         found |= _of_kernel()

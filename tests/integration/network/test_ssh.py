@@ -24,7 +24,7 @@ from lagometer.study.hosts_file import load_hosts
 
 CLEAN_S = 30.0  # by when both sides are clean, whatever happened
 AHEAD_NS = 3_600_000_000_000
-long = pytest.mark.skipif("LAGOMETER_LONG" not in os.environ, reason="skipped: LAGOMETER_LONG (make network)")
+long = pytest.mark.long
 
 
 @pytest.fixture
@@ -64,8 +64,7 @@ def test_messages_go_from_here_to_a_host_behind_ssh(tmp_path: Path, base: Machin
     assert set(edge["transport"]) == {"tcp" if adapter == "tcp" else "udp"} and set(edge["n"]) == {5}
     (copy,) = base.on("ls", "/home/.cache/lagometer").split()
     assert base.on("find", "/home/.cache/lagometer", "-name", f"liblagometer_{adapter}.so").count(copy) == 1
-    if trials[0]["hosts"][1]["clock"]["same"]:
-        pytest.skip("skipped: a time namespace: a kernel that has them")
+    need("timens")
     assert abs(trials[0]["hosts"][1]["clock"]["offset_ns"] - AHEAD_NS) < 10**9
     assert set(edge["clock"]) == {"offset"} and set(edge["clock_bound"]) == {"hard"}
     assert all(edge["latency_min_ns"] > -edge["clock_bound_ns"])
