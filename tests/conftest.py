@@ -34,7 +34,7 @@ def guard_build() -> Path:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Long files first, so that in the end no test is left alone; some only with LAGOMETER_LONG."""
+    """Long files first, so that in the end no test is left alone; of crossed tests every other one."""
     if "LAGOMETER_LONG" not in os.environ:
         left_out = [item for item in items if _is_black(item)]
         config.hook.pytest_deselected(items=left_out)
