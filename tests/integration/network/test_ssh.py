@@ -24,7 +24,6 @@ from lagometer.study.hosts_file import load_hosts
 
 CLEAN_S = 30.0  # by when both sides are clean, whatever happened
 AHEAD_NS = 3_600_000_000_000
-long = pytest.mark.long
 
 
 @pytest.fixture
@@ -50,11 +49,11 @@ def run(folder: Path, there: Machine, study: Path) -> tuple[int, list[dict[str, 
     return code, sorted(journal(out), key=lambda each: int(each["trial"]))
 
 
-@pytest.mark.parametrize(
-    "adapter", ["cyclonedds", pytest.param("tcp", marks=long), pytest.param("udp", marks=long)]
-)
+@pytest.mark.parametrize("adapter", ["cyclonedds", "tcp", "udp"])
 def test_messages_go_from_here_to_a_host_behind_ssh(tmp_path: Path, base: Machine, adapter: str) -> None:
     """Nothing is installed there: what it needs is copied, once. Its clock is its own."""
+    if adapter != "cyclonedds":
+        need("long")
     need(adapter)
     code, trials = run(tmp_path, base, study_of(tmp_path, base, adapter, trials=2, duration="500ms"))
     assert code == 0, [trial["reasons"] for trial in trials]
@@ -125,8 +124,8 @@ def test_a_disk_that_is_full_there_says_so_and_keeps_nothing(tmp_path: Path) -> 
         assert base.on("ls", "-A", "/home/.cache/lagometer") == ""
 
 
-@long
 def test_a_host_that_was_not_reached_fails_its_trial(tmp_path: Path, base: Machine) -> None:
+    need("long")
     base.know_host_key("")
     code, (trial,) = run(tmp_path, base, study_of(tmp_path, base))
     assert code == 3 and trial["reasons"][0].startswith(
@@ -134,8 +133,8 @@ def test_a_host_that_was_not_reached_fails_its_trial(tmp_path: Path, base: Machi
     )
 
 
-@long
 def test_another_lagometer_there_is_refused_and_the_same_one_is_used(tmp_path: Path) -> None:
+    need("long")
     with machine(tmp_path, hidden=None) as base:
         code, trials = run(tmp_path, base, study_of(tmp_path, base, host={"path": str(ROOT)}))
         assert code == 0, trials[0]["reasons"]
@@ -156,9 +155,9 @@ def test_another_lagometer_there_is_refused_and_the_same_one_is_used(tmp_path: P
 # --- what breaks while it goes on
 
 
-@long
 @pytest.mark.parametrize("what", ["agent", "ssh"])
 def test_what_is_killed_fails_its_trial_alone(tmp_path: Path, base: Machine, what: str) -> None:
+    need("long")
     study = study_of(tmp_path, base, trials=3)
     with started(tmp_path, base, study) as campaign:
         assert wait_until(lambda: campaign.reached("warm-up", 1))
@@ -181,15 +180,15 @@ def test_what_is_killed_fails_its_trial_alone(tmp_path: Path, base: Machine, wha
 PHASES = ["create", "discover", "warm-up", "measure", "drain", "tear-down"]
 
 
-@pytest.mark.parametrize("how", [pytest.param("cut", marks=long), "frozen"])
-@pytest.mark.parametrize(
-    "phase", [phase if phase == "measure" else pytest.param(phase, marks=long) for phase in PHASES]
-)
+@pytest.mark.parametrize("how", ["cut", "frozen"])
+@pytest.mark.parametrize("phase", PHASES)
 def test_a_link_that_breaks_fails_its_trial_and_leaves_nothing(
     tmp_path: Path, base: Machine, phase: str, how: str
 ) -> None:
     """The finished trial stays. Once the link is mended a later one is valid; a cut that the network tells of
     at once fails all trials meanwhile."""
+    if (phase, how) != ("measure", "frozen"):
+        need("long")
     study = study_of(tmp_path, base, trials=4, duration="500ms")
     with started(tmp_path, base, study) as campaign:
         assert wait_until(lambda: campaign.reached(phase, 1)), campaign.events()
