@@ -70,7 +70,7 @@ truth: ## the bounds of one clock's offset to another hold, over 600 estimates w
 	@tools/setup --test
 	@$(python) benchmarks/truth.py $(smoke)
 
-network: ## every emulated link that ships is measured, on the loopback and between hosts, as root
+network: ## every emulated link that ships is measured, and hosts behind a real sshd in all that can go wrong; as root
 	@tools/setup --test
 	@LAGOMETER_LONG=1 $(python) -m pytest tests/integration/network
 

@@ -27,6 +27,8 @@ from lagometer.agent.exchange import peers_of
 from lagometer.agent.frames import LEASE_S, PROTOCOL_VERSION, Frame, FrameError, Frames, framed
 from lagometer.agent.isolation import SHARED_MEMORY, remove_stale_directories
 from lagometer.agent.load import files_folder
+from lagometer.agent.looks import Looks
+from lagometer.agent.observe.synchronisation import synchronisation
 from lagometer.agent.trial import HostTrial
 from lagometer.standard_streams import ensure_standard_descriptors
 
@@ -60,6 +62,7 @@ class Agent:
         self._trial: HostTrial | None = None
         self._lease_ns = time.monotonic_ns() + round(LEASE_S * NS_PER_S)
         self._renewed_ns = 0
+        self._looks = Looks(self._selector, self._send)
 
     def run(self) -> None:
         """Returns when the conductor is gone; nothing runs any more then."""
@@ -75,6 +78,7 @@ class Agent:
         finally:
             if self._trial is not None:
                 self._trial.close(ALONE_S)
+            self._looks.close()
             self._selector.close()
 
     def _wait_once(self) -> None:
@@ -129,7 +133,10 @@ class Agent:
                 hashes = {path: hash_of(str(path)) for path in message["paths"]}
                 self._send({"event": "files", "hashes": hashes})
             elif command == "trial":
+                self._looks.close()
                 self._begin(message)
+            elif self._looks.obey(message):
+                pass
             elif self._trial is None:  # it ended while this was under way
                 if command == "end":
                     self._send({"event": "ended", "load": None, "daemons": [], "captured": None})
@@ -204,6 +211,7 @@ def hello() -> dict[str, Any]:
         "boot": _boot(),
         "clock": clock_identity(),
         "network": _network(),
+        "synchronisation": synchronisation(),
         "cpus": sorted(os.sched_getaffinity(0)),
         "limits": {name: resource.getrlimit(number)[0] for name, number in LIMITS.items()},
     }

@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from lagometer.cli.common import JsonFlag, output_console, print_json
 
@@ -26,14 +29,30 @@ MARKS = {
 WORST_FIRST = ("fail", "warn", "unknown", "ok")
 
 
-def command(json: JsonFlag = False) -> None:
+def command(
+    hosts: Annotated[
+        Path | None,
+        typer.Option(
+            "--hosts",
+            metavar="FILE",
+            help="Look at the hosts of a study, or of a file with `hosts:`, and at the way between each two.",
+            show_default=False,
+        ),
+    ] = None,
+    json: JsonFlag = False,
+) -> None:
     """Check what on this machine spoils a measurement, and say how to fix it.
 
     It changes nothing. Exit code 0 whatever it finds: a poor machine can be measured, too.
     docs/methodology/machine.md explains each check.
 
     Example: lagometer doctor
+
+    Example: lagometer doctor --hosts hosts.yaml
     """
+    if hosts is not None:
+        _look_at_hosts(hosts, json)
+        return
     from lagometer.stats.verdict.health import examine
     from lagometer.store.environment import collect
     from lagometer.study.own_installation import PRODUCTS, look_for
@@ -51,6 +70,12 @@ def command(json: JsonFlag = False) -> None:
 
 def render(findings: Sequence[Finding], console: Console) -> None:
     """Prints the findings, the worst first; what is in order takes one line."""
+    _print(findings, console)
+    bad = sum(finding.verdict in ("warn", "fail") for finding in findings)
+    console.print(f"\n{len(findings)} checks, {bad} of them not in order")
+
+
+def _print(findings: Sequence[Finding], console: Console) -> None:
     from rich.markup import escape
 
     for finding in sorted(findings, key=lambda each: WORST_FIRST.index(each.verdict)):
@@ -59,8 +84,36 @@ def render(findings: Sequence[Finding], console: Console) -> None:
         if finding.verdict in ("warn", "fail"):
             console.print(_indented(f"spoils: {escape(finding.spoils)}"))
             console.print(_indented(f"fix:   {escape(finding.fix)}"))
-    bad = sum(finding.verdict in ("warn", "fail") for finding in findings)
-    console.print(f"\n{len(findings)} checks, {bad} of them not in order")
+
+
+def _look_at_hosts(path: Path, as_json: bool) -> None:
+    """Looks at each host, and at the way between each two, and prints what was found."""
+    from lagometer.run.hosts.looks import look_at
+    from lagometer.run.hosts.verdicts import host_findings, way_findings
+    from lagometer.study.hosts_file import load_hosts
+
+    looks, ways = look_at(*load_hosts(path))
+    hosts = {look.name: host_findings(look) for look in looks}
+    pairs = [(way, way_findings(way)) for way in ways]
+    everything = [each for found in (*hosts.values(), *(found for _, found in pairs)) for each in found]
+    counts = {verdict: sum(each.verdict == verdict for each in everything) for verdict in WORST_FIRST}
+    if as_json:
+        print_json(
+            {
+                "hosts": {name: [asdict(each) for each in found] for name, found in hosts.items()},
+                "ways": [{**asdict(way), "checks": [asdict(each) for each in found]} for way, found in pairs],
+                **counts,
+            }
+        )
+        return
+    console = output_console()
+    for name, found in hosts.items():
+        console.print(f"[bold]host {name}[/]")
+        _print(found, console)
+    for way, found in pairs:
+        console.print(f"[bold]{way.sender} → {way.receiver}[/]")
+        _print(found, console)
+    console.print(f"\n{len(everything)} checks, {counts['warn'] + counts['fail']} of them not in order")
 
 
 def render_installations(installations: Sequence[Installation], console: Console) -> None:

@@ -76,7 +76,7 @@ def command(
     if not cells:
         raise NothingRunnable("no cell to search in", where=str(study), hint="`lagometer plan` says why")
     bounds = _bounds(loaded, low, high, precision, repeats)
-    search = RateSearch(loaded, adapters, bounds, _option("--loss", loss, _share))
+    search = RateSearch(loaded, adapters, bounds, _option("--loss", loss, _share), cells)
     directory = out if out is not None else DEFAULT_FOLDER / f"{loaded.name}-search"
     return _carry_out(search, cells, directory, _settings(loaded, bounds, loss), json)
 

@@ -99,7 +99,7 @@ class CampaignRun:
     def __init__(self, assignment: Assignment) -> None:
         self._assignment = assignment
         self._results = Results(assignment.directory)
-        self._runner = TrialRunner(assignment.adapters)
+        self._runner = TrialRunner(assignment.adapters, assignment.cells)
         self._stopping = Stopping(assignment.study, assignment.cells)
         self._began_s = 0.0
         self._spent: list[float] = []

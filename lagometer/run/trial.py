@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 import time
@@ -22,9 +21,9 @@ from lagometer.run.companions.daemons import wanted_daemons
 from lagometer.run.companions.interference import wanted_load
 from lagometer.run.companions.links import wanted_link
 from lagometer.run.facts import trial_facts
-from lagometer.run.hosts.base import HostError
 from lagometer.run.hosts.launchers import Launchers
 from lagometer.run.hosts.link import AgentLink
+from lagometer.run.hosts.opening import open_all
 from lagometer.run.hosts.part import HostPart
 from lagometer.run.results.probed import probe_environment, probe_logs, probe_name
 from lagometer.run.results.trial_store import BesideSamples, TrialStore
@@ -80,14 +79,15 @@ class Trial:
 class TrialRunner:
     """Carries out trials, one at a time."""
 
-    def __init__(self, adapters: Mapping[str, Adapter]) -> None:
+    def __init__(self, adapters: Mapping[str, Adapter], cells: Sequence[Cell] = ()) -> None:
+        """cells: of the campaign; hosts that have no lagometer get what these need."""
         self._adapters = adapters
         # How the worker of each adapter is started; what is not set up is said before the first trial.
         self._workers = {name: worker_command(adapter.sidecar.worker) for name, adapter in adapters.items()}
         self._numbers = itertools.count()
         self._tuner = Tuner()
         self._links: dict[str, AgentLink] = {}
-        self._launchers = Launchers()
+        self._launchers = Launchers(_libraries(adapters, cells))
 
     def close(self) -> None:
         """Ends the agents."""
@@ -99,9 +99,11 @@ class TrialRunner:
         """Carries out one trial by the study's phases and stores it. Raises `CannotStore`, `Interrupted`."""
         began_s = time.monotonic()
         number, network = next(self._numbers), cell.factors.network
-        links = [self._opened(name, study) for name in cell.hosts]
+        links = [self._link(name, study) for name in cell.hosts]
+        open_all(links)
         places = {
-            link.name: Place(directory_of(network, link.process_id, number), link.cpus) for link in links
+            link.name: Place(directory_of(network, link.process_id, number), link.cpus, link.there)
+            for link in links
         }
         plans = worker_plans(study, cell, trial, self._adapters, places=places)
         secured = secured_for(cell, plans)
@@ -118,14 +120,12 @@ class TrialRunner:
         store.store((cell.id, trial), outcome, samples, rows, began_s, beside_samples)
         return Trial(outcome, samples, rows)
 
-    def _opened(self, name: str, study: Study) -> AgentLink:
-        """Returns the link to the agent of a host, which is started if it does not run."""
+    def _link(self, name: str, study: Study) -> AgentLink:
+        """Returns the link to the agent of a host, open or not."""
         link = self._links.get(name)
         if link is None:
             host = study.hosts.get(name, Host())
             link = self._links[name] = AgentLink(name, self._launchers.of(name, host))
-        with contextlib.suppress(HostError):  # said by the trial
-            link.open()
         return link
 
     def _forget(self, hosts: Sequence[str]) -> None:
@@ -154,7 +154,7 @@ class TrialRunner:
         orders = Orders(
             network=network,
             directory=directory,
-            workers=tuple(self._command(plan, study, directory) for plan in there),
+            workers=tuple(self._command(plan, study, link, directory) for plan in there),
             daemons=(
                 *wanted_link(cell, study.hosts, link.name, study.seed + trial),
                 *(wanted_daemons(cell, self._adapters, directory) if first else ()),
@@ -170,28 +170,35 @@ class TrialRunner:
             with storing(packets):
                 make_folders(packets.parent)
         workers = [plan.worker.index for plan in there]
-        return HostPart(link, orders, workers, self._files(there), packets if study.capture else None)
+        return HostPart(link, orders, workers, self._files(there, link), packets if study.capture else None)
 
-    def _files(self, plans: Sequence[Plan]) -> dict[str, str]:
+    def _files(self, plans: Sequence[Plan], link: AgentLink) -> dict[str, str]:
         """Returns the paths, by name, of what workers load and are: with another build elsewhere, figures of
         two hosts are not of one middleware."""
         files = {adapter.name: adapter.library for plan in plans for adapter in plan.adapters}
         programs = {self._workers[plan.adapters[0].name][0] for plan in plans}
         own = str(worker_path())
-        return {**files, **({WORKER: own} if own in programs else {})}
+        return {**files, **({WORKER: link.there(own)} if own in programs else {})}
 
-    def _command(self, plan: Plan, study: Study, directory: str) -> Command:
+    def _command(self, plan: Plan, study: Study, link: AgentLink, directory: str) -> Command:
         """Returns how to start a worker; preloads must be in its environment before its first instruction."""
         preloads = [
-            library for adapter in plan.adapters for library in self._adapters[adapter.name].sidecar.preload
+            link.there(library)
+            for adapter in plan.adapters
+            for library in self._adapters[adapter.name].sidecar.preload
         ]
         environment = probe_environment(plan, directory) if study.layers else {}
         if study.layers:  # in front of all others
-            preloads = [str(probe_path()), *preloads, *os.environ.get("LD_PRELOAD", "").split(":")]
+            preloads = [
+                link.there(str(probe_path())),
+                *preloads,
+                *os.environ.get("LD_PRELOAD", "").split(":"),
+            ]
         if preloads:
             environment["LD_PRELOAD"] = ":".join(dict.fromkeys(filter(None, preloads)))
         # All adapters of a process run in the same worker: other cells are excluded.
-        return Command(self._workers[plan.adapters[0].name], environment)
+        words = self._workers[plan.adapters[0].name]
+        return Command(tuple(map(link.there, words)), environment)
 
     def _leaves(self, plans: Sequence[Plan], network: str, directory: str) -> Leaves:
         """Returns what on the host is the trial's to remove; a private machine goes with its namespaces."""
@@ -202,6 +209,14 @@ class TrialRunner:
         memory = dict.fromkeys(pattern for each in sidecars for pattern in each.shared_memory)
         queues = dict.fromkeys(pattern for each in sidecars for pattern in each.message_queues)
         return Leaves(directory, tuple(memory), tuple(queues))
+
+
+def _libraries(adapters: Mapping[str, Adapter], cells: Sequence[Cell]) -> list[Path]:
+    """Returns what the workers of these cells load from this installation."""
+    used = [adapters[name] for name in dict.fromkeys(name for cell in cells for name in cell.adapters)]
+    used += [each.base for each in used if each.base is not None]
+    preloads = (Path(library) for each in used for library in each.sidecar.preload)
+    return [*(each.library for each in used), *(path for path in preloads if path.is_absolute())]
 
 
 def _estimates(

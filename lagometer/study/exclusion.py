@@ -18,7 +18,7 @@ from lagometer.study.adapter import Adapter
 from lagometer.study.cell import Cell, Factors
 from lagometer.study.daemons import daemons_in_use, missing_daemons
 from lagometer.study.graph import Graph
-from lagometer.study.hosts import Host, divided
+from lagometer.study.hosts import SSH, Host, divided
 from lagometer.study.interference import NONE as NO_LOAD
 from lagometer.study.interference import missing_program
 from lagometer.study.links import link_reasons
@@ -216,14 +216,18 @@ def _groups(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
 
 def _hosts(cell: Cell, around: Surroundings) -> Iterator[str]:
     yield from divided(cell.workers, cell.host_of)
+    named = {name: around.hosts[name] for name in cell.hosts if name in around.hosts}
+    elsewhere = [name for name, host in named.items() if host.launcher == SSH]
+    if cell.factors.tuning != "none" and elsewhere:
+        yield f"tuning is for the machine that lagometer runs on, and {elsewhere[0]} is another one"
     if len(cell.hosts) < 2:
         return
     names = " and ".join(cell.hosts)
     for name in cell.adapters:
         for daemon in daemons_in_use(around.adapters[name], cell.options, cell.factors.profile):
             yield f"{name}: its {daemon.name} serves the workers of one host"
-    emulated = [around.hosts[name].is_emulated for name in cell.hosts if name in around.hosts]
-    if any(emulated):
+    emulated = [host.is_emulated for host in named.values()]
+    if any(host.is_apart for host in named.values()):
         yield from _across_hosts(cell, around.adapters)
     if any(emulated) and not all(emulated):
         yield f"no link joins {names}: those of the launcher netns reach each other alone"
@@ -231,7 +235,7 @@ def _hosts(cell: Cell, around: Surroundings) -> Iterator[str]:
         yield f"{names} each have a private network: set `network: host`"
     if cell.factors.interference != NO_LOAD:
         yield "load beside the workers is for one host"
-    if cell.factors.tuning != "none":
+    if cell.factors.tuning != "none" and not elsewhere:
         yield "tuning is for one host"
 
 

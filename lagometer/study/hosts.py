@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from ipaddress import AddressValueError, IPv4Address
+from pathlib import Path
 from typing import Any
 
 from lagometer.study.document import Entries, Scalar, Tree
@@ -19,8 +20,10 @@ from lagometer.units import UnitError
 
 HERE = "here"
 EMULATED = "netns"
-LAUNCHERS = ("local", EMULATED)
-KEYS = ("launcher", "address", "symmetric", "drift_ppm", "before", "runs")
+SSH = "ssh"
+LAUNCHERS = ("local", EMULATED, SSH)
+SSH_KEYS = ("destination", "config", "path")
+KEYS = ("launcher", *SSH_KEYS, "address", "symmetric", "drift_ppm", "before", "runs")
 # By how much a clock may be fast or slow: what Ethernet and IEEE 802.1AS (B.1.1) allow an oscillator.
 DRIFT_PPM = 100.0
 DRIFT_PPM_MAX = 100_000.0
@@ -42,7 +45,11 @@ class Host:
     """launcher: how its agent is started; address: of the link by which it reaches the other hosts, empty
     where it is not known; symmetric: the user vouches that this link takes the same time both ways;
     drift_ppm: by how much its clock may be fast or slow; before: words in front of the agent's command; runs:
-    the nodes and groups that run there where a cell has this host."""
+    the nodes and groups that run there where a cell has this host.
+
+    Of the launcher ssh: destination: as the user's ssh understands it, empty for the host's name; config: a
+    file of configuration for ssh, empty for the user's own; path: of an installation of lagometer on that
+    host, empty for any."""
 
     launcher: str = "local"
     address: str = ""
@@ -50,6 +57,14 @@ class Host:
     drift_ppm: float = DRIFT_PPM
     before: tuple[str, ...] = ()
     runs: tuple[str, ...] = ()
+    destination: str = ""
+    config: str = ""
+    path: str = ""
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether it looks like, or is, another machine than the one that lagometer runs on."""
+        return self.launcher in (EMULATED, SSH)
 
     @property
     def is_emulated(self) -> bool:
@@ -66,6 +81,7 @@ class Host:
             "drift_ppm": self.drift_ppm,
             "before": list(self.before),
             "runs": list(self.runs),
+            **({key: getattr(self, key) for key in SSH_KEYS} if self.launcher == SSH else {}),
         }
 
 
@@ -117,6 +133,9 @@ def _host(value: Entries, where: str, problems: Problems) -> Host:
         "address": _address,
         "symmetric": _yes_or_no,
         "drift_ppm": _drift_ppm,
+        "destination": _destination,
+        "config": _path_here,
+        "path": _path_there,
     }
     for key, item in value.entries:
         place = f"{where}.{key.text}"
@@ -128,7 +147,32 @@ def _host(value: Entries, where: str, problems: Problems) -> Host:
             problems.add("takes one word", key.line, place, "write it behind the colon")
         elif (given := parsed(item, place, readers[key.text], problems)) is not None:
             found[key.text] = given
-    return Host(**found)
+    host = Host(**found)
+    for name in SSH_KEYS if host.launcher != SSH else ():
+        if getattr(host, name):
+            hint = "write `launcher: ssh`, or leave it out"
+            problems.add(f"'{name}' is of the launcher ssh", _line_of(value, name), f"{where}.{name}", hint)
+    return host
+
+
+def _line_of(value: Entries, name: str) -> int | None:
+    return next((key.line for key, _ in value.entries if key.text == name), None)
+
+
+def _destination(text: str) -> str:
+    if text.startswith("-") or not text or any(each.isspace() for each in text):
+        raise UnitError(f"'{text}' is no destination for ssh like 'robot' or 'pi@192.168.1.3'")
+    return text
+
+
+def _path_there(text: str) -> str:
+    if not text.startswith(("/", "~/")):
+        raise UnitError(f"'{text}' is no path that begins with / or ~/")
+    return text.rstrip("/") or "/"
+
+
+def _path_here(text: str) -> str:
+    return str(Path(_path_there(text)).expanduser())
 
 
 def _yes_or_no(text: str) -> bool:

@@ -99,6 +99,18 @@ def _hosts() -> dict[str, object]:
             "type": "object",
             "properties": {
                 "launcher": {"description": "how its agent is started", "enum": list(LAUNCHERS)},
+                "destination": {
+                    "description": "of the launcher ssh: what your ssh understands; else the host's name",
+                    "type": "string",
+                },
+                "config": {
+                    "description": "of the launcher ssh: a file of its configuration",
+                    "type": "string",
+                },
+                "path": {
+                    "description": "of the launcher ssh: an installation there, else lagometer is copied",
+                    "type": "string",
+                },
                 "address": {"description": "IPv4 address of its link to the other hosts", "type": "string"},
                 "symmetric": {
                     "description": "its link to the others takes the same time both ways",

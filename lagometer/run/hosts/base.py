@@ -30,5 +30,9 @@ class Launcher(Protocol):
     def ended(self) -> str | None:
         """Returns how what carries the agent has ended, in words; None while it goes on. Does not wait."""
 
+    def there(self, path: str) -> str:
+        """Returns where a file of this installation lies on the host, once an agent was started. What is none
+        lies at the same path."""
+
     def close(self) -> None:
         """Ends what carries the agent, waits until it is gone, closes the pipes. May be called twice."""

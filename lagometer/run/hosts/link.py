@@ -21,6 +21,7 @@ HELLO_S = 30.0  # a host may be slow to reach
 RENEW_NS = NS_PER_S
 EXCHANGES = 8  # of clocks; the fastest counts
 EXCHANGE_S = 5.0
+ANSWER_S = 3.0  # for an agent to answer a question at all
 FILES_S = 30.0  # to read the libraries of all adapters of a trial
 READ_BYTES = 1 << 20
 ENDING_S = 0.5  # for what carries an agent to end once its pipes are closed
@@ -55,6 +56,8 @@ class AgentLink:
         self._stderr = b""
         self._renewed_ns = 0
         self._lost: str | None = None
+        self._silent = False  # lost since no answer came
+        self.unreachable: str | None = None  # why the last attempt to open it failed
         self._hashes: dict[str, str | None] = {}
 
     @property
@@ -77,6 +80,10 @@ class AgentLink:
         """The CPUs that workers may use there; ours before the agent was heard."""
         return tuple(self.hello.get("cpus") or sorted(os.sched_getaffinity(0)))
 
+    def there(self, path: str) -> str:
+        """Returns where a file of this installation lies on the host, once it was open."""
+        return self._launcher.there(path)
+
     def open(self) -> None:
         """Starts an agent unless there is one, and hears who it is. Raises `HostError`."""
         if self.is_open:  # it may have ended since: after ten seconds in which nobody renewed its lease, say
@@ -85,14 +92,15 @@ class AgentLink:
             return
         self.close()
         self._frames, self._unsent, self._kept, self._stderr = Frames(), bytearray(), [], b""
-        self._hashes = {}
-        self._pipes, self._lost = self._launcher.start(), None
-        for descriptor in (self._pipes.stdin, self._pipes.stdout, self._pipes.stderr):
-            os.set_blocking(descriptor, False)
+        self._hashes, self._silent, self.unreachable = {}, False, None
         try:
+            self._pipes, self._lost = self._launcher.start(), None
+            for descriptor in (self._pipes.stdin, self._pipes.stdout, self._pipes.stderr):
+                os.set_blocking(descriptor, False)
             message, _ = self._next("agent", HELLO_S)
             self._check(message)
-        except HostError:
+        except HostError as error:
+            self.unreachable = str(error)
             self.close()
             raise
         self.hello = message
@@ -216,6 +224,11 @@ class AgentLink:
         offset_ns = at_ns - (before_ns + round_trip_ns // 2)
         return ClockOffset(False, offset_ns, -(-round_trip_ns // 2) + 1, round_trip_ns)
 
+    def ask(self, message: Mapping[str, Any], event: str, seconds: float) -> Mapping[str, Any]:
+        """Sends a command and returns its answer. Raises `HostError`."""
+        self.send(message)
+        return self._next(event, seconds)[0]
+
     def hashes(self, paths: Iterable[str]) -> dict[str, str | None]:
         """Returns the SHA-256 of files of the host, each asked for once; None: it can't be read there. Raises
         `HostError`."""
@@ -228,6 +241,23 @@ class AgentLink:
                 raise HostError("its agent did not say what the files of adapters are")
             self._hashes |= {path: None if value is None else str(value) for path, value in said.items()}
         return {path: self._hashes[path] for path in wanted}
+
+    def answers(self) -> bool:
+        """Asks whether the agent is still there, and waits a little for its answer. One that is silent is
+        noted."""
+        if not self.is_open:
+            return False
+        try:
+            self.send({"command": "clock", "number": 0})
+            self._next("clock", ANSWER_S)
+        except HostError:
+            if self._silent:
+                self._lost = (
+                    f"its agent has not answered for {ANSWER_S:g} s: the host stands still, or its link is "
+                    "cut: mend that; the next trial connects anew"
+                )
+            return False
+        return True
 
     def _next(self, event: str, seconds: float) -> Frame:
         """Waits for a frame of this kind; what else comes is kept for `receive`. Raises `HostError`."""
@@ -247,6 +277,7 @@ class AgentLink:
                 self.flush()
                 remaining_s = (deadline_ns - time.monotonic_ns()) / NS_PER_S
                 if remaining_s <= 0:
+                    self._silent = True
                     self._lose(f"its agent said no '{event}' within {seconds:g} s")
                     continue
                 select.select(self.descriptors(), [], [], min(remaining_s, LEASE_S / 10))

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import os
 import subprocess
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
 from lagometer.agent.emulated import EmulatedHost, machine_settings
 from lagometer.agent.supervised import ends_within
 from lagometer.run.hosts.base import AgentPipes, HostError
-from lagometer.run.hosts.local import TERMINATION_S, LocalLauncher
+from lagometer.run.hosts.local import LocalLauncher
+from lagometer.run.hosts.process import TERMINATION_S
 
 BRIDGE = "bridge"
 READY = b"ready\n"
@@ -31,16 +33,18 @@ class Switch:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()  # hosts are started side by side
 
     def process_id(self) -> int:
         """Returns the process in whose network the bridge is, which is started if it does not run.
 
         Raises `HostError`.
         """
-        if self._process is None or self._process.poll() is not None:
-            self.close()
-            self._process = _started(("unshare", "--net", "--", "sh", "-c", _SWITCH))
-        return self._process.pid
+        with self._lock:
+            if self._process is None or self._process.poll() is not None:
+                self.close()
+                self._process = _started(("unshare", "--net", "--", "sh", "-c", _SWITCH))
+            return self._process.pid
 
     def close(self) -> None:
         """Ends it; the bridge goes with it. May be called twice."""
@@ -92,6 +96,10 @@ class NetnsLauncher:
     def ended(self) -> str | None:
         """Says with which code or signal."""
         return self._local.ended() if self._local is not None else "was not started"
+
+    def there(self, path: str) -> str:
+        """It sees the files of this machine."""
+        return path
 
     def close(self) -> None:
         """Ends the agent; its namespaces and its end of the cable go with it."""

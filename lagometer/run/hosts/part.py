@@ -110,6 +110,8 @@ class HostPart:
     def start(self, hearing: Hearing) -> None:
         """Compares clocks, and has the agent start what there is to start. Raises `HostError`."""
         self._hearing = hearing
+        if self.link.unreachable is not None:
+            raise HostError(self.link.unreachable)
         was_open = self.link.is_open
         try:
             self._meet()

@@ -283,7 +283,10 @@ def _host(host: HostOutcome, workers: Sequence[WorkerOutcome]) -> dict[str, Any]
 def host_facts(host: HostOutcome, workers: Sequence[WorkerOutcome]) -> dict[str, Any]:
     """Returns what the manifest keeps of a host: what its agent said of it, and its adapters' libraries."""
     adapters = adapters_of([workers[index] for index in host.workers])
-    said = {name: host.hello.get(name) for name in ("host", "machine", "version", "cpus", "limits")}
+    said = {
+        name: host.hello.get(name)
+        for name in ("host", "machine", "version", "cpus", "limits", "synchronisation")
+    }
     versions = {each["name"]: each["library_version"] for each in adapters}
     return {**said, "adapters": versions, "files": dict(host.files)}
 

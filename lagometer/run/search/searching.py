@@ -86,13 +86,18 @@ class RateSearch:
     """One call of `lagometer search`."""
 
     def __init__(
-        self, study: Study, adapters: Mapping[str, Adapter], bounds: Bounds, loss_max: float
+        self,
+        study: Study,
+        adapters: Mapping[str, Adapter],
+        bounds: Bounds,
+        loss_max: float,
+        cells: Sequence[Cell] = (),
     ) -> None:
         self._study = study
         self._adapters = adapters
         self._bounds = bounds
         self._loss_max = loss_max
-        self._runner = TrialRunner(adapters)
+        self._runner = TrialRunner(adapters, cells)
         self.results: list[CellSearch] = []
 
     def carry_out(self, cells: Sequence[Cell], finished: Callable[[], None]) -> None:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from lagometer.agent.isolation import PRIVATE_RUNTIME_DIRECTORY
@@ -52,10 +52,12 @@ NS_PER_S = 1_000_000_000
 
 @dataclass(frozen=True)
 class Place:
-    """What of a host its workers' plans depend on. cpus: those that may be used there."""
+    """What of a host its workers' plans depend on. cpus: those that may be used there; there: where a file of
+    this installation lies on it."""
 
     runtime_directory: str
     cpus: tuple[int, ...]
+    there: Callable[[str], str] = str
 
 
 def worker_plans(
@@ -183,7 +185,7 @@ class _Layout:
             start=cell.factors.start,
             start_ns=cell.worker_start_ns(index),
             threads=cell.factors.threads if len(nodes) > 1 else "per-node",
-            adapters=[self._adapter(adapter, place.runtime_directory, host) for adapter in used],
+            adapters=[self._adapter(adapter, place, host) for adapter in used],
             contexts=[
                 Context(
                     adapter=used.index(each.adapter),
@@ -236,14 +238,18 @@ class _Layout:
     def _own(self, node: str) -> str:
         return node if self._cell.factors.participants == "per-node" else ""
 
-    def _adapter(self, name: str, runtime_directory: str, host: str) -> Adapter:
+    def _adapter(self, name: str, place: Place, host: str) -> Adapter:
         built = self._adapters[name]
+        fixed = {
+            key: place.there(value) if isinstance(value, str) else value
+            for key, value in built.fixed_options.items()
+        }
         return Adapter(
             name=name,
-            library=str(built.library),
+            library=place.there(str(built.library)),
             profile=self._cell.factors.profile,
-            options={**self._cell.options.get(name, {}), **built.fixed_options},
-            environment=self._environment(built, runtime_directory),
+            options={**self._cell.options.get(name, {}), **fixed},
+            environment=self._environment(built, place.runtime_directory),
             network=self._network(host),
         )
 

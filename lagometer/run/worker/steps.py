@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 import selectors
-import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
@@ -31,6 +29,7 @@ from lagometer.run.worker.outcome import PHASES, STARTUP, TrialOutcome, WorkerOu
 from lagometer.run.worker.plan import Phases, Plan
 from lagometer.run.worker.unmatched import summed_up
 from lagometer.run.worker.waves import late_waves, waves
+from lagometer.run.worker.words import exit_text, signal_name, text_of
 
 NS_PER_S = 1_000_000_000
 GO_AHEAD_NS = 5_000_000  # time for `go` to reach every worker before the common start
@@ -106,17 +105,29 @@ class TrialSteps:
     def _ask(self, done: Callable[[HostPart], bool], event: str, more_ns: int = 0) -> None:
         """Waits until every agent has said something; one that does not is lost."""
         deadline_ns = time.monotonic_ns() + AGENT_NS + more_ns
-        if self._wait(lambda: all(done(part) for part in self._parts), deadline_ns):
-            return
-        for part in self._parts:
-            if not done(part):
+        # Of one that is lost no more is heard; the others may still say what they saw.
+        heard = self._wait(
+            lambda: all(done(part) or part.link.lost is not None for part in self._parts), deadline_ns
+        )
+        for part in self._parts if not heard else ():
+            if not done(part) and part.link.lost is None:
                 self._lose(part, event, AGENT_NS + more_ns)
-        raise TrialFailed
+        if not all(done(part) for part in self._parts):
+            raise TrialFailed
 
     def _lose(self, part: HostPart, event: str, waited_ns: int) -> None:
-        part.link.give_up(f"its agent said no '{event}' within {waited_ns / NS_PER_S:.1f} s")
+        late = f"its agent said no '{event}' within {waited_ns / NS_PER_S:.1f} s"
+        part.link.give_up(f"{late}: check that host and its link; the next trial connects anew")
         part.finished = True
         self._fail(f"agent-lost: host {part.name}: {part.link.lost}")
+
+    def _lose_silent(self) -> bool:
+        """Whether an agent does not answer: then its host or its link is at fault, and no worker."""
+        silent = [part for part in self._parts if part.link.lost is None and not part.link.answers()]
+        for part in silent:
+            part.finished = True
+            self._fail(f"agent-lost: host {part.name}: {part.link.lost}")
+        return bool(silent)
 
     def match(self) -> None:
         """Waits until every reader of every worker has heard every stream that it expects."""
@@ -306,6 +317,8 @@ class TrialSteps:
             for each in conversations or self._conversations
             if not (each.index in self._exited if event == "exit" else getattr(each, event))
         ]
+        if self._lose_silent():
+            raise TrialFailed
         code = "endpoints-missing" if event == "matched" else "worker-hung"
         waited_s = (deadline_ns - asked_ns) / NS_PER_S
         self._fail(
@@ -349,7 +362,7 @@ class TrialSteps:
             self._events.write("said", worker=each.index, said=event, phase=self._phase_now())
         if "failed" in events and each.failed is not None:
             missing = (
-                f" (missing: {', '.join(map(_text, each.failed.missing))})" if each.failed.missing else ""
+                f" (missing: {', '.join(map(text_of, each.failed.missing))})" if each.failed.missing else ""
             )
             where = f"{each.name} in phase {each.failed.phase}"
             self._fail(
@@ -381,21 +394,21 @@ class TrialSteps:
     def _on_stop(self, index: int, notice: Any) -> None:
         """A stopped worker can't keep its schedule any more, even if it is let go on: the trial is over."""
         each = self._conversations[index]
-        what = f"{each.name} was stopped by {_signal_name(notice['signal'])} in phase {self._phase_of(each)}"
+        what = f"{each.name} was stopped by {signal_name(notice['signal'])} in phase {self._phase_of(each)}"
         hint = "find what stops it (kill -STOP, a debugger, a paused container) and run the trial again"
         self._fail(f"worker-hung: {what}: {hint}")
 
     def _on_exit(self, index: int, notice: Any) -> None:
         """Its last words have come before this."""
         each = self._conversations[index]
-        self._exited[index] = how = _exit_text(notice)
+        self._exited[index] = how = exit_text(notice)
         if each.failed is None and not (each.bye and notice.get("code") == 0):
             self._fail(f"worker-died: {each.name} {how} in phase {self._phase_of(each)}")
 
     def _on_companion_end(self, notice: Any) -> None:
         """The supervisor ends companions once they are released; before that none has a reason to end."""
         if notice["wrong"] is not None and not self._reasons:
-            self._fail(Ended(**notice["wrong"]).reason(f"{_exit_text(notice)} in phase {self._phase_now()}"))
+            self._fail(Ended(**notice["wrong"]).reason(f"{exit_text(notice)} in phase {self._phase_now()}"))
 
     # --- small things ---
 
@@ -481,19 +494,3 @@ def _length_ns(phases: Phases) -> int:
 
 def _ending(part: HostPart) -> bool:
     return part.link.is_open and not part.ended
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _exit_text(notice: Any) -> str:
-    if "signal" in notice:
-        return f"was killed by {_signal_name(notice['signal'])}"
-    return f"exited with code {notice.get('code')}"
-
-
-def _signal_name(number: int) -> str:
-    with contextlib.suppress(ValueError):
-        return signal.Signals(number).name
-    return f"signal {number}"

@@ -66,7 +66,7 @@ def test_commands_and_options_exist(words: list[str]) -> None:
 def test_pipelines_and_studies_are_there(tmp_path: Path) -> None:
     loaded = [YAML(typ="safe").load(block) for block in BLOCKS]
     studies = [block for block, content in zip(BLOCKS, loaded, strict=True) if "matrix" in content]
-    assert (len(loaded), len(studies)) == (5, 2)
+    assert (len(loaded), len(studies)) == (6, 3)
     for study in studies:
         (tmp_path / "study.yaml").write_text(study)
         assert load_study(tmp_path / "study.yaml").trials >= 6

@@ -235,3 +235,40 @@ def test_what_is_wrong_with_a_restart_is_said(tmp_path: Path, node: str, said: s
     (tmp_path / "again.yaml").write_text(f"nodes:\n  a: {{trigger: timer, publishes: [t]}}\n  {node}\n")
     with pytest.raises(BadInput, match=said):
         study({"workload": str(tmp_path / "again.yaml")})
+
+
+@pytest.mark.parametrize(
+    ("host", "wrong"),
+    [
+        ({"launcher": "local", "destination": "pi@base"}, "'destination' is of the launcher ssh"),
+        ({"launcher": "ssh", "destination": "-oProxyCommand=x"}, "is no destination for ssh"),
+        ({"launcher": "ssh", "path": "lagometer"}, "is no path that begins with / or ~/"),
+        ({"launcher": "ssh", "config": "config"}, "is no path that begins with / or ~/"),
+    ],
+)
+def test_keys_of_ssh_are_checked(host: dict[str, str], wrong: str) -> None:
+    assert wrong in said(
+        {"workload": "pipeline-3", **BOTH}, hosts={"robot": {}, "base": {**host, "runs": "sink"}}
+    )
+
+
+def test_what_cannot_be_behind_ssh_is_excluded(adapters: dict[str, Adapter]) -> None:
+    hosts = {"robot": {}, "base": {"launcher": "ssh", "runs": "sink"}}
+    matrix = {"adapter": ["shm", "cyclonedds"], "workload": "pipeline-3", **BOTH}
+    found = expand(study(matrix, hosts=hosts), adapters, CPUS)
+    assert [cell.id.split("/")[0] for cell in found.cells] == ["cyclonedds"]
+    (excluded,) = found.excluded
+    assert excluded.reason == "shm reaches only the processes of its own host"
+    tuned = {**matrix, "adapter": "cyclonedds", "hosts": "base", "tuning": "latency"}
+    (excluded,) = expand(study(tuned, hosts=hosts), adapters, CPUS).excluded
+    assert "tuning is for the machine that lagometer runs on, and base is another one" in excluded.reason
+
+
+def test_plans_name_the_files_of_their_own_host(adapters: dict[str, Adapter]) -> None:
+    hosts = {"robot": {}, "base": {"launcher": "ssh", "runs": "sink"}}
+    given = study({"workload": "pipeline-3", **BOTH}, hosts=hosts)
+    (cell,) = expand(given, adapters, CPUS).cells
+    places = {"base": Place("/dev/shm/lagometer-1-0", CPUS, lambda path: f"/copy{path}")}
+    plans = worker_plans(given, cell, 0, adapters, places=places)
+    library = str(adapters["cyclonedds"].library)
+    assert [plan.adapters[0].library for plan in plans] == [library, library, f"/copy{library}"]

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""By what the host's clock is kept right, and how well: what the kernel and the services say of it."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+SERVICES = ("chronyd", "ntpd", "ptp4l", "phc2sys", "systemd-timesyn")  # as /proc cuts names
+NOT_SYNCHRONISED = 0x40  # STA_UNSYNC of adjtimex(2)
+PPM_OF_FREQUENCY = 65536.0  # adjtimex(2): 16 bits behind the point
+NOMINAL_TICK_US = 10_000
+PPM_OF_TICK = 100.0  # one microsecond more each hundredth of a second
+ANSWER_S = 1.0
+
+
+class _Timex(ctypes.Structure):
+    """struct timex of a kernel with longs of 64 bits."""
+
+    _fields_ = (
+        ("modes", ctypes.c_uint),
+        ("offset", ctypes.c_long),
+        ("freq", ctypes.c_long),
+        ("maxerror", ctypes.c_long),
+        ("esterror", ctypes.c_long),
+        ("status", ctypes.c_int),
+        ("constant", ctypes.c_long),
+        ("precision", ctypes.c_long),
+        ("tolerance", ctypes.c_long),
+        ("time", ctypes.c_long * 2),
+        ("tick", ctypes.c_long),
+        ("rest", ctypes.c_long * 32),
+    )
+
+
+def synchronisation() -> dict[str, Any]:
+    """Returns what is known: `synchronised`, how much faster the kernel makes the clock (`pulled_ppm`),
+    the kernel's own bound to the true time (`error_max_ns`), `services` that run; `chrony` and `ptp` with
+    what these say. None: not known."""
+    found: dict[str, Any] = {"synchronised": None, "pulled_ppm": None, "error_max_ns": None}
+    with contextlib.suppress(OSError, AttributeError):
+        found |= _of_kernel()
+    services = _running()
+    found["services"] = services
+    if "chronyd" in services:
+        found["chrony"] = _chrony()
+    if "ptp4l" in services:
+        found["ptp"] = _ptp()
+    return found
+
+
+def _of_kernel() -> dict[str, Any]:
+    timex = _Timex(modes=0)
+    if ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.byref(timex)) < 0:
+        raise OSError(ctypes.get_errno(), "adjtimex")
+    tick_ppm = (timex.tick - NOMINAL_TICK_US) * PPM_OF_TICK
+    return {
+        "synchronised": not timex.status & NOT_SYNCHRONISED,
+        "pulled_ppm": round(timex.freq / PPM_OF_FREQUENCY + tick_ppm, 3),
+        "error_max_ns": timex.maxerror * 1000,
+    }
+
+
+def _running() -> list[str]:
+    """Returns which of the known services run, as far as this process sees."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                found.add((entry / "comm").read_text().strip())
+    return sorted(found & set(SERVICES))
+
+
+def _chrony() -> dict[str, Any] | None:
+    """Returns what chronyd says of its source; its bound is dispersion + delay / 2 (RFC 5905, 11.2)."""
+    fields = said_by(("chronyc", "-n", "-c", "tracking")).strip().split(",")
+    try:
+        delay_s, dispersion_s = float(fields[10]), float(fields[11])
+        return {
+            "source": fields[1],
+            "stratum": int(fields[2]),
+            "offset_ns": round(float(fields[4]) * 1e9),
+            "bound_ns": round((abs(float(fields[4])) + dispersion_s + delay_s / 2) * 1e9),
+            "leap": fields[13],
+        }
+    except (IndexError, ValueError):
+        return None
+
+
+def _ptp() -> dict[str, Any] | None:
+    """Returns what ptp4l says of its master."""
+    words = (line.split() for line in said_by(("pmc", "-u", "-b", "0", "GET TIME_STATUS_NP")).splitlines())
+    told = {each[0]: each[1] for each in words if len(each) == 2}
+    try:
+        return {
+            "master": told["gmIdentity"],
+            "present": told["gmPresent"] == "true",
+            "offset_ns": int(told["master_offset"]),
+        }
+    except (KeyError, ValueError):
+        return None
+
+
+def said_by(command: Sequence[str]) -> str:
+    """Returns what a program prints; nothing where it can't."""
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        done = subprocess.run(
+            command,
+            check=False,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=ANSWER_S,
+        )
+        if done.returncode == 0:
+            return done.stdout
+    return ""

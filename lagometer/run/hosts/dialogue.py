@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is said to another host before its agent runs: line after line, each side in its turn."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from lagometer.agent.arrival import MARK
+from lagometer.run.hosts.base import AgentPipes, HostError
+
+READ_BYTES = 1 << 16
+TEXT_BYTES = 16 << 10
+LAST_WORDS_S = 1.0  # for the error output of what has closed its output
+
+
+class DialogueError(HostError):
+    """The other side is gone, or silent. said: its error output; noise: its output that was no answer."""
+
+    def __init__(self, what: str, said: str, noise: str) -> None:
+        super().__init__(what)
+        self.said, self.noise = said, noise
+
+
+class Dialogue:
+    """Turns with what runs on the other host. The pipes belong to the launcher."""
+
+    def __init__(self, pipes: AgentPipes) -> None:
+        self._pipes = pipes
+        self._unread = bytearray()
+        self._said = b""
+        self._noise = b""
+        self._hears = True  # until its error output is closed
+        for descriptor in (pipes.stdin, pipes.stdout, pipes.stderr):
+            os.set_blocking(descriptor, False)
+
+    def hear(self, seconds: float) -> Mapping[str, Any]:
+        """Returns the next answer; what a shell says before it is no answer. Raises `DialogueError`."""
+        deadline_s = time.monotonic() + seconds
+        while True:
+            while (end := self._unread.find(b"\n")) >= 0:
+                line = bytes(self._unread[:end])
+                del self._unread[: end + 1]
+                if line.startswith(MARK):
+                    with contextlib.suppress(ValueError):
+                        message = json.loads(line[len(MARK) :])
+                        if isinstance(message, dict):
+                            return message
+                self._noise = (self._noise + line + b"\n")[-TEXT_BYTES:]
+            self._await((self._pipes.stdout,), (), deadline_s, f"no answer within {seconds:.0f} s")
+            with contextlib.suppress(BlockingIOError):
+                data = os.read(self._pipes.stdout, READ_BYTES)
+                if not data:
+                    raise self._gone("the connection ended")
+                self._unread += data
+
+    def say(self, message: Mapping[str, Any], seconds: float) -> None:
+        """Writes a message. Raises `DialogueError`."""
+        self.write(json.dumps(message).encode() + b"\n", seconds)
+
+    def write(self, data: bytes, seconds: float) -> None:
+        """Writes bytes; each part may take so long. Raises `DialogueError`. Of one that is gone `hear` tells
+        what it said last."""
+        unsent = memoryview(data)
+        while unsent:
+            deadline_s = time.monotonic() + seconds
+            self._await((), (self._pipes.stdin,), deadline_s, f"nothing was taken for {seconds:.0f} s")
+            try:
+                unsent = unsent[os.write(self._pipes.stdin, unsent[:READ_BYTES]) :]
+            except BlockingIOError:
+                continue
+            except BrokenPipeError:
+                return
+
+    def _await(
+        self, readers: tuple[int, ...], writers: tuple[int, ...], deadline_s: float, late: str
+    ) -> None:
+        """Waits until one of these can be used, and hears what it says of errors meanwhile."""
+        while True:
+            remaining_s = deadline_s - time.monotonic()
+            if remaining_s <= 0:
+                raise self._error(late)
+            watched = (*readers, *((self._pipes.stderr,) if self._hears else ()))
+            readable, writable, _ = select.select(watched, writers, [], remaining_s)
+            if self._pipes.stderr in readable:
+                self._hear_errors()
+            if writable or set(readable) & set(readers):
+                return
+
+    def _hear_errors(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            data = os.read(self._pipes.stderr, READ_BYTES)
+            self._hears = bool(data)
+            self._said = (self._said + data)[-TEXT_BYTES:]
+
+    def _gone(self, what: str) -> DialogueError:
+        deadline_s = time.monotonic() + LAST_WORDS_S
+        while self._hears and (remaining_s := deadline_s - time.monotonic()) > 0:
+            if select.select([self._pipes.stderr], [], [], remaining_s)[0]:
+                self._hear_errors()
+        return self._error(what)
+
+    def _error(self, what: str) -> DialogueError:
+        said, noise = (text.decode(errors="replace").strip() for text in (self._said, self._noise))
+        return DialogueError(what, said, noise)

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Looks at the hosts of a study before anything is measured: each by itself, and the way between each two."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lagometer.installation import worker_command
+from lagometer.run.hosts.base import HostError
+from lagometer.run.hosts.launchers import Launchers
+from lagometer.run.hosts.link import AgentLink, ClockOffset
+from lagometer.run.hosts.opening import open_all
+from lagometer.study import Adapter
+from lagometer.study.hosts import Host
+
+LOOK_S = 20.0
+ASK_S = 10.0
+PORTS = (20_000, 60_000)
+
+
+@dataclass(frozen=True)
+class HostLook:
+    """One host. unreachable: why nothing else is known of it; clock: how it stands to ours; facts: what its
+    agent says; libraries: by adapter the hashes here and there."""
+
+    name: str
+    host: Host
+    unreachable: str | None = None
+    hello: Mapping[str, Any] = field(default_factory=dict)
+    clock: ClockOffset = field(default_factory=ClockOffset)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    libraries: Mapping[str, tuple[str | None, str | None]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class WayLook:
+    """The way from one host to another and back. wrong: why it can't be looked at; round_trips_ns: those of
+    datagrams that came back; sent: how many were; path_mtu: the largest packet that comes through in one
+    piece; large_arrives: whether one in fragments does; multicast: whether it arrives at the other end."""
+
+    sender: str
+    receiver: str
+    wrong: str | None = None
+    round_trips_ns: tuple[int, ...] = ()
+    sent: int = 0
+    path_mtu: int | None = None
+    large_arrives: bool | None = None
+    multicast: bool = False
+
+
+def look_at(
+    hosts: Mapping[str, Host], adapters: Mapping[str, Adapter]
+) -> tuple[tuple[HostLook, ...], tuple[WayLook, ...]]:
+    """Starts an agent on each host, and asks them all. adapters: that are to work there. Raises
+    SetupMissing."""
+    launchers = Launchers([each.library for each in adapters.values()])
+    links = [AgentLink(name, launchers.of(name, host)) for name, host in hosts.items()]
+    try:
+        open_all(links)
+        found = [_host(link, hosts[link.name], adapters) for link in links]
+        there = {link.name: link for link in links if link.is_open}
+        return tuple(found), tuple(_ways(found, there))
+    finally:
+        for link in links:
+            link.close()
+        launchers.close()
+
+
+def _host(link: AgentLink, host: Host, adapters: Mapping[str, Adapter]) -> HostLook:
+    if link.unreachable is not None:
+        return HostLook(link.name, host, link.unreachable)
+    try:
+        link.open()
+        probes = {
+            name: [*map(link.there, worker_command(each.sidecar.worker)), "--probe", _there(link, each)]
+            for name, each in adapters.items()
+        }
+        look = {"command": "look", "address": host.address, "probes": probes}
+        facts = link.ask(look, "looked", LOOK_S)["facts"]
+        hashes = link.hashes(_there(link, each) for each in adapters.values())
+        libraries = {name: (_hash_here(each), hashes[_there(link, each)]) for name, each in adapters.items()}
+        return HostLook(link.name, host, None, link.hello, link.offset(), facts, libraries)
+    except HostError as error:
+        return HostLook(link.name, host, str(error))
+
+
+def _there(link: AgentLink, adapter: Adapter) -> str:
+    return link.there(str(adapter.library))
+
+
+def _hash_here(adapter: Adapter) -> str | None:
+    from lagometer.agent.serving import hash_of
+
+    return hash_of(str(adapter.library))
+
+
+def _ways(looks: Sequence[HostLook], links: Mapping[str, AgentLink]) -> list[WayLook]:
+    """Looks at the way between each two hosts that have an address."""
+    pairs = list(itertools.permutations([each for each in looks if each.name in links], 2))
+    ends: dict[str, tuple[int, str | None]] = {}
+    port = random.randint(*PORTS)
+    for look in looks:
+        if look.name in links and look.host.address:
+            ends[look.name] = _listen(links[look.name], look.host.address, port)
+        elif look.name in links:
+            ends[look.name] = 0, "it has no `address`"
+    return [_way(one, other, links, ends) for one, other in pairs]
+
+
+def _listen(link: AgentLink, address: str, port: int) -> tuple[int, str | None]:
+    try:
+        said = link.ask({"command": "listen", "address": address, "port": port}, "listening", ASK_S)
+    except HostError as error:
+        return 0, str(error)
+    return int(said["port"]), said["wrong"]
+
+
+def _way(
+    one: HostLook,
+    other: HostLook,
+    links: Mapping[str, AgentLink],
+    ends: Mapping[str, tuple[int, str | None]],
+) -> WayLook:
+    for each in (one, other):
+        if ends[each.name][1]:
+            return WayLook(one.name, other.name, f"{each.name}: {ends[each.name][1]}")
+    sender, receiver = links[one.name], links[other.name]
+    mtu = int((one.facts.get("link") or {}).get("mtu") or 1500)
+    peer = {"address": other.host.address, "port": ends[other.name][0], "mtu": mtu}
+    word = secrets.token_hex(8)
+    try:
+        said = sender.ask({"command": "ask", **peer}, "asked", ASK_S)
+        sender.ask({"command": "cast", "word": word}, "cast", ASK_S)
+        # Through the receiver's socket went what came before: a way that is as fast as the answers above.
+        sender.ask({"command": "ask", **peer}, "asked", ASK_S)
+        heard = receiver.ask({"command": "heard"}, "heard", ASK_S)["words"]
+    except HostError as error:
+        return WayLook(one.name, other.name, str(error))
+    trips = said["round_trips_ns"]
+    return WayLook(
+        one.name,
+        other.name,
+        round_trips_ns=tuple(trip for trip in trips if trip is not None),
+        sent=len(trips),
+        path_mtu=said["path_mtu"],
+        large_arrives=said["large_arrives"],
+        multicast=word in heard,
+    )

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts the agents of a trial's hosts side by side: one that takes long keeps no other from its lease."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Sequence
+
+from lagometer.run.hosts.base import HostError
+from lagometer.run.hosts.link import AgentLink
+
+LOOK_S = 0.5  # how often those that are there are told that we go on
+
+
+def open_all(links: Sequence[AgentLink]) -> None:
+    """Opens the links that are not; `unreachable` of each says why it can't be."""
+    if len(links) == 1:
+        _attempt(links[0])
+        return
+    threads = {link.name: threading.Thread(target=_attempt, args=(link,), daemon=True) for link in links}
+    for thread in threads.values():
+        thread.start()
+    while any(thread.is_alive() for thread in threads.values()):
+        for link in links:
+            if threads[link.name].is_alive():
+                threads[link.name].join(LOOK_S)
+            elif link.is_open:
+                link.renew()
+                link.flush()
+
+
+def _attempt(link: AgentLink) -> None:
+    with contextlib.suppress(HostError):
+        link.open()

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts by themselves: of a study, or of a file that has nothing but `hosts:`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from lagometer.errors import BadInput
+from lagometer.study.adapter import Adapter
+from lagometer.study.adapters import discover_adapters
+from lagometer.study.document import read_document
+from lagometer.study.hosts import Host, read_hosts
+from lagometer.study.load import load_study
+from lagometer.study.matrix import expand
+from lagometer.study.values import Problems
+
+KEY = "hosts"
+
+
+def load_hosts(path: Path) -> tuple[Mapping[str, Host], Mapping[str, Adapter]]:
+    """Returns the hosts, and the adapters that are to work on them: those of the study's cells, or, of hosts
+    alone, those that reach other hosts and are built here. Raises BadInput."""
+    document, _ = read_document(path)
+    keys = [key.text for key, _ in document.entries]
+    if KEY not in keys:
+        raise BadInput(
+            "no hosts", where=str(path), hint="write `hosts: {robot: {launcher: ssh, address: 192.168.1.2}}`"
+        )
+    if keys != [KEY]:
+        study = load_study(path)
+        adapters = discover_adapters(study.options)
+        used = dict.fromkeys(name for cell in expand(study, adapters).cells for name in cell.adapters)
+        return study.hosts, {name: adapters[name] for name in used}
+    problems = Problems(str(path))
+    hosts = read_hosts(document.entries[0][1], problems, {})
+    problems.raise_if_any()
+    adapters = discover_adapters()
+    return hosts, {
+        name: each for name, each in adapters.items() if each.built and each.sidecar.scope == "network"
+    }

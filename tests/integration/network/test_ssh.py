@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts that are reached by ssh: a real sshd on a machine made from namespaces, and all that can go wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from campaign_support import Running, journal, lagometer, running, wait_until, write_study
+from needs import ROOT, adapter_library, need
+from ssh_machine import CLONE_NEWNET, OURS, Machine, machine
+
+from lagometer.run.hosts.base import HostError
+from lagometer.run.hosts.launchers import Launchers
+from lagometer.run.hosts.link import AgentLink
+from lagometer.study.hosts_file import load_hosts
+
+CLEAN_S = 30.0  # by when both sides are clean, whatever happened
+AHEAD_NS = 3_600_000_000_000
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Iterator[Machine]:
+    with machine(tmp_path) as made:
+        yield made
+
+
+def study_of(folder: Path, there: Machine, adapter: str = "tcp", host: Any = None, **keys: Any) -> Path:
+    """A study with its source here and its sink there."""
+    hosts = {"robot": {"address": OURS}, "base": {**there.host(**(host or {})), "runs": ["sink"]}}
+    matrix = {"adapter": adapter, "workload": "pipeline-2", "rate": "10Hz", "network": "host"}
+    return write_study(folder, hosts=hosts, matrix=matrix, **keys)
+
+
+def run(folder: Path, there: Machine, study: Path) -> tuple[int, list[dict[str, Any]]]:
+    """The exit code and the finished trials of a campaign; afterwards nothing is left on either side."""
+    out = folder / "out"
+    words = ("run", str(study), "--out", str(out), "--no-report")
+    code, _, errors = lagometer(folder, *words, preexec_fn=there.on_cable)
+    assert (out / "journal.jsonl").exists(), errors
+    assert wait_until(lambda: not there.left(), CLEAN_S), there.left()
+    return code, sorted(journal(out), key=lambda each: int(each["trial"]))
+
+
+@pytest.mark.parametrize("adapter", ["cyclonedds", "tcp", "udp"])
+def test_messages_go_from_here_to_a_host_behind_ssh(tmp_path: Path, base: Machine, adapter: str) -> None:
+    """Nothing is installed there: what it needs is copied, once. Its clock is its own."""
+    if adapter != "cyclonedds":
+        need("long")
+    need(adapter)
+    code, trials = run(tmp_path, base, study_of(tmp_path, base, adapter, trials=2, duration="500ms"))
+    assert code == 0, [trial["reasons"] for trial in trials]
+    rows = pl.read_parquet(tmp_path / "out" / "cells.parquet")
+    edge = rows.filter(edge="source→sink")
+    assert edge.select("sender_host", "receiver_host").unique().rows() == [("robot", "base")]
+    assert set(edge["transport"]) == {"tcp" if adapter == "tcp" else "udp"} and set(edge["n"]) == {5}
+    (copy,) = base.on("ls", "/home/.cache/lagometer").split()
+    assert base.on("find", "/home/.cache/lagometer", "-name", f"liblagometer_{adapter}.so").count(copy) == 1
+    need("timens")
+    assert abs(trials[0]["hosts"][1]["clock"]["offset_ns"] - AHEAD_NS) < 10**9
+    assert set(edge["clock"]) == {"offset"} and set(edge["clock_bound"]) == {"hard"}
+    assert all(edge["latency_min_ns"] > -edge["clock_bound_ns"])
+
+
+# --- what keeps it from being reached
+
+
+def reached(there: Machine, study: Path) -> str:
+    """Why no agent can be started there, without a campaign; empty: one was."""
+    host = load_hosts(study)[0]["base"]
+    link = AgentLink("base", Launchers([adapter_library("tcp")]).of("base", host))
+    with in_network(there):
+        try:
+            link.open()
+        except HostError as error:
+            return str(error)
+        finally:
+            link.close()
+    return ""
+
+
+@contextlib.contextmanager
+def in_network(there: Machine) -> Iterator[None]:
+    """This thread is on the machine's cable for a while."""
+    before = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+    there.on_cable()
+    try:
+        yield
+    finally:
+        assert ctypes.CDLL(None).setns(before, CLONE_NEWNET) == 0
+        os.close(before)
+
+
+def test_a_host_that_cannot_be_reached_says_what_to_do(tmp_path: Path, base: Machine) -> None:
+    study = study_of(tmp_path, base)
+    authorized = base.folder / "authorized_keys"
+    ours, host_key = authorized.read_text(), (base.folder / "host_key.pub").read_text()
+    assert reached(base, study) == ""
+    authorized.write_text(base.other_key("another"))
+    assert "your key is not accepted, and lagometer asks for no password. `ssh-copy-id" in reached(
+        base, study
+    )
+    authorized.write_text(ours)
+    base.know_host_key((base.folder / "another.pub").read_text())
+    said = reached(base, study)
+    assert "its host key has changed. Find out why; if the new one is right: `ssh-keygen -R" in said
+    base.know_host_key("")
+    assert "its host key is not known. Run `ssh -F" in reached(base, study)
+    base.know_host_key(host_key)
+    assert reached(base, study) == "" and not base.left()
+
+
+def test_a_disk_that_is_full_there_says_so_and_keeps_nothing(tmp_path: Path) -> None:
+    with machine(tmp_path, home="300k") as base:
+        said = reached(base, study_of(tmp_path, base))
+        assert "/home/.cache/lagometer: No space left on device" in said and "make room there" in said
+        assert base.on("ls", "-A", "/home/.cache/lagometer") == ""
+
+
+def test_a_host_that_was_not_reached_fails_its_trial(tmp_path: Path, base: Machine) -> None:
+    need("long")
+    base.know_host_key("")
+    code, (trial,) = run(tmp_path, base, study_of(tmp_path, base))
+    assert code == 3 and trial["reasons"][0].startswith(
+        "agent-lost: host base: ssh base: its host key is not known"
+    )
+
+
+def test_another_lagometer_there_is_refused_and_the_same_one_is_used(tmp_path: Path) -> None:
+    need("long")
+    with machine(tmp_path, hidden=None) as base:
+        code, trials = run(tmp_path, base, study_of(tmp_path, base, host={"path": str(ROOT)}))
+        assert code == 0, trials[0]["reasons"]
+        assert base.on("sh", "-c", "ls -A /home") == ""  # nothing was copied
+        version = ROOT / "lagometer" / "__init__.py"
+        own = tmp_path / "changed.py"
+        own.write_text(version.read_text().replace("__version__", "# another one\n__version__"))
+        base.on("mount", "--bind", str(own), str(version))
+        code, (trial,) = run(tmp_path, base, study_of(tmp_path, base, host={"path": str(ROOT)}))
+        assert code == 3
+        (reason,) = trial["reasons"]
+        assert f"{version} is another one" in reason and "install the version of this lagometer" in reason
+        code, trials = run(tmp_path, base, study_of(tmp_path, base))  # what differs is not used, but copied
+        assert code == 0, trials[0]["reasons"]
+        assert base.on("ls", "-A", "/home").split() == [".cache"]
+
+
+# --- what breaks while it goes on
+
+
+@pytest.mark.parametrize("what", ["agent", "ssh"])
+def test_what_is_killed_fails_its_trial_alone(tmp_path: Path, base: Machine, what: str) -> None:
+    need("long")
+    study = study_of(tmp_path, base, trials=3)
+    with started(tmp_path, base, study) as campaign:
+        assert wait_until(lambda: campaign.reached("warm-up", 1))
+        if what == "agent":
+            base.kill("lagometer.agent")
+        else:
+            (client,) = campaign.processes("ssh")
+            os.kill(client, signal.SIGKILL)
+        code, _, errors = campaign.end()
+        assert code == 3, errors
+        both_sides_are_clean(campaign, base)
+    first, second, third = sorted(journal(tmp_path / "out"), key=lambda each: int(each["trial"]))
+    assert (first["valid"], second["valid"], third["valid"]) == (True, False, True), second["reasons"]
+    assert second["reasons"][0].startswith(
+        "agent-lost: host base: its agent ended; it was reached by ssh, which"
+    )
+    assert "the next trial connects anew" in second["reasons"][0]
+
+
+PHASES = ["create", "discover", "warm-up", "measure", "drain", "tear-down"]
+
+
+@pytest.mark.parametrize("how", ["cut", "frozen"])
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_link_that_breaks_fails_its_trial_and_leaves_nothing(
+    tmp_path: Path, base: Machine, phase: str, how: str
+) -> None:
+    """The finished trial stays. Once the link is mended a later one is valid; a cut that the network tells of
+    at once fails all trials meanwhile."""
+    if (phase, how) != ("measure", "frozen"):
+        need("long")
+    study = study_of(tmp_path, base, trials=4, duration="500ms")
+    with started(tmp_path, base, study) as campaign:
+        assert wait_until(lambda: campaign.reached(phase, 1)), campaign.events()
+        base.cut() if how == "cut" else base.freeze()
+        assert wait_until(lambda: is_over(campaign, 1))
+        assert wait_until(lambda: not base.left(), CLEAN_S), base.left()
+        base.mend() if how == "cut" else base.thaw()
+        code, _, errors = campaign.end()
+        both_sides_are_clean(campaign, base)
+    first, second, *others = sorted(journal(tmp_path / "out"), key=lambda each: int(each["trial"]))
+    assert first["valid"] and code == 3, errors
+    assert how == "cut" or others[-1]["valid"], others[-1]["reasons"]
+    reasons = "; ".join(second["reasons"])
+    if phase == "tear-down" and second["valid"]:  # it broke when all was over
+        reasons = "; ".join(others[0]["reasons"])
+    assert "agent-lost: host base: " in reasons, reasons
+    assert "the next trial connects anew" in reasons or "check that it runs and the link is up" in reasons
+
+
+def is_over(campaign: Running, trial: int) -> bool:
+    """Whether a trial has failed, or has ended well and the next one begun."""
+    failed = any(each["event"] == "trial-failed" for each in campaign.events())
+    return failed or campaign.reached("create", trial + 1) or campaign.process.poll() is not None
+
+
+def started(folder: Path, there: Machine, study: Path) -> Any:
+    words = ("run", str(study), "--out", str(folder / "out"), "--no-report")
+    return running(folder, *words, preexec_fn=there.on_cable)
+
+
+def both_sides_are_clean(campaign: Running, there: Machine) -> None:
+    assert wait_until(lambda: campaign.nothing_left() and not there.left(), CLEAN_S), (
+        campaign.processes(),
+        there.left(),
+    )
