@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes what secures the participants of one trial: an authority, certificates, governance, permissions.
 
-All of it is made anew for each trial, by the program openssl, and goes with the trial's folder; the
+All of it is made again for each trial, by the program openssl, and goes with the trial's folder; the
 authority's key is never written where a participant runs. Formats: OMG DDS Security 1.1, sections 9.3.1
 (certificates) and 9.4.1 (signed documents). The governance protects what that of SROS 2 does, so that a
 secured robot of ROS 2 pays the same.
