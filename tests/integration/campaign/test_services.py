@@ -30,7 +30,14 @@ def carried_out(tmp_path: Path, matrix: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("adapter", "dispatch"),
-    [("zeromq", "waitset"), ("zenoh", "listener"), ("zenoh-py", "waitset"), ("ros2_rust", "waitset")],
+    [
+        ("zeromq", "waitset"),
+        ("zenoh", "listener"),
+        ("zenoh-py", "waitset"),
+        ("ros2_rust", "waitset"),
+        ("ros2", "listener"),
+        ("ros2", "waitset"),
+    ],
 )
 def test_each_client_gets_the_replies_to_its_own_requests(
     tmp_path: Path, adapter: str, dispatch: str
