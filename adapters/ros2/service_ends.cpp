@@ -208,9 +208,9 @@ Endpoint service_endpoint(Node& node, const lagometer_endpoint_config& request,
   Endpoint endpoint(node, request);
   const Endpoint other(node, reply);
   check_service(endpoint.settings, endpoint.quality, other.quality, endpoint.topic);
-  for (const Endpoint* each : {&endpoint, &other}) {
-    if (each->type.name != "bytes")
-      throw Error(LAGOMETER_UNSUPPORTED, "ros2: services have the payload type bytes alone, not " + each->type.name);
+  for (const std::string& type : {endpoint.type.name, other.type.name}) {
+    if (type != "bytes")
+      throw Error(LAGOMETER_UNSUPPORTED, "ros2: services have the payload type bytes alone, not " + type);
   }
   return endpoint;
 }
