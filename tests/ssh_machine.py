@@ -101,7 +101,7 @@ class Machine:
         (self.folder / "known_hosts").write_text(text)
 
     def other_key(self, name: str) -> str:
-        """The public half of a key that is none of the test's own."""
+        """The public half of a key that the host does not know."""
         path = self.folder / name
         _run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path))
         return (self.folder / f"{name}.pub").read_text()
@@ -128,7 +128,7 @@ class Machine:
     def cut(self) -> None:
         self._ours("ip", "link", "set", CABLE, "down")
 
-    def mend(self) -> None:
+    def join(self) -> None:
         self._ours("ip", "link", "set", CABLE, "up")
 
     def freeze(self) -> None:

@@ -46,7 +46,7 @@ class Looks:
         self._heard: list[str] = []
 
     def obey(self, message: Mapping[str, Any]) -> bool:
-        """Carries a command out; False if it is none of these."""
+        """Carries a command out; False for any other."""
         command = message.get("command")
         if command == "look":
             self._look(str(message["address"]), message["probes"])

@@ -31,8 +31,8 @@ class Launcher(Protocol):
         """Returns how what carries the agent has ended, in words; None while it goes on. Does not wait."""
 
     def there(self, path: str) -> str:
-        """Returns where a file of this installation lies on the host, once an agent was started. What is none
-        lies at the same path."""
+        """Returns where a file of this installation lies on the host, once an agent was started. Any other
+        path is the same there."""
 
     def close(self) -> None:
         """Ends what carries the agent, waits until it is gone, closes the pipes. May be called twice."""

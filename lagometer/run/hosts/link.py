@@ -254,7 +254,7 @@ class AgentLink:
             if self._silent:
                 self._lost = (
                     f"its agent has not answered for {ANSWER_S:g} s: the host stands still, or its link is "
-                    "cut: mend that; the next trial connects anew"
+                    "cut: fix that; the next trial connects again"
                 )
             return False
         return True

@@ -157,7 +157,7 @@ class SshLauncher:
         if how is None:
             return None
         why = ": the link broke, or the agent was killed" if self._process.code() == SSH_FAILED else ""
-        what = f"see that `{self._by_hand()}` works; the next trial connects anew"
+        what = f"see that `{self._by_hand()}` works; the next trial connects again"
         return f"was reached by ssh, which {how}{why}: {what}"
 
     def there(self, path: str) -> str:

@@ -174,7 +174,7 @@ def test_what_is_killed_fails_its_trial_alone(tmp_path: Path, base: Machine, wha
     assert second["reasons"][0].startswith(
         "agent-lost: host base: its agent ended; it was reached by ssh, which"
     )
-    assert "the next trial connects anew" in second["reasons"][0]
+    assert "the next trial connects again" in second["reasons"][0]
 
 
 PHASES = ["create", "discover", "warm-up", "measure", "drain", "tear-down"]
@@ -185,7 +185,7 @@ PHASES = ["create", "discover", "warm-up", "measure", "drain", "tear-down"]
 def test_a_link_that_breaks_fails_its_trial_and_leaves_nothing(
     tmp_path: Path, base: Machine, phase: str, how: str
 ) -> None:
-    """The finished trial stays. Once the link is mended a later one is valid; a cut that the network tells of
+    """The finished trial stays. Once the link is up again a later one is valid; a cut that the network tells of
     at once fails all trials meanwhile."""
     if (phase, how) != ("measure", "frozen"):
         need("long")
@@ -195,7 +195,7 @@ def test_a_link_that_breaks_fails_its_trial_and_leaves_nothing(
         base.cut() if how == "cut" else base.freeze()
         assert wait_until(lambda: is_over(campaign, 1))
         assert wait_until(lambda: not base.left(), CLEAN_S), base.left()
-        base.mend() if how == "cut" else base.thaw()
+        base.join() if how == "cut" else base.thaw()
         code, _, errors = campaign.end()
         both_sides_are_clean(campaign, base)
     first, second, *others = sorted(journal(tmp_path / "out"), key=lambda each: int(each["trial"]))
@@ -205,7 +205,7 @@ def test_a_link_that_breaks_fails_its_trial_and_leaves_nothing(
     if phase == "tear-down" and second["valid"]:  # it broke when all was over
         reasons = "; ".join(others[0]["reasons"])
     assert "agent-lost: host base: " in reasons, reasons
-    assert "the next trial connects anew" in reasons or "check that it runs and the link is up" in reasons
+    assert "the next trial connects again" in reasons or "check that it runs and the link is up" in reasons
 
 
 def is_over(campaign: Running, trial: int) -> bool:
