@@ -185,8 +185,8 @@ PHASES = ["create", "discover", "warm-up", "measure", "drain", "tear-down"]
 def test_a_link_that_breaks_fails_its_trial_and_leaves_nothing(
     tmp_path: Path, base: Machine, phase: str, how: str
 ) -> None:
-    """The finished trial stays. Once the link is up again a later one is valid; a cut that the network tells of
-    at once fails all trials meanwhile."""
+    """The finished trial stays. Once the link is up again a later one is valid; a cut that the network tells
+    of at once fails all trials meanwhile."""
     if (phase, how) != ("measure", "frozen"):
         need("long")
     study = study_of(tmp_path, base, trials=4, duration="500ms")
