@@ -99,14 +99,16 @@ def test_the_workloads_that_the_page_lists_exist() -> None:
 
 
 def test_the_examples_of_the_page_run(tmp_path: Path) -> None:
-    study, variants, hosts, emulated, links, parts, scales, workload, feedback, services, actions, topics = (
-        re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
-    )
+    examples = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    study, variants, hosts, behind_ssh, emulated, links, parts, scales, *of_workloads = examples
+    workload, feedback, services, actions, topics = of_workloads
     (tmp_path / "study.yaml").write_text(study)
     assert load_study(tmp_path / "study.yaml").trials == 3
     (tmp_path / "variants.yaml").write_text(f"name: variants\n{variants}")
     (tmp_path / "hosts.yaml").write_text(f"name: hosts\n{hosts}")
     assert load_study(tmp_path / "hosts.yaml").hosts["base"].runs == ("sink",)
+    (tmp_path / "ssh.yaml").write_text(f"name: ssh\n{behind_ssh}")
+    assert load_study(tmp_path / "ssh.yaml").hosts["base"].launcher == "ssh"
     (tmp_path / "emulated.yaml").write_text(f"name: emulated\n{emulated}")
     assert all(host.is_emulated for host in load_study(tmp_path / "emulated.yaml").hosts.values())
     (tmp_path / "links.yaml").write_text(f"name: links\n{links}")
