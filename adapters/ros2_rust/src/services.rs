@@ -89,7 +89,7 @@ impl Ends {
         let (namespace, base) = self.name.rsplit_once('/').unwrap_or(("", &self.name));
         let name = Name::new(&format!("/{namespace}"), &node_name(base))
             .map_err(|error| Error::invalid(format!("{doing}: {error:?}")))?;
-        let kind = ServiceTypeName::new("lagometer_interfaces", "Bytes");
+        let kind = ServiceTypeName::new("lagometer", "Bytes");
         let (request, reply) = (self.request.clone(), self.reply.clone());
         if self.serves {
             let server = node.create_server(ServiceMapping::Enhanced, &name, &kind, request, reply);
