@@ -104,10 +104,10 @@ using FastWait = uint32_t(const void*, void*, uint64_t);
 #define LAGOMETER_WRITE LAGOMETER_DDS "10DataWriter5writeEPv"
 #define LAGOMETER_WRITE_HANDLE LAGOMETER_WRITE "RKNS_8fastrtps4rtps16InstanceHandle_tE"
 #define LAGOMETER_WRITE_PARAMETERS LAGOMETER_WRITE "RNS_8fastrtps4rtps11WriteParamsE"
-#define LAGOMETER_TAKE                                                                        \
-  LAGOMETER_DDS                                                                               \
-      "10DataReader4takeERNS1_18LoanableCollectionERNS1_16LoanableSequenceINS1_10SampleInfoE" \
-      "St17integral_constantIbLb1EEEEittt"
+#define LAGOMETER_TAKE                                                                    \
+  LAGOMETER_DDS                                                                           \
+  "10DataReader4takeERNS1_18LoanableCollectionERNS1_16LoanableSequenceINS1_10SampleInfoE" \
+  "St17integral_constantIbLb1EEEEittt"
 #define LAGOMETER_TAKE_NEXT LAGOMETER_DDS "10DataReader16take_next_sampleEPvPNS1_10SampleInfoE"
 #define LAGOMETER_WAIT "_ZNK8eprosima7fastdds3dds7WaitSet4waitERSt6vectorIPNS1_9ConditionESaIS5_EENS_8fastrtps6Time_tE"
 

@@ -43,7 +43,8 @@ inline std::optional<Files> parse(lagometer_string text, std::string_view adapte
     files.*field = found->get<std::string>();
   }
   if (given.size() != keys.size()) throw invalid("has a key that is not known");
-  if (files.kind != "sign" && files.kind != "encrypt") throw invalid("kind '" + files.kind + "' must be sign | encrypt");
+  if (files.kind != "sign" && files.kind != "encrypt")
+    throw invalid("kind '" + files.kind + "' must be sign | encrypt");
   return files;
 }
 
