@@ -94,9 +94,9 @@ void apply_options(const lagometer_qos* wanted, const Settings& settings, const 
 
 }  // namespace
 
-dds::DataWriterQos writer_qos(dds::DataWriterQos initial, const lagometer_qos* wanted, const Settings& settings,
+dds::DataWriterQos writer_qos(const dds::DataWriterQos& initial, const lagometer_qos* wanted, const Settings& settings,
                               const Type& type) {
-  dds::DataWriterQos qos = std::move(initial);
+  dds::DataWriterQos qos = initial;
   if (wanted != nullptr) apply_policies(*wanted, qos);
   apply_options(wanted, settings, type, qos);
   if (settings.heartbeat_period_ms != 0) {

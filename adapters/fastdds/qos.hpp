@@ -12,7 +12,7 @@ namespace lagometer::fastdds {
 
 /// `initial`: what the file of profiles says, or else the vendor's. Throws Error(LAGOMETER_INVALID or
 /// LAGOMETER_UNSUPPORTED) that names the policy.
-dds::DataWriterQos writer_qos(dds::DataWriterQos initial, const lagometer_qos* qos, const Settings& settings,
+dds::DataWriterQos writer_qos(const dds::DataWriterQos& initial, const lagometer_qos* qos, const Settings& settings,
                               const Type& type);
 dds::DataReaderQos reader_qos(dds::DataReaderQos initial, const lagometer_qos* qos, const Settings& settings,
                               const Type& type);
