@@ -97,7 +97,7 @@ class Capture:
         )
 
     def parts(self) -> Iterator[bytes]:
-        """Gives the file, piece by piece; nothing where there is none."""
+        """Gives the file, piece by piece; nothing if no file was opened."""
         while self._file is not None and (part := self._file.read(PART_BYTES)):
             yield part
 

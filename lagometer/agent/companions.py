@@ -96,7 +96,7 @@ class Companions:
         launcher.release_companions()
 
     def awaited(self, launcher: Supervised) -> Awaited | None:
-        """Returns what does not serve yet of daemons and capture; None if all do, or there is none."""
+        """Returns the first of capture and daemons that does not serve yet; None if nothing is awaited."""
         if self.capture is not None and not self.capture.reads(
             launcher.companion_output(self._capture_place)
         ):
