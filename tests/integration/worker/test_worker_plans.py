@@ -29,6 +29,7 @@ PLACES = {
     "Scheduling": "scheduling",
     "Adapter": "adapters.0",
     "Context": "contexts.0",
+    "Security": "contexts.0.security",
     "RandomContent": "content",
     "RecordedContent": "content",
     "Node": "nodes.0",
@@ -59,6 +60,14 @@ POINTING = {
     ("Writer", "replied_on"),
     ("Answers", "reader"),
 }
+SECURITY_FILES = (
+    "identity_ca",
+    "permissions_ca",
+    "certificate",
+    "private_key",
+    "governance",
+    "permissions",
+)
 SECOND = {"kind": "recorded", "path": "/nowhere", "crc32": 1}
 
 
@@ -99,6 +108,7 @@ def whole_plan() -> Mapping:
     given = plan("/nowhere/absent", "/dev/shm/lagometer", nodes)
     given["scheduling"]["cpus"] = [0]
     given["nodes"][0]["cpus"] = [0]
+    given["contexts"][0]["security"] = {"kind": "sign", **dict.fromkeys(SECURITY_FILES, "/nowhere")}
     return {**given, "content": {"kind": "random", "seed": 1}, "heap_offset_bytes": 16}
 
 

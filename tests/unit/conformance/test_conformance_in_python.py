@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from lagometer.conformance.in_python import reopening
 from lagometer.conformance.in_python.content import KIND_DATA, opened, written
 from lagometer.conformance.in_python.peer import Peer
 
@@ -126,7 +127,10 @@ def test_a_subscriber_that_stalls_takes_nothing_until_it_goes_on(driven: Driven)
 
 
 @pytest.mark.parametrize("dispatch", ["poll", "waitset", "listener"])
-def test_openings_without_a_leak_leave_nothing(driven: Driven, dispatch: str) -> None:
+def test_openings_without_a_leak_leave_nothing(
+    driven: Driven, dispatch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reopening, "SHARED_MEMORY", tmp_path)  # other tests have files in /dev/shm
     answer = driven.do("reopen", dispatch=dispatch, rounds=5, **REOPENING)
     assert answer["after"] == answer["before"]
     assert answer["late_callbacks"] == 0
