@@ -2,8 +2,9 @@
 // Functions of Cyclone DDS and Fast DDS by which an application writes, takes and waits. No header of theirs is seen:
 // whoever calls one of these brings its library along. What is handed on is handed on as it came: references and
 // pointers are one, and the small classes that these functions take and return travel as the numbers that they hold.
+#include <array>
 #include <cstdint>
-#include <utility>
+#include <cstring>
 
 #include "journal.hpp"
 #include "next.hpp"
@@ -11,11 +12,93 @@
 namespace lagometer::probes {
 namespace {
 
-/// In front of the function of the middleware that `caller` means. written_if: of the result, whether something was
-/// done that is worth writing down.
-template <typename Function, typename... Arguments>
-auto call_through(NextOfCaller& next, void* caller, Call call, bool (*written_if)(int64_t),
-                  Arguments... arguments) noexcept(false) {
+constexpr int64_t kNoMessage = INT64_MIN;  // it says that a writer went, or the like
+
+/// Writes a call down, and when each message that it took was written. Where they are more than fit beside one call,
+/// it is written down several times.
+template <typename Times>
+void note_with_times(const Entered& entered, Call call, const CallRecord& record, const Times& times) noexcept {
+  constexpr int64_t kTimesAtOnce = 15;
+  std::array<KeyRecord, kTimesAtOnce> keys;
+  const int64_t count = times.count(record.result);
+  int64_t next = 0;
+  do {
+    size_t used = 0;
+    for (; next < count && used < keys.size(); ++next) {
+      const int64_t time_ns = times.at(next);
+      if (time_ns == kNoMessage) continue;
+      keys[used] = {};
+      keys[used].kind = static_cast<uint8_t>(KeyKind::taken);
+      keys[used].stream = kStreamUnknown;
+      keys[used++].number = time_ns;
+    }
+    entered.write(call, record, {keys.data(), used});
+  } while (next < count);
+}
+
+/// Nothing is taken. given_ns: what the application says of when it is written; 0: nothing.
+struct NoTimes {
+  int64_t given_ns = 0;
+  static int64_t count(int64_t) noexcept { return 0; }
+  static int64_t at(int64_t) noexcept { return 0; }
+};
+
+/// Of an array of dds_sample_info_t, which begins with three states and whether there is data.
+struct CycloneTimes {
+  const void* infos;
+  static int64_t count(int64_t result) noexcept { return result; }
+  [[nodiscard]] int64_t at(int64_t index) const noexcept {
+    constexpr int64_t kInfoBytes = 64, kValidAt = 12, kSourceTimeAt = 16;
+    const uint8_t* const info = static_cast<const uint8_t*>(infos) + index * kInfoBytes;
+    if (info[kValidAt] == 0) return kNoMessage;
+    int64_t time_ns = 0;
+    std::memcpy(&time_ns, info + kSourceTimeAt, sizeof time_ns);
+    return time_ns;
+  }
+};
+
+/// Of Fast DDS's SampleInfo: three states of 16 bits and five numbers of 32, then the time as seconds, a fraction that
+/// is not needed, and nanoseconds; another time, two handles of 17 bytes, and whether there is data.
+int64_t fast_time_of(const void* info) noexcept {
+  constexpr int64_t kSourceTimeAt = 28, kNanosecondsAt = kSourceTimeAt + 8, kValidAt = 86, kNs = 1'000'000'000;
+  if (static_cast<const uint8_t*>(info)[kValidAt] == 0) return kNoMessage;
+  int32_t seconds = 0;
+  uint32_t nanoseconds = 0;
+  std::memcpy(&seconds, static_cast<const uint8_t*>(info) + kSourceTimeAt, sizeof seconds);
+  std::memcpy(&nanoseconds, static_cast<const uint8_t*>(info) + kNanosecondsAt, sizeof nanoseconds);
+  return seconds * kNs + nanoseconds;
+}
+
+struct FastTime {
+  const void* info;
+  static int64_t count(int64_t) noexcept { return 1; }
+  [[nodiscard]] int64_t at(int64_t) const noexcept { return fast_time_of(info); }
+};
+
+/// Of a LoanableCollection: its virtual functions, how many it may hold and holds, and pointers to each.
+struct FastTimes {
+  const void* infos;
+  [[nodiscard]] int64_t count(int64_t) const noexcept {
+    int32_t length = 0;
+    std::memcpy(&length, static_cast<const uint8_t*>(infos) + sizeof(void*) + sizeof length, sizeof length);
+    return length;
+  }
+  [[nodiscard]] int64_t at(int64_t index) const noexcept {
+    const void* const* elements = nullptr;
+    std::memcpy(&elements, static_cast<const uint8_t*>(infos) + sizeof(void*) + sizeof(int64_t), sizeof elements);
+    return fast_time_of(elements[index]);
+  }
+};
+
+uint64_t number_of(int32_t entity) noexcept { return static_cast<uint32_t>(entity); }
+uint64_t number_of(const void* entity) noexcept { return reinterpret_cast<uint64_t>(entity); }
+
+/// In front of the function of the middleware that `caller` means. object: the writer, reader or waitset. written_if:
+/// of the result, whether something was done that is worth writing down. times: of a program's messages, how
+/// `note_taken` finds when each was written.
+template <typename Function, typename Times, typename... Arguments>
+auto call_through(NextOfCaller& next, void* caller, Call call, uint64_t object, bool (*written_if)(int64_t),
+                  const Times& times, Arguments... arguments) noexcept(false) {
   auto* const function = reinterpret_cast<Function*>(next.get(caller));
   if (!is_on()) return function(arguments...);
   Entered entered;
@@ -25,7 +108,12 @@ auto call_through(NextOfCaller& next, void* caller, Call call, bool (*written_if
   CallRecord record{};
   record.descriptor = -1;
   record.result = static_cast<int64_t>(result);
-  entered.write(call, record);
+  record.object = object;
+  if constexpr (requires { times.given_ns; }) record.connection = static_cast<uint64_t>(times.given_ns);
+  if (follows_programs())
+    note_with_times(entered, call, record, times);
+  else
+    entered.write(call, record);
   return result;
 }
 
@@ -39,9 +127,9 @@ bool if_ok(int64_t result) { return result == 0; }
 using namespace lagometer::probes;
 
 #define LAGOMETER_CALLER __builtin_return_address(0)
-#define LAGOMETER_THROUGH(name, call, written_if, type, ...) \
-  static constinit NextOfCaller next(name);                  \
-  return call_through<type>(next, LAGOMETER_CALLER, call, written_if, __VA_ARGS__)
+#define LAGOMETER_THROUGH(name, call, written_if, times, type, object, ...) \
+  static constinit NextOfCaller next(name);                                 \
+  return call_through<type>(next, LAGOMETER_CALLER, call, number_of(object), written_if, times, object, __VA_ARGS__)
 
 // --- Cyclone DDS: dds_entity_t and dds_return_t are 32 bits wide, times and durations 64 ---
 
@@ -55,39 +143,39 @@ using TakeNext = int32_t(int32_t, void**, void*);
 using WaitFor = int32_t(int32_t, intptr_t*, size_t, int64_t);
 
 LAGOMETER_PROBE int32_t dds_write(int32_t writer, const void* data) {
-  LAGOMETER_THROUGH("dds_write", Call::api_write, always, Write, writer, data);
+  LAGOMETER_THROUGH("dds_write", Call::api_write, always, NoTimes{}, Write, writer, data);
 }
 LAGOMETER_PROBE int32_t dds_write_ts(int32_t writer, const void* data, int64_t time) {
-  LAGOMETER_THROUGH("dds_write_ts", Call::api_write, always, WriteAt, writer, data, time);
+  LAGOMETER_THROUGH("dds_write_ts", Call::api_write, always, NoTimes{time}, WriteAt, writer, data, time);
 }
 LAGOMETER_PROBE int32_t dds_writecdr(int32_t writer, void* data) {
-  LAGOMETER_THROUGH("dds_writecdr", Call::api_write, always, Write, writer, data);
+  LAGOMETER_THROUGH("dds_writecdr", Call::api_write, always, NoTimes{}, Write, writer, data);
 }
 LAGOMETER_PROBE int32_t dds_take(int32_t reader, void** data, void* infos, size_t size, uint32_t most) {
-  LAGOMETER_THROUGH("dds_take", Call::api_take, if_some, Take, reader, data, infos, size, most);
+  LAGOMETER_THROUGH("dds_take", Call::api_take, if_some, CycloneTimes{infos}, Take, reader, data, infos, size, most);
 }
 LAGOMETER_PROBE int32_t dds_take_wl(int32_t reader, void** data, void* infos, uint32_t most) {
-  LAGOMETER_THROUGH("dds_take_wl", Call::api_take, if_some, TakeLoan, reader, data, infos, most);
+  LAGOMETER_THROUGH("dds_take_wl", Call::api_take, if_some, CycloneTimes{infos}, TakeLoan, reader, data, infos, most);
 }
 LAGOMETER_PROBE int32_t dds_take_mask(int32_t reader, void** data, void* infos, size_t size, uint32_t most,
                                       uint32_t mask) {
-  LAGOMETER_THROUGH("dds_take_mask", Call::api_take, if_some, TakeMask, reader, data, infos, size, most, mask);
+  LAGOMETER_THROUGH("dds_take_mask", Call::api_take, if_some, CycloneTimes{infos}, TakeMask, reader, data, infos, size, most, mask);
 }
 LAGOMETER_PROBE int32_t dds_take_mask_wl(int32_t reader, void** data, void* infos, uint32_t most, uint32_t mask) {
-  LAGOMETER_THROUGH("dds_take_mask_wl", Call::api_take, if_some, TakeLoanMask, reader, data, infos, most, mask);
+  LAGOMETER_THROUGH("dds_take_mask_wl", Call::api_take, if_some, CycloneTimes{infos}, TakeLoanMask, reader, data, infos, most, mask);
 }
 LAGOMETER_PROBE int32_t dds_take_next(int32_t reader, void** data, void* info) {
-  LAGOMETER_THROUGH("dds_take_next", Call::api_take, if_some, TakeNext, reader, data, info);
+  LAGOMETER_THROUGH("dds_take_next", Call::api_take, if_some, CycloneTimes{info}, TakeNext, reader, data, info);
 }
 LAGOMETER_PROBE int32_t dds_takecdr(int32_t reader, void** data, uint32_t most, void* infos, uint32_t mask) {
   using TakeSerialised = int32_t(int32_t, void**, uint32_t, void*, uint32_t);
-  LAGOMETER_THROUGH("dds_takecdr", Call::api_take, if_some, TakeSerialised, reader, data, most, infos, mask);
+  LAGOMETER_THROUGH("dds_takecdr", Call::api_take, if_some, CycloneTimes{infos}, TakeSerialised, reader, data, most, infos, mask);
 }
 LAGOMETER_PROBE int32_t dds_waitset_wait(int32_t set, intptr_t* found, size_t size, int64_t longest) {
-  LAGOMETER_THROUGH("dds_waitset_wait", Call::api_wait, if_some, WaitFor, set, found, size, longest);
+  LAGOMETER_THROUGH("dds_waitset_wait", Call::api_wait, if_some, NoTimes{}, WaitFor, set, found, size, longest);
 }
 LAGOMETER_PROBE int32_t dds_waitset_wait_until(int32_t set, intptr_t* found, size_t size, int64_t until) {
-  LAGOMETER_THROUGH("dds_waitset_wait_until", Call::api_wait, if_some, WaitFor, set, found, size, until);
+  LAGOMETER_THROUGH("dds_waitset_wait_until", Call::api_wait, if_some, NoTimes{}, WaitFor, set, found, size, until);
 }
 
 // --- Fast DDS 2: ReturnCode_t holds 32 bits; Time_t 64, and a copy in a register or its address are both 64 ---
@@ -121,22 +209,22 @@ LAGOMETER_PROBE uint32_t fast_take_next(void* reader, void* data, void* info) __
 LAGOMETER_PROBE uint32_t fast_wait(const void* set, void* active, uint64_t longest) __asm__(LAGOMETER_WAIT);
 
 bool fast_write(void* writer, void* data) {
-  LAGOMETER_THROUGH(LAGOMETER_WRITE, Call::api_write, always, FastWrite, writer, data);
+  LAGOMETER_THROUGH(LAGOMETER_WRITE, Call::api_write, always, NoTimes{}, FastWrite, writer, data);
 }
 uint32_t fast_write_handle(void* writer, void* data, const void* handle) {
-  LAGOMETER_THROUGH(LAGOMETER_WRITE_HANDLE, Call::api_write, always, FastWriteHandle, writer, data, handle);
+  LAGOMETER_THROUGH(LAGOMETER_WRITE_HANDLE, Call::api_write, always, NoTimes{}, FastWriteHandle, writer, data, handle);
 }
 bool fast_write_parameters(void* writer, void* data, void* given) {
-  LAGOMETER_THROUGH(LAGOMETER_WRITE_PARAMETERS, Call::api_write, always, FastWriteParameters, writer, data, given);
+  LAGOMETER_THROUGH(LAGOMETER_WRITE_PARAMETERS, Call::api_write, always, NoTimes{}, FastWriteParameters, writer, data, given);
 }
 uint32_t fast_take(void* reader, void* data, void* infos, int32_t most, uint16_t sample_states, uint16_t view_states,
                    uint16_t instance_states) {
-  LAGOMETER_THROUGH(LAGOMETER_TAKE, Call::api_take, if_ok, FastTake, reader, data, infos, most, sample_states,
+  LAGOMETER_THROUGH(LAGOMETER_TAKE, Call::api_take, if_ok, FastTimes{infos}, FastTake, reader, data, infos, most, sample_states,
                     view_states, instance_states);
 }
 uint32_t fast_take_next(void* reader, void* data, void* info) {
-  LAGOMETER_THROUGH(LAGOMETER_TAKE_NEXT, Call::api_take, if_ok, FastTakeNext, reader, data, info);
+  LAGOMETER_THROUGH(LAGOMETER_TAKE_NEXT, Call::api_take, if_ok, FastTime{info}, FastTakeNext, reader, data, info);
 }
 uint32_t fast_wait(const void* set, void* active, uint64_t longest) {
-  LAGOMETER_THROUGH(LAGOMETER_WAIT, Call::api_wait, if_ok, FastWait, set, active, longest);
+  LAGOMETER_THROUGH(LAGOMETER_WAIT, Call::api_wait, if_ok, NoTimes{}, FastWait, set, active, longest);
 }

@@ -11,7 +11,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
+#include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 
 namespace lagometer::probes {
@@ -21,6 +24,7 @@ constexpr uint64_t kRecordBytes = 64;
 constexpr uint32_t kRecordsPerChunk = kChunkBytes / kRecordBytes - 1;
 
 std::atomic<Header*> file{nullptr};  // null: nothing is written down
+std::atomic<bool> of_programs{false};
 
 /// What a thread writes to. In the static part of the thread's storage: reading it allocates nothing.
 struct Place {
@@ -58,24 +62,41 @@ uint8_t* claim(Header* header, uint32_t count) noexcept {
   return reinterpret_cast<uint8_t*>(own.chunk) + (uint64_t{first} + 1) * kRecordBytes;
 }
 
-void stop_in_child() { file.store(nullptr, std::memory_order_relaxed); }
-
 uint64_t bytes_wanted() noexcept {
   const char* const text = std::getenv("LAGOMETER_PROBE_BYTES");
   return text != nullptr ? std::strtoull(text, nullptr, 10) : 0;
 }
 
-/// Makes the file before the program's first instruction. A program that this one starts finds it made, and is left
-/// alone; so is one whose file can't be made: whoever asked for it misses it.
-__attribute__((constructor)) void start() {
-  const char* const path = std::getenv("LAGOMETER_PROBE_FILE");
-  const uint64_t bytes = bytes_wanted();
-  if (path == nullptr || bytes < kHeaderBytes + kChunkBytes) return;
-  const int descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+int make_file(const char* path) noexcept { return open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600); }
+
+/// In a folder each program has a file of its own: its process, and the how-many-th that this process carries out.
+int make_file_in(const char* folder) noexcept {
+  constexpr int kProgramsMax = 100;
+  std::array<char, 4096> path;
+  for (int number = 0; number < kProgramsMax; ++number) {
+    const int size = std::snprintf(path.data(), path.size(), "%s/%d.%d", folder, static_cast<int>(getpid()), number);
+    if (size < 0 || static_cast<size_t>(size) >= path.size()) return -1;
+    const int descriptor = make_file(path.data());
+    if (descriptor >= 0 || errno != EEXIST) return descriptor;
+  }
+  return -1;
+}
+
+/// The program's name and arguments, as much of them as there is room for.
+uint32_t note_program(Header* header) noexcept {
+  const int descriptor = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return 0;
+  char* const room = reinterpret_cast<char*>(header) + kProgramAt;
+  const long size = syscall(SYS_read, descriptor, room, kHeaderBytes - kProgramAt);
+  static_cast<void>(syscall(SYS_close, descriptor));
+  return size > 0 ? static_cast<uint32_t>(size) : 0;
+}
+
+void begin(int descriptor, uint64_t bytes, int populate) noexcept {
   if (descriptor < 0) return;
   void* memory = MAP_FAILED;
   if (ftruncate(descriptor, static_cast<off_t>(bytes)) == 0)
-    memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, descriptor, 0);
+    memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | populate, descriptor, 0);
   static_cast<void>(syscall(SYS_close, descriptor));
   if (memory == MAP_FAILED) return;
   auto* const header = static_cast<Header*>(memory);
@@ -86,14 +107,40 @@ __attribute__((constructor)) void start() {
              .chunks_in_use = 0,
              .overflow = 0,
              .process = static_cast<uint32_t>(getpid()),
-             .zero = 0};
-  if (pthread_atfork(nullptr, nullptr, stop_in_child) != 0) return;
+             .program_bytes = note_program(header)};
   file.store(header, std::memory_order_release);
+}
+
+void begin_in_folder() noexcept {
+  const char* const folder = std::getenv("LAGOMETER_PROBE_FOLDER");
+  const uint64_t bytes = bytes_wanted();
+  if (folder == nullptr || bytes < kHeaderBytes + kChunkBytes) return;
+  of_programs.store(true, std::memory_order_relaxed);
+  begin(make_file_in(folder), bytes, 0);  // not in memory yet: nobody knows how much of it will be needed
+}
+
+/// The file is the parent's. A program that is not ours goes on with one of its own.
+void after_fork() noexcept {
+  file.store(nullptr, std::memory_order_relaxed);
+  place = {};
+  if (of_programs.load(std::memory_order_relaxed)) begin_in_folder();
+}
+
+/// Makes the file before the program's first instruction. A worker that starts a program leaves it alone: it finds the
+/// file made. So is one left whose file can't be made: whoever asked for it misses it.
+__attribute__((constructor)) void start() {
+  if (pthread_atfork(nullptr, nullptr, after_fork) != 0) return;
+  const char* const path = std::getenv("LAGOMETER_PROBE_FILE");
+  if (path == nullptr)
+    begin_in_folder();
+  else if (const uint64_t bytes = bytes_wanted(); bytes >= kHeaderBytes + kChunkBytes)
+    begin(make_file(path), bytes, MAP_POPULATE);
 }
 
 }  // namespace
 
 bool is_on() noexcept { return file.load(std::memory_order_relaxed) != nullptr; }
+bool follows_programs() noexcept { return of_programs.load(std::memory_order_relaxed); }
 
 Moment now() noexcept {
   timespec time;

@@ -17,6 +17,8 @@ struct Moment {
 
 /// Whether calls are written down in this process.
 [[nodiscard]] bool is_on() noexcept;
+/// Whether the program is not one of ours: its messages have no envelope, and what it creates is written down, too.
+[[nodiscard]] bool follows_programs() noexcept;
 [[nodiscard]] Moment now() noexcept;
 
 /// One call that is under way: the moment of its entry.

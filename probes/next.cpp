@@ -5,9 +5,8 @@
 #include <cstdlib>
 
 namespace lagometer::probes {
-namespace {
 
-void* look_up(void* caller, const char* name) noexcept {
+void* function_of(void* caller, const char* name) noexcept {
   if (void* const found = dlsym(RTLD_NEXT, name)) return found;
   Dl_info info{};
   if (dladdr(caller, &info) == 0 || info.dli_fname == nullptr) return nullptr;
@@ -18,8 +17,6 @@ void* look_up(void* caller, const char* name) noexcept {
   return found;
 }
 
-}  // namespace
-
 void* NextOfCaller::get(void* caller) noexcept {
   for (Known& known : known_) {
     void* const by = known.caller.load(std::memory_order_acquire);
@@ -29,7 +26,7 @@ void* NextOfCaller::get(void* caller) noexcept {
     }
     if (by == nullptr) break;
   }
-  void* const found = look_up(caller, name_);
+  void* const found = function_of(caller, name_);
   if (found == nullptr) {
     std::fprintf(stderr, "lagometer's probe: the library that has %s is not to be found\n", name_);
     std::abort();

@@ -41,6 +41,9 @@ class Next {
   std::atomic<void*> found_{nullptr};
 };
 
+/// The function of this name in a library that the caller, an address in its code, brought along; null: there is none.
+[[nodiscard]] void* function_of(void* caller, const char* name) noexcept;
+
 /// A function of a library that its caller brought along, perhaps for itself alone (RTLD_LOCAL): two callers may mean
 /// two libraries. So it is looked for once for each place that it is called from.
 class NextOfCaller {

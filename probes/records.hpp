@@ -3,17 +3,18 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace lagometer::probes {
 
 constexpr uint64_t kMagic = 0x31424F5250474C4Cull;  // "LLGPROB1"
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr uint64_t kHeaderBytes = 4096;
 constexpr uint32_t kChunkBytes = 65536;
 
 /// The file: this, padded to kHeaderBytes, then the chunks.
-struct Header {
+struct Header {  // kProgramAt bytes from its begin on: the program's name and arguments, each ended by a zero
   uint64_t magic;
   uint32_t version;
   uint32_t chunk_bytes;
@@ -21,8 +22,10 @@ struct Header {
   uint32_t chunks_in_use;  // counts on when there are no more
   uint64_t overflow;       // records that found no room
   uint32_t process;
-  uint32_t zero;
+  uint32_t program_bytes;
 };
+constexpr uint64_t kProgramAt = 64;
+static_assert(sizeof(Header) <= kProgramAt);
 
 /// One chunk belongs to one thread. The records that are counted are whole.
 struct ChunkHeader {
@@ -42,6 +45,10 @@ enum class Call : uint16_t {
   api_write = 16,  // the middleware's own functions
   api_take = 17,
   api_wait = 18,
+  // Of programs that are not ours, once for each; two texts follow, its name and its type.
+  declare_topic = 32,
+  declare_writer = 33,  // `object`: as in its writes; `connection`: its topic, where that was declared by itself
+  declare_reader = 34,
 };
 
 /// One call, from its entry to its return. `keys` records of what it carried follow.
@@ -55,8 +62,10 @@ struct CallRecord {
   int32_t descriptor;  // of sockets; -1 elsewhere
   int32_t zero;
   int64_t result;       // bytes, or what the function returned
-  uint64_t object;      // the condition variable; of a stream socket: bytes that went this way before
-  uint64_t connection;  // of a stream socket with addresses: what both ends know it by, this way; else 0
+  uint64_t object;      // the condition variable; of a stream socket: bytes that went this way before; of the
+                        // middleware's functions: the writer or reader
+  uint64_t connection;  // of a stream socket with addresses: what both ends know it by, this way; of a write: the
+                        // time that the application gave, CLOCK_REALTIME; else 0
   uint64_t is_stream;   // 1: a stream socket, whose bytes are counted
 };
 static_assert(sizeof(CallRecord) == 64);
@@ -68,9 +77,13 @@ enum class KeyKind : uint8_t {
   heartbeat = 4,
   acknowledgement = 5,
   gap = 6,
+  taken = 7,     // a message that was taken: `number` is the writer's time, CLOCK_REALTIME, ns
+  endpoint = 8,  // the GUID of what is declared
+  text = 9,      // a TextRecord
 };
 
 constexpr uint32_t kStreamUnknown = 0xFFFFFFFF;
+constexpr uint32_t kStreamIsTime = 0xFFFFFFFE;  // there is no envelope; `sequence` is the writer's time, as above
 
 struct KeyRecord {
   int64_t zero;                    // where a call has its begin
@@ -84,8 +97,20 @@ struct KeyRecord {
   uint32_t stream;          // of the envelope; kStreamUnknown without
   uint64_t sequence;        // likewise
   uint8_t kind;
-  uint8_t zeros[7];
+  uint8_t zeros[3];
+  uint32_t payload_bytes;  // of the whole sample, the 4 bytes that say how it is encoded among them; 0: not known
 };
 static_assert(sizeof(KeyRecord) == 64);
+
+/// A piece of a text: those of one text follow each other.
+struct TextRecord {
+  int64_t zero;
+  uint8_t text;  // the how-many-th of its call
+  uint8_t bytes;
+  std::array<char, 46> characters;
+  uint8_t kind;
+  uint8_t zeros[7];
+};
+static_assert(sizeof(TextRecord) == 64 && offsetof(TextRecord, kind) == offsetof(KeyRecord, kind));
 
 }  // namespace lagometer::probes

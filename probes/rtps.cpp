@@ -12,7 +12,7 @@ constexpr uint64_t kHeaderSize = 20;
 constexpr uint64_t kSubmessageHeaderSize = 4;
 constexpr uint64_t kEnvelopeSearchBytes = 256;
 constexpr size_t kEnvelopeSize = 16;
-constexpr uint8_t kLittleEndian = 0x01, kInlineQos = 0x02;
+constexpr uint8_t kLittleEndian = 0x01, kInlineQos = 0x02, kInvalidTime = 0x02;
 enum Submessage : uint8_t {
   kPad = 0x01,
   kAckNack = 0x06,
@@ -74,7 +74,23 @@ bool skip_inline_qos(const Body& body, uint64_t& at) noexcept {
   }
 }
 
-bool parse_data(const Body& body, uint8_t flags, bool fragmented, const Scattered& datagram, KeyRecord& key) noexcept {
+/// What the submessages before say of those that follow.
+struct Context {
+  std::array<uint8_t, 12> prefix;
+  Known known;
+  int64_t time_ns;  // 0: not said
+};
+
+/// Of INFO_TS: seconds and 2^-32 s since 1970, in nanoseconds.
+int64_t parse_time(const Body& body, uint8_t flags) noexcept {
+  uint32_t seconds = 0, fraction = 0;
+  if ((flags & kInvalidTime) != 0 || !body.number(0, seconds) || !body.number(4, fraction)) return 0;
+  constexpr uint64_t kNs = 1'000'000'000;
+  return static_cast<int64_t>(seconds * kNs + ((fraction * kNs) >> 32U));
+}
+
+bool parse_data(const Body& body, uint8_t flags, bool fragmented, const Scattered& datagram, const Context& context,
+                KeyRecord& key) noexcept {
   uint16_t to_inline_qos = 0;
   if (!body.number(2, to_inline_qos) || !body.bytes(8, key.writer.data(), key.writer.size()) ||
       !body.sequence(12, key.number)) {
@@ -91,21 +107,29 @@ bool parse_data(const Body& body, uint8_t flags, bool fragmented, const Scattere
     }
     key.fragments = count;
     key.fragments_all = sample_bytes / fragment_bytes + (sample_bytes % fragment_bytes != 0 ? 1 : 0);
+    key.payload_bytes = sample_bytes;
     has_begin = key.first_fragment == 1;
   }
+  if (context.known == Known::by_time && context.time_ns != 0) {
+    key.stream = kStreamIsTime;
+    key.sequence = static_cast<uint64_t>(context.time_ns);
+  }
   if ((flags & kInlineQos) != 0 && !skip_inline_qos(body, at)) return true;  // known, but for its payload
-  if (has_begin) find_envelope(datagram, body.begin() + at, body.end(), key);
+  const uint64_t size = body.end() - body.begin();
+  if (!fragmented && at <= size) key.payload_bytes = static_cast<uint32_t>(size - at);
+  if (has_begin && context.known == Known::by_envelope)
+    find_envelope(datagram, body.begin() + at, body.end(), key);
   return true;
 }
 
 /// False: it says nothing that is kept, or breaks off.
-bool parse_submessage(const Body& body, uint8_t kind, uint8_t flags, const Scattered& datagram,
+bool parse_submessage(const Body& body, uint8_t kind, uint8_t flags, const Scattered& datagram, const Context& context,
                       KeyRecord& key) noexcept {
   switch (kind) {
     case kData:
     case kDataFragment:
       key.kind = static_cast<uint8_t>(kind == kData ? KeyKind::data : KeyKind::data_fragment);
-      return parse_data(body, flags, kind == kDataFragment, datagram, key);
+      return parse_data(body, flags, kind == kDataFragment, datagram, context, key);
     case kHeartbeat:
       key.kind = static_cast<uint8_t>(KeyKind::heartbeat);
       return body.bytes(4, key.writer.data(), key.writer.size()) && body.sequence(16, key.number);
@@ -146,9 +170,9 @@ bool is_rtps(const Scattered& datagram) noexcept {
          std::memcmp(head.data(), "RTPS\2", head.size()) == 0;
 }
 
-size_t parse_rtps(const Scattered& datagram, std::span<KeyRecord> keys) noexcept {
-  std::array<uint8_t, 12> prefix;
-  if (!is_rtps(datagram) || !datagram.read(8, prefix.data(), prefix.size())) return 0;
+size_t parse_rtps(const Scattered& datagram, std::span<KeyRecord> keys, Known known) noexcept {
+  Context context{.prefix = {}, .known = known, .time_ns = 0};
+  if (!is_rtps(datagram) || !datagram.read(8, context.prefix.data(), context.prefix.size())) return 0;
   size_t found = 0;
   uint64_t at = kHeaderSize;
   while (found < keys.size()) {
@@ -164,11 +188,13 @@ size_t parse_rtps(const Scattered& datagram, std::span<KeyRecord> keys) noexcept
     if (size > left) break;
     const Body body(datagram, begin, begin + size, little);
     KeyRecord key{};
-    key.prefix = prefix;
+    key.prefix = context.prefix;
     key.stream = kStreamUnknown;
     if (kind == kInfoSource) {
-      if (!body.bytes(8, prefix.data(), prefix.size())) break;
-    } else if (parse_submessage(body, kind, flags, datagram, key)) {
+      if (!body.bytes(8, context.prefix.data(), context.prefix.size())) break;
+    } else if (kind == kInfoTimestamp) {
+      context.time_ns = parse_time(body, flags);
+    } else if (parse_submessage(body, kind, flags, datagram, context, key)) {
       keys[found++] = key;
     }
     at = begin + size;

@@ -29,9 +29,12 @@ class Scattered {
 
 [[nodiscard]] bool is_rtps(const Scattered& datagram) noexcept;
 
+/// By what else than writer and sequence number a sample can be known.
+enum class Known : uint8_t { by_envelope, by_time };
+
 /// Writes the submessages that `KeyKind` names to `keys`, in their order; returns how many. What finds no room there is
 /// left out.
-size_t parse_rtps(const Scattered& datagram, std::span<KeyRecord> keys) noexcept;
+size_t parse_rtps(const Scattered& datagram, std::span<KeyRecord> keys, Known known = Known::by_envelope) noexcept;
 
 /// Looks for our envelope in the first bytes from `offset` on, at every fourth byte; fills stream and sequence.
 bool find_envelope(const Scattered& bytes, uint64_t offset, uint64_t end, KeyRecord& key) noexcept;

@@ -55,7 +55,7 @@ class SocketCall {
 
  private:
   static size_t look_into(const Scattered& bytes, std::span<KeyRecord> keys) noexcept {
-    if (is_rtps(bytes)) return parse_rtps(bytes, keys);
+    if (is_rtps(bytes)) return parse_rtps(bytes, keys, follows_programs() ? Known::by_time : Known::by_envelope);
     KeyRecord& key = keys[0];
     key = {};
     key.stream = kStreamUnknown;

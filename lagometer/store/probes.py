@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a probe in a worker's process wrote: decoding, and encoding for tests (docs/PROTOCOL.md, "The probe's
+"""What a probe in a process wrote: decoding, and encoding for tests (docs/PROTOCOL.md, "The probe's
 file").
 
 The file comes from a process that may have been killed half way: every number is checked before it is used.
@@ -8,7 +8,8 @@ The file comes from a process that may have been killed half way: every number i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,15 +18,19 @@ import numpy.typing as npt
 from lagometer.store.errors import RecordsError
 
 MAGIC = 0x31424F52_50474C4C  # "LLGPROB1", little-endian
-VERSION = 1
+VERSION = 2
 HEADER_BYTES = 4096
 RECORD_BYTES = 64
+PROGRAM_AT = 64  # in the header
 STREAM_UNKNOWN = 2**32 - 1
+STREAM_IS_TIME = 2**32 - 2  # the sequence is the writer's time, CLOCK_REALTIME
 
 SEND, RECEIVE, WAIT, BLOCK, NOTIFY = 1, 2, 3, 4, 5
 API_WRITE, API_TAKE, API_WAIT = 16, 17, 18
+DECLARE_TOPIC, DECLARE_WRITER, DECLARE_READER = 32, 33, 34
 
 BY_ENVELOPE, DATA, DATA_FRAGMENT, HEARTBEAT, ACKNOWLEDGEMENT, GAP = 1, 2, 3, 4, 5, 6
+TAKEN, ENDPOINT, TEXT = 7, 8, 9
 CARRYING = (BY_ENVELOPE, DATA, DATA_FRAGMENT)
 
 HEADER_DTYPE = np.dtype(
@@ -37,7 +42,7 @@ HEADER_DTYPE = np.dtype(
         ("chunks_in_use", "<u4"),
         ("overflow", "<u8"),
         ("process", "<u4"),
-        ("zero", "<u4"),
+        ("program_bytes", "<u4"),
     ]
 )
 CHUNK_DTYPE = np.dtype([("thread", "<u4"), ("count", "<u4"), ("name", "S16"), ("zeros", "V40")])
@@ -68,6 +73,17 @@ KEY_DTYPE = np.dtype(
         ("stream", "<u4"),
         ("sequence", "<u8"),
         ("kind", "u1"),
+        ("zeros", "V3"),
+        ("payload_bytes", "<u4"),
+    ]
+)
+TEXT_DTYPE = np.dtype(
+    [
+        ("zero", "<i8"),
+        ("text", "u1"),
+        ("bytes", "u1"),
+        ("characters", "V46"),
+        ("kind", "u1"),
         ("zeros", "V7"),
     ]
 )
@@ -80,7 +96,7 @@ class ProbeLog:
     """The calls of one process in the order of their return.
 
     threads, names: of each call's thread, its number and name; keys: what calls carried; owners: the call of
-    each key; overflow: records that found no room.
+    each key; overflow: records that found no room; process, program: its number, its name and arguments.
     """
 
     calls: Records
@@ -89,6 +105,19 @@ class ProbeLog:
     keys: Records
     owners: npt.NDArray[np.int64]
     overflow: int = 0
+    process: int = 0
+    program: tuple[str, ...] = ()
+
+
+def read_used(path: Path) -> bytes:
+    """The part of a probe's file that is in use; the file may still grow. Raises OSError."""
+    with path.open("rb") as file:
+        head = file.read(HEADER_BYTES)
+        if len(head) < HEADER_BYTES:
+            return head
+        header = np.frombuffer(head, HEADER_DTYPE, 1)[0]
+        used = min(int(header["chunks_in_use"]), int(header["chunks"]))
+        return head + file.read(used * int(header["chunk_bytes"]))
 
 
 def decode(block: bytes) -> ProbeLog:
@@ -108,7 +137,11 @@ def decode(block: bytes) -> ProbeLog:
     chunks = octets[HEADER_BYTES:]
     if chunks.size % chunk_bytes or chunks.size // chunk_bytes > int(header["chunks"]):
         raise RecordsError(f"probe: {chunks.size} bytes are not whole chunks of {chunk_bytes} bytes")
-    return _joined(chunks.reshape(-1, chunk_bytes), int(header["overflow"]))
+    program_bytes = min(int(header["program_bytes"]), HEADER_BYTES - PROGRAM_AT)
+    words = block[PROGRAM_AT : PROGRAM_AT + program_bytes].rstrip(b"\0").split(b"\0")
+    program = tuple(word.decode(errors="replace") for word in words) if program_bytes else ()
+    log = _joined(chunks.reshape(-1, chunk_bytes), int(header["overflow"]))
+    return replace(log, process=int(header["process"]), program=program)
 
 
 def _joined(chunks: npt.NDArray[np.uint8], overflow: int) -> ProbeLog:
@@ -170,20 +203,28 @@ def encode(
     *,
     chunk_bytes: int = 65536,
     overflow: int = 0,
+    process: int = 0,
+    program: Sequence[str] = (),
 ) -> bytes:
-    """A probe's file of these threads' calls, each with its keys, for tests; what is left out is zero."""
+    """A probe's file of these threads' calls, each with its keys, for tests; what is left out is zero.
+
+    A key with `text` is the piece of a text: `text` (which), `bytes`, `characters`.
+    """
     header = np.zeros(1, HEADER_DTYPE)
     header["magic"], header["version"], header["chunk_bytes"] = MAGIC, VERSION, chunk_bytes
     header["chunks"] = header["chunks_in_use"] = len(threads)
     header["overflow"] = overflow
-    block = header.tobytes().ljust(HEADER_BYTES, b"\0")
+    words = b"".join(word.encode() + b"\0" for word in program)
+    header["process"], header["program_bytes"] = process, len(words)
+    block = (header.tobytes().ljust(PROGRAM_AT, b"\0") + words).ljust(HEADER_BYTES, b"\0")
     for thread, calls in threads.items():
         head = np.zeros(1, CHUNK_DTYPE)
         content = b""
         for call, keys in calls:
             content += _record(CALL_DTYPE, {"descriptor": -1, **call, "keys": len(keys)})
             for key in keys:
-                content += _record(KEY_DTYPE, {"stream": STREAM_UNKNOWN, **key})
+                piece = {"stream": STREAM_UNKNOWN, **key}
+                content += _record(TEXT_DTYPE, {"kind": TEXT, **key}) if "text" in key else _record(KEY_DTYPE, piece)
         head["thread"], head["count"] = thread, len(content) // RECORD_BYTES
         head["name"] = (names or {}).get(thread, "").encode()
         block += (head.tobytes() + content).ljust(chunk_bytes, b"\0")

@@ -83,7 +83,7 @@ class Process:
     def samples(self) -> Iterator[tuple[Sample, Message]]:
         """Which message of ours each sample of RTPS is."""
         for key in self._log.keys:
-            if int(key["number"]) and int(key["stream"]) != probes.STREAM_UNKNOWN:
+            if int(key["number"]) and int(key["stream"]) < probes.STREAM_IS_TIME:
                 yield _sample(key), (int(key["stream"]), int(key["sequence"]))
 
     def carried(self, kind: int, known: dict[Sample, Message]) -> dict[Message, list[Carried]]:
@@ -94,7 +94,7 @@ class Process:
             if kinds[owner] != kind or int(key["kind"]) not in probes.CARRYING or self._is_stream(owner):
                 continue
             message = (int(key["stream"]), int(key["sequence"]))
-            if message[0] == probes.STREAM_UNKNOWN:
+            if message[0] >= probes.STREAM_IS_TIME:
                 resolved = known.get(_sample(key))
                 if resolved is None:
                     continue

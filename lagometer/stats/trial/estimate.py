@@ -89,7 +89,7 @@ def summarise(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
     chains = {chain.name: chain for chain in facts.chains}
     hosts = host_columns(facts, measured)
     for name in [*dict.fromkeys(edge.name for edge in facts.edges), form.END_TO_END, *chains]:
-        rows.append(_row(name, measured.get(name, none), facts))
+        rows.append(edge_figures(name, measured.get(name, none), facts.closed_loop))
         rows[-1]["rate_intended_hz"], rows[-1]["rate_achieved_hz"] = rates.get(name, (None, None))
         rows[-1].update(columns(facts.observed, name))
         rows[-1].update(hosts[name])
@@ -180,12 +180,13 @@ def _factor(value: object, dtype: pl.DataType) -> object:
     return str(value) if value is not None and dtype == pl.String() else value
 
 
-def _row(name: str, measured: pl.DataFrame, facts: TrialFacts) -> dict[str, object]:
+def edge_figures(name: str, measured: pl.DataFrame, closed_loop: bool) -> dict[str, object]:
+    """Counts, latency and what it is made of, of one edge in the measure phase; columns of cells.parquet."""
     row: dict[str, object] = {"edge": name, **_counts(measured)}
     delivered = measured.filter(pl.col("outcome") == "delivered")
     attempted = measured.filter(~pl.col("outcome").is_in(["duplicate", "unmatched"]))
     for figure in OBSERVED:
-        if facts.closed_loop and figure in OF_SCHEDULE:
+        if closed_loop and figure in OF_SCHEDULE:
             continue
         numbers = _interval(attempted if figure in OF_SENDING else delivered, figure)
         ordered = np.sort(numbers)

@@ -160,7 +160,7 @@ def layer_times(
             messages += 1
             sent += passage.first is not None
             received += passage.received is not None
-            way = _way(passage, sender, receiver, edge.receiver)
+            way = way_of(passage, sender, receiver, edge.receiver)
             rows += [(edge.name, sequence, *layer) for layer in way.layers]
     overflow = sum(log.overflow for log in logs.values())
     unprobed = sum(worker not in logs for worker in workers)
@@ -213,7 +213,8 @@ def _passages(
         )
 
 
-def _way(passage: Passage, sender: Process | None, receiver: Process | None, node: str) -> Way:
+def way_of(passage: Passage, sender: Process | None, receiver: Process | None, node: str) -> Way:
+    """The way of one message. node: the reader's, by whose name its thread is known; empty: by its calls alone."""
     way = Way(passage.publish_ns, passage.taken_ns)
     if sender is not None:
         _leave_sender(way, passage, sender)
@@ -241,8 +242,8 @@ def _leave_sender(way: Way, passage: Passage, sender: Process) -> None:
         return
     # Without an interface of the middleware the thread that sends in time is taken for that which publishes.
     thread = write.thread if write is not None else first.thread
-    inside = first.begin_ns <= (write.end_ns if write is not None else passage.published_ns)
-    if first.thread == thread and inside:
+    # A program may have messages gathered, and sent by a call of its own that follows.
+    if first.thread == thread and (write is not None or first.begin_ns <= passage.published_ns):
         way.split("send_path", "serialise", begin_ns, first.begin_ns, thread, passage.serialise)
     elif write is not None:
         woken = sender.last(probes.BLOCK, first.thread, begin_ns, first.begin_ns)

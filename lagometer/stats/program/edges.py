@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The edges between programs: the messages of each as samples, their layers, and the figures.
+
+An edge begins at the first message that its reader took and ends at the last: before, the two may not have been
+connected yet; after, one of them may have gone. A message in between that was not taken is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from lagometer.stats.program.endpoints import Endpoint, endpoints_of, names_of
+from lagometer.stats.program.messages import Joined, Taken, Writes, join, samples_sent, takes_of, writes_of
+from lagometer.stats.program.realtime import RealtimeClock
+from lagometer.stats.trial.calls import Message, Process, Sample
+from lagometer.stats.trial.estimate import edge_figures
+from lagometer.stats.trial.routes import Route, routes
+from lagometer.stats.trial.rows import overtaken
+from lagometer.stats.trial.way import Passage, way_of
+from lagometer.store.format import ARROW, LAYERS_SCHEMA, SAMPLES_SCHEMA
+from lagometer.store.probes import ProbeLog
+
+DRIFT_MAX_NS = 1_000_000  # more was not slewed in a second or two: somebody set the clock
+
+
+@dataclass(frozen=True)
+class ProgramEdge:
+    """What one reader took of one writer. name: `writer→reader topic`; first_ns, last_ns: when its first and
+    last message were written; followed: messages whose calls were found on both sides."""
+
+    name: str
+    writer: Endpoint
+    reader: Endpoint
+    samples: pl.DataFrame
+    layers: pl.DataFrame
+    figures: Mapping[str, object]
+    followed: int
+
+
+@dataclass(frozen=True)
+class Programs:
+    """All that the probes of a run tell. names: of the programs, by their index."""
+
+    names: Sequence[str]
+    endpoints: Sequence[Endpoint]
+    written: Mapping[int, int]  # messages, by the writer's place among the endpoints
+    taken: Mapping[int, int]  # likewise of readers
+    edges: Sequence[ProgramEdge]
+    strange: int
+    ambiguous: int
+
+
+def programs_of(logs: Sequence[ProbeLog], clock: RealtimeClock, warmup_ns: int = 0) -> Programs:
+    """Joins what the probes of all programs wrote. warmup_ns: of each edge, from its first message on, that no
+    figure counts."""
+    names = names_of([log.program for log in logs])
+    endpoints = [each for index, log in enumerate(logs) for each in endpoints_of(log, index)]
+    writes = writes_of(endpoints, logs)
+    takes = [takes_of(each, logs[each.program]) for each in endpoints if not each.writes]
+    joined = [join(each, writes, clock) for each in takes]
+    known, sizes = samples_sent(writes, logs, clock)
+    processes = [Process(log) for log in logs]
+    edges = []
+    labels = _labels(names, writes, joined)
+    for one in joined:
+        for stream, taken in one.of_writers.items():
+            label = labels[stream, one.endpoint.program, one.endpoint.object]
+            samples = _samples(label, writes[stream], taken, sizes, warmup_ns)
+            layers, followed = _layers(samples, writes[stream], one.endpoint, processes, known)
+            figures = {**edge_figures(label, _measured(samples), closed_loop=False), **_rate(samples)}
+            edges.append(
+                ProgramEdge(label, writes[stream].endpoint, one.endpoint, samples, layers, figures, followed)
+            )
+    places = {(each.writes, each.program, each.object): at for at, each in enumerate(endpoints)}
+    return Programs(
+        names,
+        endpoints,
+        {places[True, each.endpoint.program, each.endpoint.object]: len(each.calls) for each in writes},
+        {places[False, each.endpoint.program, each.endpoint.object]: len(each.taken_ns) for each in takes},
+        sorted(edges, key=lambda edge: edge.name),
+        sum(each.strange for each in joined),
+        sum(each.ambiguous for each in joined),
+    )
+
+
+def shown_topic(topic: str) -> str:
+    """A topic as its users know it: ROS 2 puts `rt` in front of its own."""
+    return topic.removeprefix("rt") if topic.startswith("rt/") else topic
+
+
+def _labels(
+    names: Sequence[str], writes: Sequence[Writes], joined: Sequence[Joined]
+) -> dict[tuple[int, int, int], str]:
+    """The name of each edge, by stream, program and object of its reader; numbered where several are alike."""
+    counts: dict[str, int] = {}
+    labels = {}
+    for one in joined:
+        for stream in one.of_writers:
+            writer = writes[stream].endpoint
+            label = f"{names[writer.program]}{ARROW}{names[one.endpoint.program]} {shown_topic(writer.topic)}"
+            counts[label] = counts.get(label, 0) + 1
+            numbered = label if counts[label] == 1 else f"{label} ({counts[label]})"
+            labels[stream, one.endpoint.program, one.endpoint.object] = numbered
+    return labels
+
+
+def _samples(
+    label: str, writes: Writes, taken: Taken, sizes: Mapping[Message, int], warmup_ns: int
+) -> pl.DataFrame:
+    """The messages of an edge as `SAMPLES_SCHEMA`, in their order, each further taking of one behind them."""
+    first, last = int(taken.sequences.min()), int(taken.sequences.max())
+    sequences = np.arange(first, last + 1)
+    calls = writes.calls[first : last + 1]
+    _, once = np.unique(taken.sequences, return_index=True)
+    late = overtaken(taken.sequences.astype(np.uint64), np.zeros(len(taken.sequences), dtype=np.int64))
+    of_taken = pl.DataFrame(
+        {
+            "sequence": taken.sequences[once],
+            "taken_ns": taken.taken_ns[once],
+            "cpu_taken": taken.cpus[once],
+            "reordered": late[once],
+        }
+    )
+    frame = pl.DataFrame(
+        {
+            "sequence": sequences,
+            "publish_ns": calls["begin_ns"].copy(),
+            "published_ns": calls["end_ns"].copy(),
+            "cpu_publish": calls["cpu_begin"].copy(),
+            "cpu_published": calls["cpu_end"].copy(),
+            "payload_bytes": pl.Series([sizes.get((writes.stream, at)) for at in sequences.tolist()], dtype=pl.UInt32),
+        }
+    ).join(of_taken, on="sequence", how="left", maintain_order="left")
+    again = np.setdiff1d(np.arange(len(taken.sequences)), once)
+    twice = pl.DataFrame({"sequence": taken.sequences[again], "taken_ns": taken.taken_ns[again]})
+    twice = twice.join(frame.drop("taken_ns"), on="sequence", how="left").with_columns(outcome=pl.lit("duplicate"))
+    outcome = pl.when(pl.col("taken_ns").is_null()).then(pl.lit("lost")).otherwise(pl.lit("delivered"))
+    whole = pl.concat([frame.with_columns(outcome=outcome), twice], how="diagonal_relaxed").with_columns(
+        edge=pl.lit(label),
+        phase=pl.when(pl.col("publish_ns") < int(calls["begin_ns"][0]) + warmup_ns)
+        .then(pl.lit("warmup"))
+        .otherwise(pl.lit("measure")),
+        corrupted=pl.lit(False),
+        resent=pl.lit(False),
+        reordered=pl.col("reordered").fill_null(False),
+    )
+    absent = [pl.lit(None).alias(name) for name in SAMPLES_SCHEMA if name not in whole.columns]
+    return whole.with_columns(absent).select(pl.col(name).cast(dtype) for name, dtype in SAMPLES_SCHEMA.items())
+
+
+def _measured(samples: pl.DataFrame) -> pl.DataFrame:
+    return samples.filter(pl.col("phase") == "measure")
+
+
+def _rate(samples: pl.DataFrame) -> dict[str, object]:
+    """How often it was written, from the first message to the last one; null of one alone."""
+    times = _measured(samples).filter(pl.col("outcome") != "duplicate")["publish_ns"]
+    span_ns = int(times[-1]) - int(times[0]) if len(times) > 1 else 0
+    return {"rate_achieved_hz": (len(times) - 1) * 1e9 / span_ns if span_ns > 0 else None}
+
+
+def _layers(
+    samples: pl.DataFrame,
+    writes: Writes,
+    reader: Endpoint,
+    processes: Sequence[Process],
+    known: dict[Sample, Message],
+) -> tuple[pl.DataFrame, int]:
+    """The layers of each message that was taken, and how many were followed over sockets."""
+    sender, receiver = processes[writes.endpoint.program], processes[reader.program]
+    found = routes(sender, receiver, writes.stream, known)
+    rows: list[tuple[object, ...]] = []
+    followed = 0
+    for label, sequence, passage in _passages(samples, found, writes.stream):
+        followed += passage.first is not None and passage.received is not None
+        way = way_of(passage, sender, receiver, "")
+        rows += [(label, sequence, *layer) for layer in way.layers]
+    return pl.DataFrame(rows, schema=LAYERS_SCHEMA, orient="row"), followed
+
+
+def _passages(
+    samples: pl.DataFrame, found: Mapping[Message, Route], stream: int
+) -> Iterator[tuple[str, int, Passage]]:
+    delivered = samples.filter(pl.col("outcome") == "delivered")
+    columns = ("edge", "sequence", "publish_ns", "published_ns", "taken_ns")
+    for label, sequence, publish_ns, published_ns, taken_ns in delivered.select(columns).iter_rows():
+        route = found.get((stream, sequence), Route([], []))
+        received, first = route.completed(taken_ns), route.first(publish_ns)
+        yield (
+            label,
+            sequence,
+            Passage(
+                publish_ns=publish_ns,
+                published_ns=published_ns,
+                taken_ns=taken_ns,
+                first=first.call if first is not None else None,
+                last=route.last_for(received),
+                received=received.call if received is not None else None,
+            ),
+        )

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who writes and who reads: the writers and readers of programs, as their probes saw them made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lagometer.store import probes
+from lagometer.store.probes import ProbeLog, Records
+
+UNKNOWN_TOPIC = "?"  # of a writer or reader that was not seen being made
+# The middleware's own topics, by which it tells an application of others.
+OWN_TYPES = ("org::eclipse::cyclonedds::builtin::",)
+# Fast DDS hands out a topic, and takes a part of that object where a reader is made of it.
+TOPIC_OBJECT_BYTES = 512
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A writer or reader of a program. program: its index; object: as in its calls; guid: empty if not known."""
+
+    program: int
+    object: int
+    writes: bool
+    topic: str = UNKNOWN_TOPIC
+    type: str = ""
+    guid: bytes = b""
+
+
+def endpoints_of(log: ProbeLog, program: int) -> list[Endpoint]:
+    """The writers and readers that were used or made, in the order in which they were."""
+    kinds = log.calls["call"]
+    found: dict[tuple[bool, int], Endpoint] = {}
+    own: set[tuple[bool, int]] = set()
+    topics: dict[int, tuple[str, str]] = {}
+    for index in np.flatnonzero(kinds >= probes.DECLARE_TOPIC).tolist():
+        call, keys = log.calls[index], log.keys[log.owners == index]
+        name, type_ = _text(keys, 0), _text(keys, 1)
+        if call["call"] == probes.DECLARE_TOPIC:
+            topics[int(call["object"])] = (name, type_)
+            continue
+        if int(call["connection"]):
+            name, type_ = _topic_at(topics, int(call["connection"]))
+        key = (call["call"] == probes.DECLARE_WRITER, int(call["object"]))
+        if type_.startswith(OWN_TYPES):
+            own.add(key)
+            continue
+        found[key] = Endpoint(program, key[1], key[0], name or UNKNOWN_TOPIC, type_, _guid(keys))
+    for kind, writes in ((probes.API_WRITE, True), (probes.API_TAKE, False)):
+        for number in np.unique(log.calls["object"][kinds == kind]).tolist():
+            if (writes, number) not in own:
+                found.setdefault((writes, number), Endpoint(program, number, writes))
+    return list(found.values())
+
+
+def names_of(programs: Sequence[Sequence[str]]) -> list[str]:
+    """What each program is called: its ROS node's name, its script's, or its own; numbered where several are
+    called alike."""
+    counts: dict[str, int] = {}
+    names = []
+    for words in programs:
+        name = _name(words)
+        counts[name] = counts.get(name, 0) + 1
+        names.append(name if counts[name] == 1 else f"{name}-{counts[name]}")
+    return names
+
+
+def _name(words: Sequence[str]) -> str:
+    if not words:
+        return "program"
+    for word in words:
+        if word.startswith("__node:="):
+            return word.removeprefix("__node:=")
+    name = _last_part(words[0])
+    if name.startswith(("python", "sh", "bash", "dash", "perl", "ruby", "node")):
+        scripts = (word for word in words[1:] if not word.startswith("-"))
+        name = _last_part(next(scripts, name))
+    return name or "program"
+
+
+def _last_part(path: str) -> str:
+    return path.rsplit("/", 1)[-1]
+
+
+def _text(keys: Records, number: int) -> str:
+    pieces = keys.view(probes.TEXT_DTYPE)
+    pieces = pieces[(pieces["kind"] == probes.TEXT) & (pieces["text"] == number)]
+    return b"".join(_characters(pieces)).decode(errors="replace")
+
+
+def _characters(pieces: Records) -> Iterator[bytes]:
+    for piece in pieces:
+        yield bytes(piece["characters"])[: int(piece["bytes"])]
+
+
+def _guid(keys: Records) -> bytes:
+    endpoint = keys[keys["kind"] == probes.ENDPOINT]
+    return bytes(endpoint[0]["writer"]) if len(endpoint) else b""
+
+
+def _topic_at(topics: Mapping[int, tuple[str, str]], address: int) -> tuple[str, str]:
+    """The topic that has this address, or that it lies in."""
+    below = max((each for each in topics if each <= address), default=None)
+    if below is None or address - below > TOPIC_OBJECT_BYTES:
+        return UNKNOWN_TOPIC, ""
+    return topics[below]

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which message a program took is which that another one wrote.
+
+Every DDS stamps a message with a time and tells the reader that time. Where the time is known of the writing, too,
+since the application gave it or since it was seen on the way out, both are the same to the nanosecond. Otherwise
+the middleware stamps while `write` runs: the message is the one whose writing was under way at that time. Where
+several may be meant nobody can say which; such messages are left out and counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from lagometer.stats.program.endpoints import Endpoint, UNKNOWN_TOPIC
+from lagometer.stats.program.realtime import RealtimeClock, Times
+from lagometer.stats.trial.calls import Message, Sample
+from lagometer.store import probes
+from lagometer.store.probes import ProbeLog, Records
+
+WIRE_ERROR_NS = 2  # RTPS has fractions of 2^-32 s
+
+Index = npt.NDArray[np.int64]
+UNKNOWN_NS = 0
+NOT_ONE = -1  # none that was probed
+SEVERAL = -2
+
+
+@dataclass(frozen=True)
+class Writes:
+    """All calls by which a writer wrote, in the order of their entry. stream: its number; times_ns: what each
+    message bears, CLOCK_REALTIME; UNKNOWN_NS where it is not known."""
+
+    endpoint: Endpoint
+    stream: int
+    calls: Records
+    times_ns: Times
+
+    def which(self, stamped_ns: Times, clock: RealtimeClock) -> Index:
+        """Whose message bears each time (CLOCK_REALTIME): the place of the call; NOT_ONE, SEVERAL."""
+        known = np.flatnonzero(self.times_ns != UNKNOWN_NS)
+        order = known[np.argsort(self.times_ns[known], kind="stable")]
+        found = _only(order, *_near(self.times_ns[order], stamped_ns))
+        others = np.flatnonzero(self.times_ns == UNKNOWN_NS)
+        open_ = np.flatnonzero(found == NOT_ONE)
+        if len(others) and len(open_):
+            found[open_] = self._under_way(others, clock.to_monotonic(stamped_ns[open_]), clock.error_ns)
+        return found
+
+    def _under_way(self, places: Index, times_ns: Times, error_ns: int) -> Index:
+        """Which of these calls was under way at each time."""
+        calls = self.calls[places]
+        margin_ns = error_ns + WIRE_ERROR_NS
+        latest_ns = np.maximum.accumulate(calls["end_ns"])
+        begin = np.searchsorted(latest_ns, times_ns - margin_ns, side="left").astype(np.int64)
+        end = np.searchsorted(calls["begin_ns"], times_ns + margin_ns, side="right").astype(np.int64)
+        found = _only(places, begin, end)
+        for at in np.flatnonzero(end - begin > 1).tolist():
+            some = np.arange(begin[at], end[at])
+            fits = some[calls["end_ns"][some] >= times_ns[at] - margin_ns]
+            found[at] = places[fits[0]] if len(fits) == 1 else SEVERAL if len(fits) else NOT_ONE
+        return found
+
+
+def _near(sorted_ns: Times, times_ns: Times) -> tuple[Index, Index]:
+    """From which to before which place the times are the same but for what is lost on the wire."""
+    begin = np.searchsorted(sorted_ns, times_ns - WIRE_ERROR_NS, side="left").astype(np.int64)
+    return begin, np.searchsorted(sorted_ns, times_ns + WIRE_ERROR_NS, side="right").astype(np.int64)
+
+
+def _only(places: Index, begin: Index, end: Index) -> Index:
+    """The one place of each range; NOT_ONE where it is empty, SEVERAL where it has more."""
+    counts = end - begin
+    if not len(places):
+        return np.full(len(begin), NOT_ONE, dtype=np.int64)
+    first = places[np.minimum(begin, len(places) - 1)]
+    return np.where(counts == 1, first, np.where(counts > 1, SEVERAL, NOT_ONE)).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Takes:
+    """All messages that a reader took, in their order: when the call was left, on which CPU, and the times by
+    which their writers stamped them, on CLOCK_MONOTONIC."""
+
+    endpoint: Endpoint
+    taken_ns: Times
+    cpus: npt.NDArray[np.uint16]
+    stamped_ns: Times
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a reader took of one writer. sequences: which of its messages, by how many it wrote before."""
+
+    sequences: Index
+    taken_ns: Times
+    cpus: npt.NDArray[np.uint16]
+
+
+@dataclass(frozen=True)
+class Joined:
+    """What one reader took. of_writers: by stream; strange: messages that no program under a probe wrote;
+    ambiguous: those that several writings may have been."""
+
+    endpoint: Endpoint
+    of_writers: Mapping[int, Taken] = field(default_factory=dict)
+    strange: int = 0
+    ambiguous: int = 0
+
+
+def writes_of(endpoints: Sequence[Endpoint], logs: Sequence[ProbeLog]) -> list[Writes]:
+    """What each writer wrote; those that never wrote are there, too."""
+    found = []
+    for stream, endpoint in enumerate(each for each in endpoints if each.writes):
+        log = logs[endpoint.program]
+        mine = np.flatnonzero(
+            (log.calls["call"] == probes.API_WRITE) & (log.calls["object"] == endpoint.object)
+        )
+        mine = mine[np.argsort(log.calls["begin_ns"][mine], kind="stable")]
+        calls = log.calls[mine]
+        times_ns = calls["connection"].astype(np.int64)
+        _add_seen(times_ns, calls, log.threads[mine], endpoint, log)
+        found.append(Writes(endpoint, stream, calls, times_ns))
+    return found
+
+
+def _add_seen(
+    times_ns: Times, calls: Records, threads: npt.NDArray[np.uint32], endpoint: Endpoint, log: ProbeLog
+) -> None:
+    """Adds the times that messages were seen to bear when the writing thread itself sent them."""
+    if not endpoint.guid or not len(calls):
+        return
+    keys, owners = _sent_with_time(log)
+    mine = keys["writer"] == np.void(endpoint.guid)
+    keys, owners = keys[mine], owners[mine]
+    sent_ns, by = log.calls["begin_ns"][owners], log.threads[owners]
+    for thread in np.unique(threads).tolist():
+        places = np.flatnonzero(threads == thread)
+        some = np.flatnonzero(by == thread)
+        within = places[np.maximum(0, np.searchsorted(calls["begin_ns"][places], sent_ns[some], side="right") - 1)]
+        inside = (calls["begin_ns"][within] <= sent_ns[some]) & (sent_ns[some] <= calls["end_ns"][within])
+        # In reverse, so that the first of several counts: what is sent again comes behind it.
+        for place, at in zip(within[inside][::-1].tolist(), some[inside][::-1].tolist(), strict=True):
+            times_ns[place] = int(keys["sequence"][at])
+
+
+def takes_of(endpoint: Endpoint, log: ProbeLog) -> Takes:
+    """What a reader took."""
+    of_call = (log.calls["call"] == probes.API_TAKE) & (log.calls["object"] == endpoint.object)
+    mine = of_call[log.owners] & (log.keys["kind"] == probes.TAKEN)
+    owners = log.owners[mine]
+    return Takes(
+        endpoint,
+        log.calls["end_ns"][owners].astype(np.int64),
+        log.calls["cpu_end"][owners],
+        log.keys["number"][mine].astype(np.int64),
+    )
+
+
+def join(takes: Takes, writes: Sequence[Writes], clock: RealtimeClock) -> Joined:
+    """Says of each message that a reader took whose it is."""
+    of_topic = [each for each in writes if _is_heard(takes.endpoint, each)]
+    places = [each.which(takes.stamped_ns, clock) for each in of_topic]
+    candidates = np.zeros(len(takes.taken_ns), dtype=np.int64)
+    for found in places:
+        candidates += np.where(found >= 0, 1, np.where(found == SEVERAL, 2, 0))
+    of_writers = {}
+    for each, found in zip(of_topic, places, strict=True):
+        mine = (candidates == 1) & (found >= 0)
+        if mine.any():
+            of_writers[each.stream] = Taken(found[mine], takes.taken_ns[mine], takes.cpus[mine])
+    strange, ambiguous = int((candidates == 0).sum()), int((candidates > 1).sum())
+    return Joined(takes.endpoint, of_writers, strange, ambiguous)
+
+
+def samples_sent(
+    writes: Sequence[Writes], logs: Sequence[ProbeLog], clock: RealtimeClock
+) -> tuple[dict[Sample, Message], dict[Message, int]]:
+    """Which message of ours each sample of RTPS is, and how many bytes of payload it has."""
+    of_guid = {each.endpoint.guid: each for each in writes if each.endpoint.guid}
+    known: dict[Sample, Message] = {}
+    sizes: dict[Message, int] = {}
+    for log in logs:
+        keys, _ = _sent_with_time(log)
+        for guid in _guids(keys):
+            writer = of_guid.get(guid)
+            if writer is None:
+                continue
+            mine = keys[keys["writer"] == np.void(guid)]
+            places = writer.which(mine["sequence"].astype(np.int64), clock)
+            for key, place in zip(mine, places.tolist(), strict=True):
+                if place >= 0:
+                    message = (writer.stream, place)
+                    known[guid, int(key["number"])] = message
+                    sizes[message] = int(key["payload_bytes"])
+    return known, sizes
+
+
+def _sent_with_time(log: ProbeLog) -> tuple[Records, Index]:
+    """What went out with a time, and by which calls."""
+    sent = (log.calls["call"] == probes.SEND)[log.owners] & (log.keys["stream"] == probes.STREAM_IS_TIME)
+    return log.keys[sent], log.owners[sent]
+
+
+def _guids(keys: Records) -> Iterator[bytes]:
+    return iter({bytes(each) for each in keys["writer"]})
+
+
+def _is_heard(reader: Endpoint, writes: Writes) -> bool:
+    topic = writes.endpoint.topic
+    return UNKNOWN_TOPIC in (topic, reader.topic) or topic == reader.topic

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions of Cyclone DDS and Fast DDS by which a program that is not ours creates topics, writers and readers: what
+// they are called is written down once. Of the libraries' objects nothing is read but what these functions were given,
+// and what the libraries' own functions say.
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+
+#include "journal.hpp"
+#include "next.hpp"
+
+namespace lagometer::probes {
+namespace {
+
+constexpr size_t kTextMax = 256;
+
+/// What is declared, as records: the GUID, then the name and the type of the topic.
+class Declaration {
+ public:
+  void guid(std::span<const uint8_t, 16> value) noexcept {
+    KeyRecord& key = records_[used_++];
+    key = {};
+    key.kind = static_cast<uint8_t>(KeyKind::endpoint);
+    key.stream = kStreamUnknown;
+    std::memcpy(key.prefix.data(), value.data(), key.prefix.size());
+    std::memcpy(key.writer.data(), value.data() + key.prefix.size(), key.writer.size());
+  }
+
+  void text(uint8_t number, const char* text, size_t size) noexcept {
+    size = size < kTextMax ? size : kTextMax;
+    while (size > 0 && used_ < records_.size()) {
+      TextRecord piece{};
+      piece.text = number;
+      piece.kind = static_cast<uint8_t>(KeyKind::text);
+      piece.bytes = static_cast<uint8_t>(size < piece.characters.size() ? size : piece.characters.size());
+      std::memcpy(piece.characters.data(), text, piece.bytes);
+      std::memcpy(&records_[used_++], &piece, sizeof piece);
+      text += piece.bytes;
+      size -= piece.bytes;
+    }
+  }
+
+  void write(const Entered& entered, Call call, uint64_t object, uint64_t topic) const noexcept {
+    CallRecord record{};
+    record.descriptor = -1;
+    record.object = object;
+    record.connection = topic;
+    entered.write(call, record, {records_.data(), used_});
+  }
+
+ private:
+  std::array<KeyRecord, 15> records_{};  // two texts of 256 characters and a GUID
+  size_t used_ = 0;
+};
+
+bool wanted() noexcept { return is_on() && follows_programs(); }
+
+template <typename Function>
+Function* find(void* caller, const char* name) noexcept {
+  return reinterpret_cast<Function*>(function_of(caller, name));
+}
+
+/// What Cyclone DDS says of a writer or reader of its.
+void declare(const Entered& entered, void* caller, Call call, int32_t endpoint, int32_t topic) noexcept {
+  Declaration declaration;
+  std::array<uint8_t, 16> guid{};
+  auto* const get_guid = find<int32_t(int32_t, void*)>(caller, "dds_get_guid");
+  if (get_guid != nullptr && get_guid(endpoint, guid.data()) == 0) declaration.guid(guid);
+  std::array<char, kTextMax> text{};
+  uint8_t number = 0;
+  for (const char* const name : {"dds_get_name", "dds_get_type_name"}) {
+    auto* const get = find<int32_t(int32_t, char*, size_t)>(caller, name);
+    if (get != nullptr && get(topic, text.data(), text.size()) >= 0)
+      declaration.text(number, text.data(), strnlen(text.data(), text.size()));
+    ++number;
+  }
+  declaration.write(entered, call, static_cast<uint32_t>(endpoint), 0);
+}
+
+/// The same of Fast DDS; topic: as in `declare_topic`.
+void declare(const Entered& entered, void* caller, Call call, const char* guid_function, void* endpoint,
+             void* topic) noexcept {
+  Declaration declaration;
+  auto* const get_guid = find<const uint8_t*(const void*)>(caller, guid_function);
+  if (get_guid != nullptr) declaration.guid(std::span<const uint8_t, 16>(get_guid(endpoint), 16));
+  declaration.write(entered, call, reinterpret_cast<uint64_t>(endpoint), reinterpret_cast<uint64_t>(topic));
+}
+
+}  // namespace
+}  // namespace lagometer::probes
+
+using namespace lagometer::probes;
+
+#define LAGOMETER_CALLER __builtin_return_address(0)
+
+// --- Cyclone DDS ---
+
+using Create = int32_t(int32_t, int32_t, const void*, const void*);
+
+LAGOMETER_PROBE int32_t dds_create_writer(int32_t parent, int32_t topic, const void* qos, const void* listener) {
+  static constinit NextOfCaller next("dds_create_writer");
+  Entered entered;
+  const int32_t made = reinterpret_cast<Create*>(next.get(LAGOMETER_CALLER))(parent, topic, qos, listener);
+  entered.left();
+  if (made > 0 && wanted()) declare(entered, LAGOMETER_CALLER, Call::declare_writer, made, topic);
+  return made;
+}
+
+LAGOMETER_PROBE int32_t dds_create_reader(int32_t parent, int32_t topic, const void* qos, const void* listener) {
+  static constinit NextOfCaller next("dds_create_reader");
+  Entered entered;
+  const int32_t made = reinterpret_cast<Create*>(next.get(LAGOMETER_CALLER))(parent, topic, qos, listener);
+  entered.left();
+  if (made > 0 && wanted()) declare(entered, LAGOMETER_CALLER, Call::declare_reader, made, topic);
+  return made;
+}
+
+// --- Fast DDS: texts are the standard library's, which both sides were compiled with ---
+
+#define LAGOMETER_DDS "_ZN8eprosima7fastdds3dds"
+#define LAGOMETER_STRING "RKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
+#define LAGOMETER_CREATE_TOPIC \
+  LAGOMETER_DDS "17DomainParticipant12create_topic" LAGOMETER_STRING "SA_RKNS1_8TopicQosEPNS1_13TopicListenerERKNS1_10StatusMaskE"
+#define LAGOMETER_CREATE_WRITER \
+  LAGOMETER_DDS "9Publisher17create_datawriterEPNS1_5TopicERKNS1_13DataWriterQosEPNS1_18DataWriterListenerERKNS1_10StatusMaskE"
+#define LAGOMETER_CREATE_READER                                                    \
+  LAGOMETER_DDS                                                                    \
+  "10Subscriber17create_datareaderEPNS1_16TopicDescriptionERKNS1_13DataReaderQosE" \
+  "PNS1_18DataReaderListenerERKNS1_10StatusMaskE"
+#define LAGOMETER_WRITER_GUID "_ZNK8eprosima7fastdds3dds10DataWriter4guidEv"
+#define LAGOMETER_READER_GUID "_ZNK8eprosima7fastdds3dds10DataReader4guidEv"
+
+using FastCreateTopic = void*(void*, const std::string*, const std::string*, const void*, void*, const void*);
+using FastCreate = void*(void*, void*, const void*, void*, const void*);
+
+LAGOMETER_PROBE void* fast_create_topic(void* participant, const std::string* name, const std::string* type,
+                                        const void* qos, void* listener,
+                                        const void* mask) __asm__(LAGOMETER_CREATE_TOPIC);
+LAGOMETER_PROBE void* fast_create_writer(void* publisher, void* topic, const void* qos, void* listener,
+                                         const void* mask) __asm__(LAGOMETER_CREATE_WRITER);
+LAGOMETER_PROBE void* fast_create_reader(void* subscriber, void* topic, const void* qos, void* listener,
+                                         const void* mask) __asm__(LAGOMETER_CREATE_READER);
+
+void* fast_create_topic(void* participant, const std::string* name, const std::string* type, const void* qos,
+                        void* listener, const void* mask) {
+  static constinit NextOfCaller next(LAGOMETER_CREATE_TOPIC);
+  Entered entered;
+  auto* const create = reinterpret_cast<FastCreateTopic*>(next.get(LAGOMETER_CALLER));
+  void* const made = create(participant, name, type, qos, listener, mask);
+  entered.left();
+  if (made == nullptr || !wanted()) return made;
+  Declaration declaration;
+  declaration.text(0, name->data(), name->size());
+  declaration.text(1, type->data(), type->size());
+  declaration.write(entered, Call::declare_topic, reinterpret_cast<uint64_t>(made), 0);
+  return made;
+}
+
+void* fast_create_writer(void* publisher, void* topic, const void* qos, void* listener, const void* mask) {
+  static constinit NextOfCaller next(LAGOMETER_CREATE_WRITER);
+  Entered entered;
+  auto* const create = reinterpret_cast<FastCreate*>(next.get(LAGOMETER_CALLER));
+  void* const made = create(publisher, topic, qos, listener, mask);
+  entered.left();
+  if (made != nullptr && wanted())
+    declare(entered, LAGOMETER_CALLER, Call::declare_writer, LAGOMETER_WRITER_GUID, made, topic);
+  return made;
+}
+
+void* fast_create_reader(void* subscriber, void* topic, const void* qos, void* listener, const void* mask) {
+  static constinit NextOfCaller next(LAGOMETER_CREATE_READER);
+  Entered entered;
+  auto* const create = reinterpret_cast<FastCreate*>(next.get(LAGOMETER_CALLER));
+  void* const made = create(subscriber, topic, qos, listener, mask);
+  entered.left();
+  if (made != nullptr && wanted())
+    declare(entered, LAGOMETER_CALLER, Call::declare_reader, LAGOMETER_READER_GUID, made, topic);
+  return made;
+}
