@@ -42,7 +42,7 @@ def link_path() -> Path:
 
 
 def probe_path() -> Path:
-    """The library that is preloaded with `layers: on`; LAGOMETER_PROBE overrides. Raises SetupMissing."""
+    """The library that `layers: on` and `probe` preload; LAGOMETER_PROBE overrides. Raises SetupMissing."""
     override = os.environ.get("LAGOMETER_PROBE")
     candidates = (PACKAGE / "libexec" / "probes" / PROBE, BUILD / "probes" / PROBE)
     for candidate in (Path(override),) if override else candidates:

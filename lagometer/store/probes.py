@@ -224,7 +224,9 @@ def encode(
             content += _record(CALL_DTYPE, {"descriptor": -1, **call, "keys": len(keys)})
             for key in keys:
                 piece = {"stream": STREAM_UNKNOWN, **key}
-                content += _record(TEXT_DTYPE, {"kind": TEXT, **key}) if "text" in key else _record(KEY_DTYPE, piece)
+                content += (
+                    _record(TEXT_DTYPE, {"kind": TEXT, **key}) if "text" in key else _record(KEY_DTYPE, piece)
+                )
         head["thread"], head["count"] = thread, len(content) // RECORD_BYTES
         head["name"] = (names or {}).get(thread, "").encode()
         block += (head.tobytes() + content).ljust(chunk_bytes, b"\0")

@@ -92,6 +92,7 @@ def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None
     from lagometer.summary.summarise import summarise
 
     summary = summarise(campaign)
+    edge = edge or _usual_edge(campaign)
     rows = _chosen(campaign, edge, cell)
     estimates, why_none = _estimates(campaign, edge, cell)
     verdicts = {(row["cell"], row["trial"]): _verdict(row) for row in rows}
@@ -139,6 +140,14 @@ def _estimates(campaign: Campaign, edge: str | None, cell: str | None) -> tuple[
         return estimate_rows(campaign, edge, cell), None
     except CampaignError as error:
         return [], str(error)
+
+
+def _usual_edge(campaign: Campaign) -> str:
+    """What is shown if nobody says: end-to-end, or all edges of programs, which have no common end."""
+    from lagometer.store.format import END_TO_END
+
+    edges = campaign.cells["edge"]
+    return END_TO_END if edges.is_empty() or (edges == END_TO_END).any() else "*"
 
 
 def _chosen(campaign: Campaign, edge: str | None, cell: str | None) -> list[Row]:
@@ -190,6 +199,7 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     from lagometer.summary.layers import layer_tables
     from lagometer.summary.summarise import summarise
 
+    edge = edge or _usual_edge(campaign)
     rows = _chosen(campaign, edge, cell)
     summary = summarise(campaign)
     state = campaign.manifest.get("state")

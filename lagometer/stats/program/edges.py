@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The edges between programs: the messages of each as samples, their layers, and the figures.
 
-An edge begins at the first message that its reader took and ends at the last: before, the two may not have been
-connected yet; after, one of them may have gone. A message in between that was not taken is lost.
+An edge begins at the first message that its reader took and ends at the last: before, the two may not have
+been connected yet; after, one of them may have gone. A message in between that was not taken is lost.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class Programs:
 
 
 def programs_of(logs: Sequence[ProbeLog], clock: RealtimeClock, warmup_ns: int = 0) -> Programs:
-    """Joins what the probes of all programs wrote. warmup_ns: of each edge, from its first message on, that no
-    figure counts."""
+    """Joins what the probes of all programs wrote. warmup_ns: of each edge, from its first message on, that
+    no figure counts."""
     names = names_of([log.program for log in logs])
     endpoints = [each for index, log in enumerate(logs) for each in endpoints_of(log, index)]
     writes = writes_of(endpoints, logs)
@@ -95,7 +95,7 @@ def shown_topic(topic: str) -> str:
 def _labels(
     names: Sequence[str], writes: Sequence[Writes], joined: Sequence[Joined]
 ) -> dict[tuple[int, int, int], str]:
-    """The name of each edge, by stream, program and object of its reader; numbered where several are alike."""
+    """The name of each edge, by stream, program and object of its reader; numbered where some are alike."""
     counts: dict[str, int] = {}
     labels = {}
     for one in joined:
@@ -132,12 +132,16 @@ def _samples(
             "published_ns": calls["end_ns"].copy(),
             "cpu_publish": calls["cpu_begin"].copy(),
             "cpu_published": calls["cpu_end"].copy(),
-            "payload_bytes": pl.Series([sizes.get((writes.stream, at)) for at in sequences.tolist()], dtype=pl.UInt32),
+            "payload_bytes": pl.Series(
+                [sizes.get((writes.stream, at)) for at in sequences.tolist()], dtype=pl.UInt32
+            ),
         }
     ).join(of_taken, on="sequence", how="left", maintain_order="left")
     again = np.setdiff1d(np.arange(len(taken.sequences)), once)
     twice = pl.DataFrame({"sequence": taken.sequences[again], "taken_ns": taken.taken_ns[again]})
-    twice = twice.join(frame.drop("taken_ns"), on="sequence", how="left").with_columns(outcome=pl.lit("duplicate"))
+    twice = twice.join(frame.drop("taken_ns"), on="sequence", how="left").with_columns(
+        outcome=pl.lit("duplicate")
+    )
     outcome = pl.when(pl.col("taken_ns").is_null()).then(pl.lit("lost")).otherwise(pl.lit("delivered"))
     whole = pl.concat([frame.with_columns(outcome=outcome), twice], how="diagonal_relaxed").with_columns(
         edge=pl.lit(label),
@@ -149,7 +153,9 @@ def _samples(
         reordered=pl.col("reordered").fill_null(False),
     )
     absent = [pl.lit(None).alias(name) for name in SAMPLES_SCHEMA if name not in whole.columns]
-    return whole.with_columns(absent).select(pl.col(name).cast(dtype) for name, dtype in SAMPLES_SCHEMA.items())
+    return whole.with_columns(absent).select(
+        pl.col(name).cast(dtype) for name, dtype in SAMPLES_SCHEMA.items()
+    )
 
 
 def _measured(samples: pl.DataFrame) -> pl.DataFrame:

@@ -20,7 +20,7 @@ TOPIC_OBJECT_BYTES = 512
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A writer or reader of a program. program: its index; object: as in its calls; guid: empty if not known."""
+    """A writer or reader of a program. program: its index; object: as in its calls; guid: may be empty."""
 
     program: int
     object: int

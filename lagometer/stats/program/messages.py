@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which message a program took is which that another one wrote.
 
-Every DDS stamps a message with a time and tells the reader that time. Where the time is known of the writing, too,
-since the application gave it or since it was seen on the way out, both are the same to the nanosecond. Otherwise
-the middleware stamps while `write` runs: the message is the one whose writing was under way at that time. Where
-several may be meant nobody can say which; such messages are left out and counted.
+Every DDS stamps a message with a time and tells the reader that time. Where the time is known of the writing,
+too, since the application gave it or since it was seen on the way out, both are the same to the nanosecond.
+Otherwise the middleware stamps while `write` runs: the message is the one whose writing was under way at that
+time. Where several may be meant nobody can say which; such messages are left out and counted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from lagometer.stats.program.endpoints import Endpoint, UNKNOWN_TOPIC
+from lagometer.stats.program.endpoints import UNKNOWN_TOPIC, Endpoint
 from lagometer.stats.program.realtime import RealtimeClock, Times
 from lagometer.stats.trial.calls import Message, Sample
 from lagometer.store import probes
@@ -140,7 +140,9 @@ def _add_seen(
     for thread in np.unique(threads).tolist():
         places = np.flatnonzero(threads == thread)
         some = np.flatnonzero(by == thread)
-        within = places[np.maximum(0, np.searchsorted(calls["begin_ns"][places], sent_ns[some], side="right") - 1)]
+        within = places[
+            np.maximum(0, np.searchsorted(calls["begin_ns"][places], sent_ns[some], side="right") - 1)
+        ]
         inside = (calls["begin_ns"][within] <= sent_ns[some]) & (sent_ns[some] <= calls["end_ns"][within])
         # In reverse, so that the first of several counts: what is sent again comes behind it.
         for place, at in zip(within[inside][::-1].tolist(), some[inside][::-1].tolist(), strict=True):

@@ -214,7 +214,7 @@ def _passages(
 
 
 def way_of(passage: Passage, sender: Process | None, receiver: Process | None, node: str) -> Way:
-    """The way of one message. node: the reader's, by whose name its thread is known; empty: by its calls alone."""
+    """The way of one message. node: the reader's, by whose name its thread is known."""
     way = Way(passage.publish_ns, passage.taken_ns)
     if sender is not None:
         _leave_sender(way, passage, sender)
