@@ -121,10 +121,12 @@ LAGOMETER_PROBE int32_t dds_create_reader(int32_t parent, int32_t topic, const v
 
 #define LAGOMETER_DDS "_ZN8eprosima7fastdds3dds"
 #define LAGOMETER_STRING "RKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
-#define LAGOMETER_CREATE_TOPIC \
-  LAGOMETER_DDS "17DomainParticipant12create_topic" LAGOMETER_STRING "SA_RKNS1_8TopicQosEPNS1_13TopicListenerERKNS1_10StatusMaskE"
+#define LAGOMETER_CREATE_TOPIC                                        \
+  LAGOMETER_DDS "17DomainParticipant12create_topicE" LAGOMETER_STRING \
+                "SA_RKNS1_8TopicQosEPNS1_13TopicListenerERKNS1_10StatusMaskE"
 #define LAGOMETER_CREATE_WRITER \
-  LAGOMETER_DDS "9Publisher17create_datawriterEPNS1_5TopicERKNS1_13DataWriterQosEPNS1_18DataWriterListenerERKNS1_10StatusMaskE"
+  LAGOMETER_DDS                 \
+      "9Publisher17create_datawriterEPNS1_5TopicERKNS1_13DataWriterQosEPNS1_18DataWriterListenerERKNS1_10StatusMaskE"
 #define LAGOMETER_CREATE_READER                                                    \
   LAGOMETER_DDS                                                                    \
   "10Subscriber17create_datareaderEPNS1_16TopicDescriptionERKNS1_13DataReaderQosE" \

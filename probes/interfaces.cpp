@@ -159,17 +159,20 @@ LAGOMETER_PROBE int32_t dds_take_wl(int32_t reader, void** data, void* infos, ui
 }
 LAGOMETER_PROBE int32_t dds_take_mask(int32_t reader, void** data, void* infos, size_t size, uint32_t most,
                                       uint32_t mask) {
-  LAGOMETER_THROUGH("dds_take_mask", Call::api_take, if_some, CycloneTimes{infos}, TakeMask, reader, data, infos, size, most, mask);
+  LAGOMETER_THROUGH("dds_take_mask", Call::api_take, if_some, CycloneTimes{infos}, TakeMask, reader, data, infos, size,
+                    most, mask);
 }
 LAGOMETER_PROBE int32_t dds_take_mask_wl(int32_t reader, void** data, void* infos, uint32_t most, uint32_t mask) {
-  LAGOMETER_THROUGH("dds_take_mask_wl", Call::api_take, if_some, CycloneTimes{infos}, TakeLoanMask, reader, data, infos, most, mask);
+  LAGOMETER_THROUGH("dds_take_mask_wl", Call::api_take, if_some, CycloneTimes{infos}, TakeLoanMask, reader, data, infos,
+                    most, mask);
 }
 LAGOMETER_PROBE int32_t dds_take_next(int32_t reader, void** data, void* info) {
   LAGOMETER_THROUGH("dds_take_next", Call::api_take, if_some, CycloneTimes{info}, TakeNext, reader, data, info);
 }
 LAGOMETER_PROBE int32_t dds_takecdr(int32_t reader, void** data, uint32_t most, void* infos, uint32_t mask) {
   using TakeSerialised = int32_t(int32_t, void**, uint32_t, void*, uint32_t);
-  LAGOMETER_THROUGH("dds_takecdr", Call::api_take, if_some, CycloneTimes{infos}, TakeSerialised, reader, data, most, infos, mask);
+  LAGOMETER_THROUGH("dds_takecdr", Call::api_take, if_some, CycloneTimes{infos}, TakeSerialised, reader, data, most,
+                    infos, mask);
 }
 LAGOMETER_PROBE int32_t dds_waitset_wait(int32_t set, intptr_t* found, size_t size, int64_t longest) {
   LAGOMETER_THROUGH("dds_waitset_wait", Call::api_wait, if_some, NoTimes{}, WaitFor, set, found, size, longest);
@@ -215,12 +218,13 @@ uint32_t fast_write_handle(void* writer, void* data, const void* handle) {
   LAGOMETER_THROUGH(LAGOMETER_WRITE_HANDLE, Call::api_write, always, NoTimes{}, FastWriteHandle, writer, data, handle);
 }
 bool fast_write_parameters(void* writer, void* data, void* given) {
-  LAGOMETER_THROUGH(LAGOMETER_WRITE_PARAMETERS, Call::api_write, always, NoTimes{}, FastWriteParameters, writer, data, given);
+  LAGOMETER_THROUGH(LAGOMETER_WRITE_PARAMETERS, Call::api_write, always, NoTimes{}, FastWriteParameters, writer, data,
+                    given);
 }
 uint32_t fast_take(void* reader, void* data, void* infos, int32_t most, uint16_t sample_states, uint16_t view_states,
                    uint16_t instance_states) {
-  LAGOMETER_THROUGH(LAGOMETER_TAKE, Call::api_take, if_ok, FastTimes{infos}, FastTake, reader, data, infos, most, sample_states,
-                    view_states, instance_states);
+  LAGOMETER_THROUGH(LAGOMETER_TAKE, Call::api_take, if_ok, FastTimes{infos}, FastTake, reader, data, infos, most,
+                    sample_states, view_states, instance_states);
 }
 uint32_t fast_take_next(void* reader, void* data, void* info) {
   LAGOMETER_THROUGH(LAGOMETER_TAKE_NEXT, Call::api_take, if_ok, FastTime{info}, FastTakeNext, reader, data, info);

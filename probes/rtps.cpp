@@ -117,8 +117,7 @@ bool parse_data(const Body& body, uint8_t flags, bool fragmented, const Scattere
   if ((flags & kInlineQos) != 0 && !skip_inline_qos(body, at)) return true;  // known, but for its payload
   const uint64_t size = body.end() - body.begin();
   if (!fragmented && at <= size) key.payload_bytes = static_cast<uint32_t>(size - at);
-  if (has_begin && context.known == Known::by_envelope)
-    find_envelope(datagram, body.begin() + at, body.end(), key);
+  if (has_begin && context.known == Known::by_envelope) find_envelope(datagram, body.begin() + at, body.end(), key);
   return true;
 }
 

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// A publisher or a subscriber as a user of Fast DDS writes one; it knows nothing of lagometer.
+//   fastdds_pair publish COUNT PERIOD_MS BYTES [async] · fastdds_pair subscribe COUNT [collection]
+// Each ends when it has sent or taken COUNT messages.
+#include <cstdlib>
+#include <cstring>
+#include <fastdds/dds/core/condition/WaitSet.hpp>
+#include <fastdds/dds/domain/DomainParticipant.hpp>
+#include <fastdds/dds/domain/DomainParticipantFactory.hpp>
+#include <fastdds/dds/publisher/DataWriter.hpp>
+#include <fastdds/dds/publisher/Publisher.hpp>
+#include <fastdds/dds/subscriber/DataReader.hpp>
+#include <fastdds/dds/subscriber/SampleInfo.hpp>
+#include <fastdds/dds/subscriber/Subscriber.hpp>
+#include <fastdds/dds/topic/TopicDataType.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace eprosima::fastdds::dds;
+using eprosima::fastrtps::rtps::InstanceHandle_t;
+using eprosima::fastrtps::rtps::SerializedPayload_t;
+using Bytes = std::vector<unsigned char>;
+
+class BytesType : public TopicDataType {
+ public:
+  BytesType() {
+    setName("Bytes");
+    m_typeSize = 1 << 20;
+    m_isGetKeyDefined = false;
+  }
+  bool serialize(void* data, SerializedPayload_t* payload) override {
+    const Bytes& bytes = *static_cast<Bytes*>(data);
+    payload->encapsulation = CDR_LE;
+    std::memcpy(payload->data, "\0\1\0\0", 4);
+    std::memcpy(payload->data + 4, bytes.data(), bytes.size());
+    payload->length = static_cast<uint32_t>(bytes.size() + 4);
+    return true;
+  }
+  bool deserialize(SerializedPayload_t* payload, void* data) override {
+    static_cast<Bytes*>(data)->assign(payload->data + 4, payload->data + payload->length);
+    return true;
+  }
+  std::function<uint32_t()> getSerializedSizeProvider(void* data) override {
+    return [data] { return static_cast<uint32_t>(static_cast<Bytes*>(data)->size() + 4); };
+  }
+  void* createData() override { return new Bytes; }
+  void deleteData(void* data) override { delete static_cast<Bytes*>(data); }
+  bool getKey(void*, InstanceHandle_t*, bool) override { return false; }
+};
+
+int publish(Publisher* publisher, Topic* topic, int count, int period_ms, size_t size, bool is_async) {
+  DataWriterQos qos = DATAWRITER_QOS_DEFAULT;
+  qos.publish_mode().kind = is_async ? ASYNCHRONOUS_PUBLISH_MODE : SYNCHRONOUS_PUBLISH_MODE;
+  qos.durability().kind = TRANSIENT_LOCAL_DURABILITY_QOS;  // the reader may find us later than we it
+  qos.history().kind = KEEP_ALL_HISTORY_QOS;
+  DataWriter* const writer = publisher->create_datawriter(topic, qos);
+  for (PublicationMatchedStatus status; status.current_count == 0;) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    writer->get_publication_matched_status(status);
+  }
+  Bytes bytes(size);
+  for (int number = 0; number < count; ++number) {
+    if (!writer->write(&bytes)) return 1;
+    std::this_thread::sleep_for(std::chrono::milliseconds(period_ms));
+  }
+  writer->wait_for_acknowledgments({10, 0});
+  return 0;
+}
+
+int subscribe(Subscriber* subscriber, Topic* topic, int count, bool takes_collections) {
+  DataReaderQos qos = DATAREADER_QOS_DEFAULT;
+  qos.reliability().kind = RELIABLE_RELIABILITY_QOS;
+  qos.durability().kind = TRANSIENT_LOCAL_DURABILITY_QOS;
+  qos.history().kind = KEEP_ALL_HISTORY_QOS;
+  DataReader* const reader = subscriber->create_datareader(topic, qos);
+  WaitSet waitset;
+  reader->get_statuscondition().set_enabled_statuses(StatusMask::data_available());
+  waitset.attach_condition(reader->get_statuscondition());
+  for (int taken = 0; taken < count;) {
+    ConditionSeq active;
+    if (waitset.wait(active, {20, 0}) != ReturnCode_t::RETCODE_OK) return 1;
+    if (takes_collections) {
+      LoanableSequence<Bytes> data;
+      SampleInfoSeq infos;
+      while (reader->take(data, infos, 8) == ReturnCode_t::RETCODE_OK) {
+        for (int at = 0; at < infos.length(); ++at) taken += infos[at].valid_data;
+        reader->return_loan(data, infos);
+      }
+    } else {
+      Bytes bytes;
+      SampleInfo info;
+      while (reader->take_next_sample(&bytes, &info) == ReturnCode_t::RETCODE_OK) taken += info.valid_data;
+    }
+  }
+  return 0;
+}
+
+int main(int count, char** words) {
+  DomainParticipant* const participant =
+      DomainParticipantFactory::get_instance()->create_participant(0, PARTICIPANT_QOS_DEFAULT);
+  TypeSupport type(new BytesType);
+  type.register_type(participant);
+  Topic* const topic = participant->create_topic("rt/numbers", type.get_type_name(), TOPIC_QOS_DEFAULT);
+  const int messages = std::atoi(words[2]);
+  if (std::string(words[1]) == "publish")
+    return publish(participant->create_publisher(PUBLISHER_QOS_DEFAULT), topic, messages, std::atoi(words[3]),
+                   static_cast<size_t>(std::atoi(words[4])), count > 5);
+  return subscribe(participant->create_subscriber(SUBSCRIBER_QOS_DEFAULT), topic, messages, count > 3);
+}
