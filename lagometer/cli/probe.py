@@ -53,7 +53,8 @@ def command(
 
     Everything that COMMAND starts is looked into, too: a launch file, a script. It runs until it ends, or
     until Ctrl-C. Messages of Cyclone DDS and of Fast DDS 2 are followed, so of ROS 2 over either. The folder
-    is a campaign: show, report and compare read it. Exit code 3 if no message was seen to be taken.
+    is a campaign: show, report and compare read it. Exit code 3 if no message was seen to be taken. With
+    --json what COMMAND prints goes to standard error.
 
     Example: lagometer probe -- ros2 launch my_robot bringup.launch.py
 
@@ -100,7 +101,7 @@ def _carry_out(
     started, begin_s = datetime.now(timezone.utc), time.monotonic()
     console = message_console()
     live = console.is_terminal and not quiet
-    with Interruption() as interruption, ProgramRun(words, room_bytes) as run:
+    with Interruption() as interruption, ProgramRun(words, room_bytes, 2 if quiet else 1) as run:
         exit_code = _follow(run, interruption, longest_s, console if live else None)
         run.end()
         look = run.look()

@@ -50,10 +50,12 @@ class Look:
 
 
 class ProgramRun:
-    """A command under the probe. room_bytes: of each program's file. Not for several threads."""
+    """A command under the probe. room_bytes: of each program's file; output: the descriptor that is the
+    command's standard output. Not for several threads."""
 
-    def __init__(self, command: Sequence[str], room_bytes: int) -> None:
+    def __init__(self, command: Sequence[str], room_bytes: int, output: int = 1) -> None:
         self._command = list(command)
+        self._output = output
         self._room_bytes = room_bytes
         self._folder = Path()
         self._process: subprocess.Popen[bytes] | None = None
@@ -68,7 +70,7 @@ class ProgramRun:
         self._begin = read_clocks()
         environment = _environment(os.environ, library, self._folder, self._room_bytes)
         try:
-            self._process = subprocess.Popen(self._command, env=environment)
+            self._process = subprocess.Popen(self._command, env=environment, stdout=self._output)
         except OSError as error:
             shutil.rmtree(self._folder, ignore_errors=True)
             raise BadInput(f"can't be started: {error.strerror}", where=self._command[0]) from error

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lagometer probe` on programs that know nothing of it: ddsperf, and one of Fast DDS."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from campaign_support import lagometer, running, wait_until
+from needs import ROOT, need
+
+from lagometer.run.program.running import descendants
+from lagometer.store.reader import open_campaign
+
+LOOPBACK = "ip link set lo up multicast on; ip route add 224.0.0.0/4 dev lo; "
+INTERFACE = '<General><Interfaces><NetworkInterface name="lo" multicast="true"/></Interfaces></General>'
+
+
+def probed(folder: Path, script: str, *options: str, code: int = 0) -> dict[str, Any]:
+    """What `probe` says of a script that runs in a network of its own."""
+    need("netns")
+    command = ("unshare", "--net", "sh", "-c", LOOPBACK + script)
+    out = folder / "out"
+    found, output, errors = lagometer(folder, "probe", "--out", str(out), "--json", *options, "--", *command)
+    assert found == code, errors
+    told: dict[str, Any] = json.loads(output)
+    return told
+
+
+def layers_add_up(folder: Path, cell: str) -> None:
+    """The layers of each message make up its latency."""
+    campaign = open_campaign(folder / "out")
+    samples = campaign.samples(cell, 0).filter(pl.col("outcome") == "delivered")
+    layers = pl.read_parquet(campaign.layers_path(cell, 0))
+    spent = layers.group_by("edge", "sequence").agg(
+        (pl.col("end_ns") - pl.col("begin_ns")).sum().alias("spent")
+    )
+    both = samples.join(spent, on=("edge", "sequence"), how="left")
+    assert (both["spent"] == both["taken_ns"] - both["publish_ns"]).all()
+
+
+def test_ddsperf_is_followed_there_and_back(
+    build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need("ddsperf")
+    monkeypatch.setenv("CYCLONEDDS_URI", INTERFACE)
+    told = probed(tmp_path, "ddsperf -D 3 pong & ddsperf -D 2 ping 100Hz size 1k; wait", "--name", "both")
+    edges = {each["topic"]: each for each in told["edges"]}
+    assert set(edges) == {"DDSPerfRPingKS", "DDSPerfRPongKS"}
+    for each in edges.values():
+        assert each["n"] > 100 and each["lost"] == 0 and each["type"] == "KeyedSeq"
+        assert each["payload_bytes"] == 1024 + 4
+        names = {layer["name"] for layer in each["layers"]}
+        assert {"send_path", "transport", "receiving_thread", "take"} <= names
+    assert told["ambiguous"] == 0
+    layers_add_up(tmp_path, "probed/both")
+    code, shown, _ = lagometer(tmp_path, "show", str(tmp_path / "out"))
+    assert code == 0 and "DDSPerfRPingKS" in shown and "transport" in shown
+    assert lagometer(tmp_path, "report", str(tmp_path / "out"))[0] == 0
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    threads = {name for each in manifest["probed"]["programs"] for name in each["threads"].values()}
+    assert {"ddsperf", "recvUC"} <= threads
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A program of Fast DDS."""
+    need("c++")
+    need("fastdds")
+    made = tmp_path_factory.mktemp("pair") / "pair"
+    source = ROOT / "tests" / "programs" / "fastdds_pair.cpp"
+    subprocess.run(["c++", "-std=c++17", "-o", made, source, "-lfastrtps", "-lfastcdr"], check=True)
+    return made
+
+
+@pytest.mark.parametrize("how", ["", "asynchronous"])
+def test_a_program_of_fast_dds_is_followed_through_shared_memory(
+    build: Path, tmp_path: Path, pair: Path, how: str
+) -> None:
+    takes = "collections" if how else ""
+    script = f"{pair} subscribe 50 {takes} & {pair} publish 50 5 1000 {how}; wait"
+    told = probed(tmp_path, script, "--name", "pair")
+    (edge,) = told["edges"]
+    assert (edge["edge"], edge["topic"], edge["type"]) == ("pair-2→pair /numbers", "rt/numbers", "Bytes")
+    assert (edge["n"], edge["lost"], edge["duplicated"]) == (50, 0, 0)
+    assert (told["ambiguous"], told["taken_from_elsewhere"]) == (0, 0)
+    layers_add_up(tmp_path, "probed/pair")
+
+
+def test_what_finds_no_room_is_said(build: Path, tmp_path: Path, pair: Path) -> None:
+    script = f"{pair} subscribe 4000 & {pair} publish 4000 0 16; wait"
+    told = probed(tmp_path, script, "--room", "1MiB")
+    assert any("found no room" in each for each in told["warnings"])
+    assert sum(each["lost_calls"] for each in told["programs"]) > 0
+
+
+def test_a_command_without_messages_ends_with_3(build: Path, tmp_path: Path) -> None:
+    told = probed(tmp_path, "exit 4", code=3)
+    assert (told["exit_code"], told["edges"]) == (4, [])
+
+
+def test_ctrl_c_ends_the_command_and_what_it_left_and_keeps_what_was_seen(
+    build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need("netns")
+    need("ddsperf")
+    monkeypatch.setenv("CYCLONEDDS_URI", INTERFACE)
+    seen = tmp_path / "seen"
+    script = f"{LOOPBACK}ddsperf pong & ddsperf ping 100Hz | tee {seen}"
+    command = ("probe", "--out", str(tmp_path / "out"), "--", "unshare", "--net", "sh", "-c", script)
+    with running(tmp_path, *command) as run:
+        wait_until(lambda: seen.exists() and "mean" in seen.read_text())
+        started = descendants(run.process.pid)
+        run.process.send_signal(signal.SIGINT)
+        code, output, errors = run.end()
+    assert code == 0, errors
+    assert "DDSPerfRPongKS" in output
+    assert started and not any(Path(f"/proc/{pid}").exists() for pid in started)
+    assert open_campaign(tmp_path / "out").cells.height == 2
+    assert not list(Path("/dev/shm").glob(f"lagometer-probe-{run.process.pid}*"))
+
+
+def test_a_refused_command_leaves_no_folder(tmp_path: Path) -> None:
+    code, output, errors = lagometer(
+        tmp_path, "probe", "--out", str(tmp_path / "out"), "--", "no-such-program"
+    )
+    assert (code, output) == (2, "")
+    assert "no program 'no-such-program'" in errors
+    assert not (tmp_path / "out").exists()

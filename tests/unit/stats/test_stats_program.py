@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs under the probe: which message a reader took, what is lost, and what nobody can say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lagometer.stats.program.edges import Programs, programs_of
+from lagometer.stats.program.endpoints import UNKNOWN_TOPIC, names_of
+from lagometer.stats.program.realtime import ClockPair, RealtimeClock
+from lagometer.store import probes
+from lagometer.store.probes import ProbeLog, decode, encode
+
+SINCE_1970_NS = 1_700_000_000_000_000_000
+ERROR_NS = 100
+CLOCK = RealtimeClock(
+    ClockPair(0, SINCE_1970_NS, ERROR_NS), ClockPair(10**10, SINCE_1970_NS + 10**10, ERROR_NS)
+)
+WRITER, READER = 0x111, 0x222
+GUID = bytes(range(16))
+MAIN, NETWORK = 7, 8  # threads
+
+Call = tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]]
+
+
+def texts(*values: str) -> list[Mapping[str, Any]]:
+    return [
+        {"text": number, "bytes": len(part), "characters": part.ljust(46, b"\0")}
+        for number, value in enumerate(values)
+        for part in [value.encode()[at : at + 46] for at in range(0, len(value), 46)]
+    ]
+
+
+def declared(kind: int, number: int, topic: str = "rt/chatter", type_: str = "String", **more: int) -> Call:
+    endpoint = {"kind": probes.ENDPOINT, "writer": GUID}
+    return (
+        {"call": kind, "begin_ns": 1, "end_ns": 2, "object": number, **more},
+        [endpoint, *texts(topic, type_)],
+    )
+
+
+def wrote(begin_ns: int, end_ns: int, number: int = WRITER, given_ns: int = 0) -> Call:
+    return (
+        {
+            "call": probes.API_WRITE,
+            "begin_ns": begin_ns,
+            "end_ns": end_ns,
+            "object": number,
+            "connection": given_ns,
+        },
+        [],
+    )
+
+
+def took(end_ns: int, *stamped_ns: int, number: int = READER) -> Call:
+    keys = [{"kind": probes.TAKEN, "number": SINCE_1970_NS + each} for each in stamped_ns]
+    return {"call": probes.API_TAKE, "begin_ns": end_ns - 5, "end_ns": end_ns, "object": number}, keys
+
+
+def moved(kind: int, begin_ns: int, end_ns: int, number: int, stamped_ns: int, payload_bytes: int) -> Call:
+    key = {
+        "kind": probes.DATA,
+        "writer": GUID,
+        "number": number,
+        "stream": probes.STREAM_IS_TIME,
+        "sequence": SINCE_1970_NS + stamped_ns,
+        "payload_bytes": payload_bytes,
+    }
+    return {"call": kind, "begin_ns": begin_ns, "end_ns": end_ns, "descriptor": 3}, [key]
+
+
+def program(calls: Iterable[Call], name: str, **of_threads: list[Call]) -> ProbeLog:
+    threads = {MAIN: list(calls), **{int(thread[1:]): each for thread, each in of_threads.items()}}
+    return decode(encode(threads, process=1, program=[f"/usr/bin/{name}"]))
+
+
+def pair(writes: Sequence[Call], takes: Sequence[Call], **more: Any) -> Programs:
+    talker = program([declared(probes.DECLARE_WRITER, WRITER), *writes], "talker")
+    listener = program([declared(probes.DECLARE_READER, READER), *takes], "listener")
+    return programs_of([talker, listener], CLOCK, **more)
+
+
+def test_a_message_is_the_one_that_was_being_written_at_the_time_that_it_bears() -> None:
+    found = pair(
+        [wrote(1_000, 2_000), wrote(11_000, 12_000), wrote(21_000, 22_000)],
+        [took(3_000, 1_500), took(13_500, 11_001), took(29_000, 21_999)],
+    )
+    (edge,) = found.edges
+    assert (edge.name, edge.writer.topic, edge.writer.type) == (
+        "talker→listener /chatter",
+        "rt/chatter",
+        "String",
+    )
+    assert edge.samples["sequence"].to_list() == [0, 1, 2]
+    assert (edge.samples["taken_ns"] - edge.samples["publish_ns"]).to_list() == [2_000, 2_500, 8_000]
+    assert (edge.figures["n"], edge.figures["lost"]) == (3, 0)
+    assert edge.figures["rate_achieved_hz"] == 1e9 * 2 / 20_000
+    assert (found.strange, found.ambiguous) == (0, 0)
+
+
+def test_what_is_missing_between_the_first_and_the_last_that_came_is_lost() -> None:
+    writes = [wrote(at, at + 10) for at in range(1_000, 8_000, 1_000)]
+    (edge,) = pair(writes, [took(2_500, 2_005), took(5_500, 5_005)]).edges
+    assert edge.samples["sequence"].to_list() == [1, 2, 3, 4]
+    assert edge.samples["outcome"].to_list() == ["delivered", "lost", "lost", "delivered"]
+    assert (edge.figures["n"], edge.figures["lost"], edge.figures["sent"]) == (2, 2, 4)
+
+
+def test_a_time_that_two_writings_may_have_given_says_nothing() -> None:
+    # Two threads write at once.
+    talker = program(
+        [declared(probes.DECLARE_WRITER, WRITER), wrote(1_000, 5_000), wrote(9_000, 9_500)],
+        "talker",
+        t9=[wrote(2_000, 4_000)],
+    )
+    listener = program(
+        [declared(probes.DECLARE_READER, READER), took(8_000, 3_000), took(9_900, 9_100)], "listener"
+    )
+    found = programs_of([talker, listener], CLOCK)
+    assert found.ambiguous == 1
+    assert found.edges[0].samples["publish_ns"].to_list() == [9_000]
+
+
+def test_near_its_border_a_time_belongs_to_two_writings() -> None:
+    """The two clocks are known to ERROR_NS alone."""
+    writes = [wrote(1_000, 2_000), wrote(2_050, 3_000)]
+    assert pair(writes, [took(4_000, 2_020)]).ambiguous == 1
+    assert pair(writes, [took(4_000, 1_500)]).ambiguous == 0
+
+
+def test_a_message_from_elsewhere_is_counted_and_belongs_to_no_edge() -> None:
+    found = pair([wrote(1_000, 2_000)], [took(9_000, 7_000)])
+    assert (found.strange, list(found.edges)) == (1, [])
+
+
+def test_a_time_that_the_application_gave_is_known_exactly() -> None:
+    """However long before the writing it was, and however close the next one is."""
+    given = [SINCE_1970_NS + at for at in (100, 160)]
+    writes = [wrote(1_000, 1_100, given_ns=given[0]), wrote(1_101, 1_200, given_ns=given[1])]
+    (edge,) = pair(writes, [took(3_000, 100), took(3_500, 161)]).edges
+    assert edge.samples["publish_ns"].to_list() == [1_000, 1_101]
+
+
+def test_a_time_that_was_seen_going_out_is_known_exactly_with_its_size() -> None:
+    writer = [declared(probes.DECLARE_WRITER, WRITER)]
+    for at, number in ((1_000, 1), (1_050, 2)):
+        writer += [moved(probes.SEND, at + 20, at + 30, number, at + 500, 104), wrote(at, at + 40)]
+    reader = [declared(probes.DECLARE_READER, READER), took(3_000, 1_500), took(3_600, 1_550)]
+    came = [
+        moved(probes.RECEIVE, 900, 1_700, 1, 1_500, 104),
+        moved(probes.RECEIVE, 1_750, 1_800, 2, 1_550, 104),
+    ]
+    found = programs_of([program(writer, "talker"), program(reader, "listener", t8=came)], CLOCK)
+    (edge,) = found.edges
+    assert edge.samples["publish_ns"].to_list() == [1_000, 1_050]
+    assert edge.samples["payload_bytes"].to_list() == [104, 104]
+    assert edge.followed == 2
+    spent = edge.layers.with_columns((pl.col("end_ns") - pl.col("begin_ns")).alias("ns"))
+    first = spent.filter(pl.col("sequence") == 0)
+    assert dict(first.select(pl.col("layer").cast(pl.String()), "ns").iter_rows()) == {
+        "send_path": 20,
+        "transport": 680,
+        "unattributed": 1_295,
+        "take": 5,
+    }
+
+
+def test_what_a_reader_takes_twice_is_a_duplicate() -> None:
+    (edge,) = pair(
+        [wrote(1_000, 2_000), wrote(5_000, 6_000)], [took(3_000, 1_500, 1_500), took(7_000, 5_500)]
+    ).edges
+    assert sorted(edge.samples["outcome"].to_list()) == ["delivered", "delivered", "duplicate"]
+    assert (edge.figures["n"], edge.figures["duplicated"]) == (2, 1)
+
+
+def test_only_one_topic_is_looked_at_where_both_are_known() -> None:
+    talker = program([declared(probes.DECLARE_WRITER, WRITER, "rt/other"), wrote(1_000, 2_000)], "talker")
+    listener = program([declared(probes.DECLARE_READER, READER), took(3_000, 1_500)], "listener")
+    found = programs_of([talker, listener], CLOCK)
+    assert (found.strange, list(found.edges)) == (1, [])
+
+
+def test_a_writer_that_was_not_seen_being_made_is_heard_by_its_times() -> None:
+    listener = program([declared(probes.DECLARE_READER, READER), took(3_000, 1_500)], "listener")
+    (edge,) = programs_of([program([wrote(1_000, 2_000)], "talker"), listener], CLOCK).edges
+    assert (edge.name, edge.writer.topic) == (f"talker→listener {UNKNOWN_TOPIC}", UNKNOWN_TOPIC)
+
+
+def test_a_topic_object_names_its_writers_and_readers() -> None:
+    """Fast DDS: of a reader the probe sees a part of the topic's object."""
+    topic = {"call": probes.DECLARE_TOPIC, "begin_ns": 1, "end_ns": 2, "object": 0x5000}
+    made = [(topic, texts("rt/" + "x" * 90, "Type"))]
+    for kind, number, at in (
+        (probes.DECLARE_WRITER, WRITER, 0x5000),
+        (probes.DECLARE_READER, READER, 0x5028),
+    ):
+        call = {"call": kind, "begin_ns": 3, "end_ns": 4, "object": number, "connection": at}
+        made.append((call, [{"kind": probes.ENDPOINT, "writer": GUID}]))
+    (edge,) = programs_of([program([*made, wrote(1_000, 2_000), took(3_000, 1_500)], "both")], CLOCK).edges
+    assert edge.name == f"both→both /{'x' * 90}"
+
+
+def test_the_middlewares_own_topics_are_left_out() -> None:
+    type_ = "org::eclipse::cyclonedds::builtin::DCPSParticipant"
+    log = program(
+        [declared(probes.DECLARE_READER, READER, "DCPSParticipant", type_), took(3_000, 1_500)], "one"
+    )
+    found = programs_of([log], CLOCK)
+    assert (list(found.endpoints), found.strange) == ([], 0)
+
+
+def test_the_warm_up_counts_nowhere() -> None:
+    writes = [wrote(at, at + 10) for at in range(1_000, 8_000, 1_000)]
+    takes = [took(at + 500, at + 5) for at in range(1_000, 8_000, 1_000)]
+    (edge,) = pair(writes, takes, warmup_ns=2_500).edges
+    assert (edge.figures["n"], edge.samples["phase"].to_list().count("warmup")) == (4, 3)
+
+
+def test_a_clock_that_is_slewed_is_followed() -> None:
+    slewed = RealtimeClock(
+        ClockPair(0, SINCE_1970_NS, 1), ClockPair(10**9, SINCE_1970_NS + 10**9 + 40_000, 1)
+    )
+    found = slewed.to_monotonic(np.array([SINCE_1970_NS + 5 * 10**8 + 20_000]))
+    assert found.tolist() == [5 * 10**8]
+
+
+def test_programs_are_called_by_their_node_their_script_or_their_name() -> None:
+    lines = (
+        ["/usr/bin/talker"],
+        ["/usr/bin/python3", "-u", "/opt/ros/bin/listener"],
+        ["talker", "--ros-args", "-r", "__node:=front"],
+        ["talker"],
+        [],
+    )
+    assert names_of(lines) == ["talker", "listener", "front", "talker-2", "program"]
+
+
+@given(
+    st.lists(st.integers(1, 40), min_size=2, max_size=40),
+    st.lists(st.booleans(), min_size=40, max_size=40),
+    st.integers(0, 3_000),
+)
+def test_every_message_is_delivered_or_lost_once(gaps: list[int], came: list[bool], late_ns: int) -> None:
+    begins = np.cumsum([gap * 1_000 for gap in gaps]).tolist()
+    kept = [at for at, comes in zip(begins, came, strict=False) if comes]
+    found = pair([wrote(at, at + 500) for at in begins], [took(at + 600 + late_ns, at + 250) for at in kept])
+    assert (found.strange, found.ambiguous) == (0, 0)
+    if not kept:
+        assert not found.edges
+        return
+    samples = found.edges[0].samples
+    delivered = samples.filter(pl.col("outcome") == "delivered")
+    assert delivered["publish_ns"].to_list() == kept
+    assert samples["publish_ns"].to_list() == [at for at in begins if kept[0] <= at <= kept[-1]]
