@@ -126,7 +126,7 @@ LAGOMETER_PROBE int32_t dds_create_reader(int32_t parent, int32_t topic, const v
                 "SA_RKNS1_8TopicQosEPNS1_13TopicListenerERKNS1_10StatusMaskE"
 #define LAGOMETER_CREATE_WRITER \
   LAGOMETER_DDS                 \
-      "9Publisher17create_datawriterEPNS1_5TopicERKNS1_13DataWriterQosEPNS1_18DataWriterListenerERKNS1_10StatusMaskE"
+  "9Publisher17create_datawriterEPNS1_5TopicERKNS1_13DataWriterQosEPNS1_18DataWriterListenerERKNS1_10StatusMaskE"
 #define LAGOMETER_CREATE_READER                                                    \
   LAGOMETER_DDS                                                                    \
   "10Subscriber17create_datareaderEPNS1_16TopicDescriptionERKNS1_13DataReaderQosE" \

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "journal.hpp"
+#include "layouts.hpp"
 #include "next.hpp"
 
 namespace lagometer::probes {
@@ -43,30 +44,29 @@ struct NoTimes {
   static int64_t at(int64_t) noexcept { return 0; }
 };
 
-/// Of an array of dds_sample_info_t, which begins with three states and whether there is data.
+/// A number of a foreign structure.
+template <typename Number>
+Number read_at(const void* structure, int64_t at) noexcept {
+  Number number{};
+  std::memcpy(&number, static_cast<const uint8_t*>(structure) + at, sizeof number);
+  return number;
+}
+
+/// Of an array of dds_sample_info_t.
 struct CycloneTimes {
   const void* infos;
   static int64_t count(int64_t result) noexcept { return result; }
   [[nodiscard]] int64_t at(int64_t index) const noexcept {
-    constexpr int64_t kInfoBytes = 64, kValidAt = 12, kSourceTimeAt = 16;
-    const uint8_t* const info = static_cast<const uint8_t*>(infos) + index * kInfoBytes;
-    if (info[kValidAt] == 0) return kNoMessage;
-    int64_t time_ns = 0;
-    std::memcpy(&time_ns, info + kSourceTimeAt, sizeof time_ns);
-    return time_ns;
+    const int64_t begin = index * CycloneLayout::kInfoBytes;
+    if (read_at<uint8_t>(infos, begin + CycloneLayout::kValidAt) == 0) return kNoMessage;
+    return read_at<int64_t>(infos, begin + CycloneLayout::kSourceTimeAt);
   }
 };
 
-/// Of Fast DDS's SampleInfo: three states of 16 bits and five numbers of 32, then the time as seconds, a fraction that
-/// is not needed, and nanoseconds; another time, two handles of 17 bytes, and whether there is data.
 int64_t fast_time_of(const void* info) noexcept {
-  constexpr int64_t kSourceTimeAt = 28, kNanosecondsAt = kSourceTimeAt + 8, kValidAt = 86, kNs = 1'000'000'000;
-  if (static_cast<const uint8_t*>(info)[kValidAt] == 0) return kNoMessage;
-  int32_t seconds = 0;
-  uint32_t nanoseconds = 0;
-  std::memcpy(&seconds, static_cast<const uint8_t*>(info) + kSourceTimeAt, sizeof seconds);
-  std::memcpy(&nanoseconds, static_cast<const uint8_t*>(info) + kNanosecondsAt, sizeof nanoseconds);
-  return seconds * kNs + nanoseconds;
+  constexpr int64_t kNs = 1'000'000'000;
+  if (read_at<uint8_t>(info, FastLayout::kValidAt) == 0) return kNoMessage;
+  return read_at<int32_t>(info, FastLayout::kSourceTimeAt) * kNs + read_at<uint32_t>(info, FastLayout::kNanosecondsAt);
 }
 
 struct FastTime {
@@ -75,18 +75,12 @@ struct FastTime {
   [[nodiscard]] int64_t at(int64_t) const noexcept { return fast_time_of(info); }
 };
 
-/// Of a LoanableCollection: its virtual functions, how many it may hold and holds, and pointers to each.
+/// Of a collection of pointers to SampleInfo.
 struct FastTimes {
   const void* infos;
-  [[nodiscard]] int64_t count(int64_t) const noexcept {
-    int32_t length = 0;
-    std::memcpy(&length, static_cast<const uint8_t*>(infos) + sizeof(void*) + sizeof length, sizeof length);
-    return length;
-  }
+  [[nodiscard]] int64_t count(int64_t) const noexcept { return read_at<int32_t>(infos, FastLayout::kLengthAt); }
   [[nodiscard]] int64_t at(int64_t index) const noexcept {
-    const void* const* elements = nullptr;
-    std::memcpy(&elements, static_cast<const uint8_t*>(infos) + sizeof(void*) + sizeof(int64_t), sizeof elements);
-    return fast_time_of(elements[index]);
+    return fast_time_of(read_at<const void* const*>(infos, FastLayout::kElementsAt)[index]);
   }
 };
 

@@ -43,12 +43,12 @@ Bytes from_hex(std::string_view text) {
 }
 
 /// Parses the bytes cut into pieces of this size, as sendmsg() may be given them.
-std::vector<KeyRecord> parsed(Bytes bytes, size_t piece = 1 << 20) {
+std::vector<KeyRecord> parsed(Bytes bytes, size_t piece = 1 << 20, Known known = Known::by_envelope) {
   std::vector<iovec> parts;
   for (size_t at = 0; at < bytes.size(); at += piece)
     parts.push_back({bytes.data() + at, std::min(piece, bytes.size() - at)});
   std::vector<KeyRecord> keys(kMost);
-  keys.resize(parse_rtps(Scattered(parts, bytes.size()), keys));
+  keys.resize(parse_rtps(Scattered(parts, bytes.size()), keys, known));
   return keys;
 }
 
@@ -98,6 +98,27 @@ void append_fragment(Bytes& datagram, const Fragment& fragment, int64_t number, 
 }
 
 KeyKind kind_of_key(const KeyRecord& key) { return static_cast<KeyKind>(key.kind); }
+
+TEST(Rtps, ReadsTheTimeOfSendingAndTheSizeOfThePayload) {
+  for (const auto& [datagram, seconds, fraction] :
+       {std::tuple{kCycloneData, 0x6b07a89a, 0xcd81c199}, std::tuple{kFastData, 0x6b07a8bf, 0xc23f9a57}}) {
+    const auto keys = parsed(from_hex(datagram), 1 << 20, Known::by_time);
+    ASSERT_FALSE(keys.empty());
+    EXPECT_EQ(keys[0].stream, kStreamIsTime);
+    const uint64_t ns = (uint64_t{fraction} * 1'000'000'000) >> 32U;
+    EXPECT_EQ(keys[0].sequence, static_cast<uint64_t>(seconds) * 1'000'000'000 + ns);
+    EXPECT_EQ(keys[0].payload_bytes, 72U);  // encapsulation, the length of the sequence, 64 bytes
+  }
+}
+
+TEST(Rtps, KnowsNoTimeWhereNoneIsSaid) {
+  Bytes datagram = header(1);
+  append_fragment(datagram, {.bytes = 100, .sample_bytes = 250, .inline_qos = {}, .payload = Bytes(100)}, 3, true);
+  const auto keys = parsed(datagram, 1 << 20, Known::by_time);
+  ASSERT_EQ(keys.size(), 1U);
+  EXPECT_EQ(keys[0].stream, kStreamUnknown);
+  EXPECT_EQ(keys[0].payload_bytes, 250U);
+}
 
 TEST(Rtps, ReadsWhatCycloneDdsSends) {
   const auto keys = parsed(from_hex(kCycloneData));

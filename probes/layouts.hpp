@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the numbers that a probe reads lie in other libraries' structures. tests/cpp/layouts_test.cpp holds them to the
+// libraries' headers.
+#pragma once
+
+#include <cstdint>
+
+namespace lagometer::probes {
+
+/// Of Cyclone DDS: dds_sample_info_t.
+struct CycloneLayout {
+  static constexpr int64_t kInfoBytes = 64;
+  static constexpr int64_t kValidAt = 12;       // bool: there is data
+  static constexpr int64_t kSourceTimeAt = 16;  // int64_t, ns since 1970
+};
+
+/// Of Fast DDS 2: SampleInfo, its Time_t, and LoanableCollection, whose first member is a pointer to its functions.
+struct FastLayout {
+  static constexpr int64_t kSourceTimeAt = 28;  // int32_t, s since 1970
+  static constexpr int64_t kNanosecondsAt = kSourceTimeAt + 8;
+  static constexpr int64_t kValidAt = 86;
+  static constexpr int64_t kLengthAt = 12;    // int32_t, of the collection
+  static constexpr int64_t kElementsAt = 16;  // void**
+};
+
+}  // namespace lagometer::probes

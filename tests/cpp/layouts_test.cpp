@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the probe reads of other libraries' structures lies where it thinks.
+#include <dds/dds.h>
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <fastdds/dds/core/LoanableSequence.hpp>
+#include <fastdds/dds/subscriber/SampleInfo.hpp>
+
+#include "layouts.hpp"
+
+namespace lagometer::probes {
+namespace {
+
+#pragma GCC diagnostic ignored "-Winvalid-offsetof"  // of a class that is no plain structure; compilers do it
+
+TEST(Layouts, AreThoseOfCycloneDds) {
+  EXPECT_EQ(sizeof(dds_sample_info_t), size_t{CycloneLayout::kInfoBytes});
+  EXPECT_EQ(offsetof(dds_sample_info_t, valid_data), size_t{CycloneLayout::kValidAt});
+  EXPECT_EQ(offsetof(dds_sample_info_t, source_timestamp), size_t{CycloneLayout::kSourceTimeAt});
+}
+
+TEST(Layouts, AreThoseOfFastDds) {
+  using eprosima::fastdds::dds::SampleInfo;
+  EXPECT_EQ(offsetof(SampleInfo, source_timestamp), size_t{FastLayout::kSourceTimeAt});
+  EXPECT_EQ(offsetof(SampleInfo, valid_data), size_t{FastLayout::kValidAt});
+  SampleInfo info;
+  info.source_timestamp.from_ns(7'000'000'009);
+  const auto* const at = reinterpret_cast<const uint8_t*>(&info);
+  EXPECT_EQ(*reinterpret_cast<const int32_t*>(at + FastLayout::kSourceTimeAt), 7);
+  EXPECT_EQ(*reinterpret_cast<const uint32_t*>(at + FastLayout::kNanosecondsAt), 9U);
+}
+
+TEST(Layouts, AreThoseOfItsCollections) {
+  using namespace eprosima::fastdds::dds;
+  LoanableSequence<int> numbers;
+  numbers.length(3);
+  numbers[1] = 5;
+  const auto* const at = reinterpret_cast<const uint8_t*>(static_cast<LoanableCollection*>(&numbers));
+  EXPECT_EQ(*reinterpret_cast<const int32_t*>(at + FastLayout::kLengthAt), 3);
+  const int* const* const elements = *reinterpret_cast<const int* const* const*>(at + FastLayout::kElementsAt);
+  EXPECT_EQ(*elements[1], 5);
+}
+
+}  // namespace
+}  // namespace lagometer::probes
