@@ -41,6 +41,11 @@ def link_path() -> Path:
     return _program("lagometer-link", "LAGOMETER_LINK")
 
 
+def listen_path() -> Path:
+    """The program `lagometer-listen`; LAGOMETER_LISTEN overrides. Raises SetupMissing: Fast DDS may be."""
+    return _program("lagometer-listen", "LAGOMETER_LISTEN")
+
+
 def probe_path() -> Path:
     """The library that `layers: on` and `probe` preload; LAGOMETER_PROBE overrides. Raises SetupMissing."""
     override = os.environ.get("LAGOMETER_PROBE")

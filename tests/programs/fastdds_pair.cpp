@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A publisher or a subscriber as a user of Fast DDS writes one; it knows nothing of lagometer.
-//   fastdds_pair publish COUNT PERIOD_MS BYTES [async] · fastdds_pair subscribe COUNT [collection]
-// Each ends when it has sent or taken COUNT messages.
+//   fastdds_pair publish COUNT PERIOD_MS BYTES [async] (8 bytes or more) · fastdds_pair subscribe COUNT [collection]
+// Each ends when it has sent or taken COUNT messages. A message begins with the time, as a std_msgs/Header does.
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <fastdds/dds/core/condition/WaitSet.hpp>
 #include <fastdds/dds/domain/DomainParticipant.hpp>
 #include <fastdds/dds/domain/DomainParticipantFactory.hpp>
@@ -61,6 +62,10 @@ int publish(Publisher* publisher, Topic* topic, int count, int period_ms, size_t
   }
   Bytes bytes(size);
   for (int number = 0; number < count; ++number) {
+    timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    const uint32_t stamp[] = {static_cast<uint32_t>(now.tv_sec), static_cast<uint32_t>(now.tv_nsec)};
+    std::memcpy(bytes.data(), stamp, sizeof stamp);
     if (!writer->write(&bytes)) return 1;
     std::this_thread::sleep_for(std::chrono::milliseconds(period_ms));
   }

@@ -199,13 +199,13 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     from lagometer.summary.layers import layer_tables
     from lagometer.summary.summarise import summarise
 
+    whole = edge is None and cell is None
     edge = edge or _usual_edge(campaign)
     rows = _chosen(campaign, edge, cell)
     summary = summarise(campaign)
     state = campaign.manifest.get("state")
     console.print(f"[bold]{escape(campaign.name)}[/]" + ("" if state == "finished" else f" ({state})"))
     valid = [row for row in rows if row["valid"]]
-    whole = edge is None and cell is None
     if whole:
         render_answer(answers(summary), console)
     if valid:

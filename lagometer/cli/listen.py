@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lagometer listen`: one topic of a running system, heard by one more subscriber."""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lagometer.cli.common import (
+    JsonFlag,
+    message_console,
+    output_console,
+    print_json,
+    result_told_by_exit_code,
+)
+from lagometer.cli.one_cell import option
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from lagometer.run.program.listening import Listener
+    from lagometer.stats.program.heard import Figures
+
+SHOW_EVERY_S = 1.0
+DOMAINS_MAX = 232
+OF_ROS = "rt"  # what ROS 2 puts in front of a topic's name
+
+
+def command(
+    topic: Annotated[
+        str, typer.Argument(metavar="TOPIC", help="/chatter of ROS 2; any other name is DDS's own.")
+    ],
+    domain: Annotated[int | None, option("domain", "N", "Domain. [ROS_DOMAIN_ID or 0]")] = None,
+    duration: Annotated[str | None, option("duration", "TIME", "How long; until Ctrl-C without it.")] = None,
+    header: Annotated[
+        bool, typer.Option("--header", help="Messages begin with a std_msgs/Header, whatever their type.")
+    ] = False,
+    json: JsonFlag = False,
+) -> int:
+    """Say how old the messages of a topic are when they arrive, how regular they come, and how many are lost.
+
+    It subscribes to a running ROS 2 or DDS system over any RTPS middleware, with what the first writer
+    offers, and decodes nothing. Age is counted from the source time stamp of the middleware, and from
+    `header.stamp` where the type has one. Exit code 3 if nothing was heard.
+
+    Example: lagometer listen /camera/image_raw --duration 10s
+
+    Example: lagometer listen DDSPerfRDataKS --domain 5 --json
+    """
+    from lagometer.errors import BadInput, TrialsFailed
+    from lagometer.run.interruption import Interruption
+    from lagometer.run.program.listening import Listener
+    from lagometer.stats.program.heard import figures_of, is_stamped
+    from lagometer.units import parse_duration_ns
+
+    try:
+        longest_s = parse_duration_ns(duration) / 1e9 if duration is not None else None
+        number = int(os.environ.get("ROS_DOMAIN_ID", "0")) if domain is None else domain
+    except ValueError as error:
+        raise BadInput(str(error), where="--duration or ROS_DOMAIN_ID") from error
+    if not 0 <= number <= DOMAINS_MAX:
+        raise BadInput(f"{number} is no domain", where="--domain", hint=f"use 0 to {DOMAINS_MAX}")
+    name = OF_ROS + topic if topic.startswith("/") else topic
+    with Interruption() as interruption, Listener(number, name) as listener:
+        _follow(listener, interruption, longest_s, not json)
+    stamped = header or (listener.found is not None and is_stamped(listener.found.type))
+    figures = figures_of(listener.heard, stamped)
+    said = list(_warnings(listener, figures, name))
+    with result_told_by_exit_code():
+        if json:
+            print_json(_as_json(topic, number, listener, figures, said))
+        elif figures.messages:
+            _print(topic, listener, figures)
+        for each in said if not json else ():
+            message_console().print(f"warning: {each}", style="yellow", markup=False, soft_wrap=True)
+    return 0 if figures.messages else TrialsFailed.exit_code
+
+
+def _follow(listener: Listener, interruption: Any, longest_s: float | None, shows: bool) -> None:
+    from rich.live import Live
+
+    console = message_console()
+    deadline_s = time.monotonic() + longest_s if longest_s is not None else None
+    live = (
+        Live(console=console, auto_refresh=False, transient=True) if shows and console.is_terminal else None
+    )
+    if live is not None:
+        live.start()
+    try:
+        while interruption.signal_number is None:
+            left_s = SHOW_EVERY_S if deadline_s is None else min(SHOW_EVERY_S, deadline_s - time.monotonic())
+            if left_s <= 0:
+                return
+            select.select([listener.descriptor(), interruption.descriptor()], [], [], left_s)
+            if not listener.take():
+                return
+            if live is not None:
+                live.update(f"{len(listener.heard):,} messages of {listener.writers} writers", refresh=True)
+    finally:
+        if live is not None:
+            live.stop()
+
+
+def _warnings(listener: Listener, figures: Figures, name: str) -> list[str]:
+    if listener.found is None:
+        return [f"nobody in this domain writes '{name}'; names of ROS 2's topics begin with '/'"]
+    if not figures.messages:
+        return ["a writer was found, but nothing was heard of it"]
+    said = [
+        "this is one more subscriber, so the writer has more to do, and others may hear it earlier or later",
+        "ages need synchronised clocks: they are wrong by what the writer's clock differs from this one's",
+    ]
+    if figures.age.min_ns is not None and figures.age.min_ns < 0:
+        said.append(
+            f"ages are negative: the writer's clock is ahead by {-figures.age.min_ns / 1e6:.3f} ms or more"
+        )
+    return said
+
+
+def _as_json(
+    topic: str, domain: int, listener: Listener, figures: Figures, said: list[str]
+) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return {
+        "topic": topic,
+        "domain": domain,
+        "writer": asdict(listener.found) if listener.found is not None else None,
+        **asdict(figures),
+        "warnings": said,
+    }
+
+
+def _print(topic: str, listener: Listener, figures: Figures) -> None:
+    from lagometer.units import size_text
+
+    console = output_console()
+    assert listener.found is not None
+    sizes = {figures.payload_bytes_min, figures.payload_bytes_max}
+    of_size = " to ".join(size_text(each) for each in sorted(each for each in sizes if each is not None))
+    rate = f"{figures.rate_hz:.2f} Hz" if figures.rate_hz is not None else "no rate yet"
+    console.print(
+        f"{topic} ({listener.found.type}): {figures.messages:,} messages, {figures.lost:,} lost, {rate}, "
+        f"{of_size}, {figures.writers} writer{'s' if figures.writers != 1 else ''}, "
+        f"{'reliable' if listener.found.reliable else 'best effort'}",
+        markup=False,
+        soft_wrap=True,
+    )
+    console.print(_table(figures))
+
+
+def _table(figures: Figures) -> Table:
+    from lagometer.cli.show.figures import new_table
+    from lagometer.units import duration_text
+
+    table = new_table()
+    for heading in ("", "p50", "p95", "p99", "min", "max", "jitter (sd)"):
+        table.add_column(heading, justify="right" if heading else "left")
+    rows = {"age": figures.age, "age by header.stamp": figures.header_age, "period": figures.period}
+    for name, each in rows.items():
+        if each is not None:
+            numbers = (each.p50_ns, each.p95_ns, each.p99_ns, each.min_ns, each.max_ns, each.sd_ns)
+            table.add_row(
+                name, *(_signed(number) if number is not None else duration_text(None) for number in numbers)
+            )
+    return table
+
+
+def _signed(number_ns: float) -> str:
+    from lagometer.units import duration_text
+
+    return ("-" if number_ns < 0 else "") + duration_text(abs(number_ns))

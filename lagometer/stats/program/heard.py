@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one more subscriber heard of a running system: age, period, jitter, rate and loss."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from lagometer.stats.program.realtime import Times
+from lagometer.stats.trial.quantile import quantile
+
+PERMILLE = {"p50": 500, "p95": 950, "p99": 990}
+LITTLE_ENDIAN, BIG_ENDIAN = b"\x00\x01", b"\x00\x00"  # plain CDR; those of XCDR2 differ in the first byte
+ENCAPSULATION_BYTES = 4
+NS_PER_S = 1_000_000_000
+STAMPED = frozenset(  # of ROS 2, whose first field is a std_msgs/Header
+    [
+        *(
+            f"sensor_msgs/{name}"
+            for name in (
+                *(
+                    "BatteryState",
+                    "CameraInfo",
+                    "CompressedImage",
+                    "FluidPressure",
+                    "Illuminance",
+                    "Image",
+                    "Imu",
+                ),
+                *(
+                    "JointState",
+                    "Joy",
+                    "LaserScan",
+                    "MagneticField",
+                    "MultiDOFJointState",
+                    "MultiEchoLaserScan",
+                ),
+                *("NavSatFix", "PointCloud", "PointCloud2", "Range", "RelativeHumidity", "Temperature"),
+                "TimeReference",
+            )
+        ),
+        *(f"nav_msgs/{name}" for name in ("Odometry", "Path", "OccupancyGrid", "GridCells")),
+        *(
+            f"geometry_msgs/{name}Stamped"
+            for name in (
+                *(
+                    "Accel",
+                    "AccelWithCovariance",
+                    "Inertia",
+                    "Point",
+                    "Polygon",
+                    "Pose",
+                    "PoseWithCovariance",
+                ),
+                *("Quaternion", "Transform", "Twist", "TwistWithCovariance", "Vector3", "Wrench"),
+            )
+        ),
+        "std_msgs/Header",
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Heard:
+    """One message: its writer and the number that this gave it; when it was sent, as the middleware says, and
+    taken here, both CLOCK_REALTIME; head: its first bytes."""
+
+    writer: str
+    sequence: int
+    source_ns: int
+    received_ns: int
+    payload_bytes: int
+    head: bytes
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Quantiles; None where fewer than ten messages lie beyond one. count: of what."""
+
+    count: int
+    min_ns: int | None = None
+    p50_ns: int | None = None
+    p95_ns: int | None = None
+    p99_ns: int | None = None
+    max_ns: int | None = None
+    sd_ns: float | None = None
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Of all messages that were heard.
+
+    age: from the source time stamp until it was taken here; header_age: from `header.stamp`, None if the type
+    has none; period: between two messages of one writer, its standard deviation is the jitter; lost: numbers
+    missing between a writer's first and last.
+    """
+
+    messages: int
+    writers: int
+    lost: int
+    rate_hz: float | None
+    payload_bytes_min: int | None
+    payload_bytes_max: int | None
+    age: Spread
+    period: Spread
+    header_age: Spread | None = None
+    by_writer: Mapping[str, int] = field(default_factory=dict)
+
+
+def figures_of(heard: Sequence[Heard], stamped: bool) -> Figures:
+    """stamped: messages begin with a std_msgs/Header."""
+    writers: dict[str, list[Heard]] = {}
+    for each in heard:
+        writers.setdefault(each.writer, []).append(each)
+    periods_ns = [np.diff(_times([each.received_ns for each in own])) for own in writers.values()]
+    rates_hz = [NS_PER_S / float(np.mean(each)) for each in periods_ns if len(each) and np.mean(each) > 0]
+    sizes = [each.payload_bytes for each in heard]
+    stamps = [(each.received_ns, stamp_ns(each.head)) for each in heard] if stamped else []
+    ages = [received_ns - sent_ns for received_ns, sent_ns in stamps if sent_ns is not None]
+    return Figures(
+        messages=len(heard),
+        writers=len(writers),
+        lost=sum(_missing([each.sequence for each in own]) for own in writers.values()),
+        rate_hz=sum(rates_hz) if rates_hz else None,
+        payload_bytes_min=min(sizes, default=None),
+        payload_bytes_max=max(sizes, default=None),
+        age=spread(_times([each.received_ns - each.source_ns for each in heard])),
+        period=spread(np.concatenate([_times([]), *periods_ns])),
+        header_age=spread(_times(ages)) if stamped else None,
+        by_writer={writer: len(own) for writer, own in writers.items()},
+    )
+
+
+def is_stamped(type_name: str) -> bool:
+    """Whether a DDS type is one of ROS 2 that begins with a header: `sensor_msgs::msg::dds_::Image_`."""
+    parts = type_name.split("::")
+    return (
+        len(parts) == 4 and parts[1:3] == ["msg", "dds_"] and f"{parts[0]}/{parts[3].rstrip('_')}" in STAMPED
+    )
+
+
+def stamp_ns(head: bytes) -> int | None:
+    """The time in a std_msgs/Header at the begin of a serialised message; None if there can be none."""
+    order = {LITTLE_ENDIAN: "<", BIG_ENDIAN: ">"}.get(head[:2])
+    if order is None or len(head) < ENCAPSULATION_BYTES + 8:
+        return None
+    seconds, nanoseconds = struct.unpack_from(f"{order}iI", head, ENCAPSULATION_BYTES)
+    return seconds * NS_PER_S + nanoseconds if seconds > 0 and nanoseconds < NS_PER_S else None
+
+
+def spread(numbers_ns: Times) -> Spread:
+    """Quantiles and standard deviation (n - 1)."""
+    ordered = np.sort(numbers_ns)
+    if not len(ordered):
+        return Spread(0)
+    found = {f"{name}_ns": quantile(ordered, permille) for name, permille in PERMILLE.items()}
+    sd_ns = float(np.std(ordered, ddof=1)) if len(ordered) > 1 else None
+    return Spread(len(ordered), int(ordered[0]), max_ns=int(ordered[-1]), sd_ns=sd_ns, **found)
+
+
+def _missing(sequences: Sequence[int]) -> int:
+    return max(sequences) - min(sequences) + 1 - len(set(sequences))
+
+
+def _times(numbers: Sequence[int]) -> Times:
+    return np.array(numbers, dtype=np.int64)
