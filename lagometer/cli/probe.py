@@ -46,6 +46,7 @@ def command(
     warmup: Annotated[
         str, option("warmup", "TIME", "Leave out so much after each edge's first message.")
     ] = "0s",
+    trials: Annotated[int, option("trials", "N", "Run it so often, one after the other.")] = 1,
     room: Annotated[str, option("room", "SIZE", "Memory for the calls of each program, at most.")] = "64MiB",
     json: JsonFlag = False,
 ) -> int:
@@ -73,16 +74,24 @@ def command(
     if room_bytes < 1 << 20:
         raise BadInput(f"'{room}' is too little", where="--room", hint="use 1MiB or more")
     check_preloading(words[0])
+    if trials < 1:
+        raise BadInput(f"'{trials}' is no number of trials", where="--trials", hint="use 1 or more")
+    runs: list[Carried] = []
     with new_campaign(out) as made:
-        carried = _carry_out(words, name or _plain_name(words[0]), longest_s, warmup_ns, room_bytes, json)
-        write_campaign(carried, made)
-    said = list(warnings(carried))
+        while len(runs) < trials and not (runs and runs[-1].interrupted):
+            name = name or _plain_name(words[0])
+            runs.append(_carry_out(words, name, longest_s, warmup_ns, room_bytes, json))
+        write_campaign(runs, made)
+    said = list(dict.fromkeys(each for carried in runs for each in warnings(carried)))
     with result_told_by_exit_code():
         if json:
-            print_json({"dir": str(out), **told(carried), "warnings": said, "edges": _edges_as_json(carried)})
+            of_runs = [{**told(carried), "edges": _edges_as_json(carried)} for carried in runs]
+            print_json({"dir": str(out), "warnings": said, "trials": of_runs})
         else:
-            _render(carried, out, said)
-    return 0 if carried.programs.edges else TrialsFailed.exit_code
+            for carried in runs:
+                _render(carried)
+            _render_end(runs[-1], out, said)
+    return 0 if all(carried.programs.edges for carried in runs) else TrialsFailed.exit_code
 
 
 def _plain_name(program: str) -> str:
@@ -105,10 +114,10 @@ def _carry_out(
         exit_code = _follow(run, interruption, longest_s, console if live else None)
         run.end()
         look = run.look()
+        interrupted = interruption.signal_number is not None
     seconds = time.monotonic() - begin_s
-    return Carried(
-        words, name, started, seconds, exit_code, look, programs_of(look.logs, look.clock, warmup_ns)
-    )
+    programs = programs_of(look.logs, look.clock, warmup_ns)
+    return Carried(words, name, started, seconds, exit_code, look, programs, interrupted)
 
 
 def _follow(
@@ -203,7 +212,7 @@ def _edges_as_json(carried: Carried) -> list[dict[str, Any]]:
     return found
 
 
-def _render(carried: Carried, out: Path, said: Sequence[str]) -> None:
+def _render(carried: Carried) -> None:
     from lagometer.cli.show.figures import print_wide
     from lagometer.cli.show.layers import render_layers
     from lagometer.stats.cell.layers import edge_layers
@@ -231,6 +240,9 @@ def _render(carried: Carried, out: Path, said: Sequence[str]) -> None:
                 soft_wrap=True,
                 markup=False,
             )
+
+
+def _render_end(carried: Carried, out: Path, said: Sequence[str]) -> None:
     messages = message_console()
     for each in said:
         messages.print(f"warning: {each}", style="yellow", markup=False, soft_wrap=True)
@@ -238,6 +250,6 @@ def _render(carried: Carried, out: Path, said: Sequence[str]) -> None:
         messages.print(
             f"the command ended with exit code {carried.exit_code}", style="yellow", soft_wrap=True
         )
-    console.print(
+    output_console().print(
         f"\n{out}: a campaign folder; see it with: lagometer show {out}", markup=False, soft_wrap=True
     )

@@ -92,7 +92,6 @@ def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None
     from lagometer.summary.summarise import summarise
 
     summary = summarise(campaign)
-    edge = edge or _usual_edge(campaign)
     rows = _chosen(campaign, edge, cell)
     estimates, why_none = _estimates(campaign, edge, cell)
     verdicts = {(row["cell"], row["trial"]): _verdict(row) for row in rows}
@@ -140,14 +139,6 @@ def _estimates(campaign: Campaign, edge: str | None, cell: str | None) -> tuple[
         return estimate_rows(campaign, edge, cell), None
     except CampaignError as error:
         return [], str(error)
-
-
-def _usual_edge(campaign: Campaign) -> str:
-    """What is shown if nobody says: end-to-end, or all edges of programs, which have no common end."""
-    from lagometer.store.format import END_TO_END
-
-    edges = campaign.cells["edge"]
-    return END_TO_END if edges.is_empty() or (edges == END_TO_END).any() else "*"
 
 
 def _chosen(campaign: Campaign, edge: str | None, cell: str | None) -> list[Row]:
@@ -199,13 +190,12 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     from lagometer.summary.layers import layer_tables
     from lagometer.summary.summarise import summarise
 
-    whole = edge is None and cell is None
-    edge = edge or _usual_edge(campaign)
     rows = _chosen(campaign, edge, cell)
     summary = summarise(campaign)
     state = campaign.manifest.get("state")
     console.print(f"[bold]{escape(campaign.name)}[/]" + ("" if state == "finished" else f" ({state})"))
     valid = [row for row in rows if row["valid"]]
+    whole = edge is None and cell is None
     if whole:
         render_answer(answers(summary), console)
     if valid:

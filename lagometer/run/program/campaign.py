@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the probes of programs told, as a campaign of one cell: its edges are those between programs."""
+"""What the probes of programs told, as a campaign: a cell for each edge, a trial for each run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import polars as pl
 
 from lagometer import __version__
 from lagometer.run.program.running import Look
-from lagometer.stats.program.edges import DRIFT_MAX_NS, Programs
+from lagometer.stats.program.edges import DRIFT_MAX_NS, ProgramEdge, Programs
 from lagometer.stats.trial.way import UNATTRIBUTED
 from lagometer.store import format as form
 from lagometer.store.environment import collect
@@ -28,7 +28,8 @@ UNATTRIBUTED_MAX = 0.5
 
 @dataclass(frozen=True)
 class Carried:
-    """One command under the probe. exit_code: negative for the signal that ended it; None if it was ended."""
+    """One run of a command under the probe. exit_code: negative for the signal that ended it; None if it was
+    ended; interrupted: by the user, so no further run is wanted."""
 
     command: Sequence[str]
     name: str
@@ -37,57 +38,61 @@ class Carried:
     exit_code: int | None
     look: Look
     programs: Programs
+    interrupted: bool = False
 
 
-def write_campaign(carried: Carried, directory: Path) -> None:
-    """Writes the campaign into `directory`, which is not there yet. Raises OSError."""
-    cell = f"{PROBED}/{carried.name}"
-    rows = rows_of(carried, cell)
+def write_campaign(runs: Sequence[Carried], directory: Path) -> None:
+    """Writes the runs of one command into `directory`, which is not there yet. Raises OSError."""
     make_folders(directory)
-    samples_path = directory / form.SAMPLES / cell / "0.parquet"
-    layers_path = directory / form.LAYER_FILES / cell / "0.parquet"
-    edges = carried.programs.edges
-    for path, frames, schema, write in (
-        (samples_path, [edge.samples for edge in edges], form.SAMPLES_SCHEMA, form.write_samples),
-        (layers_path, [edge.layers for edge in edges], form.LAYERS_SCHEMA, form.write_layers),
-    ):
-        make_folders(path.parent)
-        write(pl.concat([pl.DataFrame(schema=schema), *frames]), path)
-    entry = {
+    entries = []
+    for trial, carried in enumerate(runs):
+        for edge in carried.programs.edges:
+            cell = cell_of(carried.name, edge.name)
+            path = directory / form.SAMPLES / cell / f"{trial}.parquet"
+            make_folders(path.parent)
+            whole = edge.samples.with_columns(pl.lit(form.END_TO_END).cast(pl.Categorical).alias("edge"))
+            form.write_samples(pl.concat([edge.samples, whole]), path)
+            layers_path = directory / form.LAYER_FILES / cell / f"{trial}.parquet"
+            make_folders(layers_path.parent)
+            form.write_layers(edge.layers, layers_path)
+            entries.append(_entry(carried, edge, cell, trial, str(path.relative_to(directory))))
+    lines = [json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries]
+    form.write_bytes_atomic("".join(lines).encode(), directory / form.JOURNAL)
+    form.write_cells(
+        form.cells_of_rows([row for entry in entries for row in entry["rows"]]), directory / form.CELLS
+    )
+    form.write_json_atomic(collect(), directory / form.ENVIRONMENT)
+    form.write_json_atomic(_manifest(runs), directory / form.MANIFEST)
+
+
+def cell_of(name: str, edge: str) -> str:
+    """The cell of an edge: `probed/NAME/writer→reader/topic`."""
+    parts = [part for part in edge.replace(" ", "/", 1).split("/") if part.strip(".")]
+    return "/".join([PROBED, name, *parts])
+
+
+def _entry(carried: Carried, edge: ProgramEdge, cell: str, trial: int, path: str) -> dict[str, Any]:
+    """The journal's line of one edge in one run."""
+    said = [*warnings(carried), *_warnings_of(edge.followed, edge.layers, int(str(edge.figures["n"])))]
+    started = carried.started.isoformat(timespec="seconds")
+    common = {
         "cell": cell,
-        "trial": 0,
+        "trial": trial,
         "valid": True,
         "reasons": [],
-        "warnings": list(warnings(carried)),
-        "started": carried.started.isoformat(timespec="seconds"),
-        "seconds": carried.seconds,
-        "path": str(samples_path.relative_to(directory)),
-        "adapters": [],
-        "rows": rows,
+        "warnings": said,
+        "started": started,
     }
-    form.write_bytes_atomic((json.dumps(entry, ensure_ascii=False) + "\n").encode(), directory / form.JOURNAL)
-    form.write_cells(form.cells_of_rows(rows), directory / form.CELLS)
-    form.write_json_atomic(collect(), directory / form.ENVIRONMENT)
-    form.write_json_atomic(_manifest(carried, cell), directory / form.MANIFEST)
-
-
-def rows_of(carried: Carried, cell: str) -> list[dict[str, Any]]:
-    """A row of cells.parquet for each edge."""
-    said = list(warnings(carried))
-    return [
-        {
-            "cell": cell,
-            "trial": 0,
-            "edge": edge.name,
-            "valid": True,
-            "reasons": [],
-            "warnings": [*said, *_warnings_of(edge.followed, edge.layers, int(str(edge.figures["n"])))],
-            "started": carried.started.isoformat(timespec="seconds"),
-            "workload": PROBED,
-            **edge.figures,
-        }
-        for edge in carried.programs.edges
-    ]
+    return {
+        **common,
+        "seconds": carried.seconds,
+        "path": path,
+        "adapters": [],
+        "rows": [
+            {**edge.figures, **common, "workload": PROBED, "edge": name}
+            for name in (edge.name, form.END_TO_END)
+        ],
+    }
 
 
 def warnings(carried: Carried) -> Iterator[str]:
@@ -121,24 +126,32 @@ def _warnings_of(followed: int, layers: pl.DataFrame, taken: int) -> Iterator[st
         yield "probe: most of the time is in no layer that can be seen"
 
 
-def _manifest(carried: Carried, cell: str) -> dict[str, Any]:
-    command = shlex.join(carried.command)
+def _manifest(runs: Sequence[Carried]) -> dict[str, Any]:
+    first = runs[0]
+    cells: dict[str, int] = {}
+    for trial, carried in enumerate(runs):
+        for edge in carried.programs.edges:
+            cells[cell_of(carried.name, edge.name)] = trial + 1
+    command = shlex.join(first.command)
     return {
         "format_version": form.FORMAT_VERSION,
-        "name": carried.name,
-        "created": carried.started.isoformat(timespec="seconds"),
+        "name": first.name,
+        "created": first.started.isoformat(timespec="seconds"),
         "finished": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "state": "finished",
-        "study": {"name": carried.name, "description": f"the programs of `{command}` under the probe"},
+        "study": {"name": first.name, "description": f"the programs of `{command}` under the probe"},
         "study_text": "",
         "study_path": None,
         "seed": None,
         "lagometer_version": __version__,
         "versions": {},
         "settings": {},
-        "cells": [{"id": cell, "factors": {"workload": PROBED}, "trials": 1}],
+        "cells": [
+            {"id": cell, "factors": {"workload": PROBED}, "trials": trials}
+            for cell, trials in sorted(cells.items())
+        ],
         "excluded": [],
-        PROBED: told(carried),
+        PROBED: [told(carried) for carried in runs],
     }
 
 

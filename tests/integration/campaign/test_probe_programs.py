@@ -22,26 +22,30 @@ INTERFACE = '<General><Interfaces><NetworkInterface name="lo" multicast="true"/>
 
 
 def probed(folder: Path, script: str, *options: str, code: int = 0) -> dict[str, Any]:
-    """What `probe` says of a script that runs in a network of its own."""
+    """What `probe` says of a script that runs in a network of its own, once."""
     need("netns")
     command = ("unshare", "--net", "sh", "-c", LOOPBACK + script)
     out = folder / "out"
     found, output, errors = lagometer(folder, "probe", "--out", str(out), "--json", *options, "--", *command)
     assert found == code, errors
-    told: dict[str, Any] = json.loads(output)
-    return told
+    told = json.loads(output)
+    (run,) = told["trials"]
+    return {**run, "warnings": told["warnings"]}
 
 
-def layers_add_up(folder: Path, cell: str) -> None:
-    """The layers of each message make up its latency."""
+def layers_add_up(folder: Path) -> list[str]:
+    """The layers of each message make up its latency, in every cell; returns the cells."""
     campaign = open_campaign(folder / "out")
-    samples = campaign.samples(cell, 0).filter(pl.col("outcome") == "delivered")
-    layers = pl.read_parquet(campaign.layers_path(cell, 0))
-    spent = layers.group_by("edge", "sequence").agg(
-        (pl.col("end_ns") - pl.col("begin_ns")).sum().alias("spent")
-    )
-    both = samples.join(spent, on=("edge", "sequence"), how="left")
-    assert (both["spent"] == both["taken_ns"] - both["publish_ns"]).all()
+    cells = campaign.cells["cell"].unique(maintain_order=True).to_list()
+    for cell in cells:
+        samples = campaign.samples(cell, 0).filter(pl.col("outcome") == "delivered")
+        layers = pl.read_parquet(campaign.layers_path(cell, 0))
+        spent = (pl.col("end_ns") - pl.col("begin_ns")).sum().alias("spent")
+        of_messages = layers.group_by("edge", "sequence").agg(spent)
+        both = samples.join(of_messages, on=("edge", "sequence"), how="inner")
+        assert both.height * 2 == samples.height  # which has each message again, end to end
+        assert (both["spent"] == both["taken_ns"] - both["publish_ns"]).all()
+    return cells
 
 
 def test_ddsperf_is_followed_there_and_back(
@@ -58,12 +62,16 @@ def test_ddsperf_is_followed_there_and_back(
         names = {layer["name"] for layer in each["layers"]}
         assert {"send_path", "transport", "receiving_thread", "take"} <= names
     assert told["ambiguous"] == 0
-    layers_add_up(tmp_path, "probed/both")
+    cells = layers_add_up(tmp_path)
+    assert cells == [
+        "probed/both/ddsperf-2→ddsperf/DDSPerfRPingKS",
+        "probed/both/ddsperf→ddsperf-2/DDSPerfRPongKS",
+    ]
     code, shown, _ = lagometer(tmp_path, "show", str(tmp_path / "out"))
     assert code == 0 and "DDSPerfRPingKS" in shown and "transport" in shown
     assert lagometer(tmp_path, "report", str(tmp_path / "out"))[0] == 0
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
-    threads = {name for each in manifest["probed"]["programs"] for name in each["threads"].values()}
+    threads = {name for each in manifest["probed"][0]["programs"] for name in each["threads"].values()}
     assert {"ddsperf", "recvUC"} <= threads
 
 
@@ -89,7 +97,7 @@ def test_a_program_of_fast_dds_is_followed_through_shared_memory(
     assert (edge["edge"], edge["topic"], edge["type"]) == ("pair-2→pair /numbers", "rt/numbers", "Bytes")
     assert (edge["n"], edge["lost"], edge["duplicated"]) == (50, 0, 0)
     assert (told["ambiguous"], told["taken_from_elsewhere"]) == (0, 0)
-    layers_add_up(tmp_path, "probed/pair")
+    assert layers_add_up(tmp_path) == ["probed/pair/pair-2→pair/numbers"]
 
 
 def test_what_finds_no_room_is_said(build: Path, tmp_path: Path, pair: Path) -> None:
@@ -100,8 +108,11 @@ def test_what_finds_no_room_is_said(build: Path, tmp_path: Path, pair: Path) -> 
 
 
 def test_a_command_without_messages_ends_with_3(build: Path, tmp_path: Path) -> None:
-    told = probed(tmp_path, "exit 4", code=3)
-    assert (told["exit_code"], told["edges"]) == (4, [])
+    need("netns")
+    command = ("probe", "--out", str(tmp_path / "out"), "--json", "--trials", "2", "--", "sh", "-c", "exit 4")
+    code, output, errors = lagometer(tmp_path, *command)
+    assert code == 3, errors
+    assert [(each["exit_code"], each["edges"]) for each in json.loads(output)["trials"]] == [(4, []), (4, [])]
 
 
 def test_ctrl_c_ends_the_command_and_what_it_left_and_keeps_what_was_seen(
@@ -121,7 +132,7 @@ def test_ctrl_c_ends_the_command_and_what_it_left_and_keeps_what_was_seen(
     assert code == 0, errors
     assert "DDSPerfRPongKS" in output
     assert started and not any(Path(f"/proc/{pid}").exists() for pid in started)
-    assert open_campaign(tmp_path / "out").cells.height == 2
+    assert open_campaign(tmp_path / "out").cells.height == 4
     assert not list(Path("/dev/shm").glob(f"lagometer-probe-{run.process.pid}*"))
 
 
