@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,9 +36,12 @@ def guard_build() -> Path:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Long files first, so that in the end no test is left alone; of crossed tests every other one."""
-    if "LAGOMETER_LONG" not in os.environ:
-        left_out = [item for item in items if _is_black(item)]
+    """Long files first, so that in the end no test is left alone; of crossed tests every other one, and of
+    those that are alike for many adapters half, by turns."""
+    asked_for = any("::" in word for word in config.args)  # a test by its name
+    if "LAGOMETER_LONG" not in os.environ and not asked_for:
+        turn = _turn_of_commit()
+        left_out = [item for item in items if _is_black(item) or _waits(item, turn)]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in set(left_out)]
     items[:] = seats.long_first(items, seats.durations())
@@ -46,6 +51,21 @@ def _is_black(item: pytest.Item) -> bool:
     """In a chessboard's pattern over the parameters of a test that is marked as `crossed`."""
     callspec = getattr(item, "callspec", None)
     return item.get_closest_marker("crossed") is not None and sum(callspec.indices.values()) % 2 == 1
+
+
+def _waits(item: pytest.Item, turn: int) -> bool:
+    """Whether a test that is marked `by_turn` is left to the next commit."""
+    marked = item.get_closest_marker("by_turn") is not None and hasattr(item, "callspec")
+    return marked and (zlib.crc32(item.nodeid.encode()) + turn) % 2 == 1
+
+
+def _turn_of_commit() -> int:
+    """How many commits there are, or LAGOMETER_TURN; 0 outside of a repository."""
+    if "LAGOMETER_TURN" in os.environ:
+        return int(os.environ["LAGOMETER_TURN"])
+    command = ("git", "-C", str(needs.ROOT), "rev-list", "--count", "HEAD")
+    counted = subprocess.run(command, capture_output=True, text=True, check=False)
+    return int(counted.stdout) if counted.returncode == 0 else 0
 
 
 @pytest.hookimpl(hookwrapper=True)

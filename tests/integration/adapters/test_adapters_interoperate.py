@@ -14,6 +14,8 @@ from needs import DDS, IN_PYTHON, LOSSLESS, MIDDLEWARE, ROOT, most_reliable, nee
 
 from lagometer.study.adapters import load_adapter
 
+pytestmark = pytest.mark.by_turn
+
 ALL_DDS = (*DDS, "rustdds", "dust_dds")
 # Whom Dust DDS takes for incompatible: adapters/dust_dds/README.md, interoperability.
 STRANGERS = [{"dust_dds", other} for other in ("fastdds", "ros2_rust", "cyclonedds-py")]

@@ -14,6 +14,8 @@ import pytest
 from campaign_support import half_of, run_cells
 from needs import FLOORS, IN_PYTHON, MIDDLEWARE, STACKED, adapter_library, need
 
+pytestmark = pytest.mark.by_turn
+
 # One size that fits into any datagram, and one that neither Cyclone DDS (1,344 B) nor Fast DDS (65,500 B)
 # sends in one piece; of fixed types, which have four sizes, 64 KB is it. A UDP datagram ends at 65,507 B.
 PAYLOADS = ["64B", "60KB", "64KB", "100KB"]

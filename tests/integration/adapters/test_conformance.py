@@ -12,6 +12,8 @@ import pytest
 from conformance_support import abilities, abilities_to_show, broken_lines, conformance
 from needs import FLOORS, IN_PYTHON, MIDDLEWARE, STACKED, adapter_library, guard_build_folder, need
 
+pytestmark = pytest.mark.by_turn
+
 Mapping = dict[str, Any]
 HANG_S = "5"
 # A service of iceoryx2 has room for as many as it is told when it is made. Fast DDS 2.9.1 crashes now and

@@ -11,6 +11,8 @@ import pytest
 from campaign_support import journal, lagometer, programs, write_study
 from needs import FLOORS, MIDDLEWARE, need
 
+pytestmark = pytest.mark.by_turn
+
 MILLISECOND_NS = 1_000_000
 EDGE = "source→sink"
 MESSAGES = 60  # five before the measure phase, the others in it

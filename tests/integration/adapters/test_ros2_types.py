@@ -19,6 +19,8 @@ from worker_support import Said, run_private
 
 from lagometer.store.records import KIND_RECEIVED, KIND_SENT
 
+pytestmark = pytest.mark.by_turn
+
 DIRECTORY = "/dev/shm/lagometer"
 PEER = Path(__file__).parent / "ros2_peer.py"
 OUT, BACK = "lagometer/out", "lagometer/back"

@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 from needs import ROOT, need
 
+pytestmark = pytest.mark.by_turn
+
 SMOKES = {
     "core": "bench-core",
     "analysis": "bench-analysis",

@@ -38,6 +38,8 @@ from worker_support import Said, grandchild, machine, run_private, run_together
 
 from lagometer.store.records import KIND_RECEIVED, KIND_SENT
 
+pytestmark = pytest.mark.by_turn
+
 DIRECTORY = "/dev/shm/lagometer"
 CONVERSATION = ["hello", "ready", "matched", "done", "records", "bye"]
 EACH = pytest.mark.parametrize("adapter", IN_PYTHON)
