@@ -46,14 +46,14 @@ PER_MESSAGE = {
     "energy_per_message_nj": ("resources_energy_nj",),
 }
 AS_THEY_ARE = ("cpu_per_message_ns", "startup_participant_ns", "startup_matched_ns")
-# What a column's reason is shown for.
+# What a column's reason is shown for, and how that is called.
 _FIGURE_OF = {
-    "cycles": "cycles_per_message",
-    "instructions": "instructions_per_message",
-    "cache_misses": "cache_misses_per_message",
-    "tlb_misses": "tlb_misses_per_message",
-    "energy_nj": "energy_per_message_nj",
-    "network_sent_bytes": "network_bytes_per_message",
+    "cycles": ("cycles_per_message", "cycles per message"),
+    "instructions": ("instructions_per_message", "instructions per message"),
+    "cache_misses": ("cache_misses_per_message", "cache misses per message"),
+    "tlb_misses": ("tlb_misses_per_message", "TLB misses per message"),
+    "energy_nj": ("energy_per_message_nj", "energy per message"),
+    "network_sent_bytes": ("network_bytes_per_message", "bytes on the network per message"),
 }
 
 
@@ -195,9 +195,9 @@ def _not_available(rows: Sequence[NodeCost], trials: Sequence[_Trials]) -> list[
     for row, of_row in zip(rows, trials, strict=True):
         for seen in of_row.seen:
             for name, why in seen["not_available"].items():
-                figure = _FIGURE_OF.get(name)
+                figure, words = _FIGURE_OF.get(name, (None, ""))
                 if figure is not None and getattr(row, figure) is None:
-                    found[figure, why] = NotAvailable(figure=figure, why=why)
+                    found[figure, why] = NotAvailable(figure=words, why=why)
     return list(found.values())
 
 

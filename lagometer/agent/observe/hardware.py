@@ -90,7 +90,8 @@ def read_counter(descriptor: int) -> tuple[int, int, int]:
 def reason_of(error: OSError) -> str:
     """Names an error as `EACCES: …`, with what it means here."""
     number = error.errno or 0
-    return f"{errno.errorcode.get(number, 'error')}: {_MEANINGS.get(number, error.strerror)}"
+    name = "EOPNOTSUPP" if number == errno.EOPNOTSUPP else errno.errorcode.get(number, "error")
+    return f"{name}: {_MEANINGS.get(number, error.strerror)}"
 
 
 def unavailable(counters: Mapping[str, tuple[int, int]] = COUNTERS) -> dict[str, str]:

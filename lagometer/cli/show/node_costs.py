@@ -45,10 +45,11 @@ def render_node_costs(found: NodeCosts | None, console: Console) -> None:
         threads = ", ".join(
             f"{name} × {count}" if count > 1 else name for name, count in row.thread_names.items()
         )
-        console.print(f"  [dim]threads of {escape(row.cell)}: {escape(threads)}[/]")
+        named = f"{row.adapter}, {row.settings}" if row.settings else row.adapter
+        console.print(f"  [dim]threads of {escape(named)}: {escape(threads)}[/]")
     reasons: dict[str, list[str]] = {}
     for each in found.not_available:
-        reasons.setdefault(each.why, []).append(each.figure.replace("_", " "))
+        reasons.setdefault(each.why, []).append(each.figure)
     for why, figures in reasons.items():
         console.print(f"  not available: {escape(', '.join(figures))}: [dim]{escape(why)}[/]")
 
