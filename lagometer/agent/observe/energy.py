@@ -27,7 +27,7 @@ def read_energy(folder: Path = FOLDER) -> Energy:
     ranges: dict[str, int] = {}
     try:
         for zone in sorted(folder.glob("intel-rapl:*")):
-            if zone.name.count(":") == 1 and (zone / "name").read_text().startswith("package"):
+            if (zone / "name").read_text().startswith("package"):
                 found[zone.name] = int((zone / "energy_uj").read_text())
                 ranges[zone.name] = int((zone / "max_energy_range_uj").read_text())
     except (OSError, ValueError) as error:

@@ -45,8 +45,8 @@ def render_node_costs(found: NodeCosts | None, console: Console) -> None:
         threads = ", ".join(
             f"{name} × {count}" if count > 1 else name for name, count in row.thread_names.items()
         )
-        named = f"{row.adapter}, {row.settings}" if row.settings else row.adapter
-        console.print(f"  [dim]threads of {escape(named)}: {escape(threads)}[/]")
+        whose = f"{row.adapter}, {row.settings}" if row.settings else row.adapter
+        console.print(f"  [dim]threads of {escape(whose)}: {escape(threads)}[/]")
     reasons: dict[str, list[str]] = {}
     for each in found.not_available:
         reasons.setdefault(each.why, []).append(each.figure)
