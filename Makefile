@@ -2,7 +2,7 @@
 # What can be done here; `make` alone prints this table. Everything runs from a clean clone without another step.
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup bench test lint conformance interoperability fidelity bench-core bench-analysis bench-conductor bench-late coverage adaptive calibration kills truth witness network asan ubsan tsan fresh nightly lock clean
+.PHONY: help setup bench test lint conformance interoperability fidelity bench-core bench-analysis bench-conductor bench-late bench-resources coverage adaptive calibration kills truth witness network asan ubsan tsan fresh nightly lock clean
 
 python := .venv/bin/python
 # SMOKE=1: the short form of a benchmark, which only shows that it works. SHORT=1: the short form of fresh.
@@ -85,6 +85,10 @@ bench-conductor: ## what a trial costs the conductor, from 10 to 1,000 workers (
 bench-late: ## sends late because of lagometer, at 191 nodes, beside a bare sleep (SMOKE=1: short)
 	@tools/setup --test
 	@$(python) benchmarks/late.py $(smoke)
+
+bench-resources: ## what looking at threads, memory and counters costs, in pairs (SMOKE=1: short)
+	@tools/setup --test
+	@$(python) benchmarks/resources.py $(smoke)
 
 bench-analysis: ## a hundred million samples to a report, against pandas (SMOKE=1: short)
 	@tools/setup --test

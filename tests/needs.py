@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from lagometer.agent.observe.hardware import TASK_CLOCK, unavailable
 from lagometer.machine.settings import DMA_LATENCY, read, wanted
 from lagometer.machine.tuning import Tuner
 from lagometer.study.adapters import load_adapter
@@ -207,6 +208,11 @@ def _no_time_namespaces() -> str:
     return "" if works else "a time namespace: a kernel that has them, and root"
 
 
+def _no_counters() -> str:
+    why = unavailable({"task clock": TASK_CLOCK})
+    return f"perf_event_open ({why['task clock']})" if why else ""
+
+
 def _no_tap() -> str:
     return "" if os.access("/dev/net/tun", os.R_OK | os.W_OK) else "/dev/net/tun, for an emulated link"
 
@@ -224,6 +230,7 @@ _RIGHTS: Mapping[str, Callable[[], str]] = {
     "tuning": _no_tuning,
     "rust": _no_rust,
     "tun": _no_tap,
+    "perf": _no_counters,
     "long": _not_long,
 }
 

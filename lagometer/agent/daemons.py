@@ -129,6 +129,11 @@ class Daemons:
         """Their processes as they were when last looked for."""
         return tuple(self._family) or tuple(self._pids)
 
+    @property
+    def names(self) -> Mapping[int, str]:
+        """Of which daemon each of these processes is, by the daemon's name."""
+        return {pid: self.wanted[place].name for pid, place in self._family.items()}
+
     def waiting_for(self, output: Callable[[int], bytes]) -> int | None:
         """Returns the first daemon that does not serve yet; None if all do. `output`: what each wrote."""
         self._family = self._find_family() if self.attached else {}

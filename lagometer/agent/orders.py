@@ -10,6 +10,7 @@ from typing import Any
 from lagometer.agent.commands import Command, Companion, Leaves
 from lagometer.agent.daemons import Ready, Wanted
 from lagometer.agent.load import Wanted as WantedLoad
+from lagometer.agent.observe.resources import OFF, ON, WITH_COUNTERS
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,8 @@ class Orders:
     the host's network made for the trial; daemons: serve before a worker starts; load: None without
     interference; address: of the link to other hosts, empty without; captures: packets are copied into a
     file; probed: names of the files in the directory to which the probes of the workers write, empty without
-    probes; files: text by name, written into the directory before anything starts.
+    probes; files: text by name, written into the directory before anything starts; resources: whether it is
+    looked at what the processes cost: `off`, `on`, or `counters`, those of the processor too.
     """
 
     network: str
@@ -33,6 +35,7 @@ class Orders:
     captures: bool = False
     probed: tuple[str, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
+    resources: str = ON
 
     def as_json(self) -> dict[str, Any]:
         """Returns it as `parsed` reads it."""
@@ -56,7 +59,14 @@ def parsed(given: Mapping[str, Any]) -> Orders:
         captures=bool(given["captures"]),
         probed=tuple(given["probed"]),
         files={str(name): str(text) for name, text in given["files"].items()},
+        resources=_choice(given["resources"]),
     )
+
+
+def _choice(given: Any) -> str:
+    if given not in (OFF, ON, WITH_COUNTERS):
+        raise ValueError(f"resources: {given}")
+    return str(given)
 
 
 def _command(given: Mapping[str, Any]) -> Command:

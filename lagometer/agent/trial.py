@@ -2,7 +2,7 @@
 """One host's part of a trial: starts it, passes on what is said, looks at it at its times, ends it.
 
 The agent's one thread calls it. Nothing is done here in the measure phase but that the CPU clocks of daemons
-are read at its borders, and what the conductor wants of workers that join.
+are read just before its borders, and what the conductor wants of workers that join.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import selectors
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,10 @@ from lagometer.agent.companions import Companions
 from lagometer.agent.daemons import prepared, started_with
 from lagometer.agent.exchange import ClockExchange, Peer
 from lagometer.agent.isolation import made_directory
+from lagometer.agent.link.orders import NAME as LINK
 from lagometer.agent.load import START_S_MAX, Load, files_of
 from lagometer.agent.observe.probes import ProbeFile
+from lagometer.agent.observe.resources import DAEMON, WORKER, Process, ResourceWatch
 from lagometer.agent.observe.sockets import find_workers
 from lagometer.agent.observe.witness import Witness
 from lagometer.agent.orders import Orders
@@ -58,6 +60,7 @@ class HostTrial:
         self._numbers: dict[int, int] = {}  # of the workers' processes, in their own namespace
         self._isolated = False
         self._witness = Witness()
+        self._resources = ResourceWatch(orders.resources)
         self._probes: list[ProbeFile | None] = []
         self._begun = False
         self._measure_ns = 0
@@ -152,6 +155,10 @@ class HostTrial:
         if load is not None:
             wrong = load.end()
         self._companions.release(self._running())
+        if evidence is not None and self._resources.wanted:
+            found = self._resources.result()
+            workers_bytes = found.workers_bytes(len(self._pipes)) if found is not None else None
+            evidence = replace(evidence, resources=found, workers_bytes=workers_bytes)
         seen = evidence.as_frame() if evidence is not None else None
         self._send({"event": "evidence", "evidence": seen, "load_wrong": wrong}, None)
 
@@ -197,6 +204,7 @@ class HostTrial:
         """Ends everything and says nothing; the supervisor has so long for it. May be called twice."""
         self._forget_descriptors()
         self._witness.close()
+        self._resources.close()
         if self._supervised is not None:
             self._supervised.close(patience_s)
             self._supervised = None
@@ -259,12 +267,23 @@ class HostTrial:
         measure_ns = at_ns + phases["warmup_ns"]
         drain_ns = measure_ns + self._measure_ns
         amid_drain_ns = drain_ns + phases["drain_ns"] // 2
-        self._due.append((amid_drain_ns, self._witness.look_at_memory))
+        self._due += self._resources.attach(self._processes(), private, at_ns, measure_ns, drain_ns)
+        # The mappings of a process are read once: they tell the memory of the workers, too.
+        looks = self._resources if self._resources.wanted else self._witness
+        self._due.append((amid_drain_ns, looks.look_at_memory))
         if late:
             self._due.append((amid_drain_ns, self._witness.look_at_ends_again))
         if (served := self._companions.daemons) is not None:
             self._due += [(measure_ns - LOOK_AHEAD_NS, served.begin), (drain_ns - LOOK_AHEAD_NS, served.end)]
             self._due.append((amid_drain_ns, served.look_at_memory))
+
+    def _processes(self) -> list[Process]:
+        """Returns those that the middleware is in: what emulates a link is not its own."""
+        workers = enumerate(self._witness.workers)
+        found = [Process(pid, WORKER, worker=place) for place, pid in workers if pid is not None]
+        served = self._companions.daemons
+        daemons = served.names if served is not None else {}
+        return found + [Process(pid, DAEMON, name) for pid, name in daemons.items() if name != LINK]
 
     def _open_probes(self, workers: Sequence[int | None]) -> None:
         """Opens the files of the probes, which lie in the workers' own mounts, while all workers live."""

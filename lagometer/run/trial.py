@@ -25,6 +25,7 @@ from lagometer.run.hosts.launchers import Launchers
 from lagometer.run.hosts.link import AgentLink
 from lagometer.run.hosts.opening import open_all
 from lagometer.run.hosts.part import HostPart
+from lagometer.run.resources import trial_resources
 from lagometer.run.results.probed import probe_environment, probe_logs, probe_name
 from lagometer.run.results.trial_store import BesideSamples, TrialStore
 from lagometer.run.secured import secured_for
@@ -116,7 +117,7 @@ class TrialRunner:
             outcome = tuned.noted(secured.noted(conductor.carry_out(parts, plans)))
         if cell.link is not None:
             self._forget(cell.hosts)
-        samples, rows, beside_samples = _estimates(study, cell, trial, outcome)
+        samples, rows, beside_samples = _estimates(study, cell, trial, outcome, self._adapters)
         store.store((cell.id, trial), outcome, samples, rows, began_s, beside_samples)
         return Trial(outcome, samples, rows)
 
@@ -165,6 +166,7 @@ class TrialRunner:
             captures=study.capture,
             probed=tuple(probe_name(plan) for plan in there) if study.layers else (),
             files=files,
+            resources=study.resources,
         )
         if study.capture:
             with storing(packets):
@@ -220,7 +222,7 @@ def _libraries(adapters: Mapping[str, Adapter], cells: Sequence[Cell]) -> list[P
 
 
 def _estimates(
-    study: Study, cell: Cell, trial: int, outcome: TrialOutcome
+    study: Study, cell: Cell, trial: int, outcome: TrialOutcome, adapters: Mapping[str, Adapter]
 ) -> tuple[pl.DataFrame, pl.DataFrame, BesideSamples]:
     """Returns the samples of a trial, its rows of cells.parquet, its layer stamps and events.
 
@@ -241,6 +243,9 @@ def _estimates(
         warnings=warnings,
     )
     facts = replace(facts, reasons=(*facts.reasons, *misdelivered(lanes, facts)))
+    resources = trial_resources(cell, outcome, adapters)
+    if resources is not None and facts.observed is not None:
+        facts = replace(facts, observed=replace(facts.observed, resources=resources.columns))
     try:
         samples = samples_of(lanes, facts)
     except RecordsError as error:
@@ -255,7 +260,7 @@ def _estimates(
     if layers is not None:
         facts = replace(facts, warnings=(*facts.warnings, *layers.counts.warnings()))
     events = endpoint_events(lanes, known)
-    beside = BesideSamples(stamps, layers, events, exchanges_frame(known.exchanges))
+    beside = BesideSamples(stamps, layers, events, exchanges_frame(known.exchanges), resources)
     return samples, noted(summarise(samples, facts), steadiness), beside
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import polars as pl
 
-from lagometer.store.observed import KERNEL_COUNTERS, WIRE_COUNTS
+from lagometer.store.observed import KERNEL_COUNTERS, PROCESSOR_COUNTS, RESOURCE_COUNTS, WIRE_COUNTS
 
 FORMAT_VERSION = 1
 
@@ -25,6 +25,7 @@ SAMPLES = "samples"
 EVENTS = "events"  # likewise: what the middleware reported of endpoints
 EXCHANGES = "exchanges"  # likewise: time stamps that hosts exchanged
 CAPTURES = "captures"  # a folder like that of the samples: packets, a file for each trial and host
+RESOURCES = "resources"  # likewise: what the processes of a trial cost
 STAMPS = "stamps"  # a folder like that of the samples: when messages were in which layer
 PARTIAL = ".partial"  # ends the name of a file that is being written; it begins with a dot
 LAYER_FILES = "layers"  # likewise: the way of each message, layer by layer
@@ -108,6 +109,25 @@ EXCHANGES_SCHEMA: dict[str, pl.DataType] = {
     "received_ns": pl.Int64(),
     "answered_ns": pl.Int64(),
     "returned_ns": pl.Int64(),
+}
+RESOURCES_SCHEMA: dict[str, pl.DataType] = {
+    "host": pl.String(),
+    "process": pl.String(),
+    "kind": pl.String(),
+    "what": pl.String(),
+    "name": pl.String(),
+    "thread": pl.Int64(),
+    "group": pl.String(),
+    "share": pl.Float64(),
+    **{
+        name: pl.Int64()
+        for name in (
+            *("user_ns", "system_ns", "run_ns", "voluntary_switches", "involuntary_switches"),
+            *("minor_faults", "major_faults", "rss_bytes", "pss_bytes", "uss_bytes", "mapped_bytes"),
+            *("descriptors", "tcp_sockets", "udp_sockets", "unix_sockets", "other_sockets"),
+            *PROCESSOR_COUNTS,
+        )
+    },
 }
 EVENT_COLUMNS = (
     "event_lost",
@@ -250,6 +270,7 @@ FIGURES_SCHEMA: dict[str, pl.DataType] = {
     "clock_bound": pl.String(),
     **{f"wire_{name}": pl.Int64() for name in WIRE_COUNTS},
     "wire_bytes_per_payload_byte": pl.Float64(),
+    **{f"resources_{name}": pl.Int64() for name in RESOURCE_COUNTS},
 }
 # Before `deadline_k` could be chosen it was ten, and a column bore that name.
 FORMER_K, FORMER_MET_MIN = 10, "deadline_met_of_10_min"
@@ -324,6 +345,11 @@ def write_stamps(stamps: pl.DataFrame, path: Path) -> int:
 def write_layers(layers: pl.DataFrame, path: Path) -> int:
     """Writes the layers of one trial; returns the bytes written. Raises OSError naming the file."""
     return _write_parquet(layers, path)
+
+
+def write_resources(resources: pl.DataFrame, path: Path) -> int:
+    """Writes what a trial's processes cost; returns the bytes written. Raises OSError naming the file."""
+    return _write_parquet(resources, path)
 
 
 def write_events(events: pl.DataFrame, path: Path) -> int:

@@ -42,6 +42,42 @@ WIRE_COUNTS: dict[str, str] = {
 }
 
 
+# What the processor counted for the workers and daemons in the measure phase; a column `resources_X` each.
+PROCESSOR_COUNTS: dict[str, str] = {
+    "cycles": "cycles of the CPUs",
+    "instructions": "instructions carried out",
+    "cache_misses": "misses of the last cache",
+    "tlb_misses": "misses of the data TLB when reading",
+}
+
+# What all workers and daemons of a trial cost; a column `resources_X` each. Counts are of the measure phase.
+RESOURCE_COUNTS: dict[str, str] = {
+    "processes": "workers and processes of daemons",
+    "threads": "their threads",
+    "rss_bytes": "memory, what is shared counted in each process (RSS)",
+    "uss_bytes": "memory that no other process has (USS)",
+    "descriptors": "open descriptors",
+    "tcp_sockets": "TCP sockets among them",
+    "udp_sockets": "UDP sockets among them",
+    "unix_sockets": "Unix-domain sockets among them",
+    "other_sockets": "other sockets among them",
+    "middleware_mapped_bytes": "libraries of the middleware, each once: their size in the address space",
+    "middleware_resident_bytes": "of these, what is in memory",
+    "abstraction_mapped_bytes": "libraries above the middleware, such as rcl and rmw, each once",
+    "abstraction_resident_bytes": "of these, what is in memory",
+    "user_ns": "CPU time in programs",
+    "system_ns": "CPU time in the kernel",
+    "minor_faults": "page faults without a disk",
+    "major_faults": "page faults that waited for a disk",
+    "voluntary_switches": "times that a thread waited for something",
+    "involuntary_switches": "times that a thread lost its CPU to another",
+    **PROCESSOR_COUNTS,
+    "network_sent_bytes": "bytes sent over all interfaces of the trial's network",
+    "network_received_bytes": "bytes received over them",
+    "energy_nj": "energy of the machine's processors, in nanojoules",
+}
+
+
 @dataclass(frozen=True)
 class Match:
     """What carried the messages of one edge.
@@ -135,3 +171,6 @@ class Observed:
     daemon_cpu_ns: int | None = None  # of the daemons in the measure phase, None if there was none
     daemon_pss_bytes: int | None = None  # their share of `memory_pss_bytes`
     wire: Mapping[str, int] = field(default_factory=dict)  # WIRE_COUNTS; absent where not captured
+    resources: Mapping[str, int | None] = field(
+        default_factory=dict
+    )  # RESOURCE_COUNTS; absent where not seen

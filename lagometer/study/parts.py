@@ -20,6 +20,7 @@ PART_KEYS = (
     "deadline",
     "deadline_k",
     "layers",
+    "resources",
     "capture",
     "needs",
     "discovery_timeout",

@@ -85,6 +85,7 @@ class Study:
     deadline_k: int = DEADLINE_K  # of how many messages in a row the fewest that met it are told
     needs: str = ""  # what it can't be carried out without; its cells are excluded
     layers: bool = False  # adapters and a preloaded probe stamp where the time of each message goes
+    resources: str = "on"  # what processes cost: `off`, `on`, `counters`: those of the processor too
     capture: bool = False  # every packet of a trial is copied into a file
     machine_floor_ns: int | None = None  # how long it is measured; 0: not at all, None: by the campaign
     recordings: Mapping[str, Recording] = field(default_factory=dict)
@@ -156,6 +157,7 @@ class Study:
             "deadline_ns": self.deadline_ns,
             "deadline_k": self.deadline_k,
             "layers": self.layers,
+            "resources": self.resources,
             "capture": self.capture,
             "needs": self.needs,
             "machine_floor_ns": self.machine_floor_ns,
@@ -226,6 +228,13 @@ def _switch(text: str) -> bool:
     words = {"on": True, "true": True, "off": False, "false": False}
     if text not in words:
         raise UnitError(f"'{text}' is neither on nor off")
+    return words[text]
+
+
+def _resources(text: str) -> str:
+    words = {"on": "on", "true": "on", "off": "off", "false": "off", "counters": "counters"}
+    if text not in words:
+        raise UnitError(f"'{text}' is neither on nor off nor counters")
     return words[text]
 
 
@@ -394,6 +403,15 @@ TOP_LEVEL_KEYS: tuple[TopLevelKey, ...] = (
         "off",
         "on: a probe and the adapters stamp when each message is in which layer of the middleware",
         {"enum": ["on", "off", True, False]},
+    ),
+    TopLevelKey(
+        "resources",
+        "resources",
+        _resources,
+        "on",
+        "what the processes of a trial cost: off, on (looked at outside of the measure phase), or counters "
+        "(those of the processor too, which cost something at each switch between threads)",
+        {"enum": ["on", "off", "counters", True, False]},
     ),
     TopLevelKey(
         "capture",

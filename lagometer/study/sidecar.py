@@ -242,6 +242,18 @@ class Daemon(_Part):
         return (asked | {name for values in self.only_if for name in values}) - {PROFILE}
 
 
+class Libraries(_Part):
+    """Whose the libraries are that a process of this adapter loads, by patterns of their file names.
+
+    middleware: what carries the messages; abstraction: the layers that an application calls above it, such as
+    rcl and rmw of ROS 2. The adapter's own library is named where the middleware is linked into it. Nobody
+    guesses whose the others are.
+    """
+
+    middleware: tuple[NamePattern, ...] = ()
+    abstraction: tuple[NamePattern, ...] = ()
+
+
 class Trap(_Part):
     """A known trap of the middleware: a finding that is raised where all conditions hold.
 
@@ -280,6 +292,7 @@ class Sidecar(_Part):
     interoperates_with: adapters whose subscribers understand this one's publishers; own_types: payload types
     that none of them does, since they look different on the wire;
     stacks_on: the option that names the adapter that this one wraps, whose abilities it has;
+    libraries: whose the loaded libraries are;
     compiled_in: what of the middleware its library holds, such as templates: whose code allocates there can't
     be told;
     traps: known traps, held against each cell's figures afterwards.
@@ -299,6 +312,7 @@ class Sidecar(_Part):
     daemons: tuple[Daemon, ...] = ()
     shared_memory: tuple[NamePattern, ...] = ()
     message_queues: tuple[NamePattern, ...] = ()
+    libraries: Libraries = Libraries()
     abilities: Abilities
     limits: Limits = Limits()
     interoperates_with: tuple[str, ...] = ()

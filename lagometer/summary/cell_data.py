@@ -190,3 +190,70 @@ class Queue(Model):
     trials_growing: int
     growth_ns_per_s: float
     waiting: str | None
+
+
+class LibraryGroup(Model):
+    """The libraries of one group (`middleware, abstraction, lagometer, runtime, other`) that the processes of
+    a cell have loaded, each once: sizes in the address space and in memory, and the files' names."""
+
+    group: str
+    mapped_bytes: int
+    resident_bytes: int
+    files: list[str]
+
+
+class NodeCost(Model):
+    """What a node of a cell costs: medians over valid trials, daemons included, over the cell's `nodes`.
+
+    `..._per_node`: threads, memory, descriptors, sockets; `..._per_message`: for each message that a reader
+    took; `system_share`: of the CPU time, what the kernel spent, null where that is too little to tell;
+    `switches`: between threads, of either kind; `thread_names`: how many threads have which name;
+    `startup_..._ns`: from when the workers were started; `energy_per_message_nj` is the whole machine's.
+    Null is not available.
+    """
+
+    cell: str
+    adapter: str
+    settings: str
+    trials: int
+    nodes: int
+    processes: int
+    threads_per_node: float | None
+    thread_names: dict[str, int]
+    rss_per_node_bytes: float | None
+    pss_per_node_bytes: float | None
+    uss_per_node_bytes: float | None
+    descriptors_per_node: float | None
+    tcp_sockets_per_node: float | None
+    udp_sockets_per_node: float | None
+    unix_sockets_per_node: float | None
+    other_sockets_per_node: float | None
+    libraries: list[LibraryGroup]
+    cpu_per_message_ns: float | None
+    system_share: float | None
+    switches_per_message: float | None
+    faults_per_message: float | None
+    network_bytes_per_message: float | None
+    startup_participant_ns: float | None
+    startup_matched_ns: float | None
+    cycles_per_message: float | None
+    instructions_per_message: float | None
+    cache_misses_per_message: float | None
+    tlb_misses_per_message: float | None
+    energy_per_message_nj: float | None
+
+
+class NotAvailable(Model):
+    """A figure that no row has, and why."""
+
+    figure: str
+    why: str
+
+
+class NodeCosts(Model):
+    """What a node costs, a row for each adapter and set of settings. `all_cells`: false where a row shows one
+    cell of several, that of the smallest payload and lowest rate."""
+
+    rows: list[NodeCost]
+    all_cells: bool
+    not_available: list[NotAvailable]

@@ -14,6 +14,7 @@ from lagometer.summary.cell_data import (
     Feasibility,
     Interference,
     LostTail,
+    NodeCosts,
     OnTheWire,
     Queue,
     Saturated,
@@ -472,6 +473,7 @@ class Summary(Model):
     saturated: list[Saturated]
     chains: list[ChainRow]
     wire: list[OnTheWire]
+    node_costs: NodeCosts | None
     feasibility: list[Feasibility]
     reasons: list[ReasonCount]
     without_noise: list[WithoutNoise]

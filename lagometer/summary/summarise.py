@@ -32,6 +32,7 @@ from lagometer.summary.glance import glance
 from lagometer.summary.interference import interference
 from lagometer.summary.intervals import Known, known, with_intervals
 from lagometer.summary.lost_tails import lost_tails
+from lagometer.summary.node_costs import node_costs
 from lagometer.summary.queues import queues
 from lagometer.summary.rows import group_by_edge, missing_rows, over_trials, trial_row
 from lagometer.summary.saturated import saturated
@@ -98,6 +99,7 @@ def summarise(campaign: Campaign, confidence: Known | None = None) -> Summary:
         saturated=behind,
         chains=chains(campaign.cells, named),
         wire=on_the_wire(campaign, named),
+        node_costs=node_costs(campaign, factors),
         feasibility=feasibility(campaign),
         reasons=reason_counts(campaign.journal, measured_rows),
         without_noise=without_noise(campaign, measured_rows, confidence),

@@ -56,7 +56,29 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     adapters = [{"adapter": name, "version": "1", "abilities": findings} for name in ("shm", "cyclonedds")]
     (made / "conformance.json").write_text(json.dumps({"adapters": adapters}))
     write_long_trials(made)
+    write_resources(made)
     return made
+
+
+def write_resources(directory: Path) -> None:
+    """What the processes of each trial cost; the more the adapter's name has letters."""
+    per_trial = {"threads": 3, "rss_bytes": 3 << 20, "descriptors": 30, "voluntary_switches": 4000}
+    cells = pl.read_parquet(directory / "cells.parquet")
+    letters = pl.col("adapter").str.len_bytes().cast(pl.Int64)
+    columns = {f"resources_{name}": letters * count for name, count in per_trial.items()}
+    nothing = {name: pl.lit(0) for name in ("resources_processes", "resources_involuntary_switches")}
+    cells.with_columns(**columns, **nothing).write_parquet(directory / "cells.parquet")
+    library = {"mapped_bytes": 2 << 20, "resident_bytes": 1 << 20, "files": {"libddsc.so.0": 2 << 20}}
+    seen = {
+        "nodes": 3,
+        "processes": [{"host": "here", "process": "a", "kind": "worker", "threads": {"recv": 2, "gc": 1}}],
+        "libraries": {"middleware": library},
+        "not_available": {"cycles": "ENOENT: the machine has no such counter"},
+        "user_alone": False,
+    }
+    path = directory / "journal.jsonl"
+    lines = [{**json.loads(line), "resources": seen} for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
 def write_long_trials(directory: Path) -> None:

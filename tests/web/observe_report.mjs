@@ -131,6 +131,11 @@ async function useIt() {
   seen.percentiles = await tableOf(page, "#percentiles .numbers tbody tr");
   seen.cost = await tableOf(page, "#cost .numbers tbody tr");
   seen.conformance = await tableOf(page, ".conformance-table tbody tr");
+  seen.nodeCosts = await page.$$eval("#node-costs-table tbody tr", (rows) =>
+    rows.map((row) => ({ cell: row.dataset.cell, texts: [...row.children].map((each) => each.textContent) })),
+  );
+  seen.nodeCostHeads = await page.$$eval("#node-costs-table thead tr:last-child th", (heads) => heads.map((each) => each.textContent));
+  seen.nodeCostsText = await page.$eval("#node-costs", (section) => section.textContent);
   seen.machineFloor = await tableOf(page, "#machine-floor tbody tr");
   seen.withoutNoise = await page.$$eval("#without-noise tbody tr", (rows) =>
     rows.map((row) => ({

@@ -117,6 +117,22 @@ def test_the_table_at_a_glance_has_its_multiples_of_the_floor(seen: dict[str, An
     assert len(multiples) >= 8
 
 
+def test_what_a_node_costs_is_that_of_the_summary(seen: dict[str, Any], campaign: Path) -> None:
+    costs = summarise(open_campaign(campaign)).node_costs
+    assert costs is not None and len(costs.rows) > 1
+    heads = seen["nodeCostHeads"]
+    assert heads[:3] == ["threads", "RSS", "descriptors"] and "switches" in heads and "cycles" not in heads
+    for shown, row in zip(seen["nodeCosts"], costs.rows, strict=True):
+        assert shown["cell"] == row.cell
+        named = dict(zip(heads, shown["texts"][1:], strict=True))
+        assert row.threads_per_node is not None and row.switches_per_message is not None
+        assert float(named["threads"]) == pytest.approx(row.threads_per_node, rel=0.01)
+        assert float(named["switches"]) == pytest.approx(row.switches_per_message, rel=0.01)
+        assert named["middleware"] == "2.00 MiB"
+    for text in ("recv × 2, gc", "libddsc.so.0", "Not available: cycles per message: ENOENT"):
+        assert text in seen["nodeCostsText"]
+
+
 def test_cpu_per_message_stands_beside_every_latency(seen: dict[str, Any], cells: pl.DataFrame) -> None:
     valid = cells.filter(pl.col("valid") & (pl.col("edge") == "end-to-end"))
     for row in seen["summary"]:

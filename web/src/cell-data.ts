@@ -184,3 +184,73 @@ export interface Queue {
   growth_ns_per_s: number;
   waiting: string | null;
 }
+
+/**
+ * The libraries of one group (`middleware, abstraction, lagometer, runtime, other`) that the processes of
+ * a cell have loaded, each once: sizes in the address space and in memory, and the files' names.
+ */
+export interface LibraryGroup {
+  group: string;
+  mapped_bytes: number;
+  resident_bytes: number;
+  files: string[];
+}
+
+/**
+ * What a node of a cell costs: medians over valid trials, daemons included, over the cell's `nodes`.
+ *
+ * `..._per_node`: threads, memory, descriptors, sockets; `..._per_message`: for each message that a reader
+ * took; `system_share`: of the CPU time, what the kernel spent, null where that is too little to tell;
+ * `switches`: between threads, of either kind; `thread_names`: how many threads have which name;
+ * `startup_..._ns`: from when the workers were started; `energy_per_message_nj` is the whole machine's.
+ * Null is not available.
+ */
+export interface NodeCost {
+  cell: string;
+  adapter: string;
+  settings: string;
+  trials: number;
+  nodes: number;
+  processes: number;
+  threads_per_node: number | null;
+  thread_names: Record<string, number>;
+  rss_per_node_bytes: number | null;
+  pss_per_node_bytes: number | null;
+  uss_per_node_bytes: number | null;
+  descriptors_per_node: number | null;
+  tcp_sockets_per_node: number | null;
+  udp_sockets_per_node: number | null;
+  unix_sockets_per_node: number | null;
+  other_sockets_per_node: number | null;
+  libraries: LibraryGroup[];
+  cpu_per_message_ns: number | null;
+  system_share: number | null;
+  switches_per_message: number | null;
+  faults_per_message: number | null;
+  network_bytes_per_message: number | null;
+  startup_participant_ns: number | null;
+  startup_matched_ns: number | null;
+  cycles_per_message: number | null;
+  instructions_per_message: number | null;
+  cache_misses_per_message: number | null;
+  tlb_misses_per_message: number | null;
+  energy_per_message_nj: number | null;
+}
+
+/**
+ * A figure that no row has, and why.
+ */
+export interface NotAvailable {
+  figure: string;
+  why: string;
+}
+
+/**
+ * What a node costs, a row for each adapter and set of settings. `all_cells`: false where a row shows one
+ * cell of several, that of the smallest payload and lowest rate.
+ */
+export interface NodeCosts {
+  rows: NodeCost[];
+  all_cells: boolean;
+  not_available: NotAvailable[];
+}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Generated from lagometer/summary/data.py by `python -m lagometer.report.typescript web/src`; do not edit.
 
-import type { ChainRow, Deadline, Feasibility, Interference, LostTail, OnTheWire, Queue, Saturated } from "./cell-data";
+import type { ChainRow, Deadline, Feasibility, Interference, LostTail, NodeCosts, OnTheWire, Queue, Saturated } from "./cell-data";
 
 /**
  * Where the figures come from: the head of `manifest.json`.
@@ -467,6 +467,7 @@ export interface Summary {
   saturated: Saturated[];
   chains: ChainRow[];
   wire: OnTheWire[];
+  node_costs: NodeCosts | null;
   feasibility: Feasibility[];
   reasons: ReasonCount[];
   without_noise: WithoutNoise[];

@@ -89,6 +89,22 @@ export function sizeText(sizeBytes: number): string {
   return `${String(sizeBytes)}${THIN_SPACE}B`;
 }
 
+/** A plain number with three digits. */
+export function numberText(value: number | null): string {
+  return value === null ? ABSENT : threeDigits(value);
+}
+
+/** A size of any magnitude, such as `1.5 MiB/s` with `per`. */
+export function bytesText(bytes: number | null, per = ""): string {
+  if (bytes === null) return ABSENT;
+  let size = bytes;
+  for (const unit of ["B", "KiB", "MiB"]) {
+    if (size < 1024) return `${threeDigits(size)} ${unit}${per}`;
+    size /= 1024;
+  }
+  return `${threeDigits(size)} GiB${per}`;
+}
+
 export function rateText(rateHz: number | null): string {
   return rateHz === null ? ABSENT : `${String(Number(rateHz.toPrecision(4)))}${THIN_SPACE}Hz`;
 }

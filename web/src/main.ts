@@ -10,6 +10,7 @@ import { costView } from "./cost-chart";
 import type { ComparisonReport } from "./comparison-data";
 import type { Report } from "./report-data";
 import { chainsSection } from "./chains";
+import { nodeCostsSection } from "./node-costs";
 import { wireSection } from "./wire";
 import { conformanceSection, environmentSection, failuresSection, headLine, methodSection, settingsSection } from "./details";
 import { choice, element } from "./dom";
@@ -121,7 +122,7 @@ function start(main: HTMLElement, model: Model): void {
   });
   const { report } = model;
   main.append(headLine(report, themeButton), glanceSection(report.glance) ?? "", findingsSection(report) ?? "", bar?.root ?? "", ...charts.map((view) => view.root));
-  main.append(chainsSection(report) ?? "", wireSection(report) ?? "", feasibilitySection(report) ?? "", failuresSection(report), settingsSection(report), ...conformanceSection(report), environmentSection(report), methodSection(report));
+  main.append(nodeCostsSection(report.node_costs) ?? "", chainsSection(report) ?? "", wireSection(report) ?? "", feasibilitySection(report) ?? "", failuresSection(report), settingsSection(report), ...conformanceSection(report), environmentSection(report), methodSection(report));
   applyTheme(state.theme);
   redraw();
   systemDark.addEventListener("change", () => {

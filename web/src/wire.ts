@@ -2,29 +2,13 @@
 // What the messages of each cell cost on its networks, where packets were captured.
 import type { OnTheWire } from "./cell-data";
 import { element, section } from "./dom";
-import { ABSENT, shareText, threeDigits } from "./format";
+import { bytesText, numberText, shareText } from "./format";
 import type { Report } from "./report-data";
-
-const KIBIBYTE = 1024;
-
-function numberText(value: number | null): string {
-  return value === null ? ABSENT : threeDigits(value);
-}
-
-function sizeText(bytes: number | null, per = ""): string {
-  if (bytes === null) return ABSENT;
-  let size = bytes;
-  for (const unit of ["B", "KiB", "MiB"]) {
-    if (size < KIBIBYTE) return `${threeDigits(size)} ${unit}${per}`;
-    size /= KIBIBYTE;
-  }
-  return `${threeDigits(size)} GiB${per}`;
-}
 
 const COLUMNS: [string, (each: OnTheWire) => string][] = [
   ["bytes / payload byte", (each) => numberText(each.bytes_per_payload_byte)],
-  ["sent", (each) => sizeText(each.bytes_per_s, "/s")],
-  ["goodput", (each) => sizeText(each.goodput_bytes_per_s, "/s")],
+  ["sent", (each) => bytesText(each.bytes_per_s, "/s")],
+  ["goodput", (each) => bytesText(each.goodput_bytes_per_s, "/s")],
   ["packets / message", (each) => numberText(each.packets_per_message)],
   ["fragments / message", (each) => numberText(each.fragments_per_message)],
   ["heartbeats / message", (each) => numberText(each.heartbeats_per_message)],
@@ -32,7 +16,7 @@ const COLUMNS: [string, (each: OnTheWire) => string][] = [
   ["resent / message", (each) => numberText(each.resent_per_message)],
   ["control", (each) => shareText(each.control_share)],
   ["discovery", (each) => shareText(each.discovery_share)],
-  ["discovery before", (each) => sizeText(each.startup_discovery_bytes)],
+  ["discovery before", (each) => bytesText(each.startup_discovery_bytes)],
 ];
 
 /** Figures of captured packets; nothing where no study asked for them. */

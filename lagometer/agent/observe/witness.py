@@ -13,6 +13,7 @@ from typing import Any
 from lagometer.agent.observe.clocks import Reading, moved, read_clocks
 from lagometer.agent.observe.counters import NetworkCounters, load_between, machine_load, realtime_limit
 from lagometer.agent.observe.processes import proportional_bytes
+from lagometer.agent.observe.resources import Resources
 from lagometer.agent.observe.sockets import RECORDS, Network, Traces, find_workers, read_network, read_traces
 from lagometer.store.observed import Clocks, MachineLoad, RealtimeLimit
 
@@ -22,7 +23,8 @@ class Evidence:
     """What was seen, before anything is concluded from it.
 
     traces: by worker, None where not to be seen; daemons: likewise of the daemons' processes; workers_bytes:
-    the workers' memory during the drain, without that of their records, None where not to be seen.
+    the workers' memory during the drain, without that of their records, None where not to be seen;
+    resources: what the trial's processes cost, in the journal apart.
     """
 
     private: bool
@@ -34,6 +36,7 @@ class Evidence:
     daemons: Sequence[Traces] = field(default_factory=tuple)
     workers_bytes: int | None = None
     realtime_limit: RealtimeLimit | None = None
+    resources: Resources | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Returns it in the form of the journal."""
@@ -55,6 +58,7 @@ class Evidence:
             "traces": [each and each.as_frame() for each in self.traces],
             "daemons": [each.as_frame() for each in self.daemons],
             "realtime_limit": self.realtime_limit and asdict(self.realtime_limit),
+            "resources": self.resources and self.resources.as_frame(),
         }
 
     @classmethod
@@ -70,6 +74,7 @@ class Evidence:
             daemons=tuple(Traces.from_frame(each) for each in given["daemons"]),
             workers_bytes=given["workers_bytes"],
             realtime_limit=given["realtime_limit"] and RealtimeLimit(**given["realtime_limit"]),
+            resources=given["resources"] and Resources.from_frame(given["resources"]),
         )
 
 
@@ -107,6 +112,11 @@ class Witness:
             self._network = self._counters.read()
         self._load = machine_load()
         self._clocks = read_clocks()
+
+    @property
+    def workers(self) -> Sequence[int | None]:
+        """Their processes, as `begin` found them; None for one that is not to be seen."""
+        return self._workers
 
     def look_at_ends_again(self) -> None:
         """Notes what workers have open, of a trial in which some create it after the start."""

@@ -115,6 +115,7 @@ def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None
         "saturation": [each.model_dump() for each in _of_cells(summary.saturated, cell)],
         "feasibility": [each.model_dump() for each in summary.feasibility],
         "chains": [each.model_dump() for each in _of_cells(summary.chains, cell)],
+        "node_costs": summary.node_costs.model_dump() if summary.node_costs is not None else None,
         "wire": [each.model_dump() for each in _of_cells(summary.wire, cell)],
         "layers": [
             {"cell": each.cell, "edge": each.edge, "trials": each.trials, **layers_as_json(each.figures)}
@@ -182,6 +183,7 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     from lagometer.cli.show.floor import render_floor
     from lagometer.cli.show.glance import render_glance
     from lagometer.cli.show.layers import render_layers
+    from lagometer.cli.show.node_costs import render_node_costs
     from lagometer.cli.show.noise import render_lost, render_noise
     from lagometer.cli.show.saturated import render_saturated
     from lagometer.cli.show.wire import render_wire
@@ -209,6 +211,7 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     render_beside(campaign, console)
     render_daemons(campaign, console, {row["cell"] for row in valid})
     render_cells(summary, console, edge, cell)
+    render_node_costs(summary.node_costs if whole else None, console)
     render_chains(_of_cells(summary.chains, cell), console)
     render_wire(_of_cells(summary.wire, cell), console)
     render_layers(_of_cells(layer_tables([campaign]), cell), console)

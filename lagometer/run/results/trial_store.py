@@ -21,6 +21,7 @@ import polars as pl
 from lagometer.errors import BadInput
 from lagometer.run.companions.links import link_done
 from lagometer.run.hosts.part import HostOutcome
+from lagometer.run.resources import TrialResources
 from lagometer.run.worker.outcome import TrialOutcome, WorkerOutcome
 from lagometer.stats.trial.layers import LayerStamps
 from lagometer.stats.trial.way import LayerTimes
@@ -31,7 +32,7 @@ from lagometer.store.storing import Journal, make_folders, storing
 Key = tuple[str, int]
 # cells.parquet is rewritten after a trial unless that would take more than about this share of the time.
 CELLS_SHARE_MAX = 0.05
-_BESIDE = (form.STAMPS, form.LAYER_FILES, form.EVENTS, form.EXCHANGES)
+_BESIDE = (form.STAMPS, form.LAYER_FILES, form.EVENTS, form.EXCHANGES, form.RESOURCES)
 _TRIAL_FILE = re.compile(r"(0|[1-9][0-9]*)\.(parquet|log|[^/]+\.pcapng)")
 
 
@@ -59,13 +60,18 @@ class BesideSamples:
     layers: LayerTimes | None = None
     events: pl.DataFrame | None = None
     exchanges: pl.DataFrame | None = None
+    resources: TrialResources | None = None
 
     def write(self, paths: Sequence[Path]) -> None:
         """Writes each to its place, in the order of `_BESIDE`. Raises OSError."""
         stamps = self.stamps.frame if self.stamps is not None else None
         layers = self.layers.frame if self.layers is not None else None
-        writers = (form.write_stamps, form.write_layers, form.write_events, form.write_exchanges)
-        frames = (stamps, layers, self.events, self.exchanges)
+        resources = self.resources.frame if self.resources is not None else None
+        writers = (
+            *(form.write_stamps, form.write_layers, form.write_events, form.write_exchanges),
+            form.write_resources,
+        )
+        frames = (stamps, layers, self.events, self.exchanges, resources)
         for frame, path, write in zip(frames, paths, writers, strict=True):
             if frame is not None:
                 make_folders(path.parent)
@@ -171,6 +177,8 @@ class TrialStore:
                     entry["layer_stamps"] = beside.stamps.counts.as_json()
                 if beside.layers is not None:
                     entry["layers"] = beside.layers.counts.as_json()
+                if beside.resources is not None:
+                    entry["resources"] = beside.resources.journal
                 self._journal.append({**entry, "spent_s": spent_s, "rows": rows.to_dicts()})
                 if self._cells_are_due():
                     self._write_cells()

@@ -112,6 +112,7 @@ def columns(observed: Observed | None, edge: str) -> Mapping[str, Any]:
         return {}
     found: dict[str, Any] = {f"kernel_{name}": value for name, value in observed.kernel.items()}
     found |= {f"wire_{name}": value for name, value in observed.wire.items()}
+    found |= {f"resources_{name}": value for name, value in observed.resources.items()}
     found["interference_cpu_ns"] = observed.interference_cpu_ns
     found["interference_achieved_per_s"] = observed.interference_achieved_per_s
     found["memory_pss_bytes"] = observed.memory_pss_bytes

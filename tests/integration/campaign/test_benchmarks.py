@@ -23,6 +23,7 @@ SMOKES = {
     "analysis": "bench-analysis",
     "conductor": "bench-conductor",
     "late": "bench-late",
+    "resources": "bench-resources",
     "coverage": "coverage",
     "calibration": "calibration",
     "truth": "truth",
@@ -32,6 +33,7 @@ SMOKES = {
 ALONE = {"adaptive": "adaptive", "fidelity": "fidelity"}
 NEEDS = {
     "late": ("netns", "cc"),
+    "resources": ("netns", "cyclonedds"),
     "truth": ("netns", "timens", "cc"),
     "witness": ("netns", "cyclonedds", "cc"),
     "core": ("netns", "cyclonedds", "fastdds"),

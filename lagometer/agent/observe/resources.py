@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the processes of a trial cost: looked at before and after the measure phase, and once in the drain.
+
+Nothing is read while messages are measured. Texts of the kernel are kept as they are and taken apart after
+the trial.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from lagometer.agent.observe import usage
+from lagometer.agent.observe.energy import Energy, energy_between, read_energy
+from lagometer.agent.observe.hardware import COUNTERS, Count, ProcessCounters, Readings, unavailable
+from lagometer.agent.observe.sockets import RECORDS
+from lagometer.agent.observe.usage import Account, Memory, RawAccount
+
+OFF, ON, WITH_COUNTERS = "off", "on", "counters"
+# The first look begins so long before the measure phase, and so much earlier for each process, but not before
+# the middle of the warm-up: it should be over when the phase begins.
+AHEAD_NS, AHEAD_NS_PER_PROCESS = 10_000_000, 2_000_000
+BEHIND_NS = 2_000_000  # the last message should have come when the second look begins
+WORKER, DAEMON = "worker", "daemon"
+NOT_ASKED = "not asked for (resources: counters)"
+INTERFACE_FIELDS = {"received_bytes": 0, "sent_bytes": 8}  # of /proc/net/dev, behind the name
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process to look at: a worker by its place among those of its host, or a daemon by its name."""
+
+    pid: int
+    kind: str
+    name: str = ""
+    worker: int | None = None
+
+
+@dataclass(frozen=True)
+class ProcessUse:
+    """What one process cost. account: what was added from `began_ns` (this host's CLOCK_MONOTONIC) until the
+    end of the measure phase; memory, sockets, descriptors: in the drain; None in each: not to be seen."""
+
+    kind: str
+    name: str
+    worker: int | None
+    began_ns: int | None = None
+    account: Account | None = None
+    memory: Memory | None = None
+    descriptors: int | None = None
+    sockets: Mapping[str, int] = field(default_factory=dict)
+    counts: Mapping[str, Count] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What one host's part of a trial cost. measure_begin_ns, measure_end_ns: on the same clock as each
+    `began_ns`; network_bytes: sent and received over all interfaces, from `began_ns`, None where they are not
+    the trial's own; energy_nj: of the whole machine, with the reason where it is not known; unavailable: why
+    counters can't be had."""
+
+    measure_begin_ns: int
+    measure_end_ns: int
+    began_ns: int | None
+    processes: tuple[ProcessUse, ...]
+    network_bytes: Mapping[str, int] | None = None
+    energy_nj: int | None = None
+    energy_why: str | None = None
+    unavailable: Mapping[str, str] = field(default_factory=dict)
+    user_alone: bool = False
+
+    def workers_bytes(self, count: int) -> int | None:
+        """Returns the memory (PSS) of so many workers, all that there are; None if one is not known."""
+        known = [each.memory for each in self.processes if each.kind == WORKER and each.memory is not None]
+        return sum(each.proportional_bytes for each in known) if len(known) == count else None
+
+    def as_frame(self) -> dict[str, Any]:
+        """Returns it as `from_frame` reads it."""
+        return asdict(self)
+
+    @classmethod
+    def from_frame(cls, given: Mapping[str, Any]) -> Resources:
+        """Reads what `as_frame` gives. Raises KeyError, TypeError, ValueError for anything else."""
+        return cls(**{**given, "processes": tuple(_process_use(each) for each in given["processes"])})
+
+
+def _process_use(given: Mapping[str, Any]) -> ProcessUse:
+    account, memory = given["account"], given["memory"]
+    if account is not None:
+        threads = {int(number): usage.Thread(**each) for number, each in account["threads"].items()}
+        account = Account(**{**account, "threads": threads})
+    if memory is not None:
+        libraries = tuple(usage.Library(**each) for each in memory["libraries"])
+        memory = Memory(**{**memory, "libraries": libraries})
+    counts = {name: Count(**each) for name, each in given["counts"].items()}
+    return ProcessUse(**{**given, "account": account, "memory": memory, "counts": counts})
+
+
+class ResourceWatch:
+    """Looks at the processes of one trial; `close` always. wanted: `off`, `on` or `counters`."""
+
+    def __init__(self, wanted: str) -> None:
+        self._wanted = wanted
+        self._processes: tuple[Process, ...] = ()
+        self._private = False
+        self._phase = (0, 0)
+        self._begin: dict[int, RawAccount | None] = {}
+        self._end: dict[int, RawAccount | None] = {}
+        self._counters: dict[int, ProcessCounters] = {}
+        self._counted: tuple[dict[int, Readings], dict[int, Readings]] = ({}, {})
+        self._network: list[tuple[int, bytes]] = []
+        self._energy: list[Energy] = []
+        self._smaps: dict[int, bytes | None] = {}
+        self._descriptors: dict[int, tuple[str, ...] | None] = {}
+        self._tables: dict[str, bytes] = {}
+
+    @property
+    def wanted(self) -> bool:
+        """Whether it looks at all."""
+        return self._wanted != OFF
+
+    def attach(
+        self, processes: Sequence[Process], private: bool, begin_ns: int, measure_ns: int, drain_ns: int
+    ) -> list[tuple[int, Callable[[], object]]]:
+        """Notes what is to be looked at, and returns when to look. private: the network is the trial's own;
+        begin_ns, measure_ns, drain_ns: when warm-up, measure phase and drain begin."""
+        if not self.wanted:
+            return []
+        self._processes, self._private, self._phase = tuple(processes), private, (measure_ns, drain_ns)
+        if self._wanted == WITH_COUNTERS:
+            self._counters = {each.pid: ProcessCounters.of(each.pid) for each in processes}
+        ahead_ns = AHEAD_NS + AHEAD_NS_PER_PROCESS * len(processes)
+        ahead_ns = min(ahead_ns, (measure_ns - begin_ns) // 2)
+        return [(measure_ns - ahead_ns, self._look_before), (drain_ns + BEHIND_NS, self._look_after)]
+
+    def _look_before(self) -> None:
+        self._look_at_machine()
+        self._begin = self._look_at_accounts()
+        self._counted = (self._read_counters(), {})
+
+    def _look_after(self) -> None:
+        self._counted = (self._counted[0], self._read_counters())
+        self._look_at_machine()
+        self._end = self._look_at_accounts()
+
+    def look_at_memory(self) -> None:
+        """Notes memory, descriptors and sockets."""
+        self._smaps = {each.pid: usage.read_smaps(each.pid) for each in self._processes}
+        self._descriptors = {each.pid: usage.read_descriptors(each.pid) for each in self._processes}
+        living = next((pid for pid, smaps in self._smaps.items() if smaps is not None), None)
+        self._tables = usage.read_socket_tables(living) if living is not None else {}
+
+    def _look_at_machine(self) -> None:
+        self._energy.append(read_energy())
+        if not self._private:
+            return
+        for each in self._processes:
+            with contextlib.suppress(OSError), open(f"/proc/{each.pid}/net/dev", "rb") as file:  # noqa: PTH123
+                self._network.append((time.monotonic_ns(), file.read()))
+                return
+
+    def _look_at_accounts(self) -> dict[int, RawAccount | None]:
+        return {each.pid: usage.read_account(each.pid, time.monotonic_ns()) for each in self._processes}
+
+    def _read_counters(self) -> dict[int, Readings]:
+        return {pid: counters.read() for pid, counters in self._counters.items()}
+
+    def result(self) -> Resources | None:
+        """Returns what was seen; None if the trial ended before its measure phase did."""
+        if not self._end:
+            return None
+        network_bytes = _network_bytes([text for _, text in self._network])
+        energy_nj: int | None = None
+        why: str | None = "it could not be read"
+        if len(self._energy) == 2:
+            energy_nj, why = energy_between(*self._energy)
+        kinds = usage.socket_kinds(self._tables)
+        reasons = unavailable()
+        if self._wanted == ON:
+            reasons |= {name: NOT_ASKED for name in COUNTERS if name not in reasons}
+        began = [raw.at_ns for raw in self._begin.values() if raw is not None]
+        return Resources(
+            measure_begin_ns=self._phase[0],
+            measure_end_ns=self._phase[1],
+            began_ns=min(began, default=None),
+            processes=tuple(self._use(each, kinds) for each in self._processes),
+            network_bytes=network_bytes,
+            energy_nj=energy_nj,
+            energy_why=why,
+            unavailable=reasons,
+            user_alone=any(each.user_alone for each in self._counters.values()),
+        )
+
+    def _use(self, process: Process, kinds: Mapping[str, str]) -> ProcessUse:
+        pid = process.pid
+        before, after = self._begin.get(pid), self._end.get(pid)
+        account = memory = None
+        with contextlib.suppress(ValueError, IndexError, KeyError):
+            if before is not None and after is not None:
+                account = usage.between(usage.account_of(before), usage.account_of(after))
+        smaps = self._smaps.get(pid)
+        with contextlib.suppress(ValueError, IndexError):
+            memory = usage.memory_of(smaps, RECORDS) if smaps is not None else None
+        held = self._descriptors.get(pid)
+        counts: Mapping[str, Count] = {}
+        if pid in self._counters:
+            first, second = self._counted
+            counts = self._counters[pid].between(first.get(pid, {}), second.get(pid, {}))
+        return ProcessUse(
+            kind=process.kind,
+            name=process.name,
+            worker=process.worker,
+            began_ns=before.at_ns if before is not None else None,
+            account=account,
+            memory=memory,
+            descriptors=len(held) if held is not None else None,
+            sockets=usage.count_sockets(held, kinds) if held is not None else {},
+            counts=counts,
+        )
+
+    def close(self) -> None:
+        """Ends all counting."""
+        for counters in self._counters.values():
+            counters.close()
+        self._counters = {}
+
+
+def _network_bytes(texts: Sequence[bytes]) -> dict[str, int] | None:
+    """Returns the bytes sent and received between two lists of interfaces; None without two."""
+    if len(texts) != 2:
+        return None
+    with contextlib.suppress(ValueError, IndexError):
+        before, after = (_interfaces(text) for text in texts)
+        return {
+            name: sum(now[name] - before.get(interface, {}).get(name, 0) for interface, now in after.items())
+            for name in INTERFACE_FIELDS
+        }
+    return None
+
+
+def _interfaces(text: bytes) -> dict[str, dict[str, int]]:
+    found = {}
+    for line in text.decode(errors="replace").splitlines()[2:]:
+        name, _, values = line.partition(":")
+        fields = values.split()
+        found[name.strip()] = {key: int(fields[place]) for key, place in INTERFACE_FIELDS.items()}
+    return found

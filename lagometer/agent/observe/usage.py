@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the kernel tells of one process: memory, libraries, threads, faults, descriptors.
+
+Reading and understanding are apart: what is read while a trial runs is kept as it came, and taken apart after
+its end. Each text is that of proc(5).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+PROC = Path("/proc")
+KIB = 1024
+NS_PER_S = 1_000_000_000
+READ_BYTES = 1 << 17
+DELETED = " (deleted)"
+# Fields of stat behind the name, counted from the state.
+MINOR_FAULTS, MAJOR_FAULTS, USER, SYSTEM = 7, 9, 11, 12
+SOCKET_KINDS = ("tcp", "udp", "unix", "other")
+
+
+@dataclass(frozen=True)
+class Library:
+    """One file whose code a process has mapped. mapped_bytes: of all its mappings that can be accessed;
+    resident_bytes: of these in memory; proportional_bytes: these, divided by who shares them (PSS)."""
+
+    path: str
+    mapped_bytes: int
+    resident_bytes: int
+    proportional_bytes: int
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A process's memory, without mappings that were left out. unique_bytes: what nobody else has (USS)."""
+
+    resident_bytes: int
+    proportional_bytes: int
+    unique_bytes: int
+    libraries: tuple[Library, ...] = ()
+
+
+@dataclass(frozen=True)
+class Thread:
+    """One thread, counts since it began. user_ns, system_ns: in the kernel's ticks; run_ns: exact, None where
+    the kernel does not tell."""
+
+    name: str
+    user_ns: int
+    system_ns: int
+    run_ns: int | None
+    voluntary: int
+    involuntary: int
+
+
+@dataclass(frozen=True)
+class Account:
+    """What a process has used so far, threads that ended included; `threads` are those that live."""
+
+    user_ns: int
+    system_ns: int
+    minor_faults: int
+    major_faults: int
+    threads: Mapping[int, Thread] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RawAccount:
+    """The texts of an account, as they were read at one time (CLOCK_MONOTONIC)."""
+
+    at_ns: int
+    stat: bytes
+    threads: Mapping[int, tuple[bytes, bytes, bytes]]  # stat, status, schedstat (empty: not told)
+
+
+def read_account(pid: int, at_ns: int, proc: Path = PROC) -> RawAccount | None:
+    """Reads the texts; None if the process is gone or may not be looked at."""
+    root = f"{proc}/{pid}"
+    threads: dict[int, tuple[bytes, bytes, bytes]] = {}
+    try:
+        stat = _read(f"{root}/stat")
+        for name in os.listdir(f"{root}/task"):  # noqa: PTH208 (much faster)
+            with contextlib.suppress(OSError):  # it ended meanwhile
+                task = f"{root}/task/{name}"
+                texts = _read(f"{task}/stat"), _read(f"{task}/status")
+                threads[int(name)] = (*texts, _read_if_there(f"{task}/schedstat"))
+    except OSError:
+        return None
+    return RawAccount(at_ns, stat, threads)
+
+
+def account_of(raw: RawAccount) -> Account:
+    """Takes the texts apart. Raises ValueError, IndexError for what is no such text."""
+    fields = _fields(raw.stat)
+    return Account(
+        user_ns=_ticks_ns(fields[USER]),
+        system_ns=_ticks_ns(fields[SYSTEM]),
+        minor_faults=int(fields[MINOR_FAULTS]),
+        major_faults=int(fields[MAJOR_FAULTS]),
+        threads={number: _thread(*texts) for number, texts in raw.threads.items()},
+    )
+
+
+def _thread(stat: bytes, status: bytes, schedstat: bytes) -> Thread:
+    fields = _fields(stat)
+    said = dict(line.split(b":", 1) for line in status.splitlines() if b":" in line)
+    return Thread(
+        name=stat.partition(b"(")[2].rpartition(b")")[0].decode(errors="replace"),
+        user_ns=_ticks_ns(fields[USER]),
+        system_ns=_ticks_ns(fields[SYSTEM]),
+        run_ns=int(schedstat.split()[0]) if schedstat else None,
+        voluntary=int(said[b"voluntary_ctxt_switches"]),
+        involuntary=int(said[b"nonvoluntary_ctxt_switches"]),
+    )
+
+
+def between(before: Account, after: Account) -> Account:
+    """Returns what was added; a thread that is new has all of its own."""
+    none = Thread("", 0, 0, 0, 0, 0)
+    threads = {}
+    for number, now in after.threads.items():
+        then = before.threads.get(number, none)
+        exact = now.run_ns is not None and then.run_ns is not None
+        threads[number] = Thread(
+            name=now.name,
+            user_ns=now.user_ns - then.user_ns,
+            system_ns=now.system_ns - then.system_ns,
+            run_ns=(now.run_ns or 0) - (then.run_ns or 0) if exact else None,
+            voluntary=now.voluntary - then.voluntary,
+            involuntary=now.involuntary - then.involuntary,
+        )
+    return Account(
+        user_ns=after.user_ns - before.user_ns,
+        system_ns=after.system_ns - before.system_ns,
+        minor_faults=after.minor_faults - before.minor_faults,
+        major_faults=after.major_faults - before.major_faults,
+        threads=threads,
+    )
+
+
+def read_smaps(pid: int, proc: Path = PROC) -> bytes | None:
+    """Reads the mappings of a process; None if it is gone or may not be looked at."""
+    with contextlib.suppress(OSError):
+        return _read(f"{proc}/{pid}/smaps") or None
+    return None
+
+
+def memory_of(smaps: bytes, without: str | None = None) -> Memory:
+    """Takes mappings apart; those whose name contains `without` are left out.
+
+    A library is a file of which something is mapped to be carried out. Raises ValueError, IndexError.
+    """
+    totals = {"Rss": 0, "Pss": 0, "Private": 0}
+    files: dict[str, list[int]] = {}  # mapped, resident, proportional
+    code: set[str] = set()
+    counts, place, reachable = True, None, False
+    for line in smaps.decode(errors="replace").splitlines():
+        if not line[0].isupper():  # the head of a mapping: its addresses are in small letters
+            head = line.split(None, 5)
+            name = head[5].strip() if len(head) > 5 else ""
+            counts = without is None or without not in name
+            place = name.removesuffix(DELETED) if name.startswith("/") else None
+            reachable = head[1][:3] != "---"
+            if place is not None and "x" in head[1]:
+                code.add(place)
+            continue
+        key, _, value = line.partition(":")
+        if not counts or key not in ("Size", "Rss", "Pss", "Private_Clean", "Private_Dirty"):
+            continue
+        size = int(value.split()[0]) * KIB
+        group = key.partition("_")[0]
+        if group in totals:
+            totals[group] += size
+        if place is not None and key in ("Size", "Rss", "Pss"):
+            sums = files.setdefault(place, [0, 0, 0])
+            sums[("Size", "Rss", "Pss").index(key)] += size if reachable else 0
+    libraries = tuple(Library(path, *sums) for path, sums in sorted(files.items()) if path in code)
+    return Memory(totals["Rss"], totals["Pss"], totals["Private"], libraries)
+
+
+def read_descriptors(pid: int, proc: Path = PROC) -> tuple[str, ...] | None:
+    """Returns what each descriptor of a process stands for; None if that may not be looked at."""
+    found = []
+    try:
+        with os.scandir(f"{proc}/{pid}/fd") as entries:
+            for entry in entries:
+                with contextlib.suppress(OSError):
+                    found.append(os.readlink(entry.path))  # noqa: PTH115 (a Path for each is slow)
+    except OSError:
+        return None
+    return tuple(found)
+
+
+def read_socket_tables(pid: int, proc: Path = PROC) -> dict[str, bytes]:
+    """Reads the lists of sockets of the network namespace that a process is in; those that there are."""
+    found = {}
+    for table in _tables_in_use(pid, proc):
+        with contextlib.suppress(OSError):
+            found[table] = _read(f"{proc}/{pid}/net/{table}")
+    return found
+
+
+def socket_kinds(tables: Mapping[str, bytes]) -> dict[str, str]:
+    """Returns `tcp`, `udp` or `unix` of each socket by inode."""
+    place = {"tcp": 9, "udp": 9, "unix": 6}
+    found: dict[str, str] = {}
+    for table, text in tables.items():
+        kind = table.rstrip("6")
+        for line in text.decode(errors="replace").splitlines()[1:]:
+            fields = line.split()
+            if len(fields) > place[kind]:
+                found[fields[place[kind]]] = kind
+    return found
+
+
+def count_sockets(descriptors: tuple[str, ...], kinds: Mapping[str, str]) -> dict[str, int]:
+    """Returns how many sockets of each kind there are among descriptors."""
+    counts = dict.fromkeys(SOCKET_KINDS, 0)
+    for target in descriptors:
+        if target.startswith("socket:["):
+            counts[kinds.get(target[8:-1], "other")] += 1
+    return counts
+
+
+def _tables_in_use(pid: int, proc: Path) -> Iterator[str]:
+    """Gives the tables that have sockets: the kernel walks all of its hash tables for one."""
+    yield "unix"
+    for file, suffix in (("sockstat", ""), ("sockstat6", "6")):
+        for line in _read_if_there(f"{proc}/{pid}/net/{file}").decode(errors="replace").splitlines():
+            name, _, counts = line.partition(": inuse ")
+            if name in (f"TCP{suffix}", f"UDP{suffix}"):
+                in_use = counts.split()
+                # Sockets that listen, or are bound and not connected, count as in use, too.
+                if in_use and in_use[0] != "0":
+                    yield name.lower()
+
+
+def _fields(stat: bytes) -> list[bytes]:
+    return stat.rpartition(b")")[2].split()
+
+
+def _ticks_ns(text: bytes) -> int:
+    return int(text) * _tick_ns()
+
+
+@cache
+def _tick_ns() -> int:
+    return NS_PER_S // os.sysconf("SC_CLK_TCK")
+
+
+def _read_if_there(path: str) -> bytes:
+    with contextlib.suppress(OSError):
+        return _read(path)
+    return b""
+
+
+def _read(path: str) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        pieces = []
+        while piece := os.read(descriptor, READ_BYTES):
+            pieces.append(piece)
+        return b"".join(pieces)
+    finally:
+        os.close(descriptor)
