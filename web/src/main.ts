@@ -25,6 +25,7 @@ import { seriesView } from "./series-chart";
 import { fromFragment, initialState, settle, toFragment, withCell, type State } from "./state";
 import { tableView } from "./table";
 import type { Context, View } from "./view";
+import { waysView } from "./ways";
 
 const DATA_FORMAT = 5;
 
@@ -102,7 +103,7 @@ function start(main: HTMLElement, model: Model): void {
   const initial = settle(model, initialState(model));
   const fromAddress = (): State => settle(model, withCell(model, fromFragment(location.hash, initial), location.hash));
   let state = fromAddress();
-  const views = [barView(), payloadView(), factorView(), costView(), percentileView(), seriesView(), tableView(), ...cellTableViews(model.report), controlView(model.report)];
+  const views = [barView(), payloadView(), factorView(), costView(), percentileView(), seriesView(), tableView(), ...cellTableViews(model.report), controlView(model.report), waysView(model.report)];
   const [bar, ...charts] = views;
   const themeButton = newThemeButton();
   const redraw = (): void => {

@@ -90,9 +90,11 @@ def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None
     from lagometer.summary.answer import answers
     from lagometer.summary.layers import layer_tables
     from lagometer.summary.summarise import summarise
+    from lagometer.summary.ways import message_ways
 
     summary = summarise(campaign)
     rows = _chosen(campaign, edge, cell)
+    messages, messages_notes = message_ways(campaign, list(dict.fromkeys(row["cell"] for row in rows)))
     estimates, why_none = _estimates(campaign, edge, cell)
     verdicts = {(row["cell"], row["trial"]): _verdict(row) for row in rows}
     return {
@@ -120,6 +122,8 @@ def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None
             {"cell": each.cell, "edge": each.edge, "trials": each.trials, **layers_as_json(each.figures)}
             for each in _of_cells(layer_tables([campaign]), cell)
         ],
+        "messages": [each.model_dump() for each in messages],
+        "messages_notes": messages_notes,
         **cells_as_json(summary, edge, cell),
     }
 
