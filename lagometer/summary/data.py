@@ -19,6 +19,7 @@ from lagometer.summary.cell_data import (
     Saturated,
 )
 from lagometer.summary.model import Model
+from lagometer.summary.way_data import CellLayers
 
 
 class Campaign(Model):
@@ -472,6 +473,7 @@ class Summary(Model):
     saturated: list[Saturated]
     chains: list[ChainRow]
     wire: list[OnTheWire]
+    layers: list[CellLayers]
     feasibility: list[Feasibility]
     reasons: list[ReasonCount]
     without_noise: list[WithoutNoise]

@@ -54,3 +54,30 @@ class MessageWay(Model):
     followed: bool
     rows: list[WayRow]
     stays: list[Stay]
+
+
+class LayerMean(Model):
+    """How long messages are in one layer, the mean over them, and its share of the mean latency."""
+
+    name: str
+    mean_ns: float
+    share: float
+
+
+class CellLayers(Model):
+    """Where the time of a cell's messages goes: means over all messages of the valid trials, which add up to
+    `latency_mean_ns`. `unattributed` is always among the layers, and last.
+
+    `of`: `chain`, from the first publishing to the last taking, where the graph is a single line (then
+    `computation` is the time in its nodes); or `edge`, a message on any edge. `half`: the layers, the largest
+    first, that together are half of the mean; `to_halve` says so.
+    """
+
+    cell: str
+    trials: int
+    messages: int
+    of: str
+    latency_mean_ns: float
+    layers: list[LayerMean]
+    half: list[str]
+    to_halve: str

@@ -34,6 +34,13 @@ for (const width of [1280, 400]) {
       table: [...each.querySelectorAll("tbody tr")].map((row) => [...row.children].map((cell) => cell.textContent)),
     })),
   );
+  seen.stacked = await page.$$eval("#layers dd", (all) =>
+    all.map((each) => ({
+      cell: each.dataset.cell,
+      said: each.querySelector("p").textContent,
+      layers: Object.fromEntries([...each.querySelectorAll("[data-layer]")].map((box) => [box.dataset.layer, Number.parseFloat(box.getAttribute("width"))])),
+    })),
+  );
   await page.focus(".way-line");
   await page.keyboard.press("ArrowRight");
   await page.keyboard.press("ArrowRight");

@@ -69,6 +69,15 @@ def test_each_message_has_its_bars_rows_and_table(ways: dict[str, Any]) -> None:
     assert (first[0], first[4], first[5]) == ("transport", "source · node:source 5", "relay · recvUC 6")
 
 
+def test_layers_are_stacked_to_the_mean_and_the_unattributed_is_shown(ways: dict[str, Any]) -> None:
+    (stacked,) = ways["stacked"]
+    assert stacked["cell"] == CELL
+    assert sum(stacked["layers"].values()) == pytest.approx(100, abs=0.1)
+    assert stacked["layers"]["transport"] == pytest.approx(100 * 22_500 / whole_ns(30_000), abs=0.1)
+    assert stacked["layers"]["unattributed"] > 0
+    assert "unattributed. To halve the mean of" in stacked["said"]
+
+
 def test_arrow_keys_go_from_stay_to_stay(ways: dict[str, Any]) -> None:
     assert ways["said"].startswith("transport: ") and "to relay · recvUC 6" in ways["said"]
     assert ways["saidBefore"].startswith("send path: ")

@@ -2,6 +2,7 @@
 // Generated from lagometer/summary/data.py by `python -m lagometer.report.typescript web/src`; do not edit.
 
 import type { ChainRow, Deadline, Feasibility, Interference, LostTail, OnTheWire, Queue, Saturated } from "./cell-data";
+import type { CellLayers } from "./way-data";
 
 /**
  * Where the figures come from: the head of `manifest.json`.
@@ -467,6 +468,7 @@ export interface Summary {
   saturated: Saturated[];
   chains: ChainRow[];
   wire: OnTheWire[];
+  layers: CellLayers[];
   feasibility: Feasibility[];
   reasons: ReasonCount[];
   without_noise: WithoutNoise[];

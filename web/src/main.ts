@@ -10,6 +10,7 @@ import { costView } from "./cost-chart";
 import type { ComparisonReport } from "./comparison-data";
 import type { Report } from "./report-data";
 import { chainsSection } from "./chains";
+import { layersView } from "./layers";
 import { wireSection } from "./wire";
 import { conformanceSection, environmentSection, failuresSection, headLine, methodSection, settingsSection } from "./details";
 import { choice, element } from "./dom";
@@ -103,7 +104,7 @@ function start(main: HTMLElement, model: Model): void {
   const initial = settle(model, initialState(model));
   const fromAddress = (): State => settle(model, withCell(model, fromFragment(location.hash, initial), location.hash));
   let state = fromAddress();
-  const views = [barView(), payloadView(), factorView(), costView(), percentileView(), seriesView(), tableView(), ...cellTableViews(model.report), controlView(model.report), waysView(model.report)];
+  const views = [barView(), payloadView(), factorView(), costView(), percentileView(), seriesView(), tableView(), ...cellTableViews(model.report), controlView(model.report), layersView(model.report), waysView(model.report)];
   const [bar, ...charts] = views;
   const themeButton = newThemeButton();
   const redraw = (): void => {

@@ -50,3 +50,31 @@ export interface MessageWay {
   rows: WayRow[];
   stays: Stay[];
 }
+
+/**
+ * How long messages are in one layer, the mean over them, and its share of the mean latency.
+ */
+export interface LayerMean {
+  name: string;
+  mean_ns: number;
+  share: number;
+}
+
+/**
+ * Where the time of a cell's messages goes: means over all messages of the valid trials, which add up to
+ * `latency_mean_ns`. `unattributed` is always among the layers, and last.
+ *
+ * `of`: `chain`, from the first publishing to the last taking, where the graph is a single line (then
+ * `computation` is the time in its nodes); or `edge`, a message on any edge. `half`: the layers, the largest
+ * first, that together are half of the mean; `to_halve` says so.
+ */
+export interface CellLayers {
+  cell: string;
+  trials: number;
+  messages: number;
+  of: string;
+  latency_mean_ns: number;
+  layers: LayerMean[];
+  half: string[];
+  to_halve: string;
+}
