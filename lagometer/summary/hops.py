@@ -15,6 +15,7 @@ COLUMNS = (
     *("edge", "sequence", "publish_ns", "taken_ns", "handled_ns", "begun_ns"),
     *("cause_stream", "cause_sequence", "causes", "phase", "outcome"),
 )
+KEYS = ("sequence", "publish_ns", "taken_ns")  # of a message on one edge
 COMPARED = 50  # messages by which two edges of one stream are known
 
 
@@ -52,9 +53,8 @@ class Hops:
     """The messages of a trial that were delivered. samples: with the columns `COLUMNS`."""
 
     def __init__(self, samples: pl.DataFrame) -> None:
-        text = pl.col("edge").cast(pl.String())
-        delivered = samples.filter(pl.col("outcome").cast(pl.String()) == "delivered")
-        self._samples = delivered.with_columns(text).drop_nulls(("publish_ns", "taken_ns"))
+        known = pl.col("publish_ns").is_not_null() & pl.col("taken_ns").is_not_null()
+        self._samples = samples.filter((pl.col("outcome") == "delivered") & known)
 
     @property
     def edges(self) -> list[str]:
@@ -62,11 +62,10 @@ class Hops:
         return [str(name) for name in self._samples["edge"].unique(maintain_order=True)]
 
     def of_edge(self, edge: str) -> pl.DataFrame:
-        """The rows of an edge in the measure phase, with `latency_ns`."""
-        measured = (pl.col("edge") == edge) & (pl.col("phase").cast(pl.String()) == "measure")
-        return self._samples.filter(measured).with_columns(
-            (pl.col("taken_ns") - pl.col("publish_ns")).alias("latency_ns")
-        )
+        """The messages of an edge in the measure phase: `KEYS` and `latency_ns`."""
+        measured = (pl.col("edge") == edge) & (pl.col("phase") == "measure")
+        latency_ns = (pl.col("taken_ns") - pl.col("publish_ns")).alias("latency_ns")
+        return self._samples.lazy().filter(measured).select(*KEYS, latency_ns).collect()
 
     def within(self, begin_ns: int, end_ns: int) -> Index:
         """What was published and taken in this time, ready to be gone back in."""
@@ -81,30 +80,31 @@ class Hops:
     def streams(self) -> Mapping[tuple[str, int], str]:
         """By node and stream the edge on which the node takes that stream's messages. A node of which that is
         not sure is left out."""
-        single = self._samples.filter(pl.col("edge") != END_TO_END)
-        edges = [name for name in single["edge"].unique(maintain_order=True) if ARROW in name]
+        edges = [name for name in self.edges if ARROW in name]
+        stream = pl.col("causes").explode().struct.field("stream")
+        causes = self._samples.group_by("edge").agg(
+            pl.col("cause_stream").drop_nulls().unique(), stream.drop_nulls().unique().alias("several")
+        )
+        streams = {str(edge): {*one, *several} for edge, one, several in causes.iter_rows()}
         found: dict[tuple[str, int], str] = {}
         for node in dict.fromkeys(ends(edge)[1] for edge in edges):
             # Edges are stored in the order of their streams' numbers.
             arriving = [edge for edge in edges if ends(edge)[1] == node]
-            sent = single.filter(pl.col("edge").is_in([edge for edge in edges if ends(edge)[0] == node]))
-            caused = sorted(
-                {
-                    *sent["cause_stream"].drop_nulls().unique(),
-                    *sent.select(pl.col("causes").explode().struct.field("stream")).to_series().drop_nulls(),
-                }
-            )
+            sent = [edge for edge in edges if ends(edge)[0] == node]
+            caused = sorted({stream for edge in sent for stream in streams[edge]})
             if len(caused) == len(arriving):
                 found |= {(node, stream): edge for stream, edge in zip(caused, arriving, strict=True)}
             elif len(caused) == 1 and (sure := self._by_callback(arriving, sent)) is not None:
                 found[node, caused[0]] = sure
         return found
 
-    def _by_callback(self, arriving: Sequence[str], sent: pl.DataFrame) -> str | None:
+    def _by_callback(self, arriving: Sequence[str], sent: Sequence[str]) -> str | None:
         """The only edge whose messages a node took when the callbacks began that published others."""
-        some = sent.filter(pl.col("cause_stream").is_not_null()).head(COMPARED)
+        text = pl.col("edge").cast(pl.String())
+        some = self._samples.filter(text.is_in(list(sent)) & pl.col("cause_stream").is_not_null())
+        some = some.head(COMPARED)
         keys = some.select(pl.col("cause_sequence").alias("sequence"), pl.col("begun_ns").alias("taken_ns"))
-        own = self._samples.filter(pl.col("edge").is_in(list(arriving)))
+        own = self._samples.filter(text.is_in(list(arriving)))
         edges = own.join(keys, on=("sequence", "taken_ns"), how="semi")["edge"].unique()
         return str(edges[0]) if len(edges) == 1 else None
 

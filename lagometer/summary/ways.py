@@ -16,15 +16,15 @@ import polars as pl
 from lagometer.store.errors import CampaignError
 from lagometer.store.format import ARROW, END_TO_END
 from lagometer.store.reader import Campaign
-from lagometer.summary.hops import COLUMNS, Hops, Index
+from lagometer.summary.hops import COLUMNS, KEYS, Hops, Index
 from lagometer.summary.way_data import MessageWay
 from lagometer.summary.way_rows import Layered, Stays, Threads
 
 SLOWEST = 3
 STAYS_MAX = 12_000  # of all messages of a page or of `show`, which bounds their size
-CELLS_MAX = 60  # and the time to read their samples
+CELLS_MAX = 60
+MESSAGES_MAX = 8_000_000  # that are read for it
 
-KEYS = ("sequence", "publish_ns", "taken_ns")
 Trial = tuple[str, int]
 
 
@@ -51,31 +51,89 @@ def message_ways(campaign: Campaign, cells: Sequence[str]) -> tuple[list[Message
     notes: list[str] = []
     measured = set(campaign.cells.filter(pl.col("valid"))["cell"])
     wanted = [cell for cell in cells if cell in measured and campaign.imported_from is None]
-    for number, cell in enumerate(wanted):
-        if number == CELLS_MAX or sum(len(each.stays) for each in found) >= STAYS_MAX:
-            notes.append(
-                f"Single messages are shown of the first {number:,} of {len(wanted):,} cells; "
-                "`lagometer show --json --cell GLOB` and `lagometer export --format perfetto` have all."
-            )
-            break
+    shown = stays = read = 0
+    for cell in wanted:
+        needed = _needed(campaign, cell)
+        if shown == CELLS_MAX or stays >= STAYS_MAX or read + needed.messages > MESSAGES_MAX:
+            continue
+        shown += 1
+        read += needed.messages
         try:
-            found += cell_ways(campaign, cell)
+            ways = _cell_ways(campaign, cell, needed)
         except CampaignError as error:
             notes.append(str(error))
+            continue
+        found += ways
+        stays += sum(len(way.stays) for way in ways)
+    if shown < len(wanted):
+        notes.append(
+            f"Single messages are shown of {shown:,} of {len(wanted):,} cells, as all would be too many to "
+            "read; `lagometer export --format perfetto` has those of the others."
+        )
     return found, notes
 
 
 def cell_ways(campaign: Campaign, cell: str) -> list[MessageWay]:
     """The chosen messages of one cell. Raises CampaignError where samples can't be read."""
+    return _cell_ways(campaign, cell, _needed(campaign, cell))
+
+
+@dataclass(frozen=True)
+class Needed:
+    """What has to be read for one cell. edges: of each the trials that can hold one of the slowest messages,
+    which is no slower than its trial's maximum, and the trial with the middle median."""
+
+    edges: Mapping[str, tuple[list[int], int]]
+    trials: list[int]
+    messages: int
+
+
+def _needed(campaign: Campaign, cell: str) -> Needed:
     rows = campaign.cells.filter(pl.col("valid") & (pl.col("cell") == cell) & (pl.col("n") > 0))
     whole = rows.filter(pl.col("edge") == END_TO_END)
-    edges = [END_TO_END] if whole.height else [edge for edge in rows["edge"].unique() if ARROW in edge]
-    trials: dict[int, TrialWays] = {}
+    edges = [END_TO_END] if whole.height else [edge for edge in rows["edge"].unique().sort() if ARROW in edge]
+    wanted = {edge: _wanted(rows.filter(pl.col("edge") == edge)) for edge in edges}
+    trials = sorted({trial for worst, middle in wanted.values() for trial in (*worst, middle)})
+    return Needed(wanted, trials, int(rows.filter(pl.col("trial").is_in(trials))["n"].sum()))
+
+
+def _cell_ways(campaign: Campaign, cell: str, needed: Needed) -> list[MessageWay]:
+    """One trial is held in memory at a time."""
+    edges = list(needed.edges)
+    slowest: dict[str, list[MessageWay]] = {edge: [] for edge in edges}
+    medians: dict[str, MessageWay] = {}
+    for trial in needed.trials:
+        read = TrialWays(campaign, cell, trial)
+        for edge, (worst, middle) in needed.edges.items():
+            messages = read.hops.of_edge(edge)
+            if trial in worst:
+                top = messages.top_k(SLOWEST, by=("latency_ns", "sequence"), reverse=[False, True])
+                keys = top.select(KEYS).iter_rows()
+                slowest[edge] += [read.way(edge, Chosen(trial, "slowest", 0, *key)) for key in keys]
+            if trial == middle and messages.height:
+                ordered_ns = messages["latency_ns"].sort()
+                median_ns = ordered_ns[(messages.height - 1) // 2]
+                key = messages.filter(pl.col("latency_ns") == median_ns).select(KEYS).sort("sequence").row(0)
+                medians[edge] = read.way(edge, Chosen(trial, "median", None, *key))
     found = []
-    for edge in sorted(edges):
-        for chosen in _chosen(campaign, cell, edge, rows.filter(pl.col("edge") == edge), trials):
-            found.append(trials[chosen.trial].way(edge, chosen))
+    for edge in edges:
+        ordered = sorted(slowest[edge], key=lambda way: (-way.latency_ns, way.trial, way.sequence))[:SLOWEST]
+        found += [way.model_copy(update={"place": place}) for place, way in enumerate(ordered, start=1)]
+        if edge in medians and _key(medians[edge]) not in map(_key, ordered):
+            found.append(medians[edge])
     return found
+
+
+def _wanted(rows: pl.DataFrame) -> tuple[list[int], int]:
+    """Of one edge's rows the trials that hold the slowest messages, and the one with the middle median."""
+    middle = pl.coalesce("latency_p50_ns", "latency_mean_ns").alias("middle")
+    figures = rows.select("trial", "latency_max_ns", middle).sort("middle", "trial")
+    worst = figures.sort("latency_max_ns", "trial", descending=[True, False], nulls_last=True)
+    return worst["trial"].head(SLOWEST).to_list(), figures["trial"][(figures.height - 1) // 2]
+
+
+def _key(way: MessageWay) -> tuple[int, int, int, int]:
+    return way.trial, way.sequence, way.publish_ns, way.latency_ns
 
 
 def all_ways(campaign: Campaign, cell: str, trial: int) -> Iterator[MessageWay]:
@@ -87,34 +145,6 @@ def all_ways(campaign: Campaign, cell: str, trial: int) -> Iterator[MessageWay]:
         messages = read.hops.of_edge(edge).sort("publish_ns", "taken_ns")
         for key in messages.select("sequence", "publish_ns", "taken_ns").iter_rows():
             yield read.way(edge, Chosen(trial, "all", None, *key), index)
-
-
-def _chosen(
-    campaign: Campaign, cell: str, edge: str, rows: pl.DataFrame, trials: dict[int, TrialWays]
-) -> Iterator[Chosen]:
-    """Only trials that can hold one of them are read: the slowest is no slower than its trial's maximum."""
-
-    def messages(trial: int) -> pl.DataFrame:
-        if trial not in trials:
-            trials[trial] = TrialWays(campaign, cell, trial)
-        return trials[trial].hops.of_edge(edge).with_columns(pl.lit(trial).alias("trial"))
-
-    figures = rows.select(
-        "trial", "latency_max_ns", pl.coalesce("latency_p50_ns", "latency_mean_ns").alias("middle")
-    )
-    worst = figures.drop_nulls("latency_max_ns").sort("latency_max_ns", "trial", descending=[True, False])
-    if worst.is_empty():
-        return
-    slowest = pl.concat([messages(trial) for trial in worst["trial"].head(SLOWEST)])
-    slowest = slowest.sort("latency_ns", "trial", "sequence", descending=[True, False, False]).head(SLOWEST)
-    taken = set(slowest.select("trial", *KEYS).iter_rows())
-    for place, (trial, *key) in enumerate(slowest.select("trial", *KEYS).iter_rows(), start=1):
-        yield Chosen(trial, "slowest", place, *key)
-    figures = figures.sort("middle", "trial")
-    trial = figures["trial"][(figures.height - 1) // 2]
-    ordered = messages(trial).sort("latency_ns", "sequence").select("trial", *KEYS)
-    if ordered.height and (row := ordered.row((ordered.height - 1) // 2)) not in taken:
-        yield Chosen(row[0], "median", None, *row[1:])
 
 
 class TrialWays:

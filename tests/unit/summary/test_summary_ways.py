@@ -149,7 +149,16 @@ def test_too_many_cells_are_left_out_and_said(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(ways_of, "CELLS_MAX", 2)
     ways, notes = message_ways(campaign, [made.cell for made in cells])
     assert {way.cell for way in ways} == {made.cell for made in cells[:2]}
-    assert len(notes) == 1 and "the first 2 of 3 cells" in notes[0]
+    assert len(notes) == 1 and "of 2 of 3 cells" in notes[0]
+
+
+def test_cells_with_too_many_messages_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = [Made([[10_000] * count], cell=f"udp/pipeline-3/{count}") for count in (2, 9, 3)]
+    campaign = open_campaign(write_ways(tmp_path, *cells))
+    monkeypatch.setattr(ways_of, "MESSAGES_MAX", 3 * (2 + 3))  # each is counted on three edges
+    ways, notes = message_ways(campaign, [made.cell for made in cells])
+    assert {way.cell for way in ways} == {cells[0].cell, cells[2].cell}
+    assert len(notes) == 1 and "of 2 of 3 cells" in notes[0]
 
 
 def test_a_thread_is_looked_for_in_the_processes_that_it_can_be_of() -> None:
