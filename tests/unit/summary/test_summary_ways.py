@@ -93,6 +93,21 @@ def test_each_layer_is_on_the_thread_where_it_ran(tmp_path: Path) -> None:
     assert {stay.edge for stay in first.stays} == {FIRST, SECOND}
 
 
+def test_threads_of_two_hosts_may_have_the_same_number(tmp_path: Path) -> None:
+    directory = write_ways(tmp_path, Made([[10_000]]))
+    journal = directory / form.JOURNAL
+    line = json.loads(journal.read_text())
+    line["threads"]["source"].append({"tid": 6, "name": "other"})
+    line["threads"]["relay"].append({"tid": 5, "name": "another"})
+    journal.write_text(json.dumps(line) + "\n")
+    (way,) = message_ways(open_campaign(directory), [CELL])[0]
+    assert named(way)[:3] == [
+        ("send_path", "source", "node:source", "node:source"),
+        ("transport", "source", "node:source", "recvUC"),
+        ("wake", "relay", "recvUC", "node:relay"),
+    ]
+
+
 def test_without_layers_there_is_communication_and_computation(tmp_path: Path) -> None:
     first, *_ = found(tmp_path, layers=False)
     spent = [(stay.layer, stay.end_ns - stay.begin_ns) for stay in first.stays]
