@@ -24,6 +24,7 @@ class Format(str, Enum):
     HLOG = "hlog"
     PERFORMANCE_TEST = "performance-test"
     OPENMETRICS = "openmetrics"
+    PERFETTO = "perfetto"
 
 
 def command(
@@ -34,23 +35,41 @@ def command(
         typer.Option(
             "--out",
             metavar="PATH",
-            help="A folder (csv, jsonl, performance-test) or a file (hlog, openmetrics); "
+            help="A folder (csv, jsonl, performance-test, perfetto) or a file (hlog, openmetrics); "
             "openmetrics goes to stdout without it, the others below DIR/export.",
         ),
     ] = None,
+    all_messages: Annotated[
+        bool,
+        typer.Option(
+            "--all-messages",
+            help="With perfetto: every message of each valid trial's measure phase, a file for each trial. "
+            "Without: one file, with the three slowest messages of each cell and a median one.",
+        ),
+    ] = False,
     json: JsonFlag = False,
 ) -> None:
     """Write a campaign in a format that other tools read.
 
+    `perfetto` writes messages as they went, thread by thread and layer by layer, for ui.perfetto.dev.
+
     Example: lagometer export out/tiny --format csv --out tables
 
     Example: lagometer export out/tiny --format openmetrics > tiny.prom
+
+    Example: lagometer export out/tiny --format perfetto --all-messages
     """
     from lagometer.errors import BadInput
     from lagometer.store.errors import StoreError
     from lagometer.store.reader import open_campaign
     from lagometer.store.storing import ROOM_OR_ELSEWHERE, storing
 
+    if all_messages and to is not Format.PERFETTO:
+        raise BadInput(
+            f"--format {to.value} has all messages anyway, or none",
+            where="--all-messages",
+            hint="use it with --format perfetto",
+        )
     try:
         campaign = open_campaign(directory)
         if to is Format.OPENMETRICS and out is None and not json:
@@ -62,7 +81,7 @@ def command(
         if to in (Format.HLOG, Format.OPENMETRICS) and out is None:
             target = target / ("latency.hlog" if to is Format.HLOG else "metrics.txt")
         with storing(target, ROOM_OR_ELSEWHERE):
-            written = _write(campaign, to, target)
+            written = _write(campaign, to, target, all_messages)
     except StoreError as error:
         raise BadInput(str(error)) from error
     if json:
@@ -71,7 +90,7 @@ def command(
         typer.echo("\n".join(str(path) for path in written))
 
 
-def _write(campaign: Campaign, to: Format, target: Path) -> list[Path]:
+def _write(campaign: Campaign, to: Format, target: Path, all_messages: bool) -> list[Path]:
     from lagometer.exchange import hlog, openmetrics, performance_test, tables
     from lagometer.store.format import write_bytes_atomic
 
@@ -81,6 +100,10 @@ def _write(campaign: Campaign, to: Format, target: Path) -> list[Path]:
         return tables.write_json_lines(campaign, target)
     if to is Format.HLOG:
         return hlog.write_hlog(campaign, target)
+    if to is Format.PERFETTO:
+        from lagometer.exchange import perfetto
+
+        return (perfetto.write_all if all_messages else perfetto.write_chosen)(campaign, target)
     if to is Format.PERFORMANCE_TEST:
         return performance_test.write_logs(campaign, target)
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -13,6 +13,7 @@ from lagometer.store.reader import Campaign
 from lagometer.summary.data import Cell, Row
 from lagometer.summary.intervals import known
 from lagometer.summary.summarise import measured, summarise
+from lagometer.summary.ways import message_ways
 
 DATA_FORMAT = 5
 
@@ -28,15 +29,17 @@ def build_report(campaign: Campaign) -> Report:
         confidence = known(campaign)
         summary = summarise(campaign, confidence)
         drawn, notes = drawing.finish(confidence.alphas, in_passing=not confidence.affordable)
+    ways, unseen = message_ways(campaign, list(factors))
     rows, fewer = _fewer(summary.rows)
     cells = _with_payload(summary.cells, drawn.payload_bytes)
     fields = {name: getattr(summary, name) for name in type(summary).model_fields}
     return Report(
-        **fields | {"rows": rows, "cells": cells, "notes": [*fewer, *notes, *summary.notes]},
+        **fields | {"rows": rows, "cells": cells, "notes": [*fewer, *unseen, *notes, *summary.notes]},
         format=DATA_FORMAT,
         kind="campaign",
         curves=drawn.curves,
         series=drawn.series,
+        ways=ways,
     )
 
 

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from lagometer.report.samples.data import Curve, Series
 from lagometer.summary.data import Summary
+from lagometer.summary.way_data import MessageWay
 
 
 class Report(Summary):
-    """Everything that the page shows: the campaign's summary, and its messages as curves and series.
+    """Everything that the page shows: the campaign's summary, and its messages as curves and series,
+    a few of them thread by thread.
 
     `notes` also say what was thinned or left out so that the page stays small.
     """
@@ -19,3 +21,4 @@ class Report(Summary):
     kind: str
     curves: list[Curve]
     series: list[Series]
+    ways: list[MessageWay]

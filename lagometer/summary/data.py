@@ -20,6 +20,7 @@ from lagometer.summary.cell_data import (
     Saturated,
 )
 from lagometer.summary.model import Model
+from lagometer.summary.way_data import CellLayers
 
 
 class Campaign(Model):
@@ -474,6 +475,7 @@ class Summary(Model):
     chains: list[ChainRow]
     wire: list[OnTheWire]
     node_costs: NodeCosts | None
+    layers: list[CellLayers]
     feasibility: list[Feasibility]
     reasons: list[ReasonCount]
     without_noise: list[WithoutNoise]

@@ -18,6 +18,7 @@ from lagometer.summary.campaign import (
     exclusions,
     factor_values,
 )
+from lagometer.summary.cell_layers import cell_layers
 from lagometer.summary.cell_rows import in_order
 from lagometer.summary.chains import chains
 from lagometer.summary.conformance import conformance
@@ -100,6 +101,7 @@ def summarise(campaign: Campaign, confidence: Known | None = None) -> Summary:
         chains=chains(campaign.cells, named),
         wire=on_the_wire(campaign, named),
         node_costs=node_costs(campaign, factors),
+        layers=cell_layers(campaign, [cell.id for cell in named]),
         feasibility=feasibility(campaign),
         reasons=reason_counts(campaign.journal, measured_rows),
         without_noise=without_noise(campaign, measured_rows, confidence),

@@ -2,6 +2,7 @@
 // Generated from lagometer/summary/data.py by `python -m lagometer.report.typescript web/src`; do not edit.
 
 import type { ChainRow, Deadline, Feasibility, Interference, LostTail, NodeCosts, OnTheWire, Queue, Saturated } from "./cell-data";
+import type { CellLayers } from "./way-data";
 
 /**
  * Where the figures come from: the head of `manifest.json`.
@@ -468,6 +469,7 @@ export interface Summary {
   chains: ChainRow[];
   wire: OnTheWire[];
   node_costs: NodeCosts | null;
+  layers: CellLayers[];
   feasibility: Feasibility[];
   reasons: ReasonCount[];
   without_noise: WithoutNoise[];

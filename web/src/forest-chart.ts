@@ -5,25 +5,12 @@ import type { ComparedCell, ComparedQuantity } from "./comparison-data";
 import { element } from "./dom";
 import { percentText } from "./format";
 import { theme } from "./palette";
+import { shape } from "./svg";
 
 const ROW = 22;
 const GAP = 12;
 const REACH_MIN = 0.01; // of the logarithm: at least ±1 %
 const REACH_MAX = Math.log(4);
-
-/** SVG's namespace as the browser knows it: an address written out here would be one in every report. */
-function svgSpace(): string {
-  const template = document.createElement("template");
-  template.innerHTML = "<svg></svg>";
-  return template.content.firstElementChild?.namespaceURI ?? "";
-}
-
-function shape(tag: string, attributes: Record<string, string | number>, text = ""): SVGElement {
-  const made = document.createElementNS(svgSpace(), tag) as SVGElement;
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, String(value));
-  made.textContent = text;
-  return made;
-}
 
 /** How far the axis goes to both sides, as a logarithm: all intervals are in it, as far as sensible. */
 export function reachOf(cells: ComparedCell[]): number {

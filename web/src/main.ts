@@ -11,6 +11,7 @@ import type { ComparisonReport } from "./comparison-data";
 import type { Report } from "./report-data";
 import { chainsSection } from "./chains";
 import { nodeCostsSection } from "./node-costs";
+import { layersView } from "./layers";
 import { wireSection } from "./wire";
 import { conformanceSection, environmentSection, failuresSection, headLine, methodSection, settingsSection } from "./details";
 import { choice, element } from "./dom";
@@ -26,6 +27,7 @@ import { seriesView } from "./series-chart";
 import { fromFragment, initialState, settle, toFragment, withCell, type State } from "./state";
 import { tableView } from "./table";
 import type { Context, View } from "./view";
+import { waysView } from "./ways";
 
 const DATA_FORMAT = 5;
 
@@ -103,7 +105,7 @@ function start(main: HTMLElement, model: Model): void {
   const initial = settle(model, initialState(model));
   const fromAddress = (): State => settle(model, withCell(model, fromFragment(location.hash, initial), location.hash));
   let state = fromAddress();
-  const views = [barView(), payloadView(), factorView(), costView(), percentileView(), seriesView(), tableView(), ...cellTableViews(model.report), controlView(model.report)];
+  const views = [barView(), payloadView(), factorView(), costView(), percentileView(), seriesView(), tableView(), ...cellTableViews(model.report), controlView(model.report), layersView(model.report), waysView(model.report)];
   const [bar, ...charts] = views;
   const themeButton = newThemeButton();
   const redraw = (): void => {

@@ -3,9 +3,11 @@
 
 import type { Curve, Series } from "./sample-data";
 import type { Summary } from "./data";
+import type { MessageWay } from "./way-data";
 
 /**
- * Everything that the page shows: the campaign's summary, and its messages as curves and series.
+ * Everything that the page shows: the campaign's summary, and its messages as curves and series,
+ * a few of them thread by thread.
  *
  * `notes` also say what was thinned or left out so that the page stays small.
  */
@@ -14,4 +16,5 @@ export interface Report extends Summary {
   kind: string;
   curves: Curve[];
   series: Series[];
+  ways: MessageWay[];
 }

@@ -31,9 +31,12 @@ if TYPE_CHECKING:
     from lagometer.summary.cell_data import ChainRow, OnTheWire, Queue, Saturated
     from lagometer.summary.data import Finding
     from lagometer.summary.layers import LayerTable
+    from lagometer.summary.way_data import CellLayers
 
 Row = dict[str, Any]
-OfCell = TypeVar("OfCell", "ChainRow", "Finding", "LayerTable", "OnTheWire", "Queue", "Saturated")
+OfCell = TypeVar(
+    "OfCell", "CellLayers", "ChainRow", "Finding", "LayerTable", "OnTheWire", "Queue", "Saturated"
+)
 EdgeGlob = Annotated[
     str | None,
     typer.Option("--edge", metavar="GLOB", help="Which edges; end-to-end if not given, '*' for all."),
@@ -90,9 +93,11 @@ def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None
     from lagometer.summary.answer import answers
     from lagometer.summary.layers import layer_tables
     from lagometer.summary.summarise import summarise
+    from lagometer.summary.ways import message_ways
 
     summary = summarise(campaign)
     rows = _chosen(campaign, edge, cell)
+    messages, messages_notes = message_ways(campaign, list(dict.fromkeys(row["cell"] for row in rows)))
     estimates, why_none = _estimates(campaign, edge, cell)
     verdicts = {(row["cell"], row["trial"]): _verdict(row) for row in rows}
     return {
@@ -121,6 +126,9 @@ def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None
             {"cell": each.cell, "edge": each.edge, "trials": each.trials, **layers_as_json(each.figures)}
             for each in _of_cells(layer_tables([campaign]), cell)
         ],
+        "layers_of_cells": [each.model_dump() for each in _of_cells(summary.layers, cell)],
+        "messages": [each.model_dump() for each in messages],
+        "messages_notes": messages_notes,
         **cells_as_json(summary, edge, cell),
     }
 
@@ -182,7 +190,7 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     from lagometer.cli.show.findings import render_findings
     from lagometer.cli.show.floor import render_floor
     from lagometer.cli.show.glance import render_glance
-    from lagometer.cli.show.layers import render_layers
+    from lagometer.cli.show.layers import render_cell_layers, render_layers
     from lagometer.cli.show.node_costs import render_node_costs
     from lagometer.cli.show.noise import render_lost, render_noise
     from lagometer.cli.show.saturated import render_saturated
@@ -215,6 +223,7 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     render_chains(_of_cells(summary.chains, cell), console)
     render_wire(_of_cells(summary.wire, cell), console)
     render_layers(_of_cells(layer_tables([campaign]), cell), console)
+    render_cell_layers(_of_cells(summary.layers, cell), console)
     render_feasibility(summary.feasibility if whole else (), console)
     render_lost(valid, console)
     render_queues(_of_cells(summary.queues, cell), console)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from lagometer.stats.cell.layers import EdgeLayers
     from lagometer.summary.layers import LayerTable
+    from lagometer.summary.way_data import CellLayers
 
 
 def render_layers(tables: Sequence[LayerTable], console: Console) -> None:
@@ -38,6 +39,17 @@ def render_layers(tables: Sequence[LayerTable], console: Console) -> None:
                 name, duration_text(layer.p50_ns), duration_text(layer.p99_ns), f"{layer.share:.1%}"
             )
         print_wide(table, console)
+
+
+def render_cell_layers(found: Sequence[CellLayers], console: Console) -> None:
+    """Says of each cell which layers would have to shrink to halve its latency; nothing without layers."""
+    from rich.markup import escape
+
+    if found:
+        console.print("\n[bold]what would have to change[/], over all messages of the valid trials")
+    for each in found:
+        of = "" if each.of == "chain" else " on each edge"
+        console.print(f"  {escape(each.cell)}{of}: [dim]{escape(each.to_halve)}[/]", soft_wrap=True)
 
 
 def layers_as_json(figures: EdgeLayers) -> dict[str, Any]:

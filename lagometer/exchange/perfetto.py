@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Messages as a trace for Perfetto's viewer: a track for each thread, a slice for each stay in a layer.
+
+A process of the trace is one of a trial. Beside them each trial has a track with one slice for each message,
+from publish to taken. The stays of a message bear one flow id, so that the viewer draws arrows from thread to
+thread. Times are those of the campaign's clock (CLOCK_MONOTONIC). Numbers of processes and threads are the
+trace's own, since those of two trials may be the same; a thread's name ends with its real one.
+
+The viewer wants the slices of a track to lie within one another. Where two overlap, as hand-overs of two
+messages may, the second lies on a further track below the thread's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import (
+    BUILTIN_CLOCK_MONOTONIC,
+    TracePacket,
+    TrackDescriptor,
+    TrackEvent,
+)
+from perfetto.trace_builder.proto_builder import StreamingTraceProtoBuilder
+
+from lagometer.exchange.errors import ExchangeError
+from lagometer.exchange.tables import trials
+from lagometer.store.format import PARTIAL, keep_file
+from lagometer.store.reader import Campaign
+from lagometer.summary.way_data import MessageWay, WayRow
+from lagometer.summary.ways import all_ways, cell_ways
+
+SUFFIX = ".perfetto-trace"
+SEQUENCE_ID = 1  # all packets are of one writer
+
+
+def write_chosen(campaign: Campaign, directory: Path) -> list[Path]:
+    """Writes `messages.perfetto-trace` with the slowest messages of each cell and a median one; returns it.
+    Raises CampaignError, ExchangeError, OSError."""
+    cells = dict.fromkeys(cell for cell, _ in _valid(campaign))
+    path = directory / f"messages{SUFFIX}"
+    _write(path, (way for cell in cells for way in sorted(cell_ways(campaign, cell), key=_published)))
+    return [path]
+
+
+def write_all(campaign: Campaign, directory: Path) -> list[Path]:
+    """Writes `<cell>/<trial>.perfetto-trace` with every message of the measure phase, of each valid trial;
+    returns them. Raises as `write_chosen`."""
+    paths = []
+    for cell, trial in _valid(campaign):
+        paths.append(directory / cell / f"{trial}{SUFFIX}")
+        _write(paths[-1], all_ways(campaign, cell, trial))
+    return paths
+
+
+def _published(way: MessageWay) -> int:
+    return way.publish_ns
+
+
+def _valid(campaign: Campaign) -> list[tuple[str, int]]:
+    """The valid trials with samples. Raises ExchangeError without one."""
+    valid = {(row["cell"], row["trial"]) for row in campaign.cells.to_dicts() if row["valid"]}
+    found = [key for key in trials(campaign) if key in valid]
+    if not found:
+        raise ExchangeError(f"{campaign.directory}: no valid trial has samples, so there are no messages")
+    return found
+
+
+def _write(path: Path, ways: Iterable[MessageWay]) -> None:
+    if path.exists():
+        raise ExchangeError(f"{path}: already exists; name another folder with --out")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}{PARTIAL}")
+    try:
+        with partial.open("wb") as stream:
+            write_trace(ways, stream)
+        keep_file(partial, path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+def write_trace(ways: Iterable[MessageWay], stream: IO[bytes]) -> None:
+    """Writes these messages as one trace, those of each trial in the order of time."""
+    writer = _Writer(StreamingTraceProtoBuilder(stream))
+    for way in ways:
+        writer.message(way)
+
+
+Span = tuple[int, int]
+Notes = dict[str, str | int | None]
+
+
+@dataclass
+class _Track:
+    """A track with those beside it, of which each is known by when the last slice on it ends."""
+
+    uuid: int
+    name: str
+    ends_ns: list[int] = field(default_factory=list)
+
+
+class _Writer:
+    def __init__(self, builder: StreamingTraceProtoBuilder) -> None:
+        self._builder = builder
+        self._tracks: dict[tuple[str, ...], _Track] = {}
+        self._pids: dict[tuple[str, ...], int] = {}
+        first = self._builder.create_packet()
+        first.trusted_packet_sequence_id = SEQUENCE_ID
+        first.sequence_flags = TracePacket.SEQ_INCREMENTAL_STATE_CLEARED
+        first.trace_packet_defaults.timestamp_clock_id = BUILTIN_CLOCK_MONOTONIC
+        first.clock_snapshot.primary_trace_clock = BUILTIN_CLOCK_MONOTONIC
+        clock = first.clock_snapshot.clocks.add()
+        clock.clock_id, clock.timestamp = BUILTIN_CLOCK_MONOTONIC, 0
+        self._builder.write_packet(first)
+
+    def message(self, way: MessageWay) -> None:
+        """A message: its whole, and each of its stays."""
+        trial = f"{way.cell} #{way.trial}"
+        flow = _number(trial, way.edge, str(way.sequence), str(way.publish_ns), str(way.latency_ns))
+        common: Notes = {"cell": way.cell, "trial": way.trial, "latency_ns": way.latency_ns}
+        own: Notes = {"edge": way.edge, "sequence": way.sequence, "chosen": way.chosen}
+        name = f"{way.edge}, {way.chosen}" + ("" if way.place is None else f" {way.place}")
+        whole = (way.publish_ns, way.publish_ns + way.latency_ns)
+        self._slice(self._messages(trial), whole, name, common | own)
+        for number, stay in enumerate(way.stays, start=1):
+            row, end_row = way.rows[stay.row], way.rows[stay.end_row]
+            about: Notes = {"edge": stay.edge, "sequence": stay.sequence, "worker": row.worker}
+            if stay.row != stay.end_row:
+                about["to"] = f"{end_row.worker or 'not known'}: {_thread_name(end_row)}"
+            span = (way.publish_ns + stay.begin_ns, way.publish_ns + stay.end_ns)
+            last = number == len(way.stays)
+            self._slice(self._thread(trial, row), span, stay.layer, common | about, (flow, last))
+
+    def _slice(
+        self, track: _Track, span: Span, name: str, notes: Notes, flow: tuple[int, bool] | None = None
+    ) -> None:
+        """A slice on the first of the tracks that are free. flow: its id, and whether it ends here."""
+        uuid = self._free(track, span)
+        packet = self._packet(uuid, span[0], TrackEvent.TYPE_SLICE_BEGIN)
+        event = packet.track_event
+        event.name = name
+        for key, value in notes.items():
+            if value is None:
+                continue
+            note = event.debug_annotations.add()
+            note.name = key
+            if isinstance(value, int):
+                note.int_value = value
+            else:
+                note.string_value = value
+        if flow is not None:
+            (event.terminating_flow_ids if flow[1] else event.flow_ids).append(flow[0])
+        self._builder.write_packet(packet)
+        self._builder.write_packet(self._packet(uuid, span[1], TrackEvent.TYPE_SLICE_END))
+
+    def _free(self, track: _Track, span: Span) -> int:
+        """The track on which nothing is at that time."""
+        for number, end_ns in enumerate(track.ends_ns):
+            if end_ns <= span[0]:
+                track.ends_ns[number] = span[1]
+                return track.uuid if number == 0 else _number(str(track.uuid), str(number))
+        track.ends_ns.append(span[1])
+        number = len(track.ends_ns) - 1
+        if number == 0:
+            return track.uuid
+        beside = _number(str(track.uuid), str(number))
+        self._describe(
+            TrackDescriptor(uuid=beside, parent_uuid=track.uuid, name=f"{track.name} ({number + 1})")
+        )
+        return beside
+
+    def _messages(self, trial: str) -> _Track:
+        key = (trial,)
+        if key not in self._tracks:
+            self._tracks[key] = _Track(_number(*key), f"messages of {trial}")
+            self._describe(TrackDescriptor(uuid=_number(*key), name=f"messages of {trial}"))
+        return self._tracks[key]
+
+    def _thread(self, trial: str, row: WayRow) -> _Track:
+        worker = row.worker or "process not known"
+        process, key = (trial, worker), (trial, worker, row.thread, str(row.number))
+        if process not in self._pids:
+            self._pids[process] = self._new_number()
+            told = TrackDescriptor(uuid=_number(*process))
+            told.process.pid = self._pids[process]
+            told.process.process_name = f"{worker} of {trial}"
+            self._describe(told)
+        if key not in self._tracks:
+            told = TrackDescriptor(uuid=_number(*key), parent_uuid=_number(*process))
+            told.thread.pid, told.thread.tid = self._pids[process], self._new_number()
+            told.thread.thread_name = _thread_name(row)
+            self._describe(told)
+            self._tracks[key] = _Track(_number(*key), _thread_name(row))
+        return self._tracks[key]
+
+    def _new_number(self) -> int:
+        """One that no process or thread of the trace has; 0 and 1 mean something of their own."""
+        return 2 + len(self._pids) + len(self._tracks)
+
+    def _describe(self, told: TrackDescriptor) -> None:
+        packet = self._builder.create_packet()
+        packet.trusted_packet_sequence_id = SEQUENCE_ID
+        packet.track_descriptor.CopyFrom(told)
+        self._builder.write_packet(packet)
+
+    def _packet(self, uuid: int, time_ns: int, kind: TrackEvent.Type) -> TracePacket:
+        packet = self._builder.create_packet()
+        packet.trusted_packet_sequence_id = SEQUENCE_ID
+        packet.timestamp = time_ns
+        packet.track_event.track_uuid, packet.track_event.type = uuid, kind
+        return packet
+
+
+def _thread_name(row: WayRow) -> str:
+    return row.thread if row.number is None else f"{row.thread} {row.number}"
+
+
+def _number(*parts: str) -> int:
+    """A number of 64 bits that stands for these words, the same each time."""
+    return int.from_bytes(hashlib.blake2b("\0".join(parts).encode(), digest_size=8).digest(), "little")

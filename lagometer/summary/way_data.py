@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every view is given of single messages, typed as in `lagometer.summary.data`."""
+
+from __future__ import annotations
+
+from lagometer.summary.model import Model
+
+
+class WayRow(Model):
+    """One row of a time line: a thread of a process. `worker` and `number` (in the trial's own namespace) are
+    null where they are not known.
+    """
+
+    worker: str | None
+    thread: str
+    number: int | None
+
+
+class Stay(Model):
+    """A message's stay in one layer, in nanoseconds since the first publishing. It begins on the row `row`
+    and ends on `end_row`: places in `MessageWay.rows`, which differ where one thread hands over to another.
+
+    `layer`: one of those of `layers: on`; or `communication`, from publish to taken where there are none;
+    `computation`, in a node between taken and publish; `idle`, after a callback until the one that uses its
+    data; `unattributed`. `edge` and `sequence`: of the message that was there; of the one taken, in a node.
+    """
+
+    layer: str
+    edge: str
+    sequence: int
+    begin_ns: int
+    end_ns: int
+    row: int
+    end_row: int
+
+
+class MessageWay(Model):
+    """One message as it went, from its publishing (`publish_ns`, on the campaign's clock) until it was taken.
+    The stays follow one another without a gap, so they add up to `latency_ns`.
+
+    `chosen`: `slowest` (`place` 1 to 3) of all valid trials, `median` of the trial with the middle median, or
+    `all`. `edge`: `end-to-end`, or the only edge that it is about. `followed`: whether its way through the
+    graph was found; all of it is unattributed otherwise.
+    """
+
+    cell: str
+    trial: int
+    edge: str
+    chosen: str
+    place: int | None
+    sequence: int
+    publish_ns: int
+    latency_ns: int
+    followed: bool
+    rows: list[WayRow]
+    stays: list[Stay]
+
+
+class LayerMean(Model):
+    """How long messages are in one layer, the mean over them, and its share of the mean latency."""
+
+    name: str
+    mean_ns: float
+    share: float
+
+
+class CellLayers(Model):
+    """Where the time of a cell's messages goes: means over all messages of the valid trials, which add up to
+    `latency_mean_ns`. `unattributed` is always among the layers, and last.
+
+    `of`: `chain`, from the first publishing to the last taking, where the graph is a single line (then
+    `computation` is the time in its nodes); or `edge`, a message on any edge. `half`: the layers, the largest
+    first, that together are half of the mean; `to_halve` says so.
+    """
+
+    cell: str
+    trials: int
+    messages: int
+    of: str
+    latency_mean_ns: float
+    layers: list[LayerMean]
+    half: list[str]
+    to_halve: str

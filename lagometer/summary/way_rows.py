@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""On which thread of which process a message was: the rows of its time line, and its stays on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+
+from lagometer.stats.trial.way import NODE_THREAD, THREAD_NAME_MAX, UNATTRIBUTED
+from lagometer.summary.hops import Hop
+from lagometer.summary.way_data import Stay, WayRow
+
+COMMUNICATION, COMPUTATION, IDLE = "communication", "computation", "idle"
+ACROSS = "transport"  # the layer that leads from the sender's process to the receiver's
+
+Measured = tuple[str, int, int, int, int]  # layer, begin_ns, end_ns, begin_thread, end_thread
+
+
+class Threads:
+    """The threads of a trial's workers, as its line of the journal names them."""
+
+    def __init__(self, journal: Mapping[str, Any]) -> None:
+        known = journal.get("threads")
+        self._names: dict[tuple[str, int], str] = {}
+        for worker, threads in known.items() if isinstance(known, dict) else ():
+            for each in threads:
+                self._names[str(worker), int(each["tid"])] = str(each["name"])
+
+    def of_node(self, node: str) -> WayRow:
+        """The thread of a node; without a number where none bears its name, or several do."""
+        name = f"{NODE_THREAD}{node}"[:THREAD_NAME_MAX]
+        bearing = [key for key, each in self._names.items() if each == name]
+        own = [key for key in bearing if key[0] == node]
+        bearing = own if len(own) == 1 else bearing
+        if len(bearing) != 1:
+            return WayRow(worker=None, thread=f"{NODE_THREAD}{node}", number=None)
+        worker, number = bearing[0]
+        return WayRow(worker=worker, thread=name, number=number)
+
+    def numbered(self, number: int, workers: Sequence[str | None]) -> WayRow:
+        """A thread by its number in the first of these workers that has it. Numbers of different hosts may be
+        the same."""
+        for worker in workers:
+            if worker is not None and (worker, number) in self._names:
+                return WayRow(worker=worker, thread=self._names[worker, number], number=number)
+        return WayRow(
+            worker=None, thread=f"thread {number}" if number else "not known", number=number or None
+        )
+
+
+class Layered:
+    """The layers of a trial's messages, if they were measured. frame: as `LAYERS_SCHEMA`."""
+
+    def __init__(self, frame: pl.DataFrame | None) -> None:
+        self._frame = frame
+
+    @cached_property
+    def _found(self) -> Mapping[tuple[str, int], list[Measured]]:
+        found: dict[tuple[str, int], list[Measured]] = {}
+        if self._frame is not None:
+            for edge, sequence, *stay in self._frame.sort("begin_ns", maintain_order=True).iter_rows():
+                found.setdefault((edge, sequence), []).append(tuple(stay))
+        return found
+
+    def of(self, hop: Hop) -> Sequence[Measured]:
+        """The layers of a message on an edge; none unless they lead from publish to taken."""
+        stays = self._found.get((hop.edge, hop.sequence), [])
+        at_ns = hop.publish_ns
+        for _, begin_ns, end_ns, *_ in stays:
+            if begin_ns != at_ns:
+                return ()
+            at_ns = end_ns
+        return stays if at_ns == hop.taken_ns else ()
+
+
+class Stays:
+    """The stays of one message, put together from its beginning at `begin_ns`."""
+
+    def __init__(self, threads: Threads, begin_ns: int) -> None:
+        self._threads, self._begin_ns = threads, begin_ns
+        self.rows: list[WayRow] = []
+        self.stays: list[Stay] = []
+
+    def under_way(self, hop: Hop, measured: Sequence[Measured]) -> None:
+        """From publish to taken."""
+        sender, receiver = self._threads.of_node(hop.sender), self._threads.of_node(hop.receiver)
+        if not measured:
+            self._add(COMMUNICATION, hop, (hop.publish_ns, hop.taken_ns), sender, receiver)
+            return
+        side = (sender.worker, receiver.worker)
+        for layer, begin_ns, end_ns, begin_thread, end_thread in measured:
+            first = self._threads.numbered(begin_thread, side)
+            if layer == ACROSS:
+                side = (receiver.worker, sender.worker)
+            last = self._threads.numbered(end_thread, side)
+            self._add(layer, hop, (begin_ns, end_ns), first, last)
+
+    def in_node(self, taken: Hop, published: Hop) -> None:
+        """From when a node took a message until it published the next one of the chain."""
+        row = self._threads.of_node(taken.receiver)
+        handled_ns, begun_ns = taken.handled_ns, published.begun_ns
+        begin_ns, end_ns = taken.taken_ns, published.publish_ns
+        if handled_ns is not None and begun_ns is not None and begin_ns <= handled_ns < begun_ns <= end_ns:
+            self._add(COMPUTATION, taken, (begin_ns, handled_ns), row, row)
+            self._add(IDLE, taken, (handled_ns, begun_ns), row, row)
+            begin_ns = begun_ns
+        self._add(COMPUTATION, taken, (begin_ns, end_ns), row, row)
+
+    def unknown(self, edge: str, sequence: int, end_ns: int) -> None:
+        """All of a message whose way was not found."""
+        row = self._number(self._threads.numbered(0, ()))
+        end_ns -= self._begin_ns
+        self.stays.append(
+            Stay(
+                layer=UNATTRIBUTED,
+                edge=edge,
+                sequence=sequence,
+                begin_ns=0,
+                end_ns=end_ns,
+                row=row,
+                end_row=row,
+            )
+        )
+
+    def _add(self, layer: str, hop: Hop, span_ns: tuple[int, int], first: WayRow, last: WayRow) -> None:
+        begin_ns, end_ns = (each - self._begin_ns for each in span_ns)
+        if begin_ns == end_ns:
+            return
+        self.stays.append(
+            Stay(
+                layer=layer,
+                edge=hop.edge,
+                sequence=hop.sequence,
+                begin_ns=begin_ns,
+                end_ns=end_ns,
+                row=self._number(first),
+                end_row=self._number(last),
+            )
+        )
+
+    def _number(self, row: WayRow) -> int:
+        if row not in self.rows:
+            self.rows.append(row)
+        return self.rows.index(row)

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Single messages as they went: of each cell the slowest and a median one, thread by thread.
+
+Where layers were measured, each stay is one of those; elsewhere our own stamps alone tell how long a message
+was under way (`communication`) and in a node (`computation`, `idle`; docs/methodology/chains.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from lagometer.store.errors import CampaignError
+from lagometer.store.format import ARROW, END_TO_END
+from lagometer.store.reader import Campaign
+from lagometer.summary.hops import COLUMNS, KEYS, Hops, Index
+from lagometer.summary.way_data import MessageWay
+from lagometer.summary.way_rows import Layered, Stays, Threads
+
+SLOWEST = 3
+STAYS_MAX = 12_000  # of all messages of a page or of `show`, which bounds their size
+CELLS_MAX = 60
+MESSAGES_MAX = 8_000_000  # that are read for it
+
+Trial = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A message that was chosen; place: 1 for the slowest."""
+
+    trial: int
+    kind: str
+    place: int | None
+    sequence: int
+    publish_ns: int
+    taken_ns: int
+
+
+def message_ways(campaign: Campaign, cells: Sequence[str]) -> tuple[list[MessageWay], list[str]]:
+    """The three slowest messages of each cell, and the median one of the trial whose median is the middle
+    one; end to end, or of each edge where nothing was measured end to end. Of valid trials.
+
+    Returns with them what has to be said: which cells are left out, since there are too many, and which
+    samples can't be read.
+    """
+    found: list[MessageWay] = []
+    notes: list[str] = []
+    measured = set(campaign.cells.filter(pl.col("valid"))["cell"])
+    wanted = [cell for cell in cells if cell in measured and campaign.imported_from is None]
+    shown = stays = read = 0
+    for cell in wanted:
+        needed = _needed(campaign, cell)
+        if shown == CELLS_MAX or stays >= STAYS_MAX or read + needed.messages > MESSAGES_MAX:
+            continue
+        shown += 1
+        read += needed.messages
+        try:
+            ways = _cell_ways(campaign, cell, needed)
+        except CampaignError as error:
+            notes.append(str(error))
+            continue
+        found += ways
+        stays += sum(len(way.stays) for way in ways)
+    if shown < len(wanted):
+        notes.append(
+            f"Single messages are shown of {shown:,} of {len(wanted):,} cells, as all would be too many to "
+            "read; `lagometer export --format perfetto` has those of the others."
+        )
+    return found, notes
+
+
+def cell_ways(campaign: Campaign, cell: str) -> list[MessageWay]:
+    """The chosen messages of one cell. Raises CampaignError where samples can't be read."""
+    return _cell_ways(campaign, cell, _needed(campaign, cell))
+
+
+@dataclass(frozen=True)
+class Needed:
+    """What has to be read for one cell. edges: of each the trials that can hold one of the slowest messages,
+    which is no slower than its trial's maximum, and the trial with the middle median."""
+
+    edges: Mapping[str, tuple[list[int], int]]
+    trials: list[int]
+    messages: int
+
+
+def _needed(campaign: Campaign, cell: str) -> Needed:
+    rows = campaign.cells.filter(pl.col("valid") & (pl.col("cell") == cell) & (pl.col("n") > 0))
+    whole = rows.filter(pl.col("edge") == END_TO_END)
+    edges = [END_TO_END] if whole.height else [edge for edge in rows["edge"].unique().sort() if ARROW in edge]
+    wanted = {edge: _wanted(rows.filter(pl.col("edge") == edge)) for edge in edges}
+    trials = sorted({trial for worst, middle in wanted.values() for trial in (*worst, middle)})
+    return Needed(wanted, trials, int(rows.filter(pl.col("trial").is_in(trials))["n"].sum()))
+
+
+def _cell_ways(campaign: Campaign, cell: str, needed: Needed) -> list[MessageWay]:
+    """One trial is held in memory at a time."""
+    edges = list(needed.edges)
+    slowest: dict[str, list[MessageWay]] = {edge: [] for edge in edges}
+    medians: dict[str, MessageWay] = {}
+    for trial in needed.trials:
+        read = TrialWays(campaign, cell, trial)
+        for edge, (worst, middle) in needed.edges.items():
+            messages = read.hops.of_edge(edge)
+            if trial in worst:
+                top = messages.top_k(SLOWEST, by=("latency_ns", "sequence"), reverse=[False, True])
+                keys = top.select(KEYS).iter_rows()
+                slowest[edge] += [read.way(edge, Chosen(trial, "slowest", 0, *key)) for key in keys]
+            if trial == middle and messages.height:
+                ordered_ns = messages["latency_ns"].sort()
+                median_ns = ordered_ns[(messages.height - 1) // 2]
+                key = messages.filter(pl.col("latency_ns") == median_ns).select(KEYS).sort("sequence").row(0)
+                medians[edge] = read.way(edge, Chosen(trial, "median", None, *key))
+    found = []
+    for edge in edges:
+        ordered = sorted(slowest[edge], key=lambda way: (-way.latency_ns, way.trial, way.sequence))[:SLOWEST]
+        found += [way.model_copy(update={"place": place}) for place, way in enumerate(ordered, start=1)]
+        if edge in medians and _key(medians[edge]) not in map(_key, ordered):
+            found.append(medians[edge])
+    return found
+
+
+def _wanted(rows: pl.DataFrame) -> tuple[list[int], int]:
+    """Of one edge's rows the trials that hold the slowest messages, and the one with the middle median."""
+    middle = pl.coalesce("latency_p50_ns", "latency_mean_ns").alias("middle")
+    figures = rows.select("trial", "latency_max_ns", middle).sort("middle", "trial")
+    worst = figures.sort("latency_max_ns", "trial", descending=[True, False], nulls_last=True)
+    return worst["trial"].head(SLOWEST).to_list(), figures["trial"][(figures.height - 1) // 2]
+
+
+def _key(way: MessageWay) -> tuple[int, int, int, int]:
+    return way.trial, way.sequence, way.publish_ns, way.latency_ns
+
+
+def all_ways(campaign: Campaign, cell: str, trial: int) -> Iterator[MessageWay]:
+    """Every message of a trial's measure phase that was delivered, by when it was published. Raises
+    CampaignError."""
+    read = TrialWays(campaign, cell, trial)
+    edges, index = read.hops.edges, read.hops.whole()
+    for edge in [END_TO_END] if END_TO_END in edges else [edge for edge in edges if ARROW in edge]:
+        messages = read.hops.of_edge(edge).sort("publish_ns", "taken_ns")
+        for key in messages.select("sequence", "publish_ns", "taken_ns").iter_rows():
+            yield read.way(edge, Chosen(trial, "all", None, *key), index)
+
+
+class TrialWays:
+    """The messages of one trial."""
+
+    def __init__(self, campaign: Campaign, cell: str, trial: int) -> None:
+        self._cell = cell
+        self.hops = Hops(campaign.samples(cell, trial, COLUMNS))
+        self._threads = Threads(_journal(campaign, (cell, trial)))
+        path = campaign.layers_path(cell, trial)
+        self._layered = Layered(pl.read_parquet(path, glob=False) if path.is_file() else None)
+
+    def way(self, edge: str, chosen: Chosen, index: Index | None = None) -> MessageWay:
+        """A message as it went. index: of the whole trial, where all are asked for."""
+        begin_ns, end_ns = chosen.publish_ns, chosen.taken_ns
+        index = index or self.hops.within(begin_ns, end_ns)
+        if edge == END_TO_END:
+            hops = index.way(chosen.sequence, begin_ns, end_ns)
+        else:
+            hops = index.single(edge, chosen.sequence)
+        stays = Stays(self._threads, begin_ns)
+        for place, hop in enumerate(hops):
+            stays.under_way(hop, self._layered.of(hop))
+            if place + 1 < len(hops):
+                stays.in_node(hop, hops[place + 1])
+        if not hops:
+            stays.unknown(edge, chosen.sequence, end_ns)
+        return MessageWay(
+            cell=self._cell,
+            trial=chosen.trial,
+            edge=edge,
+            chosen=chosen.kind,
+            place=chosen.place,
+            sequence=chosen.sequence,
+            publish_ns=begin_ns,
+            latency_ns=end_ns - begin_ns,
+            followed=bool(hops),
+            rows=stays.rows,
+            stays=stays.stays,
+        )
+
+
+def _journal(campaign: Campaign, key: Trial) -> Mapping[str, Any]:
+    return next((line for line in campaign.journal if (line.get("cell"), line.get("trial")) == key), {})

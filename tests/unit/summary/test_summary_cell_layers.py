@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers of whole cells: means that add up to the mean latency, and what would have to change to halve it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from way_campaign import CELL, FIRST, IN_NODE_NS, SECOND, Made, whole_ns, write_ways
+
+from lagometer.store import format as form
+from lagometer.store.reader import open_campaign
+from lagometer.summary.cell_layers import cell_layers, layers_of
+from lagometer.summary.way_data import CellLayers
+
+TRIALS = [[20_000, 40_000], [60_000, 80_000]]
+
+
+def only(directory: Path) -> CellLayers:
+    (found,) = cell_layers(open_campaign(directory), [CELL, "absent"])
+    return found
+
+
+def means(found: CellLayers) -> dict[str, float]:
+    return {layer.name: layer.mean_ns for layer in found.layers}
+
+
+def test_the_layers_of_a_line_are_those_of_the_whole_way(tmp_path: Path) -> None:
+    found = only(write_ways(tmp_path, Made(TRIALS)))
+    assert (found.of, found.trials, found.messages) == ("chain", 2, 4)
+    assert found.latency_mean_ns == pytest.approx(
+        sum(whole_ns(each) for trial in TRIALS for each in trial) / 4
+    )
+    # Both edges together are one and a half times the first, whose mean is 50 µs.
+    assert means(found) == pytest.approx(
+        {
+            "send_path": 7_500,
+            "transport": 37_500,
+            "wake": 22_500,
+            "take": 3_000,
+            "computation": IN_NODE_NS,
+            "unattributed": 4_500,
+        }
+    )
+    assert sum(layer.share for layer in found.layers) == pytest.approx(1)
+    assert found.layers[-1].name == "unattributed"
+
+
+def test_without_a_single_line_they_are_those_of_an_edge(tmp_path: Path) -> None:
+    directory = write_ways(tmp_path, Made(TRIALS))
+    for trial in range(2):
+        path = directory / form.SAMPLES / CELL / f"{trial}.parquet"
+        # The second edge begins a chain of its own.
+        pl.read_parquet(path, glob=False).with_columns(
+            pl.lit(None, pl.UInt32).alias("cause_stream")
+        ).write_parquet(path)
+    found = only(directory)
+    assert (found.of, found.messages) == ("edge", 8)
+    assert found.latency_mean_ns == pytest.approx(50_000 * 0.75)
+    assert "computation" not in means(found)
+
+
+def test_a_way_with_a_part_that_has_no_layers_is_not_added_up(tmp_path: Path) -> None:
+    directory = write_ways(tmp_path, Made(TRIALS))
+    path = directory / form.LAYER_FILES / CELL / "1.parquet"
+    layers = pl.read_parquet(path, glob=False)
+    layers.filter((pl.col("edge") == FIRST) | (pl.col("sequence") == 0)).write_parquet(path)
+    found = only(directory)
+    assert (found.of, found.messages) == ("edge", 7)
+    assert layers.filter(pl.col("edge") == SECOND).height > 0
+
+
+def test_cells_without_layers_have_no_row(tmp_path: Path) -> None:
+    assert cell_layers(open_campaign(write_ways(tmp_path, Made(TRIALS, layers=False))), [CELL]) == []
+
+
+def test_the_largest_layers_until_half_is_reached() -> None:
+    found = layers_of("a", 1, 10, "chain", {"wake": 30_000.0, "transport": 40_000.0, "take": 30_000.0})
+    assert found.half == ["transport", "wake"]
+    assert found.to_halve == (
+        "To halve the mean of 100 µs, transport (40%) and wake (30%), together 70%, "
+        "would have to shrink by 71%."
+    )
+    assert found.layers[-1].mean_ns == 0  # unattributed is shown also where there is nothing
+
+
+def test_one_layer_may_do() -> None:
+    found = layers_of("a", 1, 10, "chain", {"transport": 80_000.0, "take": 20_000.0})
+    assert found.half == ["transport"]
+    assert found.to_halve == "To halve the mean of 100 µs, transport (80%) would have to shrink by 62%."
+
+
+def test_what_is_unattributed_has_to_be_found_first() -> None:
+    found = layers_of("a", 1, 10, "edge", {"unattributed": 90_000.0, "take": 10_000.0})
+    assert found.half == ["unattributed"]
+    assert found.to_halve.endswith("; where the unattributed part goes has to be found first.")

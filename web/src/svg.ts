@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes parts of a drawing in SVG.
+
+/** SVG's namespace as the browser knows it: an address written out here would be one in every report. */
+function svgSpace(): string {
+  const template = document.createElement("template");
+  template.innerHTML = "<svg></svg>";
+  return template.content.firstElementChild?.namespaceURI ?? "";
+}
+
+export function shape(tag: string, attributes: Record<string, string | number>, text = ""): SVGElement {
+  const made = document.createElementNS(svgSpace(), tag) as SVGElement;
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, String(value));
+  made.textContent = text;
+  return made;
+}

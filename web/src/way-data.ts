@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Generated from lagometer/summary/way_data.py by `python -m lagometer.report.typescript web/src`; do not edit.
+
+/**
+ * One row of a time line: a thread of a process. `worker` and `number` (in the trial's own namespace) are
+ * null where they are not known.
+ */
+export interface WayRow {
+  worker: string | null;
+  thread: string;
+  number: number | null;
+}
+
+/**
+ * A message's stay in one layer, in nanoseconds since the first publishing. It begins on the row `row`
+ * and ends on `end_row`: places in `MessageWay.rows`, which differ where one thread hands over to another.
+ *
+ * `layer`: one of those of `layers: on`; or `communication`, from publish to taken where there are none;
+ * `computation`, in a node between taken and publish; `idle`, after a callback until the one that uses its
+ * data; `unattributed`. `edge` and `sequence`: of the message that was there; of the one taken, in a node.
+ */
+export interface Stay {
+  layer: string;
+  edge: string;
+  sequence: number;
+  begin_ns: number;
+  end_ns: number;
+  row: number;
+  end_row: number;
+}
+
+/**
+ * One message as it went, from its publishing (`publish_ns`, on the campaign's clock) until it was taken.
+ * The stays follow one another without a gap, so they add up to `latency_ns`.
+ *
+ * `chosen`: `slowest` (`place` 1 to 3) of all valid trials, `median` of the trial with the middle median, or
+ * `all`. `edge`: `end-to-end`, or the only edge that it is about. `followed`: whether its way through the
+ * graph was found; all of it is unattributed otherwise.
+ */
+export interface MessageWay {
+  cell: string;
+  trial: number;
+  edge: string;
+  chosen: string;
+  place: number | null;
+  sequence: number;
+  publish_ns: number;
+  latency_ns: number;
+  followed: boolean;
+  rows: WayRow[];
+  stays: Stay[];
+}
+
+/**
+ * How long messages are in one layer, the mean over them, and its share of the mean latency.
+ */
+export interface LayerMean {
+  name: string;
+  mean_ns: number;
+  share: number;
+}
+
+/**
+ * Where the time of a cell's messages goes: means over all messages of the valid trials, which add up to
+ * `latency_mean_ns`. `unattributed` is always among the layers, and last.
+ *
+ * `of`: `chain`, from the first publishing to the last taking, where the graph is a single line (then
+ * `computation` is the time in its nodes); or `edge`, a message on any edge. `half`: the layers, the largest
+ * first, that together are half of the mean; `to_halve` says so.
+ */
+export interface CellLayers {
+  cell: string;
+  trials: number;
+  messages: number;
+  of: string;
+  latency_mean_ns: number;
+  layers: LayerMean[];
+  half: string[];
+  to_halve: string;
+}
