@@ -38,11 +38,21 @@ OTHERS = 6
 HEADERS = f"^{re.escape(str(ROOT))}/(engine|adapters)/"
 
 
+def database() -> str:
+    """The compiler's commands, each for one file; where the build joins files they are asked for apart."""
+    if "CMAKE_UNITY_BUILD:BOOL=ON" not in (BUILD / "CMakeCache.txt").read_text():
+        return (BUILD / "compile_commands.json").read_text()
+    apart = ROOT / "build" / "apart"
+    command = ["cmake", "--preset", "release", "-B", str(apart), "-DCMAKE_UNITY_BUILD=OFF"]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    # What is generated lies in the folder of the build.
+    return (apart / "compile_commands.json").read_text().replace(str(apart), str(BUILD))
+
+
 def commands() -> dict[Path, list[str]]:
     """The compiler's command for each source file of ours that ships."""
-    database = json.loads((BUILD / "compile_commands.json").read_text())
     found = {}
-    for entry in database:
+    for entry in json.loads(database()):
         file = Path(entry["directory"], entry["file"]).resolve()
         if file.is_relative_to(ROOT / "engine") or file.is_relative_to(ROOT / "adapters"):
             found[file] = shlex.split(entry["command"])

@@ -91,7 +91,7 @@ def test_the_profile_of_the_adapters_in_rust_is_kept_until_another_is_asked_for(
         return (tree / "configured").read_text().splitlines()[-1]
 
     assert configurations(tree, "--rust-ci") == 1
-    assert last().endswith("-DLAGOMETER_RUST_ADAPTERS=ON -DLAGOMETER_RUST_PROFILE=ci")
+    assert last().endswith("-DLAGOMETER_RUST_ADAPTERS=ON -DLAGOMETER_RUST_PROFILE=ci -DCMAKE_UNITY_BUILD=ON")
     assert configurations(tree) == 1
     assert configurations(tree, "--rust") == 2
-    assert last().endswith("-DLAGOMETER_RUST_PROFILE=release")
+    assert last().endswith("-DLAGOMETER_RUST_PROFILE=release -DCMAKE_UNITY_BUILD=OFF")
