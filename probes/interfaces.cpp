@@ -145,6 +145,11 @@ LAGOMETER_PROBE int32_t dds_write_ts(int32_t writer, const void* data, int64_t t
 LAGOMETER_PROBE int32_t dds_writecdr(int32_t writer, void* data) {
   LAGOMETER_THROUGH("dds_writecdr", Call::api_write, always, NoTimes{}, Write, writer, data);
 }
+/// What is written bears the time that stands in it: rmw_cyclonedds_cpp hands on serialised and lent messages by this.
+LAGOMETER_PROBE int32_t dds_forwardcdr(int32_t writer, void* data) {
+  const NoTimes times{is_on() && data != nullptr ? read_at<int64_t>(data, CycloneLayout::kForwardedTimeAt) : 0};
+  LAGOMETER_THROUGH("dds_forwardcdr", Call::api_write, always, times, Write, writer, data);
+}
 LAGOMETER_PROBE int32_t dds_take(int32_t reader, void** data, void* infos, size_t size, uint32_t most) {
   LAGOMETER_THROUGH("dds_take", Call::api_take, if_some, CycloneTimes{infos}, Take, reader, data, infos, size, most);
 }

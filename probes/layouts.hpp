@@ -7,11 +7,12 @@
 
 namespace lagometer::probes {
 
-/// Of Cyclone DDS: dds_sample_info_t.
+/// Of Cyclone DDS: dds_sample_info_t, and ddsi_serdata, a serialised message.
 struct CycloneLayout {
   static constexpr int64_t kInfoBytes = 64;
-  static constexpr int64_t kValidAt = 12;       // bool: there is data
-  static constexpr int64_t kSourceTimeAt = 16;  // int64_t, ns since 1970
+  static constexpr int64_t kValidAt = 12;          // bool: there is data
+  static constexpr int64_t kSourceTimeAt = 16;     // int64_t, ns since 1970
+  static constexpr int64_t kForwardedTimeAt = 32;  // int64_t likewise, of ddsi_serdata
 };
 
 /// Of Fast DDS 2: SampleInfo, its Time_t, and LoanableCollection, whose first member is a pointer to its functions.

@@ -7,6 +7,9 @@
 #include <fastdds/dds/core/LoanableSequence.hpp>
 #include <fastdds/dds/subscriber/SampleInfo.hpp>
 
+// After Fast DDS, whose names its macros would replace.
+#include <dds/ddsi/ddsi_serdata.h>
+
 #include "layouts.hpp"
 
 namespace lagometer::probes {
@@ -18,6 +21,7 @@ TEST(Layouts, AreThoseOfCycloneDds) {
   EXPECT_EQ(sizeof(dds_sample_info_t), size_t{CycloneLayout::kInfoBytes});
   EXPECT_EQ(offsetof(dds_sample_info_t, valid_data), size_t{CycloneLayout::kValidAt});
   EXPECT_EQ(offsetof(dds_sample_info_t, source_timestamp), size_t{CycloneLayout::kSourceTimeAt});
+  EXPECT_EQ(offsetof(ddsi_serdata, timestamp), size_t{CycloneLayout::kForwardedTimeAt});
 }
 
 TEST(Layouts, AreThoseOfFastDds) {

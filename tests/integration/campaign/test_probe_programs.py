@@ -100,6 +100,26 @@ def test_a_program_of_fast_dds_is_followed_through_shared_memory(
     assert layers_add_up(tmp_path) == ["probed/pair/pair-2→pair/numbers"]
 
 
+def test_a_message_that_is_handed_on_serialised_is_known_by_its_time(
+    build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need("c++")
+    need("cyclonedds")
+    relay = tmp_path / "relay"
+    source = ROOT / "tests" / "programs" / "cyclonedds_relay.c"
+    subprocess.run(["cc", "-o", relay, source, "-lddsc"], check=True)
+    monkeypatch.setenv("CYCLONEDDS_URI", INTERFACE)
+    told = probed(tmp_path, f"{relay} 30", "--name", "relay")
+    edges = {each["topic"]: each for each in told["edges"]}
+    assert {topic: (each["n"], each["lost"]) for topic, each in edges.items()} == {
+        "rt/numbers": (30, 0),
+        "rt/copies": (30, 0),
+    }
+    assert (told["ambiguous"], told["taken_from_elsewhere"]) == (0, 0)
+    assert "relay" in [each["name"] for each in told["programs"]]
+    layers_add_up(tmp_path)
+
+
 def test_what_finds_no_room_is_said(build: Path, tmp_path: Path, pair: Path) -> None:
     script = f"{pair} subscribe 4000 & {pair} publish 4000 0 16; wait"
     told = probed(tmp_path, script, "--room", "1MiB")
