@@ -17,12 +17,12 @@ from lagometer.stats.trial.way import LAYERS, UNATTRIBUTED
 class LayerFigures:
     """One layer. A message that does not go through it spends no time there.
 
-    p99_ns: None with fewer than ten messages above it; share: of the latency, the mean over messages, so that
-    the shares of all layers add up to 1.
+    p50_ns, p99_ns: None with fewer than ten messages above it; share: of the latency, the mean over messages,
+    so that the shares of all layers add up to 1.
     """
 
     name: str
-    p50_ns: int
+    p50_ns: int | None
     p99_ns: int | None
     share: float
 
@@ -31,11 +31,12 @@ class LayerFigures:
 class EdgeLayers:
     """The layers of one edge's messages, in the order of their way; `unattributed` is one of them.
 
-    latency_p50_ns: of the same messages; unattributed_p50_share: of the latency of a message, the median.
+    latency_p50_ns: of the same messages, None as above; unattributed_p50_share: of the latency of a message,
+    the median.
     """
 
     messages: int
-    latency_p50_ns: int
+    latency_p50_ns: int | None
     layers: tuple[LayerFigures, ...]
     unattributed_share: float
     unattributed_p50_share: float
@@ -55,7 +56,7 @@ def edge_layers(trials: Sequence[pl.DataFrame]) -> EdgeLayers | None:
         layers.append(
             LayerFigures(
                 name=name,
-                p50_ns=quantile(ordered, 500) or 0,
+                p50_ns=quantile(ordered, 500),
                 p99_ns=quantile(ordered, 990),
                 share=float(np.mean(spent / total)),
             )
@@ -65,7 +66,7 @@ def edge_layers(trials: Sequence[pl.DataFrame]) -> EdgeLayers | None:
     )
     return EdgeLayers(
         messages=len(times),
-        latency_p50_ns=quantile(np.sort(total), 500) or 0,
+        latency_p50_ns=quantile(np.sort(total), 500),
         layers=tuple(layers),
         unattributed_share=float(np.mean(missing)),
         unattributed_p50_share=float(np.median(missing)),

@@ -276,3 +276,12 @@ def test_shares_of_a_message_add_up_and_a_layer_that_it_skips_takes_no_time() ->
     }
     assert found.unattributed_p50_share == pytest.approx(0.25)
     assert edge_layers([]) is None
+
+
+def test_of_few_messages_no_median_is_known() -> None:
+    rows = [("e", sequence, "take", 0, 90, 1, 1) for sequence in range(10)]
+    schema = ("edge", "sequence", "layer", "begin_ns", "end_ns", "begin_thread", "end_thread")
+    found = edge_layers([pl.DataFrame(rows, schema=schema, orient="row")])
+    assert found is not None
+    assert (found.messages, found.latency_p50_ns) == (10, None)
+    assert [(layer.p50_ns, layer.p99_ns, layer.share) for layer in found.layers] == [(None, None, 1.0)]
