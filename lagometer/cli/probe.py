@@ -230,16 +230,20 @@ def _render(carried: Carried) -> None:
         if (figures := edge_layers([edge.layers])) is not None
     ]
     render_layers(tables, console)
+    unused = 0
     for place, endpoint in enumerate(programs.endpoints):
         count = programs.written.get(place, programs.taken.get(place, 0))
         in_edge = any(endpoint in (edge.writer, edge.reader) for edge in programs.edges)
-        if not in_edge:
+        unused += not count
+        if count and not in_edge:
             who, verb = programs.names[endpoint.program], "wrote" if endpoint.writes else "took"
             console.print(
                 f"{who} {verb} {count:,} of {endpoint.topic}, without a partner here",
                 soft_wrap=True,
                 markup=False,
             )
+    if unused:
+        console.print(f"{unused:,} writers and readers had no message; --json names them", soft_wrap=True)
 
 
 def _render_end(carried: Carried, out: Path, said: Sequence[str]) -> None:

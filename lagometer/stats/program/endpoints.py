@@ -76,8 +76,8 @@ def _name(words: Sequence[str]) -> str:
             return word.removeprefix("__node:=")
     name = _last_part(words[0])
     if name.startswith(("python", "sh", "bash", "dash", "perl", "ruby", "node")):
-        scripts = (word for word in words[1:] if not word.startswith("-"))
-        name = _last_part(next(scripts, name))
+        file = next((word for word in words[1:] if not word.startswith("-") or word == "-c"), name)
+        name = name if file == "-c" else _last_part(file)  # a script that stands there has no name
     return name or "program"
 
 

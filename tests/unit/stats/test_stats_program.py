@@ -236,9 +236,10 @@ def test_programs_are_called_by_their_node_their_script_or_their_name() -> None:
         ["/usr/bin/python3", "-u", "/opt/ros/bin/listener"],
         ["talker", "--ros-args", "-r", "__node:=front"],
         ["talker"],
+        ["/bin/sh", "-c", "ip link set lo up; talker & listener"],
         [],
     )
-    assert names_of(lines) == ["talker", "listener", "front", "talker-2", "program"]
+    assert names_of(lines) == ["talker", "listener", "front", "talker-2", "sh", "program"]
 
 
 @given(
