@@ -14,7 +14,7 @@
 
 #include "binding.hpp"
 #include "ros2_messages.hpp"
-#ifdef LAGOMETER_ROS2_FIXED
+#ifdef LAGOMETER_ROS2_INTERFACES
 #include <lagometer_interfaces/msg/fixed1024.hpp>
 #include <lagometer_interfaces/msg/fixed1048576.hpp>
 #include <lagometer_interfaces/msg/fixed64.hpp>
@@ -105,7 +105,7 @@ auto with_message_type(std::string_view payload_type, uint64_t max_bytes, Functi
   if (payload_type == "Image") return function(Image{});
   if (payload_type == "PointCloud2") return function(PointCloud{});
   if (payload_type == "Imu") return function(Imu{});
-#ifdef LAGOMETER_ROS2_FIXED
+#ifdef LAGOMETER_ROS2_INTERFACES
   if (payload_type == "fixed" && max_bytes == 64) return function(lagometer_interfaces::msg::Fixed64{});
   if (payload_type == "fixed" && max_bytes == 1024) return function(lagometer_interfaces::msg::Fixed1024{});
   if (payload_type == "fixed" && max_bytes == 65536) return function(lagometer_interfaces::msg::Fixed65536{});

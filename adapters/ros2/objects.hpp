@@ -100,8 +100,10 @@ class Waitset {
   void attach(Reader& reader);
   lagometer_status wait(int64_t until_ns);
   void trigger() { wake_->trigger(); }
-  /// Kept by a weak pointer: it leaves when it ends.
+  /// Kept by a weak pointer: it leaves when it ends. So are the other two.
   void add(const rclcpp::SubscriptionBase::SharedPtr& subscription);
+  void add(const rclcpp::ClientBase::SharedPtr& client) { set_.add_client(client); }
+  void add(const rclcpp::ServiceBase::SharedPtr& service) { set_.add_service(service); }
 
  private:
   rclcpp::GuardCondition::SharedPtr wake_;

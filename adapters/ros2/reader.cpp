@@ -8,17 +8,16 @@
 #include <limits>
 #include <utility>
 
+#include "service_ends.hpp"
+
 namespace lagometer::ros2 {
 namespace {
 
-/// What is known of a message beside its content. The writer's id is the start of what the rmw calls it by.
+/// What is known of a message beside its content.
 void note(const rmw_message_info_t& info, Arrived& arrived) noexcept {
   arrived.source_ns = info.source_timestamp;
   arrived.reception_ns = info.received_timestamp;
-  static_assert(RMW_GID_STORAGE_SIZE >= sizeof(uint64_t));
-  uint64_t words[2] = {0, 0};
-  std::memcpy(words, info.publisher_gid.data, std::min(sizeof words, sizeof info.publisher_gid.data));
-  arrived.writer_id = words[0] ^ (words[1] * 0x9E3779B97F4A7C15ull);  // its parts alone need not differ
+  arrived.writer_id = writer_id_of(info.publisher_gid.data);
   const uint64_t number = info.publication_sequence_number;
   arrived.sequence = number == RMW_MESSAGE_INFO_SEQUENCE_NUMBER_UNSUPPORTED ? 0 : number;
 }
@@ -36,7 +35,7 @@ template <typename Message>
 class TypedInlet final : public Reader::Inlet {
  public:
   TypedInlet(const Endpoint& endpoint, uint32_t dispatch, const std::shared_ptr<Reader::Door>& door, Missed& missed)
-      : pool_([] { return std::make_shared<Message>(); }) {
+      : missed_(missed), pool_([] { return std::make_shared<Message>(); }) {
     rclcpp::SubscriptionOptions options;
     options.callback_group = endpoint.node.group_for(dispatch);
     missed.watch(endpoint.quality, options);
@@ -53,9 +52,18 @@ class TypedInlet final : public Reader::Inlet {
     arrived = arrived_of<Message>(message, info);
     return true;
   }
-  [[nodiscard]] rclcpp::SubscriptionBase::SharedPtr subscription() const override { return subscription_; }
+  void join(Waitset& waitset) override { waitset.add(subscription_); }
+  void matched(lagometer_matched& out) const override {
+    out.count = static_cast<uint32_t>(subscription_->get_publisher_count());
+    out.exact = 0;
+  }
+  void counters(lagometer_counters& out) const override {
+    missed_.count<rclcpp::QOSDeadlineRequestedInfo>(subscription_->get_event_handlers(),
+                                                    RCL_SUBSCRIPTION_REQUESTED_DEADLINE_MISSED, out);
+  }
 
  private:
+  const Missed& missed_;
   MessagePool<std::shared_ptr<Message>, std::shared_ptr<Message> (*)()> pool_;
   typename rclcpp::Subscription<Message>::SharedPtr subscription_;
 };
@@ -72,15 +80,25 @@ void Reader::Door::close() {
   reader_ = nullptr;
 }
 
-Reader::Reader(Node& node, const lagometer_endpoint_config& config)
+uint64_t writer_id_of(std::span<const uint8_t> gid) noexcept {
+  uint64_t words[2] = {0, 0};
+  std::memcpy(words, gid.data(), std::min(sizeof words, gid.size()));
+  return words[0] ^ (words[1] * 0x9E3779B97F4A7C15ull);  // its parts alone need not differ
+}
+
+Reader::Reader(Node& node, const lagometer_endpoint_config& config) : Reader(node, config, nullptr) {}
+
+Reader::Reader(Node& node, const lagometer_endpoint_config& config, std::shared_ptr<ServiceEnd> service)
     : endpoint_(node, config),
       dispatch_(config.dispatch),
       user_(config.user),
       on_data_(config.on_data),
       arrivals_(endpoint_.quality.keep_all ? 0 : endpoint_.quality.depth),
-      door_(std::make_shared<Door>(*this)) {
+      door_(std::make_shared<Door>(*this)),
+      service_(std::move(service)) {
   if (dispatch_ == LAGOMETER_DISPATCH_LISTENER && on_data_ == nullptr)
     throw Error(LAGOMETER_INVALID, "ros2: dispatch by listener without on_data for topic " + endpoint_.topic);
+  if (service_) service_->door = door_;
   if (endpoint_.settings.intra_process) check_intra_process(endpoint_.quality, dispatch_, endpoint_.topic);
 }
 
@@ -100,12 +118,13 @@ void Reader::attach(Waitset& waitset) {
 void Reader::enable() {
   if (dispatch_ == LAGOMETER_DISPATCH_WAITSET && waitset_ == nullptr)
     throw Error(LAGOMETER_INVALID, "ros2: dispatch by waitset without a waitset on " + endpoint_.topic);
-  inlet_ = with_message_type(endpoint_.type.name, endpoint_.type.max_bytes, [&](auto example) {
-    std::unique_ptr<Inlet> inlet =
-        std::make_unique<TypedInlet<decltype(example)>>(endpoint_, dispatch_, door_, missed_);
-    return inlet;
-  });
-  if (waitset_ != nullptr) waitset_->add(inlet_->subscription());
+  inlet_ = service_ ? service_->inlet()
+                    : with_message_type(endpoint_.type.name, endpoint_.type.max_bytes, [&](auto example) {
+                        std::unique_ptr<Inlet> inlet =
+                            std::make_unique<TypedInlet<decltype(example)>>(endpoint_, dispatch_, door_, missed_);
+                        return inlet;
+                      });
+  if (waitset_ != nullptr) inlet_->join(*waitset_);
 }
 
 void Reader::arrived(Arrived&& arrived) {
@@ -147,15 +166,14 @@ void Reader::release(lagometer_sample* samples, uint32_t stride, uint32_t count)
 }
 
 void Reader::matched(lagometer_matched& out) const {
-  out.count = inlet_ ? static_cast<uint32_t>(inlet_->subscription()->get_publisher_count()) : 0;
+  out.count = 0;
   out.exact = 0;
+  if (inlet_) inlet_->matched(out);
 }
 
 void Reader::counters(lagometer_counters& out) const {
   out.present = 0;
-  if (!inlet_) return;
-  missed_.count<rclcpp::QOSDeadlineRequestedInfo>(inlet_->subscription()->get_event_handlers(),
-                                                  RCL_SUBSCRIPTION_REQUESTED_DEADLINE_MISSED, out);
+  if (inlet_) inlet_->counters(out);
 }
 
 nlohmann::json Reader::describe() const {

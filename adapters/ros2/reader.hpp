@@ -8,6 +8,8 @@
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
 
 #include "arrivals.hpp"
 #include "messages.hpp"
@@ -24,11 +26,19 @@ struct Arrived {
   int64_t reception_ns = 0;  // the same
   uint64_t writer_id = 0;
   uint64_t sequence = 0;
+  std::optional<rmw_request_id_t> request;  // of a request that has not been answered
 };
+
+/// A number for what the rmw calls a writer by.
+uint64_t writer_id_of(std::span<const uint8_t> gid) noexcept;
+
+class ServiceEnd;
 
 class Reader {
  public:
   Reader(Node& node, const lagometer_endpoint_config& config);
+  /// Of a client or a server.
+  Reader(Node& node, const lagometer_endpoint_config& config, std::shared_ptr<ServiceEnd> service);
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
   ~Reader();
@@ -40,13 +50,15 @@ class Reader {
   void counters(lagometer_counters& out) const;
   [[nodiscard]] nlohmann::json describe() const;
 
-  /// A subscription of one message type.
+  /// A subscription of one message type, or what a client or a server takes from.
   class Inlet {
    public:
     virtual ~Inlet() = default;
     /// The next message that waits in the middleware; false if there is none.
     virtual bool take(Arrived& arrived) = 0;
-    [[nodiscard]] virtual rclcpp::SubscriptionBase::SharedPtr subscription() const = 0;
+    virtual void join(Waitset& waitset) = 0;
+    virtual void matched(lagometer_matched& out) const = 0;
+    virtual void counters(lagometer_counters&) const {}
 
    protected:
     Inlet() = default;
@@ -77,6 +89,7 @@ class Reader {
   Arrivals<Arrived> arrivals_;
   std::shared_ptr<Door> door_;
   Missed missed_;
+  std::shared_ptr<ServiceEnd> service_;  // null: of a topic
   std::unique_ptr<Inlet> inlet_;
 };
 

@@ -5,6 +5,8 @@
 #include "lagometer/executor.h"
 #include "objects.hpp"
 #include "reader.hpp"
+#include "service_ends.hpp"
+#include "services.hpp"
 #include "timer.hpp"
 #include "writer.hpp"
 
@@ -42,7 +44,20 @@ struct Traits {
     if (kind == LAGOMETER_OBJECT_READER) return static_cast<const Reader*>(object)->describe().dump();
     return R"({"settings":{},"paste":[]})";
   }
+#ifdef LAGOMETER_ROS2_INTERFACES
+  static Ends make_client(Node& node, const lagometer_endpoint_config& request,
+                          const lagometer_endpoint_config& reply) {
+    return ros2::make_client(node, request, reply);
+  }
+  static Ends make_server(Node& node, const lagometer_endpoint_config& request,
+                          const lagometer_endpoint_config& reply) {
+    return ros2::make_server(node, request, reply);
+  }
+#endif
   static const void* extension(uint32_t kind, void* object, std::string_view wanted) noexcept {
+#ifdef LAGOMETER_ROS2_INTERFACES
+    if (const void* table = lagometer::services_extension<Traits>(kind, wanted)) return table;
+#endif
     if (kind == LAGOMETER_OBJECT_CONTEXT && wanted == LAGOMETER_EXECUTOR_EXTENSION) return &kExecutor;
     if (kind != LAGOMETER_OBJECT_NODE || wanted != LAGOMETER_TIMERS_EXTENSION) return nullptr;
     return static_cast<const Node*>(object)->context.settings().executor_timers ? &timers_table() : nullptr;

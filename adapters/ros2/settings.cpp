@@ -208,6 +208,17 @@ void check_intra_process(const Quality& quality, uint32_t dispatch, const std::s
   }
 }
 
+void check_service(const Settings& settings, const Quality& request, const Quality& reply, const std::string& topic) {
+  const auto refuse = [&topic](const std::string& why) {
+    throw Error(LAGOMETER_UNSUPPORTED, "ros2: " + why + ": service " + topic);
+  };
+  if (request.watched() || reply.watched())
+    refuse("rclcpp reports no deadlines, lifespans or liveliness of services: leave these out");
+  if (request.code() != reply.code()) refuse("requests and replies of a service of ROS 2 have the same QoS");
+  if (settings.intra_process) refuse("intra_process hands over messages of topics alone: leave it out");
+  if (settings.loans) refuse("the rmw lends memory for messages of topics alone: leave out loans");
+}
+
 json transport_of(std::string_view rmw) {
   const auto between = [](json kinds) -> json {
     return {{"within_process", {"process"}}, {"between_processes", std::move(kinds)}};

@@ -58,6 +58,9 @@ struct Quality {
 /// Refuses what rclcpp's intra-process communication can't do. Throws lagometer::Error.
 void check_intra_process(const Quality& quality, uint32_t dispatch, const std::string& topic);
 
+/// Refuses what services of ROS 2 have not got; `topic`: the service's name. Throws lagometer::Error.
+void check_service(const Settings& settings, const Quality& request, const Quality& reply, const std::string& topic);
+
 /// {key: {"value", "default"}}.
 nlohmann::json setting(const nlohmann::json& value, const nlohmann::json& usual);
 

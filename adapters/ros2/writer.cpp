@@ -5,79 +5,95 @@
 #include <optional>
 #include <utility>
 
+#include "service_ends.hpp"
+
 namespace lagometer::ros2 {
 namespace {
 
+/// Whatever is sent by a publisher.
 template <typename Message>
-typename rclcpp::Publisher<Message>::SharedPtr make_publisher(const Endpoint& endpoint, Missed& missed) {
-  rclcpp::PublisherOptions options;
-  missed.watch(endpoint.quality, options);
-  return endpoint.node.ros_node().create_publisher<Message>(endpoint.topic, endpoint.qos(), options);
-}
+class TopicOutlet : public Writer::Outlet {
+ public:
+  void matched(lagometer_matched& out) const override {
+    out.count = static_cast<uint32_t>(publisher_->get_subscription_count());
+    // Subscriptions of this process are reached past the middleware; without a hand-over there are none.
+    out.count = std::max(out.count, static_cast<uint32_t>(publisher_->get_intra_process_subscription_count()));
+    out.exact = 0;
+  }
+  void counters(lagometer_counters& out) const override {
+    missed_.count<rclcpp::QOSDeadlineOfferedInfo>(publisher_->get_event_handlers(),
+                                                  RCL_PUBLISHER_OFFERED_DEADLINE_MISSED, out);
+  }
+
+ protected:
+  TopicOutlet(const Endpoint& endpoint, Missed& missed) : missed_(missed) {
+    rclcpp::PublisherOptions options;
+    missed.watch(endpoint.quality, options);
+    publisher_ = endpoint.node.ros_node().create_publisher<Message>(endpoint.topic, endpoint.qos(), options);
+  }
+  typename rclcpp::Publisher<Message>::SharedPtr publisher_;
+
+ private:
+  const Missed& missed_;
+};
 
 /// publish(const Message&) of one message that is kept, as of a node with a member `message_`.
 template <typename Message>
-class ReferenceOutlet final : public Writer::Outlet {
+class ReferenceOutlet final : public TopicOutlet<Message> {
  public:
-  ReferenceOutlet(const Endpoint& endpoint, Missed& missed) : publisher_(make_publisher<Message>(endpoint, missed)) {}
+  ReferenceOutlet(const Endpoint& endpoint, Missed& missed) : TopicOutlet<Message>(endpoint, missed) {}
   Regions borrow(uint64_t bytes) override {
     prepare(message_, bytes);
     return shown(message_);
   }
-  void publish() override { publisher_->publish(message_); }
+  void publish() override { this->publisher_->publish(message_); }
   void discard() override {}
-  [[nodiscard]] const rclcpp::PublisherBase& publisher() const override { return *publisher_; }
 
  private:
-  typename rclcpp::Publisher<Message>::SharedPtr publisher_;
   Message message_;
 };
 
 /// publish(std::unique_ptr<Message>): within the process the receiver gets this very object.
 template <typename Message>
-class UniqueOutlet final : public Writer::Outlet {
+class UniqueOutlet final : public TopicOutlet<Message> {
  public:
-  UniqueOutlet(const Endpoint& endpoint, Missed& missed) : publisher_(make_publisher<Message>(endpoint, missed)) {}
+  UniqueOutlet(const Endpoint& endpoint, Missed& missed) : TopicOutlet<Message>(endpoint, missed) {}
   Regions borrow(uint64_t bytes) override {
     message_ = std::make_unique<Message>();
     prepare(*message_, bytes);
     return shown(*message_);
   }
-  void publish() override { publisher_->publish(std::move(message_)); }
+  void publish() override { this->publisher_->publish(std::move(message_)); }
   void discard() override { message_.reset(); }
-  [[nodiscard]] const rclcpp::PublisherBase& publisher() const override { return *publisher_; }
 
  private:
-  typename rclcpp::Publisher<Message>::SharedPtr publisher_;
   std::unique_ptr<Message> message_;
 };
 
 /// borrow_loaned_message() and publish() of it: the middleware's own memory.
 template <typename Message>
-class LoanOutlet final : public Writer::Outlet {
+class LoanOutlet final : public TopicOutlet<Message> {
  public:
-  LoanOutlet(const Endpoint& endpoint, Missed& missed) : publisher_(make_publisher<Message>(endpoint, missed)) {
+  LoanOutlet(const Endpoint& endpoint, Missed& missed) : TopicOutlet<Message>(endpoint, missed) {
     // rclcpp would give an ordinary message instead, and say so in a log line alone.
-    if (!publisher_->can_loan_messages()) {
+    if (!this->publisher_->can_loan_messages()) {
       throw Error(LAGOMETER_UNSUPPORTED, std::string("ros2: this rmw (") + rmw_get_implementation_identifier() +
                                              ") lends no memory for messages of topic " + endpoint.topic +
                                              ": it takes a type of fixed size, and an rmw with shared memory");
     }
   }
   Regions borrow(uint64_t bytes) override {
-    message_.emplace(publisher_->borrow_loaned_message());
+    message_.emplace(this->publisher_->borrow_loaned_message());
     prepare(message_->get(), bytes);
     return shown(message_->get());
   }
   void publish() override {
-    publisher_->publish(std::move(*message_));
+    this->publisher_->publish(std::move(*message_));
     message_.reset();
   }
   void discard() override { message_.reset(); }
-  [[nodiscard]] const rclcpp::PublisherBase& publisher() const override { return *publisher_; }
 
  private:
-  typename rclcpp::Publisher<Message>::SharedPtr publisher_;
   std::optional<rclcpp::LoanedMessage<Message>> message_;
 };
 
@@ -98,12 +114,25 @@ std::unique_ptr<Writer::Outlet> make_outlet(const Endpoint& endpoint, Missed& mi
 
 }  // namespace
 
-Writer::Writer(Node& node, const lagometer_endpoint_config& config) : endpoint_(node, config) {
+void Writer::Outlet::answer(const rmw_request_id_t&) {
+  throw Error(LAGOMETER_INVALID, "ros2: only a server answers requests");
+}
+
+Writer::Writer(Node& node, const lagometer_endpoint_config& config) : Writer(node, config, nullptr) {}
+
+Writer::Writer(Node& node, const lagometer_endpoint_config& config, std::shared_ptr<ServiceEnd> service)
+    : endpoint_(node, config), service_(std::move(service)) {
   if (endpoint_.settings.intra_process)
     check_intra_process(endpoint_.quality, LAGOMETER_DISPATCH_LISTENER, endpoint_.topic);
 }
 
-void Writer::enable() { outlet_ = make_outlet(endpoint_, missed_); }
+void Writer::enable() { outlet_ = service_ ? service_->outlet() : make_outlet(endpoint_, missed_); }
+
+void Writer::answer(const lagometer_sample& request) {
+  auto& arrived = *static_cast<Arrived*>(request.adapter_data);
+  if (!arrived.request) throw Error(LAGOMETER_INVALID, "ros2: a request of " + endpoint_.topic + " is answered twice");
+  outlet_->answer(*std::exchange(arrived.request, std::nullopt));
+}
 
 lagometer_status Writer::borrow(uint64_t bytes, lagometer_message& message) {
   endpoint_.type.check(bytes);
@@ -122,19 +151,14 @@ lagometer_status Writer::commit(lagometer_message&) {
 void Writer::discard(lagometer_message&) { outlet_->discard(); }
 
 void Writer::matched(lagometer_matched& out) const {
-  const bool local = outlet_ && endpoint_.settings.intra_process;
-  out.count = outlet_ ? static_cast<uint32_t>(outlet_->publisher().get_subscription_count()) : 0;
-  // Subscriptions of this process are reached past the middleware.
-  if (local)
-    out.count = std::max(out.count, static_cast<uint32_t>(outlet_->publisher().get_intra_process_subscription_count()));
+  out.count = 0;
   out.exact = 0;
+  if (outlet_) outlet_->matched(out);
 }
 
 void Writer::counters(lagometer_counters& out) const {
   out.present = 0;
-  if (!outlet_) return;
-  missed_.count<rclcpp::QOSDeadlineOfferedInfo>(outlet_->publisher().get_event_handlers(),
-                                                RCL_PUBLISHER_OFFERED_DEADLINE_MISSED, out);
+  if (outlet_) outlet_->counters(out);
 }
 
 nlohmann::json Writer::describe() const {

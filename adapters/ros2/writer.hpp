@@ -11,9 +11,15 @@
 
 namespace lagometer::ros2 {
 
+class ServiceEnd;
+
 class Writer {
  public:
   Writer(Node& node, const lagometer_endpoint_config& config);
+  /// Of a client or a server.
+  Writer(Node& node, const lagometer_endpoint_config& config, std::shared_ptr<ServiceEnd> service);
+  /// Of a server: the next message goes to who sent this request. Errors: it was answered.
+  void answer(const lagometer_sample& request);
   void enable();
   lagometer_status borrow(uint64_t bytes, lagometer_message& message);
   lagometer_status commit(lagometer_message& message);
@@ -22,14 +28,17 @@ class Writer {
   void counters(lagometer_counters& out) const;
   [[nodiscard]] nlohmann::json describe() const;
 
-  /// A publisher of one message type. The message between borrow and publish is its own, one at a time.
+  /// A publisher of one message type, or what a client or a server sends by. The message between borrow and publish is
+  /// its own, one at a time.
   class Outlet {
    public:
     virtual ~Outlet() = default;
     virtual Regions borrow(uint64_t bytes) = 0;
     virtual void publish() = 0;
     virtual void discard() = 0;
-    [[nodiscard]] virtual const rclcpp::PublisherBase& publisher() const = 0;
+    virtual void answer(const rmw_request_id_t& request);
+    virtual void matched(lagometer_matched& out) const = 0;
+    virtual void counters(lagometer_counters&) const {}
 
    protected:
     Outlet() = default;
@@ -40,6 +49,7 @@ class Writer {
  private:
   Endpoint endpoint_;
   Missed missed_;
+  std::shared_ptr<ServiceEnd> service_;  // null: of a topic
   std::unique_ptr<Outlet> outlet_;
 };
 

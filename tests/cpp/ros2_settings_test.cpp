@@ -15,6 +15,7 @@ namespace {
 using lagometer::Error;
 using lagometer::graph_name;
 using lagometer::ros2::check_intra_process;
+using lagometer::ros2::check_service;
 using lagometer::ros2::ExecutorKind;
 using lagometer::ros2::Quality;
 using lagometer::ros2::Settings;
@@ -147,6 +148,21 @@ TEST(Ros2IntraProcess, TakesWhatRclcppCanHandOver) {
   quality = Quality(nullptr);
   quality.transient_local = true;
   EXPECT_THROW(check_intra_process(quality, LAGOMETER_DISPATCH_LISTENER, "/t"), Error);
+}
+
+TEST(Ros2Services, HaveWhatRclcppHasOfThem) {
+  const Settings usual;
+  const Quality quality(nullptr);
+  EXPECT_NO_THROW(check_service(usual, quality, quality, "/s"));
+  Quality other(nullptr);
+  other.depth = 1;
+  EXPECT_THROW(check_service(usual, quality, other, "/s"), Error);
+  other = Quality(nullptr);
+  other.lifespan_ns = 1;
+  EXPECT_THROW(check_service(usual, other, other, "/s"), Error);
+  for (const char* options : {R"({"intra_process": true})", R"({"loans": true})"}) {
+    EXPECT_THROW(check_service(Settings::from("default", options), quality, quality, "/s"), Error);
+  }
 }
 
 TEST(Ros2Quality, SaysTheOptionsThatItFollows) {

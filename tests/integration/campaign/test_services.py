@@ -36,6 +36,8 @@ def carried_out(tmp_path: Path, matrix: str) -> dict[str, Any]:
         ("zenoh", "dispatch: listener"),
         ("zenoh-py", "dispatch: waitset"),
         ("ros2_rust", "dispatch: waitset"),
+        ("ros2", "dispatch: listener"),
+        ("ros2", "dispatch: waitset"),
     ],
 )
 def test_each_client_gets_the_replies_to_its_own_requests(tmp_path: Path, adapter: str, factors: str) -> None:
