@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lagometer.stats.program.edges import Programs, programs_of
@@ -242,6 +242,7 @@ def test_programs_are_called_by_their_node_their_script_or_their_name() -> None:
     assert names_of(lines) == ["talker", "listener", "front", "talker-2", "sh", "program"]
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.integers(1, 40), min_size=2, max_size=40),
     st.lists(st.booleans(), min_size=40, max_size=40),
