@@ -38,21 +38,24 @@ OTHERS = 6
 HEADERS = f"^{re.escape(str(ROOT))}/(engine|adapters)/"
 
 
-def database() -> str:
-    """The compiler's commands, each for one file; where the build joins files they are asked for apart."""
-    if "CMAKE_UNITY_BUILD:BOOL=ON" not in (BUILD / "CMakeCache.txt").read_text():
-        return (BUILD / "compile_commands.json").read_text()
-    apart = ROOT / "build" / "apart"
+def database(build: Path = BUILD) -> Path:
+    """The folder with the compiler's commands, each for one file: where the build joins files, one that is
+    configured apart."""
+    if not re.search(r"^CMAKE_UNITY_BUILD:\w+=ON$", (build / "CMakeCache.txt").read_text(), re.MULTILINE):
+        return build
+    apart = build.parent / "apart"
     command = ["cmake", "--preset", "release", "-B", str(apart), "-DCMAKE_UNITY_BUILD=OFF"]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     # What is generated lies in the folder of the build.
-    return (apart / "compile_commands.json").read_text().replace(str(apart), str(BUILD))
+    commands_of_files = apart / "compile_commands.json"
+    commands_of_files.write_text(commands_of_files.read_text().replace(str(apart), str(build)))
+    return apart
 
 
-def commands() -> dict[Path, list[str]]:
+def commands(folder: Path) -> dict[Path, list[str]]:
     """The compiler's command for each source file of ours that ships."""
     found = {}
-    for entry in json.loads(database()):
+    for entry in json.loads((folder / "compile_commands.json").read_text()):
         file = Path(entry["directory"], entry["file"]).resolve()
         if file.is_relative_to(ROOT / "engine") or file.is_relative_to(ROOT / "adapters"):
             found[file] = shlex.split(entry["command"])
@@ -135,13 +138,13 @@ def key(command: list[str], salt: bytes) -> str:
     return hashlib.sha256(salt + text).hexdigest()
 
 
-def tidy(file: Path, command: list[str], salt: bytes) -> str:
-    """The findings in one file, empty if there are none."""
+def tidy(file: Path, folder: Path, command: list[str], salt: bytes) -> str:
+    """The findings in one file, empty if there are none. folder: as `database` says."""
     stamp = CACHE / key(command, salt)
     if stamp.exists():
         return ""
     result = subprocess.run(
-        ["clang-tidy", "--quiet", f"--header-filter={HEADERS}", "-p", str(BUILD), str(file)],
+        ["clang-tidy", "--quiet", f"--header-filter={HEADERS}", "-p", str(folder), str(file)],
         check=False,
         capture_output=True,
         text=True,
@@ -161,11 +164,12 @@ def main() -> int:
     version = subprocess.run([program, "--version"], check=True, stdout=subprocess.PIPE).stdout
     salt = version + (ROOT / ".clang-tidy").read_bytes() + HEADERS.encode()
     CACHE.mkdir(parents=True, exist_ok=True)
-    by_file = commands()
+    folder = database()
+    by_file = commands(folder)
     files = selected(sorted(by_file))
     findings = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        jobs = [pool.submit(tidy, file, by_file[file], salt) for file in files]
+        jobs = [pool.submit(tidy, file, folder, by_file[file], salt) for file in files]
         for job in concurrent.futures.as_completed(jobs):
             text = job.result()
             if text:

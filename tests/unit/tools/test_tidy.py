@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import subprocess
 from pathlib import Path
 from types import ModuleType
@@ -101,3 +102,31 @@ def test_an_unknown_choice_is_refused(tidy: ModuleType, monkeypatch: pytest.Monk
     monkeypatch.setenv("LAGOMETER_TIDY", "some")
     with pytest.raises(SystemExit, match="'some', expected changed or all"):
         tidy.selected([])
+
+
+@pytest.mark.parametrize("kind", ["BOOL", "UNINITIALIZED"])
+def test_a_build_that_joins_files_is_configured_again_apart(
+    tidy: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    build, apart = tmp_path / "release", tmp_path / "apart"
+    build.mkdir()
+    asked: list[list[str]] = []
+
+    def configure(command: list[str], **_: object) -> None:
+        asked.append(command)
+        apart.mkdir()
+        entry = {
+            "directory": str(apart),
+            "file": "one.cpp",
+            "command": f"c++ -I{apart}/generated -o one one.cpp",
+        }
+        (apart / "compile_commands.json").write_text(json.dumps([entry]))
+
+    monkeypatch.setattr(tidy.subprocess, "run", configure)
+    (build / "CMakeCache.txt").write_text(f"CMAKE_UNITY_BUILD:{kind}=OFF\n")
+    assert (tidy.database(build), asked) == (build, [])
+    (build / "CMakeCache.txt").write_text(f"A:BOOL=ON\nCMAKE_UNITY_BUILD:{kind}=ON\n")
+    assert tidy.database(build) == apart
+    assert asked[0][-1] == "-DCMAKE_UNITY_BUILD=OFF"
+    (entry,) = json.loads((apart / "compile_commands.json").read_text())
+    assert entry["command"] == f"c++ -I{build}/generated -o one one.cpp"
