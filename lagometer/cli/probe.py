@@ -39,7 +39,7 @@ LIVE_CALLS_MAX = 100_000  # with more, looking at all of them every second would
 def command(
     words: Annotated[list[str], typer.Argument(metavar="-- COMMAND…", help="The program and its arguments.")],
     out: NewFolder = DEFAULT_OUT,
-    name: Annotated[str | None, option("name", "NAME", "Of the cell. [the program's]")] = None,
+    name: Annotated[str | None, option("name", "NAME", "Of the cells; the program's without it.")] = None,
     duration: Annotated[
         str | None, option("duration", "TIME", "End it after this time, as Ctrl-C does.")
     ] = None,
