@@ -63,7 +63,7 @@ def _turn_of_commit() -> int:
     """How many commits there are, or LAGOMETER_TURN; 0 outside of a repository."""
     if "LAGOMETER_TURN" in os.environ:
         return int(os.environ["LAGOMETER_TURN"])
-    command = ("git", "-C", str(needs.ROOT), "rev-list", "--count", "HEAD")
+    command = ("git", "-C", str(Path(__file__).parent), "rev-list", "--count", "HEAD")
     counted = subprocess.run(command, capture_output=True, text=True, check=False)
     return int(counted.stdout) if counted.returncode == 0 else 0
 

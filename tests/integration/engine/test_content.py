@@ -81,7 +81,7 @@ def test_payloads_are_filled_as_the_study_says(
     for number, payload in enumerate(payloads):
         assert ENVELOPE.unpack(payload[: ENVELOPE.size]) == (0x4C67, 1, 0, 0, number)
         assert payload[ENVELOPE.size :] == expected(content, number)[ENVELOPE.size :], number
-    samples = pl.concat(pl.read_parquet(path) for path in (tmp_path / "out").rglob("0.parquet"))
+    samples = pl.concat(pl.read_parquet(path) for path in (tmp_path / "out" / "samples").rglob("0.parquet"))
     edge = samples.filter(pl.col("edge") == "source→sink")
     assert len(payloads) == edge.height > 3
     assert not edge["corrupted"].any()
@@ -116,7 +116,7 @@ def test_each_topic_has_its_own_content_and_its_reader_takes_it_for_whole(
         stream, number = ENVELOPE.unpack(sent[at : at + ENVELOPE.size])[3:]
         filled = sent[at + ENVELOPE.size : at + BYTES]
         assert filled == expected(contents[stream], number)[ENVELOPE.size :], (stream, number)
-    samples = pl.concat(pl.read_parquet(path) for path in (tmp_path / "out").rglob("0.parquet"))
+    samples = pl.concat(pl.read_parquet(path) for path in (tmp_path / "out" / "samples").rglob("0.parquet"))
     edges = samples.filter(pl.col("edge").cast(str).str.starts_with("source→sink"))
     assert edges["edge"].n_unique() == 3
     assert not edges["corrupted"].any()
