@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lagometer.agent.observe.reading import read_whole
+
 CONNECTED_TCP = "01"
 CONNECTED_UNIX = "03"
 LISTENING_TCP = "0A"
@@ -16,7 +18,6 @@ STREAM_UNIX = ("0001", "0005")  # types whose server must listen beside having a
 LISTENING_UNIX = 0x10000  # a flag
 RECORDS = "lagometer-records"  # the worker's own memory; its peers have others
 IPV4_IN_IPV6 = "0000000000000000FFFF0000"  # before an IPv4 address in the tables of IPv6: ::ffff:0:0/96
-READ_BYTES = 1 << 17
 Address = tuple[str, str]  # local and remote, as /proc writes them
 Network = Mapping[str, tuple[str, Address]]  # of each socket by inode: udp, tcp or unix, and its ends
 
@@ -84,14 +85,14 @@ def find_workers(supervisor: int, numbers: Sequence[int]) -> list[int | None]:
 def _parent(pid: int) -> int:
     """Returns the number of a process's parent; 0 if it is gone."""
     with contextlib.suppress(OSError, ValueError, IndexError):
-        return int(_read(f"/proc/{pid}/stat").rpartition(b")")[2].split()[1])
+        return int(read_whole(f"/proc/{pid}/stat").rpartition(b")")[2].split()[1])
     return 0
 
 
 def _own_number(pid: int) -> int:
     """Returns a process's number in its innermost namespace; 0 if it is gone."""
     with contextlib.suppress(OSError, ValueError, IndexError):
-        line = _read(f"/proc/{pid}/status").partition(b"\nNSpid:")[2].partition(b"\n")[0]
+        line = read_whole(f"/proc/{pid}/status").partition(b"\nNSpid:")[2].partition(b"\n")[0]
         return int(line.split()[-1])
     return 0
 
@@ -153,7 +154,7 @@ def has_bound_socket(pid: int, path: str) -> bool:
 
 def _memory(pid: int) -> dict[tuple[str, str], str]:
     found = {}
-    for line in _read(f"/proc/{pid}/maps").decode(errors="replace").splitlines():
+    for line in read_whole(f"/proc/{pid}/maps").decode(errors="replace").splitlines():
         # Permissions lie behind the two addresses; most mappings are private and not worth splitting.
         if line[line.find(" ") + 4] != "s":
             continue
@@ -178,7 +179,7 @@ def _tables_in_use(pid: int) -> Iterator[str]:
     """Gives those of tcp, tcp6, udp, udp6 in which the namespace has sockets; IPv6's may have IPv4's, too."""
     for file, suffix in (("sockstat", ""), ("sockstat6", "6")):
         try:
-            text = _read(f"/proc/{pid}/net/{file}").decode()
+            text = read_whole(f"/proc/{pid}/net/{file}").decode()
         except FileNotFoundError:  # a kernel without IPv6
             continue
         for line in text.splitlines():
@@ -188,16 +189,5 @@ def _tables_in_use(pid: int) -> Iterator[str]:
 
 
 def _rows(pid: int, table: str) -> list[list[str]]:
-    text = _read(f"/proc/{pid}/net/{table}").decode(errors="replace")
+    text = read_whole(f"/proc/{pid}/net/{table}").decode(errors="replace")
     return [line.split() for line in text.splitlines()[1:]]
-
-
-def _read(path: str) -> bytes:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        pieces = []
-        while piece := os.read(descriptor, READ_BYTES):
-            pieces.append(piece)
-        return b"".join(pieces)
-    finally:
-        os.close(descriptor)

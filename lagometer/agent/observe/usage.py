@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from lagometer.agent.observe.reading import read_whole
+
 PROC = Path("/proc")
 KIB = 1024
 NS_PER_S = 1_000_000_000
-READ_BYTES = 1 << 17
 DELETED = " (deleted)"
 # Fields of stat behind the name, counted from the state.
 MINOR_FAULTS, MAJOR_FAULTS, USER, SYSTEM = 7, 9, 11, 12
@@ -83,11 +84,11 @@ def read_account(pid: int, at_ns: int, proc: Path = PROC) -> RawAccount | None:
     root = f"{proc}/{pid}"
     threads: dict[int, tuple[bytes, bytes, bytes]] = {}
     try:
-        stat = _read(f"{root}/stat")
+        stat = read_whole(f"{root}/stat")
         for name in os.listdir(f"{root}/task"):  # noqa: PTH208 (much faster)
             with contextlib.suppress(OSError):  # it ended meanwhile
                 task = f"{root}/task/{name}"
-                texts = _read(f"{task}/stat"), _read(f"{task}/status")
+                texts = read_whole(f"{task}/stat"), read_whole(f"{task}/status")
                 threads[int(name)] = (*texts, _read_if_there(f"{task}/schedstat"))
     except OSError:
         return None
@@ -146,7 +147,7 @@ def between(before: Account, after: Account) -> Account:
 def read_smaps(pid: int, proc: Path = PROC) -> bytes | None:
     """Reads the mappings of a process; None if it is gone or may not be looked at."""
     with contextlib.suppress(OSError):
-        return _read(f"{proc}/{pid}/smaps") or None
+        return read_whole(f"{proc}/{pid}/smaps") or None
     return None
 
 
@@ -201,7 +202,7 @@ def read_socket_tables(pid: int, proc: Path = PROC) -> dict[str, bytes]:
     found = {}
     for table in _tables_in_use(pid, proc):
         with contextlib.suppress(OSError):
-            found[table] = _read(f"{proc}/{pid}/net/{table}")
+            found[table] = read_whole(f"{proc}/{pid}/net/{table}")
     return found
 
 
@@ -255,16 +256,5 @@ def _tick_ns() -> int:
 
 def _read_if_there(path: str) -> bytes:
     with contextlib.suppress(OSError):
-        return _read(path)
+        return read_whole(path)
     return b""
-
-
-def _read(path: str) -> bytes:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        pieces = []
-        while piece := os.read(descriptor, READ_BYTES):
-            pieces.append(piece)
-        return b"".join(pieces)
-    finally:
-        os.close(descriptor)
