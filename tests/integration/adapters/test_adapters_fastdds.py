@@ -17,6 +17,8 @@ from needs import ROOT, adapter_library, need
 from plan_parts import MILLISECOND_NS, Mapping, any_message, node, pipeline, plan, reader, timer, writer
 from worker_support import TIMEOUT_S, Said, daemons_beside, machine, run_private
 
+pytestmark = pytest.mark.by_turn
+
 HERE = Path(__file__).parent
 DIRECTORY = "/dev/shm/lagometer"
 PAYLOAD_BYTES = 65_536

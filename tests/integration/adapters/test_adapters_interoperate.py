@@ -113,7 +113,7 @@ def test_23_nodes_in_23_processes_find_each_other(build: Path, tmp_path: Path, a
         "placement": ["process-per-node"],
     }
     # 23 processes keep a machine busy: a message may be longer under way than the usual 100 ms.
-    more = {"drain": "500ms", **time_to_repair(adapter)}
+    more = {"drain": "2s", **time_to_repair(adapter)}
     rows = run_cells(build, tmp_path, matrix, options={adapter: LOSSLESS.get(adapter, {})}, **more)
     whole = rows.filter(pl.col("edge") == "end-to-end")
     assert len(rows) == 23

@@ -14,6 +14,8 @@ import pytest
 from campaign_support import journal, lagometer, write_study
 from needs import adapter_library, need
 
+pytestmark = pytest.mark.by_turn
+
 WORKER = Path(__file__).with_name("scripted_worker.py")
 
 

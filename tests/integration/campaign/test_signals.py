@@ -27,6 +27,8 @@ from needs import need
 
 from lagometer.store.reader import open_campaign
 
+pytestmark = pytest.mark.by_turn
+
 PHASES = ("create", "discover", "warm-up", "measure", "drain", "tear-down")
 
 

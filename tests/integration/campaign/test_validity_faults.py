@@ -19,6 +19,8 @@ import pytest
 from campaign_support import journal, lagometer, running, wait_until, write_study
 from needs import ROOT, adapter_library, need
 
+pytestmark = pytest.mark.by_turn
+
 CELL = {
     "adapter": "faulty",
     "workload": "pipeline-3",

@@ -25,6 +25,8 @@ from needs import IN_PYTHON, ROOT, adapter_library, as_offered, need
 from plan_parts import MILLISECOND_NS, any_message, node, pingpong, pipeline, plan, reader, timer, writer
 from worker_support import worker_command
 
+pytestmark = pytest.mark.by_turn
+
 MUTATIONS = int(os.environ.get("LAGOMETER_MUTATIONS", "1000"))
 MUTATIONS_PYTHON = int(os.environ.get("LAGOMETER_MUTATIONS_PYTHON", "200"))
 SEED = int(os.environ.get("LAGOMETER_SEED", random.SystemRandom().randrange(1 << 32)))

@@ -16,6 +16,8 @@ from study_adapters import write_adapters
 from lagometer import __version__
 from lagometer.errors import LagometerError
 
+pytestmark = pytest.mark.by_turn
+
 REPOSITORY = Path(__file__).resolve().parents[3]
 TINY = str(REPOSITORY / "studies" / "tiny.yaml")
 

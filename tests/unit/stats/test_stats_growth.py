@@ -16,6 +16,8 @@ from lagometer.stats.verdict.growth import Growth, response_growth
 from lagometer.stats.verdict.sustained import verdict
 from tests.fixtures.small_trial import SmallTrial
 
+pytestmark = pytest.mark.by_turn
+
 MS = 1_000_000
 
 

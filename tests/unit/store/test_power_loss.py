@@ -41,6 +41,8 @@ from lagometer.store import format as form
 from lagometer.store.reader import open_campaign
 from lagometer.store.storing import Journal
 
+pytestmark = pytest.mark.by_turn
+
 MOST = 48  # states after one operation of which all are tried
 # Who syncs what while trials are stored, and who does when another process takes up what a killed one left.
 WHILE_STORING = (
