@@ -132,6 +132,8 @@ def _topic(topic: str, traffic: Traffic, publishers: int, adapters: Mapping[str,
 
 def _service(traffic: Traffic, adapters: Mapping[str, Adapter]) -> Iterator[str]:
     """Why this can't be a topic of a service."""
+    for policy in traffic.policies:
+        yield f"a request and its reply have no QoS {policy} here"
     if len(traffic.adapters) > 1:
         yield f"a request and its reply are of one adapter, not of {' and '.join(traffic.adapters)}"
     for name in traffic.adapters:
@@ -153,8 +155,9 @@ def _abilities(name: str, adapter: Adapter, traffic: Traffic) -> Iterator[str]:
             yield _lacks(name, what, value, offered)
     if traffic.domain and not can.domains:
         yield f"{name} has no domains"
-    if traffic.deadline_ns is not None and "deadline_missed" not in can.events.reader:
-        yield f"{name} does not offer the QoS deadline"
+    for policy in traffic.policies:
+        if policy not in can.policies:
+            yield f"{name} does not offer the QoS {policy}"
     yield from _limits(name, adapter.sidecar.limits, traffic)
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from lagometer.study.payload import PayloadType
+from lagometer.study.policies import Policy
 
 OptionValue = bool | int | float | str | None
 PROFILE = "profile"  # may be asked for like an option
@@ -54,7 +55,8 @@ class Abilities(_Part):
     queue of keep_last loses. `newest` is not what keep_last means: conformance calls that ability absent;
     layers: which layers are stamped, null: none; events: what is reported of endpoints; services: it has
     request and reply of its own; executor: with the dispatch `listener` one executor may serve all nodes of
-    a process; security: what its participants can be secured with.
+    a process; security: what its participants can be secured with; policies: what else of the QoS can be
+    set.
     """
 
     dispatch: tuple[Dispatch, ...]
@@ -66,6 +68,7 @@ class Abilities(_Part):
     domains: bool
     waitset_contexts: bool = False
     executor: bool = False
+    policies: tuple[Policy, ...] = ()
     late_readers: bool = True
     stamps: dict[Dispatch, tuple[Stamp, ...]] = Field(default_factory=dict)
     origin: Literal["loaned", "native", "copied"] = "copied"
