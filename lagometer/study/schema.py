@@ -34,7 +34,7 @@ HOUR_NS = 3600 * 10**9
 DAY_NS = 24 * HOUR_NS
 # Seen on two CPUs: 100 processes of Cyclone DDS were matched after 13.5 s, of Fast DDS after 27.8 s.
 DISCOVERY_NS_MIN = 10 * 10**9
-DISCOVERY_NS_PER_PROCESS = 500_000_000
+DISCOVERY_NS_PER_PARTICIPANT = 500_000_000
 DISCOVERY_NS_PER_ENDPOINT = 20_000_000
 
 
@@ -119,11 +119,13 @@ class Study:
 
     def discovery_ns(self, cell: Cell) -> int:
         """The longest wait for the endpoints of a cell to match; where the study says nothing it grows with
-        processes and endpoints."""
+        participants and endpoints."""
         if self.discovery_timeout_ns is not None:
             return self.discovery_timeout_ns
         endpoints = len(cell.graph.streams) + len(cell.graph.edges())
-        grown_ns = DISCOVERY_NS_PER_PROCESS * len(cell.workers) + DISCOVERY_NS_PER_ENDPOINT * endpoints
+        each_node = cell.factors.participants == "per-node"
+        participants = len(cell.graph.node_names) if each_node else len(cell.workers)
+        grown_ns = DISCOVERY_NS_PER_PARTICIPANT * participants + DISCOVERY_NS_PER_ENDPOINT * endpoints
         return min(DISCOVERY_NS_MIN + grown_ns, HOUR_NS)
 
     def fewest_trials(self) -> int:

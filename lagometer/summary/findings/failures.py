@@ -63,7 +63,8 @@ REASONS = (
     (
         "worker-hung",
         "a worker stopped answering",
-        "read the trial's log; the last call to the adapter hangs",
+        "read the trial's log: the last call to the adapter hangs, or takes too long; in the phase create, "
+        "try fewer participants or a longer `discovery_timeout`",
     ),
     (
         "incompatible-qos",
