@@ -63,8 +63,7 @@ REASONS = (
     (
         "worker-hung",
         "a worker stopped answering",
-        "read the trial's log: the last call to the adapter hangs, or takes too long; in the phase create, "
-        "try fewer participants or a longer `discovery_timeout`",
+        "read the trial's log: the adapter's last call hangs or is slow; try a longer `discovery_timeout`",
     ),
     (
         "incompatible-qos",
