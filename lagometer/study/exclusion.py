@@ -65,8 +65,9 @@ def reasons(cell: Cell, template: Graph, measure_ns: int, around: Surroundings) 
     for topic, traffic in cell.traffic.items():
         prefix = f"topic '{topic}': " if topic in cell.graph.topics else ""
         publishers = len(cell.graph.streams_on(topic))
-        found += (prefix + reason for reason in _topic(topic, traffic, publishers, around.adapters))
-        if topic in cell.graph.service_of:
+        serves = topic in cell.graph.service_of
+        found += (prefix + reason for reason in _topic(topic, traffic, publishers, around.adapters, serves))
+        if serves:
             found += _service(traffic, around.adapters)
     found += _groups(cell, around.adapters)
     found += _hosts(cell, around)
@@ -115,10 +116,12 @@ def _profile(name: str, adapter: Adapter, factors: Factors) -> Iterator[str]:
         yield _lacks(name, "profile", factors.profile, offered)
 
 
-def _topic(topic: str, traffic: Traffic, publishers: int, adapters: Mapping[str, Adapter]) -> Iterator[str]:
-    """Why these messages can't go over this topic."""
+def _topic(
+    topic: str, traffic: Traffic, publishers: int, adapters: Mapping[str, Adapter], serves: bool
+) -> Iterator[str]:
+    """Why these messages can't go over this topic. serves: they are requests or replies of a service."""
     for name in traffic.adapters:
-        yield from _abilities(name, adapters[name], traffic)
+        yield from _abilities(name, adapters[name], traffic, serves)
         limit = adapters[name].sidecar.limits
         if limit.topic_names is not None and not re.fullmatch(limit.topic_names, topic):
             yield f"{name} refuses the topic's name '{topic}': {limit.topic_names_reason}; rename it"
@@ -139,11 +142,13 @@ def _service(traffic: Traffic, adapters: Mapping[str, Adapter]) -> Iterator[str]
             yield f"{name} has no request and reply of its own"
 
 
-def _abilities(name: str, adapter: Adapter, traffic: Traffic) -> Iterator[str]:
+def _abilities(name: str, adapter: Adapter, traffic: Traffic, serves: bool) -> Iterator[str]:
     """What both ends of a stream need; how a message is dispatched is the subscriber's affair alone."""
     can = adapter.sidecar.abilities
+    # The sidecar's reliability is that of topics; request and reply are reliable where there are any.
+    reliability = (*can.reliability, "reliable") if serves and can.services else can.reliability
     asked: tuple[tuple[str, str, Collection[str]], ...] = (
-        ("reliability", traffic.reliability, can.reliability),
+        ("reliability", traffic.reliability, reliability),
         ("history", traffic.history, can.history),
         ("durability", traffic.durability, can.durability),
         ("type", traffic.type, can.types),

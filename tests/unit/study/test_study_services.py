@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,20 @@ def test_an_action_is_two_services_and_a_topic(tmp_path: Path) -> None:
     assert (chain.name, len(chain.edges)) == ("go", 4)
     # To and fro twice: half of that is not half a round trip.
     assert [spec.returns for spec in chain_specs(graph)] == [False]
+
+
+def test_a_service_is_reliable_where_topics_are_not(tmp_path: Path) -> None:
+    """Of an action the goal and the result; its feedback is a topic like any other."""
+    adapters = write_adapters(tmp_path)
+    shm = adapters["shm"]
+    lossy = shm.sidecar.abilities.model_copy(update={"reliability": ("best_effort",)})
+    sidecar = shm.sidecar.model_copy(update={"abilities": lossy})
+    adapters = {**adapters, "shm": replace(shm, sidecar=sidecar)}
+    for reliability, cells in (("best_effort", 1), ("reliable", 0)):
+        matrix = {"adapter": "shm", "workload": "action", "reliability": reliability}
+        assert (
+            len(expand(study_from_mapping({"name": "s", "matrix": matrix}, "test"), adapters).cells) == cells
+        )
 
 
 def test_both_ends_are_named_in_the_plans(tmp_path: Path) -> None:
