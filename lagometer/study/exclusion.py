@@ -160,16 +160,20 @@ def _abilities(name: str, adapter: Adapter, traffic: Traffic, serves: bool) -> I
         yield f"{name} has no domains"
     if traffic.deadline_ns is not None and "deadline_missed" not in can.events.reader:
         yield f"{name} does not offer the QoS deadline"
-    yield from _limits(name, adapter.sidecar.limits, traffic)
+    yield from _limits(name, adapter.sidecar.limits, traffic, serves)
 
 
-def _limits(name: str, limit: Limits, traffic: Traffic) -> Iterator[str]:
+def _limits(name: str, limit: Limits, traffic: Traffic, serves: bool) -> Iterator[str]:
     if limit.payload_bytes_max is not None and traffic.payload_bytes > limit.payload_bytes_max:
         reason = limit.payload_bytes_max_reason or "larger messages do not exist"
         yield f"{name} carries at most {limit.payload_bytes_max} B: {reason}"
     keeps_all = traffic.history == "keep_all"
     if limit.depth_max is not None and not keeps_all and traffic.depth > limit.depth_max:
         yield _with_reason(f"{name} keeps at most {limit.depth_max} messages", limit.depth_max_reason)
+    waiting = limit.service_depth_max
+    if serves and waiting is not None and (keeps_all or traffic.depth > waiting):
+        at_most = f"{name} keeps at most {waiting} requests or replies"
+        yield _with_reason(at_most, limit.service_depth_max_reason)
     durable = limit.transient_local_depth_max
     kept_for_late = traffic.durability == "transient_local"
     if durable is not None and kept_for_late and (keeps_all or traffic.depth > durable):

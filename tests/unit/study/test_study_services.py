@@ -117,6 +117,22 @@ def test_a_service_is_reliable_where_topics_are_not(tmp_path: Path) -> None:
         )
 
 
+def test_a_deep_queue_of_requests_is_excluded_where_there_is_none(tmp_path: Path) -> None:
+    adapters = write_adapters(tmp_path)
+    shm = adapters["shm"]
+    limits = shm.sidecar.limits.model_copy(
+        update={"service_depth_max": 4, "service_depth_max_reason": "its queue of replies"}
+    )
+    sidecar = shm.sidecar.model_copy(update={"limits": limits})
+    adapters = {**adapters, "shm": replace(shm, sidecar=sidecar)}
+    for factors, cells in (({"depth": 4}, 1), ({"depth": 5}, 0), ({"history": "keep_all"}, 0)):
+        matrix = {"adapter": "shm", "workload": "request-reply", **factors}
+        found = expand(study_from_mapping({"name": "s", "matrix": matrix}, "test"), adapters)
+        assert len(found.cells) == cells
+        for excluded in found.excluded:
+            assert "shm keeps at most 4 requests or replies: its queue of replies" in excluded.reason
+
+
 def test_both_ends_are_named_in_the_plans(tmp_path: Path) -> None:
     (tmp_path / "asked.yaml").write_text(ASKED)
     matrix = {"adapter": "shm", "workload": str(tmp_path / "asked.yaml")}
