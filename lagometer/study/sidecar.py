@@ -84,6 +84,7 @@ class Limits(_Part):
     """Hard limits; null: none known. The reason is printed when a cell is excluded for it.
 
     depth_max: of keep_last; transient_local_depth_max: what a publisher keeps for late joiners at most;
+    service_depth_max: requests or replies that wait at most, also with keep_all;
     topic_names: a pattern that the names of topics must match, for a middleware that refuses others;
     topics_max: topics in use at once; endpoints_max: publishers and subscribers of one topic together.
     security_pair_reason: why its secured participants don't meet those of another adapter.
@@ -98,6 +99,8 @@ class Limits(_Part):
     depth_max_reason: str = ""
     transient_local_depth_max: int | None = Field(default=None, ge=1)
     transient_local_depth_max_reason: str = ""
+    service_depth_max: int | None = Field(default=None, ge=1)
+    service_depth_max_reason: str = ""
     topic_names: str | None = None
     topic_names_reason: str = ""
     topics_max: int | None = Field(default=None, ge=2)
