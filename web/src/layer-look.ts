@@ -79,6 +79,7 @@ export function inOrder(layers: Iterable<string>): string[] {
 const NAMES: Record<string, string> = {
   dds: "DDS",
   common: "common (rclcpp, rcl)",
+  rmw: "rmw and conversions",
   conversion_out: "conversion, publishing",
   conversion_in: "conversion, taking",
 };

@@ -44,6 +44,8 @@ function conversions(each: CellLayers): string {
 
 export interface LayerGroup {
   title: string;
+  /** Groups of one scale can be held against each other: those of one payload, as in a paper's panels. */
+  scale: string;
   bars: { label: string; layers: CellLayers }[];
 }
 
@@ -67,11 +69,21 @@ export function groupsOf(report: Report, against: string, facets: Record<string,
     const layers = found.get(cell.id);
     if (layers === undefined) continue;
     const title = named.map((name) => cell.factors[name] ?? "").filter((text) => text !== "").join(", ");
-    const group = groups.get(title) ?? { title, bars: [] };
+    const scale = against === "payload_bytes" ? "" : (cell.factors["payload_bytes"] ?? "");
+    const group = groups.get(title) ?? { title, scale, bars: [] };
     group.bars.push({ label: cell.factors[against] ?? cell.id, layers });
     groups.set(title, group);
   }
   return [...groups.values()].sort((a, b) => order(report, a) - order(report, b));
+}
+
+/** The longest bar of all groups that share a scale. */
+export function longestOf(groups: LayerGroup[]): Map<string, number> {
+  const found = new Map<string, number>();
+  for (const { scale, bars } of groups) {
+    found.set(scale, Math.max(found.get(scale) ?? 0, ...bars.map(({ layers }) => layers.latency_mean_ns)));
+  }
+  return found;
 }
 
 /** Groups come in the order in which the study names their first cells. */
@@ -127,11 +139,11 @@ function tableOf(groups: LayerGroup[], shown: Shown): HTMLElement {
 function draw(model: Model, against: string, facets: Record<string, string>, shown: Shown): HTMLElement[] {
   const groups = groupsOf(model.report, against, facets);
   if (groups.length === 0) return [element("p", { class: "quiet" }, "No cell of this choice has layers.")];
-  const longest = Math.max(...groups.flatMap((group) => group.bars.map(({ layers }) => layers.latency_mean_ns)));
+  const longest = longestOf(groups);
   const names = groups.flatMap((group) => group.bars.flatMap(({ layers }) => shown.parts(layers).map((layer) => layer.name)));
   const parts = groups.flatMap((group) => [
     ...(group.title === "" ? [] : [element("h3", {}, group.title)]),
-    element("dl", { class: "stack" }, ...group.bars.flatMap((bar) => barOf(bar, longest, shown))),
+    element("dl", { class: "stack" }, ...group.bars.flatMap((bar) => barOf(bar, longest.get(group.scale) ?? 1, shown))),
   ]);
   return [layerLegend(names), ...parts, tableOf(groups, shown)];
 }
@@ -155,7 +167,7 @@ export function layersView(report: Report): View {
     redraw();
   });
   const said =
-    "Means over all messages of the valid trials, stacked in the order of the way; all bars have one scale. End to end where the graph is a single line: then the layers of all its edges are added, and computation is the time in its nodes. Elsewhere of a message on any edge. What is unattributed is an empty box.";
+    "Means over all messages of the valid trials, stacked in the order of the way; bars of one payload have one scale, and all bars where they are held against the payload. End to end where the graph is a single line: then the layers of all its edges are added, and computation is the time in its nodes. Elsewhere of a message on any edge. What is unattributed is an empty box.";
   root.append(section("layers", "Layers", element("p", { class: "quiet" }, said), element("div", { class: "controls" }, ...(choices.length < 2 ? [] : [chosen]), stackedOf), body));
   return {
     root,

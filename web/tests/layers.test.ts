@@ -2,7 +2,7 @@
 // Layers side by side: cells that differ in one factor alone, in the order of its values.
 import { expect, test } from "vitest";
 import type { Cell } from "../src/data";
-import { againstOf, groupsOf } from "../src/layers";
+import { againstOf, groupsOf, longestOf } from "../src/layers";
 import type { Report } from "../src/report-data";
 
 const ADAPTERS = ["cyclonedds", "udp"];
@@ -37,4 +37,15 @@ test("bars come in the order of the factor's values, groups in that of the study
   ]);
   expect(shown("rate_hz", { rate_hz: "20 Hz" })[0]?.[0]).toBe("cyclonedds, 1 KB");
   expect(shown("adapter", { rate_hz: "20 Hz" })).toEqual([]);
+});
+
+test("bars of one payload have one scale, and all bars where they are held against the payload", () => {
+  const made = report();
+  made.layers.forEach((each, at) => (each.latency_mean_ns = at + 1));
+  const scales = (against: string): [string, number][] => [...longestOf(groupsOf(made, against, {}))];
+  expect(scales("payload_bytes")).toEqual([["", 3]]);
+  expect(scales("adapter")).toEqual([
+    ["1 KB", 3],
+    ["64 B", 2],
+  ]);
 });
