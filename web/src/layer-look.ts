@@ -37,6 +37,7 @@ const LAYERS: Record<string, [Hue, number]> = {
   executor: [WAKING, 0.3],
   begin_take: [ROS2, 0.85],
   take: [TAKING, 1],
+  whole_take: [TAKING, 0.75],
   deserialise: [TAKING, 0.5],
   rmw_take: [ROS2, 0.45],
   rcl_take: [ROS2, 0.7],

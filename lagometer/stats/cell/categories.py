@@ -36,6 +36,7 @@ CATEGORY_OF: Mapping[str, str] = {
     "executor": NOTIFICATION,
     "begin_take": COMMON,
     "take": DDS,
+    "whole_take": UNATTRIBUTED,  # rclcpp, rcl, rmw and the middleware together
     "deserialise": RMW,
     "rmw_take": RMW,
     "rcl_take": COMMON,
@@ -47,7 +48,7 @@ CONVERSION_OUT, CONVERSION_IN, OTHERS = "conversion_out", "conversion_in", "othe
 BREAKDOWN = (CONVERSION_OUT, DDS, CONVERSION_IN, OTHERS, UNATTRIBUTED)
 _CONVERSIONS = {"serialise": CONVERSION_OUT, "deserialise": CONVERSION_IN}
 OF_ROS2 = ("rmw_publish", "rmw_take")  # an instrumented ROS 2 has both
-NO_ROS2 = "no stamps of ROS 2: its part can't be told"
+NO_ROS2 = "no stamps of ROS 2 beside the middleware's calls"
 NO_DDS = "no time in DDS"
 
 

@@ -40,6 +40,7 @@ LAYERS = (
     "executor",
     "begin_take",
     "take",
+    "whole_take",
     "deserialise",
     "rmw_take",
     "rcl_take",
@@ -293,6 +294,7 @@ def _publish_by_ros2(way: Way, sender: Process, write: Call) -> bool:
     begins: list[int | None] = []
     for _, kind in PUBLISHING:
         stamp = sender.last(kind, write.thread, way.at_ns - 1, write.begin_ns)
+        stamp = stamp or sender.following(kind, write.thread, write.begin_ns, write.begin_ns)
         known = stamp is not None and stamp.begin_ns >= way.at_ns
         begins.append(stamp.begin_ns if stamp is not None and known else None)
     if begins[0] is not None:  # in Python ROS 2 has code of its own before
@@ -307,11 +309,21 @@ def _write_of(passage: Passage, sender: Process) -> Call | None:
     """The call of the middleware's interface that sent the message; None if several may have."""
     if passage.write is not None:
         return passage.write
+    if not sender.knows(probes.API_WRITE):
+        return _write_by_ros2(passage, sender)
     calls = sender.within(probes.API_WRITE, None, passage.publish_ns, passage.published_ns)
     if passage.first is not None:
         own = [call for call in calls if call.thread == passage.first.thread]
         calls = own or calls
     return calls[0] if len({call.thread for call in calls}) == 1 else None
+
+
+def _write_by_ros2(passage: Passage, sender: Process) -> Call | None:
+    """Where the probe has no call of the middleware: ROS 2 stamps `rmw_publish` right before it."""
+    stamps = sender.within(probes.RMW_PUBLISH, None, passage.publish_ns, passage.published_ns)
+    if len({stamp.thread for stamp in stamps}) != 1:
+        return None
+    return Call(stamps[0].begin_ns, passage.published_ns, stamps[0].thread)
 
 
 def _cross(way: Way, last: Call, received: Call, receiver: Process) -> None:
@@ -333,6 +345,9 @@ def _arrive(way: Way, passage: Passage, receiver: Process, node: str) -> None:
     """From when the receiving thread has the last byte until `taken`."""
     received, taken_ns = passage.received, passage.taken_ns
     arrived_ns = received.end_ns if received is not None else passage.publish_ns
+    if not receiver.knows(probes.API_TAKE) and receiver.knows(probes.RMW_TAKE):
+        _arrive_by_ros2(way, passage, receiver, arrived_ns)
+        return
     if not receiver.knows(probes.API_TAKE):
         # Nobody says which thread takes, but for its name.
         name = f"{NODE_THREAD}{node}"[:THREAD_NAME_MAX]
@@ -350,6 +365,22 @@ def _arrive(way: Way, passage: Passage, receiver: Process, node: str) -> None:
     way.split("take", "deserialise", take.begin_ns, take.end_ns, thread, passage.deserialise)
     if _take_by_ros2(way, take, taken_ns, receiver):
         way.go("benchmark", way.at_ns, taken_ns, thread)
+
+
+def _arrive_by_ros2(way: Way, passage: Passage, receiver: Process, arrived_ns: int) -> None:
+    """The same where the probe has no call of the middleware: ROS 2 stamps when it begins to take, and when
+    its rmw has taken."""
+    taken = receiver.last(probes.RMW_TAKE, None, arrived_ns, passage.taken_ns)
+    if taken is None:
+        return
+    executes = receiver.last(probes.EXECUTOR_EXECUTE, taken.thread, arrived_ns, taken.begin_ns)
+    if executes is not None:
+        take = Call(executes.begin_ns, taken.begin_ns, taken.thread)
+        _wake_up(way, passage.received, take, arrived_ns, receiver)
+        way.go("whole_take", take.begin_ns, take.end_ns, take.thread)
+    way.skip(taken.begin_ns, taken.thread)
+    if _take_by_ros2(way, Call(taken.begin_ns, taken.begin_ns, taken.thread), passage.taken_ns, receiver):
+        way.go("benchmark", way.at_ns, passage.taken_ns, taken.thread)
 
 
 def _take_by_ros2(way: Way, take: Call, taken_ns: int, receiver: Process) -> bool:

@@ -161,6 +161,29 @@ def test_what_ros2_did_not_stamp_is_nobodys() -> None:
     ]
 
 
+def test_without_calls_of_the_middleware_the_stamps_of_ros2_tell() -> None:
+    """As over Zenoh."""
+    sent, received = ros2_sender(), ros2_receiver()
+    sent[NODE] = [each for each in sent[NODE] if each[0]["call"] != probes.API_WRITE]
+    others = (probes.API_WAIT, probes.API_TAKE)
+    received[NODE] = [each for each in received[NODE] if each[0]["call"] not in others]
+    assert spans(layers(sent, received, 200)) == [
+        ("benchmark", 0, 2),
+        ("rclcpp_publish", 2, 4),
+        ("rcl_publish", 4, 7),
+        ("send_path", 7, 30),
+        ("transport", 30, 80),
+        ("receiving_thread", 80, 100),
+        ("wake", 100, 150),
+        ("notify", 150, 166),
+        ("whole_take", 166, 191),
+        ("rcl_take", 191, 193),
+        ("rclcpp_take", 193, 196),
+        ("callback", 196, 198),
+        ("benchmark", 198, 200),
+    ]
+
+
 def test_a_stamp_that_is_missing_leaves_a_gap() -> None:
     sent, received = ros2_sender(), ros2_receiver()
     sent[NODE] = [each for each in sent[NODE] if each[0]["call"] != probes.RCL_PUBLISH]
