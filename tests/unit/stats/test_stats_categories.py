@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lagometer.stats.cell.categories import (
@@ -109,6 +109,7 @@ def test_a_layer_that_is_not_known_is_unattributed() -> None:
     assert categories({"vendor-7": 4.0, "take": 6.0}) == {"dds": 6.0, "unattributed": 4.0}
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from([*CATEGORY_OF, "vendor-1"]), st.integers(0, 10**9)))
 def test_both_add_up_to_the_latency(spent: dict[str, int]) -> None:
     layers = {name: float(each) for name, each in spent.items()}
