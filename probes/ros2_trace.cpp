@@ -4,6 +4,7 @@
 // has as many. Which distribution it is is asked once, at the first call: of the library's functions and of the version
 // beside it. Where both don't agree with one distribution nothing is stamped, and the reason is written down.
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -179,34 +180,48 @@ const Distribution* distribution(uint64_t functions, const Version& version, Rea
 
 enum class State : uint8_t { unknown, asked, refused, accepted };
 std::atomic<State> state{State::unknown};
+std::atomic<bool> is_told{false};  // in this process's file
 std::atomic<const Distribution*> accepted{nullptr};
+Version version;  // these two are written before `state` says so
+Reason reason;
 
-void ask(void* caller, const void* function) noexcept {
+void tell() noexcept {
   Entered entered;
-  uint64_t functions = 0;
-  for (size_t at = 0; at < kTraces; ++at)
-    if (function_of(caller, kTraceFunctions[at]) != nullptr) functions |= uint64_t{1} << at;
-  const Version version = version_beside(function);
-  Reason reason{};
-  const Distribution* const found = distribution(functions, version, reason);
   entered.left();
+  const Distribution* const found = accepted.load(std::memory_order_relaxed);
   Declaration declaration;
   if (found != nullptr) declaration.text(0, found->name.data(), found->name.size());
   declaration.text(1, version.text.data(), std::strlen(version.text.data()));
   declaration.text(2, reason.data(), std::strlen(reason.data()));
   declaration.write(entered, Call::ros2, 0, 0);
+}
+
+void ask(void* caller, const void* function) noexcept {
+  uint64_t functions = 0;
+  for (size_t at = 0; at < kTraces; ++at)
+    if (function_of(caller, kTraceFunctions[at]) != nullptr) functions |= uint64_t{1} << at;
+  version = version_beside(function);
+  const Distribution* const found = distribution(functions, version, reason);
   accepted.store(found, std::memory_order_relaxed);
   state.store(found != nullptr ? State::accepted : State::refused, std::memory_order_release);
+}
+
+/// A child has a file of its own, and knows what its parent found.
+__attribute__((constructor)) void watch_forks() {
+  static_cast<void>(pthread_atfork(nullptr, nullptr, [] { is_told.store(false, std::memory_order_relaxed); }));
 }
 
 /// Whether calls are stamped. function: the library's own that is called.
 bool is_stamped(void* caller, const void* function) noexcept {
   if (!is_on() || function == nullptr) return false;
-  const State known = state.load(std::memory_order_acquire);
-  if (known != State::unknown) return known == State::accepted;
-  State expected = State::unknown;
-  if (state.compare_exchange_strong(expected, State::asked, std::memory_order_acq_rel)) ask(caller, function);
-  return state.load(std::memory_order_acquire) == State::accepted;
+  State known = state.load(std::memory_order_acquire);
+  if (known == State::unknown) {
+    if (state.compare_exchange_strong(known, State::asked, std::memory_order_acq_rel)) ask(caller, function);
+    known = state.load(std::memory_order_acquire);
+  }
+  if (known < State::refused) return false;  // another thread is asking
+  if (!is_told.load(std::memory_order_relaxed) && !is_told.exchange(true, std::memory_order_relaxed)) tell();
+  return known == State::accepted;
 }
 
 // --- the calls ---
@@ -217,6 +232,14 @@ uint64_t number_of(Argument argument) noexcept {
     return reinterpret_cast<uint64_t>(argument);
   else
     return static_cast<uint64_t>(argument);
+}
+
+void write_node(const Entered& entered, const void* node, const void* rmw, const char* name,
+                const char* name_space) noexcept {
+  Declaration declaration;
+  if (name != nullptr) declaration.text(0, name, strnlen(name, kTextMax));
+  if (name_space != nullptr) declaration.text(1, name_space, strnlen(name_space, kTextMax));
+  declaration.write(entered, Call::ros2_node, number_of(node), number_of(rmw));
 }
 
 template <Trace trace, typename... Arguments>
@@ -242,10 +265,7 @@ void write(const Entered& entered, Arguments... given) noexcept {
     record.object = 0;
   }
   if constexpr (trace == Trace::rcl_node_init) {
-    Declaration declaration;
-    const auto* const name = reinterpret_cast<const char*>(numbers[2]);
-    if (name != nullptr) declaration.text(0, name, strnlen(name, kTextMax));
-    declaration.write(entered, Call::ros2_node, numbers[0], numbers[1]);
+    write_node(entered, given...);
     return;
   }
   entered.write(static_cast<Call>(call_of(trace)), record);

@@ -3,14 +3,16 @@
 // any middleware. It is compiled with -DPUBLISH_ARGUMENTS=1 or 3, as its distribution's rmw_publish has them, -DASKS
 // where that distribution has `enabled` and `do` forms, -DOVER_DDS for Cyclone DDS, and linked with a library in ROS
 // 2's place that keeps what it was told.
-//   ros2_sequence COUNT   prints what the library was told at last, in one line
+//   ros2_sequence COUNT [fork]   prints what the library was told at last, in one line; `fork`: a child does so, too
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #ifdef OVER_DDS
 #include <dds/dds.h>
@@ -137,10 +139,13 @@ int main(int count, char** words) {
 #endif
   ros_trace_rmw_take(&subscription, NULL, 0, false);  // nothing was taken
   begin();
+  const pid_t child = count > 2 ? fork() : 1;
   for (int at = 0; at < messages; ++at) {
     publish((uint32_t)at);
     spin_once();
   }
+  if (child == 0) return 0;
+  if (count > 2) waitpid(child, NULL, 0);
   printf("%d %d %d %d", stub_rmw_publish_calls, stub_rclcpp_take_calls, stub_callback_end_calls,
          stub_rmw_take_arguments[2] != 0);
 #if PUBLISH_ARGUMENTS == 3

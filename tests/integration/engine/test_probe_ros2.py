@@ -130,5 +130,24 @@ def test_functions_that_one_distribution_alone_has_need_no_version(
     assert stamped(log) == ONE_MESSAGE * MESSAGES
 
 
+def test_a_child_says_what_its_parent_found(build: Path, built: Path) -> None:
+    stub = Ros2Stub.build(built, "kilted", version="8.6.0")
+    folder = built / "probes"
+    folder.mkdir()
+    given = {
+        **os.environ,
+        "LD_PRELOAD": str(build / "probes" / "liblagometer_probe.so"),
+        "LAGOMETER_PROBE_FOLDER": str(folder),
+        "LAGOMETER_PROBE_BYTES": str(1 << 20),
+    }
+    subprocess.run([stub.program, str(MESSAGES), "fork"], env=given, check=True, timeout=60)
+    logs = [decode(read_used(path)) for path in folder.iterdir()]
+    assert len(logs) == 2
+    for log in logs:
+        found = ros2_of(log)
+        assert found is not None and (found.distribution, found.version) == ("kilted", "8.6.0")
+        assert stamped(log) == ONE_MESSAGE * MESSAGES
+
+
 def test_a_program_without_ros2_says_nothing_of_it(build: Path, built: Path) -> None:
     assert ros2_of(decode(probes.encode({1: []}))) is None
