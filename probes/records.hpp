@@ -49,6 +49,21 @@ enum class Call : uint16_t {
   declare_topic = 32,
   declare_writer = 33,  // `object`: as in its writes; `connection`: its topic, where that was declared by itself
   declare_reader = 34,
+  // ROS 2, as its trace functions tell it.
+  ros2 = 48,       // once: a text each for the distribution, its tracetools' version, and why nothing is stamped
+  ros2_node = 49,  // two texts: a node's name and namespace
+  rclcpp_publish = 64,
+  rcl_publish = 65,
+  rmw_publish = 66,
+  rmw_take = 67,  // when it was taken; one that took nothing is not written down
+  rcl_take = 68,
+  rclcpp_take = 69,
+  callback_start = 70,
+  callback_end = 71,
+  executor_wait = 72,
+  executor_ready = 73,  // it looks for what is ready
+  executor_execute = 74,
+  rclcpp_intra_publish = 75,
 };
 
 /// One call, from its entry to its return. `keys` records of what it carried follow.
@@ -61,11 +76,11 @@ struct CallRecord {
   uint16_t keys;
   int32_t descriptor;  // of sockets; -1 elsewhere
   int32_t zero;
-  int64_t result;       // bytes, or what the function returned
+  int64_t result;       // bytes, or what the function returned; of ROS 2's rmw: the message's source time stamp
   uint64_t object;      // the condition variable; of a stream socket: bytes that went this way before; of the
-                        // middleware's functions: the writer or reader
+                        // middleware's functions: the writer or reader; of ROS 2: the handle, 0 where none is told
   uint64_t connection;  // of a stream socket with addresses: what both ends know it by, this way; of a write: the
-                        // time that the application gave, CLOCK_REALTIME; else 0
+                        // time that the application gave, CLOCK_REALTIME; of ROS 2: where the message is; else 0
   uint64_t is_stream;   // 1: a stream socket, whose bytes are counted
 };
 static_assert(sizeof(CallRecord) == 64);

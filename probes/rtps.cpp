@@ -121,6 +121,23 @@ bool parse_data(const Body& body, uint8_t flags, bool fragmented, const Scattere
   return true;
 }
 
+/// An envelope in a text: its bytes, two hexadecimal digits each; false: other characters stand there.
+bool read_digits(const uint8_t* digits, std::span<uint8_t> bytes) noexcept {
+  for (uint8_t& byte : bytes) {
+    unsigned value = 0;
+    for (int place = 0; place < 2; ++place, ++digits) {
+      if (*digits >= '0' && *digits <= '9')
+        value = value * 16 + (*digits - unsigned{'0'});
+      else if (*digits >= 'a' && *digits <= 'f')
+        value = value * 16 + (*digits - unsigned{'a'} + 10);
+      else
+        return false;
+    }
+    byte = static_cast<uint8_t>(value);
+  }
+  return true;
+}
+
 /// False: it says nothing that is kept, or breaks off.
 bool parse_submessage(const Body& body, uint8_t kind, uint8_t flags, const Scattered& datagram, const Context& context,
                       KeyRecord& key) noexcept {
@@ -209,10 +226,16 @@ bool find_envelope(const Scattered& bytes, uint64_t offset, uint64_t end, KeyRec
   const size_t size = std::min<uint64_t>(copy.size(), end - offset);
   if (size < kEnvelopeSize || !bytes.read(offset, copy.data(), size)) return false;
   constexpr std::array<uint8_t, 4> kHead = {0x67, 0x4C, 1, 0};  // magic, version, kind: data
+  std::array<uint8_t, kEnvelopeSize> text;
   for (size_t at = 0; at + kEnvelopeSize <= size; at += 4) {
-    if (std::memcmp(copy.data() + at, kHead.data(), kHead.size()) != 0) continue;
-    std::memcpy(&key.stream, copy.data() + at + 4, sizeof key.stream);
-    std::memcpy(&key.sequence, copy.data() + at + 8, sizeof key.sequence);
+    const uint8_t* envelope = copy.data() + at;
+    if (std::memcmp(envelope, kHead.data(), kHead.size()) != 0) {
+      if (size - at < 2 * kEnvelopeSize || !read_digits(envelope, text)) continue;
+      if (std::memcmp(text.data(), kHead.data(), kHead.size()) != 0) continue;
+      envelope = text.data();
+    }
+    std::memcpy(&key.stream, envelope + 4, sizeof key.stream);
+    std::memcpy(&key.sequence, envelope + 8, sizeof key.sequence);
     return true;
   }
   return false;

@@ -200,6 +200,8 @@ def _edges_as_json(carried: Carried) -> list[dict[str, Any]]:
                 "edge": edge.name,
                 "topic": edge.writer.topic,
                 "type": edge.writer.type,
+                "from": edge.begins,
+                "to": edge.ends,
                 "payload_bytes": median_size(edge.samples),
                 **{key: figures[key] for key in (*told, *latencies)},
                 **(

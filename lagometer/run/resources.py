@@ -16,7 +16,7 @@ from lagometer.run.worker.outcome import TrialOutcome
 from lagometer.store.format import RESOURCES_SCHEMA
 from lagometer.store.observed import PROCESSOR_COUNTS
 from lagometer.study import Adapter, Cell
-from lagometer.study.libraries import GROUPS, grouping
+from lagometer.study.libraries import GROUPS, TRACER, grouping, is_of_tracer
 
 Number = int | None
 
@@ -89,7 +89,7 @@ def _columns(
     memories = [each.use.memory for each in seen]
     found: dict[str, Number] = {
         "processes": len(seen),
-        "threads": _sum(None if each.use.account is None else len(each.use.account.threads) for each in seen),
+        "threads": _sum(_threads(each.use, group_of) for each in seen),
         "rss_bytes": _sum(each.resident_bytes if each is not None else None for each in memories),
         "uss_bytes": _sum(each.unique_bytes if each is not None else None for each in memories),
         "descriptors": _sum(each.use.descriptors for each in seen),
@@ -119,6 +119,17 @@ def _columns(
         )
     found["energy_nj"] = _scaled((part.energy_nj, _share(part.began_ns, part)) for part in machines)
     return found
+
+
+def _threads(use: ProcessUse, group_of: Callable[[str], str]) -> Number:
+    """How many threads a process has, without those of a tracer that it has loaded."""
+    if use.account is None:
+        return None
+    names = [thread.name for thread in use.account.threads.values()]
+    libraries = use.memory.libraries if use.memory is not None else ()
+    if any(group_of(each.path) == TRACER for each in libraries):
+        names = [name for name in names if not is_of_tracer(name)]
+    return len(names)
 
 
 _OF_ACCOUNTS: Mapping[str, Callable[[Account], int]] = {

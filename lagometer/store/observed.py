@@ -53,7 +53,7 @@ PROCESSOR_COUNTS: dict[str, str] = {
 # What all workers and daemons of a trial cost; a column `resources_X` each. Counts are of the measure phase.
 RESOURCE_COUNTS: dict[str, str] = {
     "processes": "workers and processes of daemons",
-    "threads": "their threads",
+    "threads": "their threads, without those of LTTng",
     "rss_bytes": "memory, what is shared counted in each process (RSS)",
     "uss_bytes": "memory that no other process has (USS)",
     "descriptors": "open descriptors",

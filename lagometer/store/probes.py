@@ -28,6 +28,11 @@ STREAM_IS_TIME = 2**32 - 2  # the sequence is the writer's time, CLOCK_REALTIME
 SEND, RECEIVE, WAIT, BLOCK, NOTIFY = 1, 2, 3, 4, 5
 API_WRITE, API_TAKE, API_WAIT = 16, 17, 18
 DECLARE_TOPIC, DECLARE_WRITER, DECLARE_READER = 32, 33, 34
+# As ROS 2's trace functions tell it.
+ROS2, ROS2_NODE = 48, 49
+RCLCPP_PUBLISH, RCL_PUBLISH, RMW_PUBLISH = 64, 65, 66
+RMW_TAKE, RCL_TAKE, RCLCPP_TAKE, CALLBACK_START, CALLBACK_END = 67, 68, 69, 70, 71
+EXECUTOR_WAIT, EXECUTOR_READY, EXECUTOR_EXECUTE, RCLCPP_INTRA_PUBLISH = 72, 73, 74, 75
 
 BY_ENVELOPE, DATA, DATA_FRAGMENT, HEARTBEAT, ACKNOWLEDGEMENT, GAP = 1, 2, 3, 4, 5, 6
 TAKEN, ENDPOINT, TEXT = 7, 8, 9
@@ -195,6 +200,37 @@ def _in_order(
         place[of_keys][by_call],
         overflow,
     )
+
+
+def text_of(log: ProbeLog, call: int, number: int) -> str:
+    """A text of a call, by its place; empty where it has none."""
+    pieces = log.keys[log.owners == call].view(TEXT_DTYPE)
+    pieces = pieces[(pieces["kind"] == TEXT) & (pieces["text"] == number)]
+    return b"".join(bytes(each["characters"])[: int(each["bytes"])] for each in pieces).decode(
+        errors="replace"
+    )
+
+
+@dataclass(frozen=True)
+class Ros2:
+    """What a program's ROS 2 is: its distribution (None: nothing is stamped, for `refused`), the version of
+    its tracetools (None: not known) and the names of its nodes."""
+
+    distribution: str | None
+    version: str | None
+    refused: str | None
+    nodes: tuple[str, ...] = ()
+
+
+def ros2_of(log: ProbeLog) -> Ros2 | None:
+    """None: no library with ROS 2's trace functions was called."""
+    told = np.flatnonzero(log.calls["call"] == ROS2).tolist()
+    if not told:
+        return None
+    distribution, version, refused = (text_of(log, told[0], number) or None for number in range(3))
+    made = np.flatnonzero(log.calls["call"] == ROS2_NODE).tolist()
+    names = [(text_of(log, call, 1).rstrip("/"), text_of(log, call, 0)) for call in made]
+    return Ros2(distribution, version, refused, tuple(f"{space}/{name}" for space, name in names))
 
 
 def encode(

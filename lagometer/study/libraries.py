@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whose the libraries of a process are: the middleware's, an abstraction's above it, our own, the system's.
 
-What an adapter's sidecar names is the middleware's or an abstraction's. What nobody names is *other*.
+What an adapter's sidecar names is the middleware's or an abstraction's. LTTng, which ROS 2's tracetools
+brings along whether or not anybody traces, is a group of its own. What nobody names is *other*.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ from pathlib import PurePosixPath
 from lagometer.study.sidecar import Sidecar
 
 MIDDLEWARE, ABSTRACTION, OWN, RUNTIME, OTHER = "middleware", "abstraction", "lagometer", "runtime", "other"
-GROUPS = (MIDDLEWARE, ABSTRACTION, OWN, RUNTIME, OTHER)
+TRACER = "tracer"
+GROUPS = (MIDDLEWARE, ABSTRACTION, TRACER, OWN, RUNTIME, OTHER)
+_TRACER = ("liblttng-ust*.so*", "liburcu*.so*", "libtracetools_provider.so")
+_TRACER_THREAD = "-ust"  # LTTng calls its threads PROGRAM-ust
 _OWN = ("lagometer-*", "liblagometer_*.so")
 # The C and C++ runtime and what the C library itself loads; the interpreter of workers in Python.
 _RUNTIME = (
@@ -37,10 +41,12 @@ _RUNTIME = (
 def grouping(sidecars: Iterable[Sidecar]) -> Callable[[str], str]:
     """Returns a function from a library's path to its group, for processes that use these adapters.
 
-    The middleware goes first: a sidecar may name its own library, where the middleware is linked into it.
+    The middleware goes before what is ours: a sidecar may name its own library, where the middleware is
+    linked into it.
     """
     used = list(sidecars)
     patterns = (
+        (TRACER, _TRACER),
         (MIDDLEWARE, [pattern for each in used for pattern in each.libraries.middleware]),
         (ABSTRACTION, [pattern for each in used for pattern in each.libraries.abstraction]),
         (OWN, _OWN),
@@ -55,3 +61,8 @@ def grouping(sidecars: Iterable[Sidecar]) -> Callable[[str], str]:
         return OTHER
 
     return group_of
+
+
+def is_of_tracer(thread: str) -> bool:
+    """Whether a thread is LTTng's, by its name."""
+    return thread.endswith(_TRACER_THREAD)

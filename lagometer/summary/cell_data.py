@@ -193,8 +193,8 @@ class Queue(Model):
 
 
 class LibraryGroup(Model):
-    """The libraries of one group (`middleware, abstraction, lagometer, runtime, other`) that the processes of
-    a cell have loaded, each once: sizes in the address space and in memory, and the files' names."""
+    """The libraries of one group (`middleware, abstraction, tracer, lagometer, runtime, other`) that the
+    processes of a cell have loaded, each once: sizes in the address space and in memory, the files' names."""
 
     group: str
     mapped_bytes: int

@@ -3,15 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import polars as pl
 
+from lagometer.stats.cell.categories import breakdown, categories, overhead
+from lagometer.stats.cell.layers import edge_layers
 from lagometer.stats.trial.way import LAYERS, UNATTRIBUTED
 from lagometer.store.errors import CampaignError
 from lagometer.store.format import ARROW, END_TO_END
 from lagometer.store.reader import Campaign
+from lagometer.summary.campaign import cell_factors
 from lagometer.summary.hops import ends
+from lagometer.summary.layers import LayerTable
 from lagometer.summary.way_data import CellLayers, LayerMean
 from lagometer.summary.way_rows import COMPUTATION
 from lagometer.units import duration_text
@@ -20,25 +25,50 @@ COLUMNS = ("edge", "sequence", "publish_ns", "taken_ns", "cause_stream", "cause_
 CHAIN, EDGE = "chain", "edge"
 
 
-def cell_layers(campaign: Campaign, cells: Sequence[str]) -> list[CellLayers]:
-    """A row for each of these cells whose layers were measured."""
+Trials = Sequence[tuple[pl.DataFrame, pl.DataFrame]]  # the messages of each that were delivered, their layers
+
+
+@dataclass(frozen=True)
+class CampaignLayers:
+    """The layers of a campaign's cells: of whole messages, and of each edge. Its files are read once."""
+
+    cells: Sequence[CellLayers] = ()
+    edges: Sequence[LayerTable] = ()
+
+
+def campaign_layers(campaign: Campaign) -> CampaignLayers:
+    """Of all cells whose layers were measured, in the study's order."""
     valid = campaign.cells.filter(pl.col("valid")).select("cell", "trial").unique(maintain_order=True)
     trials: dict[str, list[int]] = {}
     for cell, trial in valid.iter_rows():
         if campaign.layers_path(cell, trial).is_file():
             trials.setdefault(cell, []).append(trial)
-    return [
-        found
-        for cell in cells
-        if cell in trials and (found := _of_cell(campaign, cell, sorted(trials[cell]))) is not None
-    ]
+    cells: list[CellLayers] = []
+    edges: list[LayerTable] = []
+    for cell in dict.fromkeys([*cell_factors(campaign.manifest), *trials]):
+        if cell not in trials:
+            continue
+        try:
+            read = _read(campaign, cell, sorted(trials[cell]))
+        except CampaignError:  # those of single messages say so
+            continue
+        row = _of_cell(cell, read)
+        cells += [row] if row is not None else []
+        edges += _of_each_edge(cell, read)
+    return CampaignLayers(cells, edges)
 
 
-def _of_cell(campaign: Campaign, cell: str, trials: Sequence[int]) -> CellLayers | None:
-    try:
-        read = _read(campaign, cell, trials)
-    except CampaignError:  # those of single messages say so
-        return None
+def _of_each_edge(cell: str, read: Trials) -> list[LayerTable]:
+    found: dict[str, list[pl.DataFrame]] = {}
+    for samples, layers in read:
+        measured = _measured(samples, layers)
+        for edge in measured["edge"].unique(maintain_order=True):
+            found.setdefault(edge, []).append(measured.filter(pl.col("edge") == edge))
+    tables = {edge: (len(of_trials), edge_layers(of_trials)) for edge, of_trials in found.items()}
+    return [LayerTable(cell, edge, count, each) for edge, (count, each) in tables.items() if each is not None]
+
+
+def _of_cell(cell: str, read: Trials) -> CellLayers | None:
     of, found = CHAIN, [_of_chain(samples, layers) for samples, layers in read]
     if any(each is None for each in found):
         of, found = EDGE, [_of_edges(samples, layers) for samples, layers in read]
@@ -46,10 +76,10 @@ def _of_cell(campaign: Campaign, cell: str, trials: Sequence[int]) -> CellLayers
     if spent.is_empty():
         return None
     means = {name: float(spent[name].to_numpy().mean()) for name in spent.columns}
-    return layers_of(cell, len(trials), spent.height, of, means)
+    return layers_of(cell, len(read), spent.height, of, means)
 
 
-def _read(campaign: Campaign, cell: str, trials: Sequence[int]) -> list[tuple[pl.DataFrame, pl.DataFrame]]:
+def _read(campaign: Campaign, cell: str, trials: Sequence[int]) -> Trials:
     """The messages of each trial that were delivered, and their layers. Raises CampaignError."""
     found = []
     for trial in trials:
@@ -67,6 +97,7 @@ def layers_of(cell: str, trials: int, messages: int, of: str, means_ns: dict[str
         LayerMean(name=name, mean_ns=means_ns.get(name, 0.0), share=means_ns.get(name, 0.0) / total_ns)
         for name in [*(name for name in order if means_ns.get(name)), UNATTRIBUTED]
     ]
+    over_dds = overhead(means_ns)
     half: list[LayerMean] = []
     for layer in sorted(layers, key=lambda each: -each.mean_ns):
         if 2 * sum(each.mean_ns for each in half) >= total_ns:
@@ -81,7 +112,16 @@ def layers_of(cell: str, trials: int, messages: int, of: str, means_ns: dict[str
         layers=layers,
         half=[each.name for each in half],
         to_halve=_sentence(total_ns, half),
+        categories=_means(categories(means_ns), total_ns),
+        breakdown=_means(breakdown(means_ns), total_ns),
+        overhead_least=over_dds.least,
+        overhead_most=over_dds.most,
+        overhead_absent=over_dds.absent,
     )
+
+
+def _means(of: Mapping[str, float], total_ns: float) -> list[LayerMean]:
+    return [LayerMean(name=name, mean_ns=spent, share=spent / total_ns) for name, spent in of.items()]
 
 
 def _sentence(total_ns: float, half: Sequence[LayerMean]) -> str:
@@ -113,10 +153,15 @@ def _delivered(samples: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def _measured(samples: pl.DataFrame, layers: pl.DataFrame) -> pl.DataFrame:
+    """The layers of the messages of the measure phase."""
+    measured = samples.filter(pl.col("phase") == "measure").select("edge", "sequence")
+    return layers.join(measured, on=("edge", "sequence"), how="semi", maintain_order="left")
+
+
 def _of_edges(samples: pl.DataFrame, layers: pl.DataFrame) -> pl.DataFrame:
     """A row for each message on each edge, of the measure phase: the time in each layer."""
-    measured = samples.filter(pl.col("phase") == "measure").select("edge", "sequence")
-    return _wide(layers.join(measured, on=("edge", "sequence")), ("edge", "sequence"))
+    return _wide(_measured(samples, layers), ("edge", "sequence"))
 
 
 def _of_chain(samples: pl.DataFrame, layers: pl.DataFrame) -> pl.DataFrame | None:

@@ -18,7 +18,7 @@ from lagometer.summary.campaign import (
     exclusions,
     factor_values,
 )
-from lagometer.summary.cell_layers import cell_layers
+from lagometer.summary.cell_layers import CampaignLayers, campaign_layers
 from lagometer.summary.cell_rows import in_order
 from lagometer.summary.chains import chains
 from lagometer.summary.conformance import conformance
@@ -57,9 +57,12 @@ def measured(campaign: Campaign) -> tuple[list[Row], Factors]:
     return rows, factors
 
 
-def summarise(campaign: Campaign, confidence: Known | None = None) -> Summary:
-    """The summary of a campaign. `confidence`: the intervals, where the caller has them already."""
+def summarise(
+    campaign: Campaign, confidence: Known | None = None, layers: CampaignLayers | None = None
+) -> Summary:
+    """The summary of a campaign. `confidence`, `layers`: what the caller has of it already."""
     confidence = confidence or known(campaign)
+    layers = layers or campaign_layers(campaign)
     measured_rows, factors = measured(campaign)
     over = _over_trials(measured_rows, factors, confidence)
     floor, unread = steadiness.machine_floor(campaign)
@@ -101,7 +104,7 @@ def summarise(campaign: Campaign, confidence: Known | None = None) -> Summary:
         chains=chains(campaign.cells, named),
         wire=on_the_wire(campaign, named),
         node_costs=node_costs(campaign, factors),
-        layers=cell_layers(campaign, [cell.id for cell in named]),
+        layers=list(layers.cells),
         feasibility=feasibility(campaign),
         reasons=reason_counts(campaign.journal, measured_rows),
         without_noise=without_noise(campaign, measured_rows, confidence),

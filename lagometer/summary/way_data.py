@@ -68,6 +68,10 @@ class CellLayers(Model):
     """Where the time of a cell's messages goes: means over all messages of the valid trials, which add up to
     `latency_mean_ns`. `unattributed` is always among the layers, and last.
 
+    `categories` and `breakdown` are the same means, added up as two papers have them
+    (stats/cell/categories.py): each adds up to `latency_mean_ns`, and has only what was seen, but always what
+    is unattributed. `overhead_least`, `overhead_most`: ROS 2's overhead over DDS, null for `overhead_absent`.
+
     `of`: `chain`, from the first publishing to the last taking, where the graph is a single line (then
     `computation` is the time in its nodes); or `edge`, a message on any edge. `half`: the layers, the largest
     first, that together are half of the mean; `to_halve` says so.
@@ -81,3 +85,8 @@ class CellLayers(Model):
     layers: list[LayerMean]
     half: list[str]
     to_halve: str
+    categories: list[LayerMean]
+    breakdown: list[LayerMean]
+    overhead_least: float | None
+    overhead_most: float | None
+    overhead_absent: str | None

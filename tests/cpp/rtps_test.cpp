@@ -70,6 +70,17 @@ Bytes envelope(uint32_t stream, uint64_t sequence) {
   return result;
 }
 
+/// As a text has it: digits, behind the text's length.
+Bytes text_envelope(uint32_t stream, uint64_t sequence) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  Bytes text = {40, 0, 0, 0};
+  for (const uint8_t byte : envelope(stream, sequence)) {
+    text.push_back(static_cast<uint8_t>(kDigits[byte >> 4U]));
+    text.push_back(static_cast<uint8_t>(kDigits[byte & 0xFU]));
+  }
+  return text;
+}
+
 struct Fragment {
   uint32_t first = 1;
   uint16_t count = 1, bytes = 0;
@@ -198,6 +209,20 @@ TEST(Rtps, StepsOverInlineParameters) {
   ASSERT_EQ(keys.size(), 1U);
   EXPECT_EQ(keys[0].stream, 2U);
   EXPECT_EQ(keys[0].sequence, 9U);
+}
+
+TEST(Rtps, ReadsTheDigitsOfATextsEnvelope) {
+  for (const bool whole : {true, false}) {
+    Bytes text = text_envelope(3, 0xABCDEF0123);
+    if (!whole) text.pop_back();
+    Bytes datagram = header(1);
+    append_fragment(datagram, {.count = 1, .bytes = 64, .sample_bytes = 64, .inline_qos = {}, .payload = text}, 1,
+                    true);
+    const auto keys = parsed(datagram);
+    ASSERT_EQ(keys.size(), 1U);
+    EXPECT_EQ(keys[0].stream, whole ? 3U : kStreamUnknown);
+    EXPECT_EQ(keys[0].sequence, whole ? 0xABCDEF0123U : 0U);
+  }
 }
 
 TEST(Rtps, TakesNothingElseForRtps) {

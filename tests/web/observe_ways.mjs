@@ -34,13 +34,19 @@ for (const width of [1280, 400]) {
       table: [...each.querySelectorAll("tbody tr")].map((row) => [...row.children].map((cell) => cell.textContent)),
     })),
   );
-  seen.stacked = await page.$$eval("#layers dd", (all) =>
-    all.map((each) => ({
-      cell: each.dataset.cell,
-      said: each.querySelector("p").textContent,
-      layers: Object.fromEntries([...each.querySelectorAll("[data-layer]")].map((box) => [box.dataset.layer, Number.parseFloat(box.getAttribute("width"))])),
-    })),
-  );
+  const bars = (of) =>
+    page.$$eval(of, (all) =>
+      all.map((each) => ({
+        cell: each.dataset.cell,
+        said: each.querySelector("p").textContent,
+        layers: Object.fromEntries([...each.querySelectorAll("[data-layer]")].map((box) => [box.dataset.layer, Number.parseFloat(box.getAttribute("width"))])),
+      })),
+    );
+  seen.stacked = await bars("#layers dd");
+  await page.selectOption("#choice-stacked", "categories");
+  seen.categories = await bars("#layers dd");
+  await page.selectOption("#choice-stacked", "breakdown");
+  seen.breakdown = await bars("#layers dd");
   await page.focus(".way-line");
   await page.keyboard.press("ArrowRight");
   await page.keyboard.press("ArrowRight");

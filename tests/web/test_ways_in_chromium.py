@@ -78,6 +78,18 @@ def test_layers_are_stacked_to_the_mean_and_the_unattributed_is_shown(ways: dict
     assert "unattributed. To halve the mean of" in stacked["said"]
 
 
+@pytest.mark.parametrize("papers", ["categories", "breakdown"])
+def test_the_categories_of_papers_are_stacked_to_the_same_mean(ways: dict[str, Any], papers: str) -> None:
+    (stacked,) = ways[papers]
+    assert sum(stacked["layers"].values()) == pytest.approx(100, abs=0.1)
+    layers = ways["stacked"][0]["layers"]
+    of_dds = sum(layers[name] for name in ("send_path", "transport", "take"))
+    assert stacked["layers"]["dds"] == pytest.approx(of_dds, abs=0.1)
+    assert stacked["layers"]["unattributed"] == pytest.approx(layers["unattributed"])
+    said = {"categories": "no stamps of ROS 2", "breakdown": "they are in DDS"}
+    assert said[papers] in stacked["said"]
+
+
 def test_arrow_keys_go_from_stay_to_stay(ways: dict[str, Any]) -> None:
     assert ways["said"].startswith("transport: ") and "to relay · recvUC 6" in ways["said"]
     assert ways["saidBefore"].startswith("send path: ")

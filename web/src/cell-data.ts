@@ -186,8 +186,8 @@ export interface Queue {
 }
 
 /**
- * The libraries of one group (`middleware, abstraction, lagometer, runtime, other`) that the processes of
- * a cell have loaded, each once: sizes in the address space and in memory, and the files' names.
+ * The libraries of one group (`middleware, abstraction, tracer, lagometer, runtime, other`) that the
+ * processes of a cell have loaded, each once: sizes in the address space and in memory, the files' names.
  */
 export interface LibraryGroup {
   group: string;

@@ -15,11 +15,15 @@ const RECEIVING: Hue = { light: "#007a5a", dark: "#3ccb9c" };
 const WAKING: Hue = { light: "#9a3f7d", dark: "#e59ac8" };
 const TAKING: Hue = { light: "#8a6100", dark: "#e8b93e" };
 const NODE: Hue = { light: "#5b5bd0", dark: "#a9a9ff" };
+const ROS2: Hue = { light: "#7a4a22", dark: "#c79a6b" };
 const OURS: Hue = { light: "#767d87", dark: "#8b93a0" };
 
 /** In the order in which a message goes through them. */
 const LAYERS: Record<string, [Hue, number]> = {
   benchmark: [OURS, 0.8],
+  rclcpp_publish: [ROS2, 1],
+  rcl_publish: [ROS2, 0.7],
+  rmw_publish: [ROS2, 0.45],
   serialise: [SENDING, 0.45],
   send_path: [SENDING, 1],
   send_hand_over: [SENDING, 0.25],
@@ -30,10 +34,26 @@ const LAYERS: Record<string, [Hue, number]> = {
   receiving_thread: [RECEIVING, 1],
   wake: [WAKING, 1],
   notify: [WAKING, 0.5],
+  executor: [WAKING, 0.3],
+  begin_take: [ROS2, 0.85],
   take: [TAKING, 1],
+  whole_take: [TAKING, 0.75],
   deserialise: [TAKING, 0.5],
+  rmw_take: [ROS2, 0.45],
+  rcl_take: [ROS2, 0.7],
+  rclcpp_take: [ROS2, 1],
+  callback: [ROS2, 0.3],
   computation: [NODE, 1],
   idle: [NODE, 0.25],
+  // Categories of Kronauer et al., and the parts that Maruyama et al. have.
+  common: [ROS2, 1],
+  conversion_out: [SENDING, 0.45],
+  rmw: [ROS2, 0.5],
+  dds: [KERNEL, 1],
+  conversion_in: [TAKING, 0.5],
+  notification: [WAKING, 1],
+  benchmarking: [OURS, 0.8],
+  others: [OURS, 0.4],
 };
 
 export const UNATTRIBUTED = "unattributed";
@@ -57,7 +77,15 @@ export function inOrder(layers: Iterable<string>): string[] {
   return [...new Set(layers)].sort((a, b) => place(a) - place(b));
 }
 
+const NAMES: Record<string, string> = {
+  dds: "DDS",
+  common: "common (rclcpp, rcl)",
+  rmw: "rmw and conversions",
+  conversion_out: "conversion, publishing",
+  conversion_in: "conversion, taking",
+};
+
 /** `send_path` as `send path`. */
 export function layerName(layer: string): string {
-  return layer.replaceAll("_", " ");
+  return NAMES[layer] ?? layer.replaceAll("_", " ");
 }

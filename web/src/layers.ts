@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// In which layers the time of each cell goes: bars of one scale, stacked, against payload, rate, chain length or adapter.
+// In which layers the time of each cell goes: bars of one scale, stacked, against payload, rate, chain length, adapter or
+// policy; or in which categories of two papers.
 
 import type { Cell } from "./data";
 import { choice, element, numbers, section } from "./dom";
@@ -10,14 +11,41 @@ import { theme } from "./palette";
 import type { Report } from "./report-data";
 import { shape } from "./svg";
 import type { View } from "./view";
-import type { CellLayers } from "./way-data";
+import type { CellLayers, LayerMean } from "./way-data";
 import { layerLegend } from "./ways";
 
 const BAR = 22;
-const AGAINST = ["payload_bytes", "rate_hz", "workload", "adapter"];
+const AGAINST = ["payload_bytes", "rate_hz", "workload", "adapter", "reliability", "depth"];
+
+/** What the bars are stacked of: their parts, and what is said of each bar. */
+interface Shown {
+  label: string;
+  parts: (layers: CellLayers) => LayerMean[];
+  said: (layers: CellLayers) => string;
+}
+
+const LAYERS: Shown = { label: "layers", parts: (each) => each.layers, said: (each) => each.to_halve };
+const SHOWN: Record<string, Shown> = {
+  layers: LAYERS,
+  categories: { label: "categories (Kronauer et al., figure 6)", parts: (each) => each.categories, said: overhead },
+  breakdown: { label: "conversions and DDS (Maruyama et al., figures 11 and 12)", parts: (each) => each.breakdown, said: conversions },
+};
+
+function overhead(each: CellLayers): string {
+  const { overhead_least: least, overhead_most: most } = each;
+  if (least === null || most === null) return `Overhead of ROS 2: ${each.overhead_absent ?? "not known"}.`;
+  return `Overhead of ROS 2 over DDS: ${shareText(least)} to ${shareText(most)}, as what is unattributed is DDS's or not.`;
+}
+
+function conversions(each: CellLayers): string {
+  const seen = each.breakdown.some(({ name }) => name.startsWith("conversion"));
+  return seen ? "" : "The conversions were not stamped: they are in DDS.";
+}
 
 export interface LayerGroup {
   title: string;
+  /** Groups of one scale can be held against each other: those of one payload, as in a paper's panels. */
+  scale: string;
   bars: { label: string; layers: CellLayers }[];
 }
 
@@ -41,11 +69,21 @@ export function groupsOf(report: Report, against: string, facets: Record<string,
     const layers = found.get(cell.id);
     if (layers === undefined) continue;
     const title = named.map((name) => cell.factors[name] ?? "").filter((text) => text !== "").join(", ");
-    const group = groups.get(title) ?? { title, bars: [] };
+    const scale = against === "payload_bytes" ? "" : (cell.factors["payload_bytes"] ?? "");
+    const group = groups.get(title) ?? { title, scale, bars: [] };
     group.bars.push({ label: cell.factors[against] ?? cell.id, layers });
     groups.set(title, group);
   }
   return [...groups.values()].sort((a, b) => order(report, a) - order(report, b));
+}
+
+/** The longest bar of all groups that share a scale. */
+export function longestOf(groups: LayerGroup[]): Map<string, number> {
+  const found = new Map<string, number>();
+  for (const { scale, bars } of groups) {
+    found.set(scale, Math.max(found.get(scale) ?? 0, ...bars.map(({ layers }) => layers.latency_mean_ns)));
+  }
+  return found;
 }
 
 /** Groups come in the order in which the study names their first cells. */
@@ -57,11 +95,11 @@ function percent(part: number): string {
   return `${String(Number((100 * part).toFixed(3)))}%`;
 }
 
-function stacked(layers: CellLayers, longest: number): SVGElement {
+function stacked(parts: LayerMean[], longest: number): SVGElement {
   const { muted } = theme();
   const svg = shape("svg", { width: "100%", height: BAR, "aria-hidden": "true" });
   let at = 0;
-  for (const layer of layers.layers) {
+  for (const layer of parts) {
     const width = layer.mean_ns / longest;
     const look = layerLook(layer.name);
     const paint = look === null ? { fill: "none", stroke: muted, "stroke-dasharray": "3 2" } : { fill: look.colour, "fill-opacity": look.opacity };
@@ -73,41 +111,41 @@ function stacked(layers: CellLayers, longest: number): SVGElement {
   return svg;
 }
 
-function barOf({ label, layers }: LayerGroup["bars"][number], longest: number): HTMLElement[] {
+function barOf({ label, layers }: LayerGroup["bars"][number], longest: number, shown: Shown): HTMLElement[] {
   const unattributed = layers.layers.find((layer) => layer.name === "unattributed")?.share ?? 0;
   const what = layers.of === "chain" ? "" : "On each edge: ";
-  const said = `${what}${shareText(unattributed)} unattributed. ${layers.to_halve}`;
+  const said = `${what}${shareText(unattributed)} unattributed. ${shown.said(layers)}`;
   return [
     element("dt", {}, label),
-    element("dd", { "data-cell": layers.cell }, element("div", {}, stacked(layers, longest)), element("p", { class: "quiet" }, said)),
+    element("dd", { "data-cell": layers.cell }, element("div", {}, stacked(shown.parts(layers), longest)), element("p", { class: "quiet" }, said)),
   ];
 }
 
-function tableOf(groups: LayerGroup[]): HTMLElement {
+function tableOf(groups: LayerGroup[], shown: Shown): HTMLElement {
   const bars = groups.flatMap((group) => group.bars);
-  const names = inOrder(bars.flatMap(({ layers }) => layers.layers.map((layer) => layer.name)));
+  const names = inOrder(bars.flatMap(({ layers }) => shown.parts(layers).map((layer) => layer.name)));
   const rows = bars.map(({ layers }) => [
     layers.cell,
     layers.of === "chain" ? "end to end" : "each edge",
     durationText(layers.latency_mean_ns),
     ...names.map((name) => {
-      const layer = layers.layers.find((each) => each.name === name);
+      const layer = shown.parts(layers).find((each) => each.name === name);
       return layer === undefined ? ABSENT : `${durationText(layer.mean_ns)} (${shareText(layer.share)})`;
     }),
   ]);
   return numbers("Layers", ["cell", "of", "mean", ...names.map(layerName)], rows);
 }
 
-function draw(model: Model, against: string, facets: Record<string, string>): HTMLElement[] {
+function draw(model: Model, against: string, facets: Record<string, string>, shown: Shown): HTMLElement[] {
   const groups = groupsOf(model.report, against, facets);
   if (groups.length === 0) return [element("p", { class: "quiet" }, "No cell of this choice has layers.")];
-  const longest = Math.max(...groups.flatMap((group) => group.bars.map(({ layers }) => layers.latency_mean_ns)));
-  const names = groups.flatMap((group) => group.bars.flatMap(({ layers }) => layers.layers.map((layer) => layer.name)));
+  const longest = longestOf(groups);
+  const names = groups.flatMap((group) => group.bars.flatMap(({ layers }) => shown.parts(layers).map((layer) => layer.name)));
   const parts = groups.flatMap((group) => [
     ...(group.title === "" ? [] : [element("h3", {}, group.title)]),
-    element("dl", { class: "stack" }, ...group.bars.flatMap((bar) => barOf(bar, longest))),
+    element("dl", { class: "stack" }, ...group.bars.flatMap((bar) => barOf(bar, longest.get(group.scale) ?? 1, shown))),
   ]);
-  return [layerLegend(names), ...parts, tableOf(groups)];
+  return [layerLegend(names), ...parts, tableOf(groups, shown)];
 }
 
 /** An empty place where no cell has layers. */
@@ -116,6 +154,7 @@ export function layersView(report: Report): View {
   if (report.layers.length === 0) return { root, update: () => undefined };
   const choices = againstOf(report);
   let against = choices[0] ?? "adapter";
+  let shown = "layers";
   const body = element("div", {});
   let redraw = (): void => undefined;
   const label = (name: string): string => (name === "workload" ? "workload (chain length)" : factorLabel(name));
@@ -123,14 +162,18 @@ export function layersView(report: Report): View {
     against = value;
     redraw();
   });
+  const stackedOf = choice("stacked", Object.entries(SHOWN).map(([value, { label: text }]) => ({ value, label: text })), shown, (value) => {
+    shown = value;
+    redraw();
+  });
   const said =
-    "Means over all messages of the valid trials, stacked in the order of the way; all bars have one scale. End to end where the graph is a single line: then the layers of all its edges are added, and computation is the time in its nodes. Elsewhere of a message on any edge. What is unattributed is an empty box.";
-  root.append(section("layers", "Layers", element("p", { class: "quiet" }, said), ...(choices.length < 2 ? [] : [element("div", { class: "controls" }, chosen)]), body));
+    "Means over all messages of the valid trials, stacked in the order of the way; bars of one payload have one scale, and all bars where they are held against the payload. End to end where the graph is a single line: then the layers of all its edges are added, and computation is the time in its nodes. Elsewhere of a message on any edge. What is unattributed is an empty box.";
+  root.append(section("layers", "Layers", element("p", { class: "quiet" }, said), element("div", { class: "controls" }, ...(choices.length < 2 ? [] : [chosen]), stackedOf), body));
   return {
     root,
     update: ({ model, state }) => {
       redraw = () => {
-        body.replaceChildren(...draw(model, against, state.facets));
+        body.replaceChildren(...draw(model, against, state.facets, SHOWN[shown] ?? LAYERS));
       };
       redraw();
     },

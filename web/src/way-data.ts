@@ -64,6 +64,10 @@ export interface LayerMean {
  * Where the time of a cell's messages goes: means over all messages of the valid trials, which add up to
  * `latency_mean_ns`. `unattributed` is always among the layers, and last.
  *
+ * `categories` and `breakdown` are the same means, added up as two papers have them
+ * (stats/cell/categories.py): each adds up to `latency_mean_ns`, and has only what was seen, but always what
+ * is unattributed. `overhead_least`, `overhead_most`: ROS 2's overhead over DDS, null for `overhead_absent`.
+ *
  * `of`: `chain`, from the first publishing to the last taking, where the graph is a single line (then
  * `computation` is the time in its nodes); or `edge`, a message on any edge. `half`: the layers, the largest
  * first, that together are half of the mean; `to_halve` says so.
@@ -77,4 +81,9 @@ export interface CellLayers {
   layers: LayerMean[];
   half: string[];
   to_halve: string;
+  categories: LayerMean[];
+  breakdown: LayerMean[];
+  overhead_least: number | null;
+  overhead_most: number | null;
+  overhead_absent: string | null;
 }

@@ -24,6 +24,8 @@ from lagometer.cli.show.figures import (
 __all__ = ["as_json", "command", "figures", "render"]
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console
     from rich.table import Table
 
@@ -91,11 +93,12 @@ def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None
     from lagometer.cli.show.estimates import beside_rows, long_rows
     from lagometer.cli.show.layers import layers_as_json
     from lagometer.summary.answer import answers
-    from lagometer.summary.layers import layer_tables
+    from lagometer.summary.cell_layers import campaign_layers
     from lagometer.summary.summarise import summarise
     from lagometer.summary.ways import message_ways
 
-    summary = summarise(campaign)
+    layers = campaign_layers(campaign)
+    summary = summarise(campaign, layers=layers)
     rows = _chosen(campaign, edge, cell)
     messages, messages_notes = message_ways(campaign, list(dict.fromkeys(row["cell"] for row in rows)))
     estimates, why_none = _estimates(campaign, edge, cell)
@@ -124,7 +127,7 @@ def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None
         "wire": [each.model_dump() for each in _of_cells(summary.wire, cell)],
         "layers": [
             {"cell": each.cell, "edge": each.edge, "trials": each.trials, **layers_as_json(each.figures)}
-            for each in _of_cells(layer_tables([campaign]), cell)
+            for each in _of_cells(layers.edges, cell)
         ],
         "layers_of_cells": [each.model_dump() for each in _of_cells(summary.layers, cell)],
         "messages": [each.model_dump() for each in messages],
@@ -168,7 +171,7 @@ def _chosen(campaign: Campaign, edge: str | None, cell: str | None) -> list[Row]
     return rows
 
 
-def _of_cells(found: list[OfCell], cell: str | None) -> list[OfCell]:
+def _of_cells(found: Sequence[OfCell], cell: str | None) -> list[OfCell]:
     """Those of the cells chosen."""
     return [each for each in found if fnmatch.fnmatchcase(each.cell, cell or "*")]
 
@@ -197,11 +200,12 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     from lagometer.cli.show.wire import render_wire
     from lagometer.stats.cell.preempted import with_noise_of_campaign
     from lagometer.summary.answer import answers
-    from lagometer.summary.layers import layer_tables
+    from lagometer.summary.cell_layers import campaign_layers
     from lagometer.summary.summarise import summarise
 
     rows = _chosen(campaign, edge, cell)
-    summary = summarise(campaign)
+    layers = campaign_layers(campaign)
+    summary = summarise(campaign, layers=layers)
     state = campaign.manifest.get("state")
     console.print(f"[bold]{escape(campaign.name)}[/]" + ("" if state == "finished" else f" ({state})"))
     valid = [row for row in rows if row["valid"]]
@@ -222,7 +226,7 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     render_node_costs(summary.node_costs if whole else None, console)
     render_chains(_of_cells(summary.chains, cell), console)
     render_wire(_of_cells(summary.wire, cell), console)
-    render_layers(_of_cells(layer_tables([campaign]), cell), console)
+    render_layers(_of_cells(layers.edges, cell), console)
     render_cell_layers(_of_cells(summary.layers, cell), console)
     render_feasibility(summary.feasibility if whole else (), console)
     render_lost(valid, console)

@@ -50,6 +50,15 @@ def render_cell_layers(found: Sequence[CellLayers], console: Console) -> None:
     for each in found:
         of = "" if each.of == "chain" else " on each edge"
         console.print(f"  {escape(each.cell)}{of}: [dim]{escape(each.to_halve)}[/]", soft_wrap=True)
+        shares = ", ".join(f"{part.name} {part.share:.0%}" for part in each.categories)
+        console.print(f"    [dim]{shares}{_over_dds(each)}[/]", soft_wrap=True)
+
+
+def _over_dds(found: CellLayers) -> str:
+    """ROS 2's overhead, where it is there."""
+    if found.overhead_least is None or found.overhead_most is None:
+        return ""
+    return f"; ROS 2 over DDS: {found.overhead_least:.0%} to {found.overhead_most:.0%}"
 
 
 def layers_as_json(figures: EdgeLayers) -> dict[str, Any]:

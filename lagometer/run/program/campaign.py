@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,12 @@ from lagometer.stats.program.edges import DRIFT_MAX_NS, ProgramEdge, Programs
 from lagometer.stats.trial.way import UNATTRIBUTED
 from lagometer.store import format as form
 from lagometer.store.environment import collect
+from lagometer.store.probes import ProbeLog, ros2_of
 from lagometer.store.storing import make_folders
 
 PROBED = "probed"  # the first part of the cell's id, and the manifest's key
 UNATTRIBUTED_MAX = 0.5
+TRACER_THREAD = "-ust"  # LTTng names its threads PROGRAM-ust
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,10 @@ def warnings(carried: Carried) -> Iterator[str]:
         yield "probe: it was stopped early, since its files would have filled the memory"
     for each in look.unreadable:
         yield f"probe: {each}"
+    for name, log in zip(programs.names, look.logs, strict=True):
+        found = ros2_of(log)
+        if found is not None and found.refused is not None:
+            yield f"probe: ROS 2's own layers in {name} are not stamped: {found.refused}"
     if abs(look.clock.drift_ns) > DRIFT_MAX_NS:
         yield (
             f"probe: the clock of the time of day was set by {look.clock.drift_ns / 1e6:.1f} ms meanwhile; "
@@ -168,6 +174,10 @@ def told(carried: Carried) -> dict[str, Any]:
                 "threads": {str(thread): text for thread, text in sorted(log.names.items())},
                 "calls": len(log.calls),
                 "lost_calls": log.overflow,
+                "ros2": _ros2(log),
+                "tracer_threads": [
+                    text for _, text in sorted(log.names.items()) if text.endswith(TRACER_THREAD)
+                ],
                 "writers": list(_endpoints(programs, index, True)),
                 "readers": list(_endpoints(programs, index, False)),
             }
@@ -179,9 +189,15 @@ def told(carried: Carried) -> dict[str, Any]:
         "seconds": carried.seconds,
         "programs": listed,
         "clock": {"error_ns": clock.error_ns, "drift_ns": clock.drift_ns},
+        "views": {edge.name: {"from": edge.begins, "to": edge.ends} for edge in programs.edges},
         "taken_from_elsewhere": programs.strange,
         "ambiguous": programs.ambiguous,
     }
+
+
+def _ros2(log: ProbeLog) -> Mapping[str, Any] | None:
+    found = ros2_of(log)
+    return None if found is None else {**asdict(found), "nodes": list(found.nodes)}
 
 
 def _endpoints(programs: Programs, program: int, writes: bool) -> Iterator[Mapping[str, Any]]:

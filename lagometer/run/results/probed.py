@@ -6,7 +6,7 @@ from __future__ import annotations
 from lagometer.run.worker.outcome import TrialOutcome
 from lagometer.run.worker.plan import Plan
 from lagometer.store.errors import RecordsError
-from lagometer.store.probes import ProbeLog, decode
+from lagometer.store.probes import ProbeLog, decode, ros2_of
 
 RECORD_BYTES = 64
 # Calls and keys that one message makes on one side, with what a reliable middleware says beside it.
@@ -46,5 +46,8 @@ def probe_logs(outcome: TrialOutcome) -> tuple[dict[int, ProbeLog], list[str]]:
                 continue
             for name in ("begin_ns", "end_ns"):
                 log.calls[name] -= host.clock.offset_ns
+            found = ros2_of(log)
+            if found is not None and found.refused is not None:
+                warnings.append(f"layers: worker {worker}: ROS 2 is not stamped: {found.refused}")
             logs[worker] = log
     return logs, warnings

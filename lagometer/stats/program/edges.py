@@ -16,6 +16,7 @@ import polars as pl
 from lagometer.stats.program.endpoints import Endpoint, endpoints_of, names_of
 from lagometer.stats.program.messages import Joined, Taken, Writes, join, samples_sent, takes_of, writes_of
 from lagometer.stats.program.realtime import RealtimeClock
+from lagometer.stats.program.ros2 import View, view_of
 from lagometer.stats.trial.calls import Message, Process, Sample
 from lagometer.stats.trial.estimate import edge_figures
 from lagometer.stats.trial.routes import Route, routes
@@ -30,7 +31,8 @@ DRIFT_MAX_NS = 1_000_000  # more was not slewed in a second or two: somebody set
 @dataclass(frozen=True)
 class ProgramEdge:
     """What one reader took of one writer. name: `writer→reader topic`; first_ns, last_ns: when its first and
-    last message were written; followed: messages whose calls were found on both sides."""
+    last message were written; followed: messages whose calls were found on both sides; begins, ends: what the
+    latency goes from and to (stats/program/ros2.py)."""
 
     name: str
     writer: Endpoint
@@ -39,6 +41,8 @@ class ProgramEdge:
     layers: pl.DataFrame
     figures: Mapping[str, object]
     followed: int
+    begins: str
+    ends: str
 
 
 @dataclass(frozen=True)
@@ -69,11 +73,24 @@ def programs_of(logs: Sequence[ProbeLog], clock: RealtimeClock, warmup_ns: int =
     for one in joined:
         for stream, taken in one.of_writers.items():
             label = labels[stream, one.endpoint.program, one.endpoint.object]
+            sender = processes[writes[stream].endpoint.program]
+            receiver = processes[one.endpoint.program]
             samples = _samples(label, writes[stream], taken, sizes, warmup_ns)
-            layers, followed = _layers(samples, writes[stream], one.endpoint, processes, known)
+            samples, view = view_of(samples, sender, receiver)
+            layers, followed = _layers(samples, (sender, receiver), stream, view, known)
             figures = {**edge_figures(label, _measured(samples), closed_loop=False), **_rate(samples)}
             edges.append(
-                ProgramEdge(label, writes[stream].endpoint, one.endpoint, samples, layers, figures, followed)
+                ProgramEdge(
+                    label,
+                    writes[stream].endpoint,
+                    one.endpoint,
+                    samples,
+                    layers,
+                    figures,
+                    followed,
+                    view.begins,
+                    view.ends,
+                )
             )
     places = {(each.writes, each.program, each.object): at for at, each in enumerate(endpoints)}
     return Programs(
@@ -171,17 +188,17 @@ def _rate(samples: pl.DataFrame) -> dict[str, object]:
 
 def _layers(
     samples: pl.DataFrame,
-    writes: Writes,
-    reader: Endpoint,
-    processes: Sequence[Process],
+    processes: tuple[Process, Process],
+    stream: int,
+    view: View,
     known: dict[Sample, Message],
 ) -> tuple[pl.DataFrame, int]:
     """The layers of each message that was taken, and how many were followed over sockets."""
-    sender, receiver = processes[writes.endpoint.program], processes[reader.program]
-    found = routes(sender, receiver, writes.stream, known)
+    sender, receiver = processes
+    found = routes(sender, receiver, stream, known)
     rows: list[tuple[object, ...]] = []
     followed = 0
-    for label, sequence, passage in _passages(samples, found, writes.stream):
+    for label, sequence, passage in _passages(samples, found, stream, view):
         followed += passage.first is not None and passage.received is not None
         way = way_of(passage, sender, receiver, "")
         rows += [(label, sequence, *layer) for layer in way.layers]
@@ -189,13 +206,15 @@ def _layers(
 
 
 def _passages(
-    samples: pl.DataFrame, found: Mapping[Message, Route], stream: int
+    samples: pl.DataFrame, found: Mapping[Message, Route], stream: int, view: View
 ) -> Iterator[tuple[str, int, Passage]]:
     delivered = samples.filter(pl.col("outcome") == "delivered")
     columns = ("edge", "sequence", "publish_ns", "published_ns", "taken_ns")
     for label, sequence, publish_ns, published_ns, taken_ns in delivered.select(columns).iter_rows():
         route = found.get((stream, sequence), Route([], []))
-        received, first = route.completed(taken_ns), route.first(publish_ns)
+        take = view.takes.get(sequence)
+        received = route.completed(take.end_ns if take is not None else taken_ns)
+        first = route.first(publish_ns)
         yield (
             label,
             sequence,
@@ -206,5 +225,7 @@ def _passages(
                 first=first.call if first is not None else None,
                 last=route.last_for(received),
                 received=received.call if received is not None else None,
+                write=view.writes.get(sequence),
+                take=take,
             ),
         )

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,9 +36,10 @@ def endpoints_of(log: ProbeLog, program: int) -> list[Endpoint]:
     found: dict[tuple[bool, int], Endpoint] = {}
     own: set[tuple[bool, int]] = set()
     topics: dict[int, tuple[str, str]] = {}
-    for index in np.flatnonzero(kinds >= probes.DECLARE_TOPIC).tolist():
+    declared = np.isin(kinds, (probes.DECLARE_TOPIC, probes.DECLARE_WRITER, probes.DECLARE_READER))
+    for index in np.flatnonzero(declared).tolist():
         call, keys = log.calls[index], log.keys[log.owners == index]
-        name, type_ = _text(keys, 0), _text(keys, 1)
+        name, type_ = probes.text_of(log, index, 0), probes.text_of(log, index, 1)
         if call["call"] == probes.DECLARE_TOPIC:
             topics[int(call["object"])] = (name, type_)
             continue
@@ -83,17 +84,6 @@ def _name(words: Sequence[str]) -> str:
 
 def _last_part(path: str) -> str:
     return path.rsplit("/", 1)[-1]
-
-
-def _text(keys: Records, number: int) -> str:
-    pieces = keys.view(probes.TEXT_DTYPE)
-    pieces = pieces[(pieces["kind"] == probes.TEXT) & (pieces["text"] == number)]
-    return b"".join(_characters(pieces)).decode(errors="replace")
-
-
-def _characters(pieces: Records) -> Iterator[bytes]:
-    for piece in pieces:
-        yield bytes(piece["characters"])[: int(piece["bytes"])]
 
 
 def _guid(keys: Records) -> bytes:

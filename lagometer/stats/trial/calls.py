@@ -53,6 +53,11 @@ class Process:
 
     # --- by thread and kind
 
+    @property
+    def last_ns(self) -> int:
+        """When the last of all calls was left; 0 without one."""
+        return self._calls[-1].end_ns if self._calls else 0
+
     def knows(self, kind: int) -> bool:
         """Whether there is any call of this kind."""
         return bool(self._of_kind[kind])
@@ -62,6 +67,14 @@ class Process:
         calls = self._of_kind[kind] if thread is None else self._of[thread, kind]
         place = bisect_right(calls, until_ns, key=_end) - 1
         return calls[place] if place >= 0 and calls[place].end_ns > after_ns else None
+
+    def following(self, kind: int, thread: int, after_ns: int, until_ns: int) -> Call | None:
+        """The first call of a thread that was entered from one moment on and at the latest at another."""
+        calls = self._of[thread, kind]
+        for place in range(bisect_left(calls, after_ns, key=_end), len(calls)):
+            if calls[place].begin_ns >= after_ns:
+                return calls[place] if calls[place].begin_ns <= until_ns else None
+        return None
 
     def within(self, kind: int, thread: int | None, begin_ns: int, end_ns: int) -> list[Call]:
         """The calls that were entered and left between two moments."""

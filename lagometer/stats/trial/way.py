@@ -25,6 +25,9 @@ UNATTRIBUTED = "unattributed"
 # In the order in which a message goes through them.
 LAYERS = (
     "benchmark",
+    "rclcpp_publish",
+    "rcl_publish",
+    "rmw_publish",
     "serialise",
     "send_path",
     "send_hand_over",
@@ -34,9 +37,29 @@ LAYERS = (
     "receiving_thread",
     "wake",
     "notify",
+    "executor",
+    "begin_take",
     "take",
+    "whole_take",
     "deserialise",
+    "rmw_take",
+    "rcl_take",
+    "rclcpp_take",
+    "callback",
     UNATTRIBUTED,
+)
+# Of ROS 2: each layer, and the stamp that it begins with. It ends with the next one.
+PUBLISHING = (
+    ("rclcpp_publish", probes.RCLCPP_PUBLISH),
+    ("rcl_publish", probes.RCL_PUBLISH),
+    ("rmw_publish", probes.RMW_PUBLISH),
+)
+# Likewise, and the stamp that it ends with.
+TAKING = (
+    ("rmw_take", probes.RMW_TAKE),
+    ("rcl_take", probes.RCL_TAKE),
+    ("rclcpp_take", probes.RCLCPP_TAKE),
+    ("callback", probes.CALLBACK_START),
 )
 NODE_THREAD = "node:"  # how the worker names a node's thread; the kernel keeps 15 characters
 THREAD_NAME_MAX = 15
@@ -100,6 +123,12 @@ class Way:
             begin_ns = part[1]
         self.go(layer, begin_ns, end_ns, thread)
 
+    def skip(self, until_ns: int, thread: int) -> None:
+        """Nobody knows what was until then."""
+        if self.at_ns < until_ns <= self.until_ns:
+            self._leave_gap(until_ns, thread)
+            self.thread = thread
+
     def end(self) -> None:
         """The message has been taken."""
         self._leave_gap(self.until_ns, self.thread)
@@ -133,6 +162,8 @@ class Passage:
     first: Call | None = None  # that sent a byte of it
     last: Call | None = None  # that sent the last byte to come
     received: Call | None = None  # that brought that byte
+    write: Call | None = None  # of the middleware, where it is known which one
+    take: Call | None = None  # likewise
 
 
 def layer_times(
@@ -232,7 +263,8 @@ def _leave_sender(way: Way, passage: Passage, sender: Process) -> None:
     write = _write_of(passage, sender)
     begin_ns = passage.publish_ns
     if write is not None:
-        way.go("benchmark", begin_ns, write.begin_ns, write.thread)
+        if not _publish_by_ros2(way, sender, write):
+            way.go("benchmark", begin_ns, write.begin_ns, write.thread)
         begin_ns = write.begin_ns
     if first is None:
         if write is not None and passage.serialise is not None:
@@ -256,13 +288,42 @@ def _leave_sender(way: Way, passage: Passage, sender: Process) -> None:
         way.go("send", first.begin_ns, passage.last.begin_ns, first.thread, passage.last.thread)
 
 
+def _publish_by_ros2(way: Way, sender: Process, write: Call) -> bool:
+    """From `publish` through ROS 2 to the middleware's write; says whether ROS 2 stamped any of it. A layer
+    whose end was not stamped is left out, since another one may lie within."""
+    begins: list[int | None] = []
+    for _, kind in PUBLISHING:
+        stamp = sender.last(kind, write.thread, way.at_ns - 1, write.begin_ns)
+        stamp = stamp or sender.following(kind, write.thread, write.begin_ns, write.begin_ns)
+        known = stamp is not None and stamp.begin_ns >= way.at_ns
+        begins.append(stamp.begin_ns if stamp is not None and known else None)
+    if begins[0] is not None:  # in Python ROS 2 has code of its own before
+        way.go("benchmark", way.at_ns, begins[0], write.thread)
+    for (layer, _), begin_ns, end_ns in zip(PUBLISHING, begins, [*begins[1:], write.begin_ns], strict=True):
+        if begin_ns is not None and end_ns is not None:
+            way.go(layer, begin_ns, end_ns, write.thread)
+    return any(each is not None for each in begins)
+
+
 def _write_of(passage: Passage, sender: Process) -> Call | None:
     """The call of the middleware's interface that sent the message; None if several may have."""
+    if passage.write is not None:
+        return passage.write
+    if not sender.knows(probes.API_WRITE):
+        return _write_by_ros2(passage, sender)
     calls = sender.within(probes.API_WRITE, None, passage.publish_ns, passage.published_ns)
     if passage.first is not None:
         own = [call for call in calls if call.thread == passage.first.thread]
         calls = own or calls
     return calls[0] if len({call.thread for call in calls}) == 1 else None
+
+
+def _write_by_ros2(passage: Passage, sender: Process) -> Call | None:
+    """Where the probe has no call of the middleware: ROS 2 stamps `rmw_publish` right before it."""
+    stamps = sender.within(probes.RMW_PUBLISH, None, passage.publish_ns, passage.published_ns)
+    if len({stamp.thread for stamp in stamps}) != 1:
+        return None
+    return Call(stamps[0].begin_ns, passage.published_ns, stamps[0].thread)
 
 
 def _cross(way: Way, last: Call, received: Call, receiver: Process) -> None:
@@ -284,13 +345,16 @@ def _arrive(way: Way, passage: Passage, receiver: Process, node: str) -> None:
     """From when the receiving thread has the last byte until `taken`."""
     received, taken_ns = passage.received, passage.taken_ns
     arrived_ns = received.end_ns if received is not None else passage.publish_ns
+    if not receiver.knows(probes.API_TAKE) and receiver.knows(probes.RMW_TAKE):
+        _arrive_by_ros2(way, passage, receiver, arrived_ns)
+        return
     if not receiver.knows(probes.API_TAKE):
         # Nobody says which thread takes, but for its name.
         name = f"{NODE_THREAD}{node}"[:THREAD_NAME_MAX]
         if received is not None and receiver.names.get(received.thread) == name:
             way.go("take", arrived_ns, taken_ns, received.thread)
         return
-    take = receiver.last(probes.API_TAKE, None, arrived_ns, taken_ns)
+    take = passage.take or receiver.last(probes.API_TAKE, None, arrived_ns, taken_ns)
     if take is None:
         return
     thread = take.thread
@@ -299,7 +363,45 @@ def _arrive(way: Way, passage: Passage, receiver: Process, node: str) -> None:
     else:
         _wake_up(way, received, take, arrived_ns, receiver)
     way.split("take", "deserialise", take.begin_ns, take.end_ns, thread, passage.deserialise)
-    way.go("benchmark", take.end_ns, taken_ns, thread)
+    if _take_by_ros2(way, take, taken_ns, receiver):
+        way.go("benchmark", way.at_ns, taken_ns, thread)
+
+
+def _arrive_by_ros2(way: Way, passage: Passage, receiver: Process, arrived_ns: int) -> None:
+    """The same where the probe has no call of the middleware: ROS 2 stamps when it begins to take, and when
+    its rmw has taken."""
+    taken = receiver.last(probes.RMW_TAKE, None, arrived_ns, passage.taken_ns)
+    if taken is None:
+        return
+    executes = receiver.last(probes.EXECUTOR_EXECUTE, taken.thread, arrived_ns, taken.begin_ns)
+    if executes is not None:
+        take = Call(executes.begin_ns, taken.begin_ns, taken.thread)
+        _wake_up(way, passage.received, take, arrived_ns, receiver)
+        way.go("whole_take", take.begin_ns, take.end_ns, take.thread)
+    way.skip(taken.begin_ns, taken.thread)
+    if _take_by_ros2(way, Call(taken.begin_ns, taken.begin_ns, taken.thread), passage.taken_ns, receiver):
+        way.go("benchmark", way.at_ns, passage.taken_ns, taken.thread)
+
+
+def _take_by_ros2(way: Way, take: Call, taken_ns: int, receiver: Process) -> bool:
+    """From the middleware's take through ROS 2 to the node's callback; says if what follows is the node's
+    own: ROS 2 is not there, or has called it."""
+    if way.at_ns != take.end_ns:
+        return True
+    stamped = False
+    begin_ns: int | None = take.end_ns
+    for layer, kind in TAKING:
+        stamp = receiver.following(kind, take.thread, take.end_ns, taken_ns)
+        if stamp is None:
+            begin_ns = None
+            continue
+        stamped = True
+        if begin_ns is not None:
+            way.go(layer, begin_ns, stamp.begin_ns, take.thread)
+        else:  # what lies between the two is not told
+            way.skip(stamp.begin_ns, take.thread)
+        begin_ns = stamp.begin_ns
+    return not stamped or begin_ns is not None
 
 
 def _wake_up(way: Way, received: Call | None, take: Call, arrived_ns: int, receiver: Process) -> None:
@@ -314,5 +416,11 @@ def _wake_up(way: Way, received: Call | None, take: Call, arrived_ns: int, recei
             way.go("wake", by.begin_ns, woken.end_ns, received.thread, thread)
             until_ns = waited.end_ns if waited is not None and waited.end_ns > woken.end_ns else take.begin_ns
             way.go("notify", woken.end_ns, until_ns, thread)
-    if waited is not None:
-        way.go("benchmark", waited.end_ns, take.begin_ns, thread)
+    executes = receiver.last(probes.EXECUTOR_EXECUTE, thread, arrived_ns, take.begin_ns)
+    if executes is None:
+        if waited is not None and not receiver.knows(probes.RMW_TAKE):
+            way.go("benchmark", waited.end_ns, take.begin_ns, thread)
+    else:
+        if waited is not None:
+            way.go("executor", waited.end_ns, executes.begin_ns, thread)
+        way.go("begin_take", executes.begin_ns, take.begin_ns, thread)

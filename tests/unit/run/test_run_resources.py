@@ -79,6 +79,19 @@ def test_what_is_there_at_one_time_is_not_scaled() -> None:
     assert (columns["tcp_sockets"], columns["udp_sockets"], columns["unix_sockets"]) == (3, 6, 9)
 
 
+def test_the_threads_of_a_tracer_are_named_and_not_counted() -> None:
+    """Where LTTng is loaded; another program may call its threads so, too."""
+    threads = {number: Thread(name, 0, 0, 5, 1, 0) for number, name in enumerate(("a", "a-ust", "a-ust"))}
+    account = Account(400, 40, 8, 0, threads)
+    traced = replace(memory(MIB, MIB), libraries=(Library("/usr/lib/liblttng-ust.so.1.0.0", 9, 8, 7),))
+    found = trial(host("here", (0, 1), seen(use(0, 800, account=account, memory=traced), use(1, 400))))
+    assert found.columns["threads"] == 1 + 2
+    assert found.journal["processes"][0]["threads"] == {"a": 1, "a-ust": 2}
+    assert found.journal["libraries"]["tracer"]["files"] == {"liblttng-ust.so.1.0.0": 9}
+    plain = trial(host("here", (0, 1), seen(use(0, 800, account=account), use(1, 400))))
+    assert plain.columns["threads"] == 3 + 2
+
+
 def test_a_library_counts_once_with_its_largest_size() -> None:
     columns = trial(host("here", (0, 1), seen(use(0, 800), use(1, 400, dds=6 * MIB)))).columns
     assert columns["middleware_mapped_bytes"] == 6 * MIB

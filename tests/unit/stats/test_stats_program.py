@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -260,3 +261,42 @@ def test_every_message_is_delivered_or_lost_once(gaps: list[int], came: list[boo
     delivered = samples.filter(pl.col("outcome") == "delivered")
     assert delivered["publish_ns"].to_list() == kept
     assert samples["publish_ns"].to_list() == [at for at in begins if kept[0] <= at <= kept[-1]]
+
+
+def stamp(kind: int, at_ns: int) -> Call:
+    return {"call": kind, "begin_ns": at_ns, "end_ns": at_ns + 1}, []
+
+
+def of_ros2(times_ns: Sequence[int], called_back: Sequence[int]) -> Programs:
+    """Messages of ROS 2, published 50 ns before their write; some reach a callback 60 ns after their take."""
+    writes, takes = [], []
+    for at in times_ns:
+        writes += [stamp(probes.RCLCPP_PUBLISH, at - 50), wrote(at, at + 500)]
+        takes.append(took(at + 2_000, at + 250))
+        if at in called_back:
+            takes.append(stamp(probes.CALLBACK_START, at + 2_060))
+    return pair(writes, takes)
+
+
+def test_a_message_of_ros2_is_under_way_from_its_publishing_to_its_callback() -> None:
+    (edge,) = of_ros2([10_000, 20_000], [10_000, 20_000]).edges
+    assert (edge.begins, edge.ends) == ("rclcpp_publish", "callback_start")
+    assert edge.samples["publish_ns"].to_list() == [9_950, 19_950]
+    assert edge.samples["taken_ns"].to_list() == [12_060, 22_060]
+    spent = edge.layers.with_columns((pl.col("end_ns") - pl.col("begin_ns")).alias("ns"))
+    assert spent["ns"].sum() == 2 * 2_110
+
+
+@pytest.mark.parametrize("called_back", [[10_000], [20_000], []])
+def test_an_edge_has_one_view_of_all_its_messages(called_back: list[int]) -> None:
+    """One that is dropped before its callback, or is the last before the end, leaves them all at the take."""
+    (edge,) = of_ros2([10_000, 20_000], called_back).edges
+    assert (edge.begins, edge.ends) == ("rclcpp_publish", "take")
+    assert edge.samples["taken_ns"].to_list() == [12_000, 22_000]
+
+
+def test_a_publishing_belongs_to_the_next_write_alone() -> None:
+    """What is written without rclcpp, such as a reply of a service, has none."""
+    writes = [stamp(probes.RCLCPP_PUBLISH, 900), wrote(1_000, 2_000), wrote(11_000, 12_000)]
+    (edge,) = pair(writes, [took(3_000, 1_500), took(13_500, 11_001)]).edges
+    assert (edge.begins, edge.samples["publish_ns"].to_list()) == ("write", [1_000, 11_000])

@@ -100,6 +100,112 @@ def test_a_message_of_dds_goes_through_every_layer() -> None:
     ]
 
 
+def stamp(kind: int, at: int) -> tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]]:
+    """A call of ROS 2's tracer; it takes 1 ns."""
+    return call(kind, at, at + 1), []
+
+
+def ros2_sender() -> Calls:
+    sent = dds_sender()
+    stamps = ((probes.RCLCPP_PUBLISH, 2), (probes.RCL_PUBLISH, 4), (probes.RMW_PUBLISH, 7))
+    sent[NODE] += [stamp(kind, at) for kind, at in stamps]
+    return sent
+
+
+def ros2_receiver() -> Calls:
+    received = dds_receiver()
+    stamps = (
+        *((probes.EXECUTOR_WAIT, -460), (probes.EXECUTOR_READY, 162), (probes.EXECUTOR_EXECUTE, 166)),
+        *((probes.RMW_TAKE, 191), (probes.RCL_TAKE, 193), (probes.RCLCPP_TAKE, 196)),
+        *((probes.CALLBACK_START, 198), (probes.CALLBACK_END, 300)),
+    )
+    received[NODE] += [stamp(kind, at) for kind, at in stamps]
+    return received
+
+
+def test_a_message_of_ros2_goes_through_its_layers_too() -> None:
+    assert spans(layers(ros2_sender(), ros2_receiver(), 200)) == [
+        ("benchmark", 0, 2),
+        ("rclcpp_publish", 2, 4),
+        ("rcl_publish", 4, 7),
+        ("rmw_publish", 7, 10),
+        ("send_path", 10, 30),
+        ("transport", 30, 80),
+        ("receiving_thread", 80, 100),
+        ("wake", 100, 150),
+        ("notify", 150, 160),
+        ("executor", 160, 166),
+        ("begin_take", 166, 170),
+        ("take", 170, 190),
+        ("rmw_take", 190, 191),
+        ("rcl_take", 191, 193),
+        ("rclcpp_take", 193, 196),
+        ("callback", 196, 198),
+        ("benchmark", 198, 200),
+    ]
+
+
+def test_what_ros2_did_not_stamp_is_nobodys() -> None:
+    """In Python there is no rclcpp; an rmw may have no stamps."""
+    sent, received = dds_sender(), dds_receiver()
+    sent[NODE].append(stamp(probes.RCL_PUBLISH, 4))
+    received[NODE] += [stamp(probes.RMW_TAKE, 191), stamp(probes.RCL_TAKE, 193)]
+    found = spans(layers(sent, received, 200))
+    assert found[:2] == [("unattributed", 0, 10), ("send_path", 10, 30)]
+    assert found[-5:] == [
+        ("unattributed", 160, 170),
+        ("take", 170, 190),
+        ("rmw_take", 190, 191),
+        ("rcl_take", 191, 193),
+        ("unattributed", 193, 200),
+    ]
+
+
+def test_without_calls_of_the_middleware_the_stamps_of_ros2_tell() -> None:
+    """As over Zenoh."""
+    sent, received = ros2_sender(), ros2_receiver()
+    sent[NODE] = [each for each in sent[NODE] if each[0]["call"] != probes.API_WRITE]
+    others = (probes.API_WAIT, probes.API_TAKE)
+    received[NODE] = [each for each in received[NODE] if each[0]["call"] not in others]
+    assert spans(layers(sent, received, 200)) == [
+        ("benchmark", 0, 2),
+        ("rclcpp_publish", 2, 4),
+        ("rcl_publish", 4, 7),
+        ("send_path", 7, 30),
+        ("transport", 30, 80),
+        ("receiving_thread", 80, 100),
+        ("wake", 100, 150),
+        ("notify", 150, 166),
+        ("whole_take", 166, 191),
+        ("rcl_take", 191, 193),
+        ("rclcpp_take", 193, 196),
+        ("callback", 196, 198),
+        ("benchmark", 198, 200),
+    ]
+
+
+def test_a_stamp_that_is_missing_leaves_a_gap() -> None:
+    sent, received = ros2_sender(), ros2_receiver()
+    sent[NODE] = [each for each in sent[NODE] if each[0]["call"] != probes.RCL_PUBLISH]
+    received[NODE] = [each for each in received[NODE] if each[0]["call"] != probes.RCL_TAKE]
+    found = spans(layers(sent, received, 200))
+    assert found[:3] == [("benchmark", 0, 2), ("unattributed", 2, 7), ("rmw_publish", 7, 10)]
+    assert found[-4:] == [
+        ("rmw_take", 190, 191),
+        ("unattributed", 191, 196),
+        ("callback", 196, 198),
+        ("benchmark", 198, 200),
+    ]
+
+
+def test_stamps_of_the_message_before_are_not_taken_for_this_ones() -> None:
+    sent = dds_sender()
+    sent[NODE] += [
+        stamp(kind, -50) for kind in (probes.RCLCPP_PUBLISH, probes.RCL_PUBLISH, probes.RMW_PUBLISH)
+    ]
+    assert spans(layers(sent, dds_receiver(), 200))[:2] == [("benchmark", 0, 10), ("send_path", 10, 30)]
+
+
 def test_what_adapters_stamped_is_a_layer_within_another() -> None:
     rows = [
         ("source→sink", 0, side, layer, end, T0 + at, None)
@@ -233,7 +339,7 @@ def test_a_worker_without_a_probe_is_named() -> None:
     assert len(list(replace(found.counts, unprobed=1, overflow=2).warnings())) == 2
 
 
-KINDS = (1, 2, 3, 4, 5, 16, 17, 18)
+KINDS = (1, 2, 3, 4, 5, 16, 17, 18, *range(64, 76))
 
 
 @settings(max_examples=40, deadline=None)

@@ -11,14 +11,16 @@ from way_campaign import CELL, FIRST, IN_NODE_NS, SECOND, Made, whole_ns, write_
 
 from lagometer.store import format as form
 from lagometer.store.reader import open_campaign
-from lagometer.summary.cell_layers import cell_layers, layers_of
+from lagometer.summary.cell_layers import campaign_layers, layers_of
+from lagometer.summary.layers import layer_tables
+from lagometer.summary.summarise import summarise
 from lagometer.summary.way_data import CellLayers
 
 TRIALS = [[20_000, 40_000], [60_000, 80_000]]
 
 
 def only(directory: Path) -> CellLayers:
-    (found,) = cell_layers(open_campaign(directory), [CELL, "absent"])
+    (found,) = campaign_layers(open_campaign(directory)).cells
     return found
 
 
@@ -72,7 +74,41 @@ def test_a_way_with_a_part_that_has_no_layers_is_not_added_up(tmp_path: Path) ->
 
 
 def test_cells_without_layers_have_no_row(tmp_path: Path) -> None:
-    assert cell_layers(open_campaign(write_ways(tmp_path, Made(TRIALS, layers=False))), [CELL]) == []
+    assert campaign_layers(open_campaign(write_ways(tmp_path, Made(TRIALS, layers=False)))).cells == []
+
+
+def test_each_edge_has_its_own_table(tmp_path: Path) -> None:
+    campaign = open_campaign(write_ways(tmp_path, Made(TRIALS)))
+    found = campaign_layers(campaign).edges
+    assert found == layer_tables([campaign])
+    assert [(each.cell, each.edge, each.trials) for each in found] == [(CELL, FIRST, 2), (CELL, SECOND, 2)]
+
+
+def test_a_summary_reads_each_file_of_layers_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = write_ways(tmp_path, Made(TRIALS))
+    whole, read = pl.read_parquet, []
+
+    def counted(path: Path, **given: bool) -> pl.DataFrame:
+        read.append(Path(path))
+        return whole(path, **given)
+
+    monkeypatch.setattr(pl, "read_parquet", counted)
+    campaign = open_campaign(directory)
+    layers = campaign_layers(campaign)
+    summarise(campaign, layers=layers)
+    assert len([path for path in read if form.LAYER_FILES in path.parts]) == len(TRIALS)
+
+
+def test_categories_add_up_to_the_latency(tmp_path: Path) -> None:
+    found = only(write_ways(tmp_path, Made(TRIALS)))
+    assert {each.name: each.mean_ns for each in found.categories} == pytest.approx(
+        {"dds": 48_000, "notification": 22_500, "benchmarking": IN_NODE_NS, "unattributed": 4_500}
+    )
+    for parts in (found.categories, found.breakdown):
+        assert sum(each.mean_ns for each in parts) == pytest.approx(found.latency_mean_ns)
+        assert sum(each.share for each in parts) == pytest.approx(1)
+    assert (found.overhead_least, found.overhead_most) == (None, None)
+    assert found.overhead_absent is not None and "no stamps of ROS 2" in found.overhead_absent
 
 
 def test_the_largest_layers_until_half_is_reached() -> None:

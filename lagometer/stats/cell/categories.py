@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers by whose they are: the categories of two papers (docs/methodology/layers.md, "Categories").
+
+Kronauer et al. 2021, "Latency Analysis of ROS2 Multi-Node Systems", figure 6: what of a chain's latency
+is ROS 2's, and what DDS's, summed over hops. Maruyama et al. 2016, "Exploring the Performance of ROS2",
+figures 11 and 12: the two conversions, DDS, and others. Both put stamps into ROS 2; here layers that were
+found without a patch are sorted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lagometer.stats.trial.way import UNATTRIBUTED
+
+COMPUTATION = "computation"  # in the nodes of a chain, between its edges
+COMMON, RMW, DDS = "common", "rmw", "dds"
+NOTIFICATION, BENCHMARKING = "notification", "benchmarking"
+CATEGORIES = (COMMON, RMW, DDS, NOTIFICATION, BENCHMARKING, UNATTRIBUTED)
+CATEGORY_OF: Mapping[str, str] = {
+    "benchmark": BENCHMARKING,
+    COMPUTATION: BENCHMARKING,
+    "rclcpp_publish": COMMON,
+    "rcl_publish": COMMON,
+    "rmw_publish": RMW,
+    "serialise": RMW,
+    "send_path": DDS,
+    "send_hand_over": DDS,
+    "send": DDS,
+    "transport": DDS,
+    "receive": DDS,
+    "receiving_thread": DDS,
+    "wake": NOTIFICATION,
+    "notify": NOTIFICATION,
+    "executor": NOTIFICATION,
+    "begin_take": COMMON,
+    "take": DDS,
+    "whole_take": UNATTRIBUTED,  # rclcpp, rcl, rmw and the middleware together
+    "deserialise": RMW,
+    "rmw_take": RMW,
+    "rcl_take": COMMON,
+    "rclcpp_take": COMMON,
+    "callback": COMMON,
+    UNATTRIBUTED: UNATTRIBUTED,
+}
+CONVERSION_OUT, CONVERSION_IN, OTHERS = "conversion_out", "conversion_in", "others"
+BREAKDOWN = (CONVERSION_OUT, DDS, CONVERSION_IN, OTHERS, UNATTRIBUTED)
+_CONVERSIONS = {"serialise": CONVERSION_OUT, "deserialise": CONVERSION_IN}
+OF_ROS2 = ("rmw_publish", "rmw_take")  # an instrumented ROS 2 has both
+NO_ROS2 = "no stamps of ROS 2 beside the middleware's calls"
+NO_DDS = "no time in DDS"
+
+
+@dataclass(frozen=True)
+class Overhead:
+    """ROS 2's overhead over DDS (Kronauer et al.): all but DDS and benchmarking, over DDS. What is
+    unattributed may be either's, so the true one lies between `least`, where all of it is DDS's, and `most`,
+    where none is. Both are None for the reason `absent`."""
+
+    least: float | None = None
+    most: float | None = None
+    absent: str | None = None
+
+
+def categories(layers_ns: Mapping[str, float]) -> dict[str, float]:
+    """The time in each category, in nanoseconds, from that in each layer: of one message, or the means over
+    many. Those of no layer are left out, but never `unattributed`, where every unknown layer is counted, too.
+    They add up to the latency."""
+    found = dict.fromkeys(CATEGORIES, 0.0)
+    for layer, spent_ns in layers_ns.items():
+        found[CATEGORY_OF.get(layer, UNATTRIBUTED)] += spent_ns
+    return {name: spent for name, spent in found.items() if spent or name == UNATTRIBUTED}
+
+
+def breakdown(layers_ns: Mapping[str, float]) -> dict[str, float]:
+    """The same as Maruyama et al. have it. Where a conversion was not stamped it is left out: what it takes
+    is then in `dds`, since the middleware's own call does it."""
+    found = dict.fromkeys(BREAKDOWN, 0.0)
+    for layer, spent_ns in layers_ns.items():
+        category = CATEGORY_OF.get(layer, UNATTRIBUTED)
+        name = _CONVERSIONS.get(layer, category if category in BREAKDOWN else OTHERS)
+        found[name] += spent_ns
+    return {name: spent for name, spent in found.items() if spent or name == UNATTRIBUTED}
+
+
+def overhead(layers_ns: Mapping[str, float]) -> Overhead:
+    """What ROS 2 adds, over what DDS takes."""
+    if not all(layers_ns.get(layer) for layer in OF_ROS2):
+        return Overhead(absent=NO_ROS2)
+    spent = categories(layers_ns)
+    dds_ns, unattributed_ns = spent.get(DDS, 0.0), spent[UNATTRIBUTED]
+    if not dds_ns:
+        return Overhead(absent=NO_DDS)
+    own_ns = sum(spent.get(name, 0.0) for name in (COMMON, RMW, NOTIFICATION))
+    return Overhead(own_ns / (dds_ns + unattributed_ns), (own_ns + unattributed_ns) / dds_ns)

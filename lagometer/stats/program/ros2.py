@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a message's way begins and ends for a node of ROS 2: at its publishing, and at its callback.
+
+What a middleware is asked for is seen from its `write` to its `take`. Where ROS 2 stamps these messages, a
+node's own view is known: from `rclcpp_publish` to `callback_start`. One edge has one view for all of them,
+so that its figures mean one thing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from lagometer.stats.trial.calls import Call, Process
+from lagometer.store import probes
+
+WRITE, PUBLISH = "write", "rclcpp_publish"
+TAKE, CALLBACK = "take", "callback_start"
+
+
+@dataclass(frozen=True)
+class View:
+    """Where the latency of an edge's messages begins and ends. writes: by sequence; takes: likewise."""
+
+    begins: str
+    ends: str
+    writes: Mapping[int, Call]
+    takes: Mapping[int, Call]
+
+
+def view_of(samples: pl.DataFrame, sender: Process, receiver: Process) -> tuple[pl.DataFrame, View]:
+    """The samples of an edge, from `write` to `take`, as its nodes see them, if all can be seen so."""
+    once = samples.filter(pl.col("outcome") != "duplicate")
+    published, taken = _column(once, "published_ns"), _column(once, "taken_ns")
+    writes = _calls(probes.API_WRITE, published, sender)
+    takes = _calls(probes.API_TAKE, taken, receiver)
+    publishings = {sequence: _publishing(call, sender) for sequence, call in writes.items()}
+    callbacks = {sequence: _callback(call, receiver) for sequence, call in takes.items()}
+    begins = _whole(publishings, published)
+    ends = _whole(callbacks, taken)
+    if len(set(taken.values())) < len(taken):  # several were taken by one call
+        ends = {}
+    found = samples
+    if begins:
+        found = _replaced(found, "publish_ns", begins)
+    if ends:
+        found = _replaced(found, "taken_ns", ends)
+    return found, View(PUBLISH if begins else WRITE, CALLBACK if ends else TAKE, writes, takes)
+
+
+def _column(samples: pl.DataFrame, name: str) -> dict[int, int]:
+    return dict(samples.select("sequence", name).drop_nulls().iter_rows())
+
+
+def _calls(kind: int, ends_ns: Mapping[int, int], process: Process) -> dict[int, Call]:
+    """The one call of a kind that was left at each moment."""
+    found = {sequence: process.last(kind, None, at_ns - 1, at_ns) for sequence, at_ns in ends_ns.items()}
+    counts = Counter(ends_ns.values())
+    return {sequence: call for sequence, call in found.items() if call and counts[ends_ns[sequence]] == 1}
+
+
+def _publishing(write: Call, sender: Process) -> int | None:
+    """When rclcpp was asked to publish what one call wrote."""
+    before = sender.last(probes.API_WRITE, write.thread, -1, write.begin_ns)
+    after_ns = before.end_ns if before is not None else -1
+    stamp = sender.last(probes.RCLCPP_PUBLISH, write.thread, after_ns, write.begin_ns)
+    return stamp.begin_ns if stamp is not None and stamp.begin_ns > after_ns else None
+
+
+def _callback(take: Call, receiver: Process) -> int | None:
+    """When the callback began that had what one call took."""
+    end_ns = receiver.last_ns
+    following = receiver.following(probes.API_TAKE, take.thread, take.end_ns, end_ns)
+    until_ns = following.begin_ns if following is not None else end_ns
+    stamp = receiver.following(probes.CALLBACK_START, take.thread, take.end_ns, until_ns)
+    return stamp.begin_ns if stamp is not None else None
+
+
+def _whole(found: Mapping[int, int | None], wanted: Mapping[int, int]) -> dict[int, int]:
+    """What was found of all messages; nothing where any is missing."""
+    known = {sequence: at_ns for sequence, at_ns in found.items() if at_ns is not None}
+    return known if len(known) == len(wanted) else {}
+
+
+def _replaced(samples: pl.DataFrame, name: str, by: Mapping[int, int]) -> pl.DataFrame:
+    times = pl.DataFrame({"sequence": list(by), "found_ns": list(by.values())}).cast(
+        {"sequence": samples.schema["sequence"], "found_ns": samples.schema[name]}
+    )
+    is_first = pl.col("outcome") != "duplicate" if name == "taken_ns" else pl.lit(True)
+    joined = samples.join(times, on="sequence", how="left", maintain_order="left")
+    chosen = pl.when(is_first & pl.col("found_ns").is_not_null()).then("found_ns").otherwise(name)
+    return joined.with_columns(chosen.alias(name)).drop("found_ns")

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+// In front of the functions by which ROS 2 tells a tracer what it does (tracetools). What they are called and take is
+// made from its headers; all arguments travel in registers, so they are passed on whether or not the function behind
+// has as many. Which distribution it is is asked once, at the first call: of the library's functions and of the version
+// beside it. Where both don't agree with one distribution nothing is stamped, and the reason is written down.
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <type_traits>
+
+#include "declaration.hpp"
+#include "journal.hpp"
+#include "next.hpp"
+#include "ros2_trace_functions.hpp"
+
+namespace lagometer::probes {
+namespace {
+
+/// What is stamped of each function; 0: nothing.
+constexpr uint16_t call_of(Trace trace) noexcept {
+  switch (trace) {
+    case Trace::rclcpp_publish:
+      return static_cast<uint16_t>(Call::rclcpp_publish);
+    case Trace::rcl_publish:
+      return static_cast<uint16_t>(Call::rcl_publish);
+    case Trace::rmw_publish:
+      return static_cast<uint16_t>(Call::rmw_publish);
+    case Trace::rmw_take:
+      return static_cast<uint16_t>(Call::rmw_take);
+    case Trace::rcl_take:
+      return static_cast<uint16_t>(Call::rcl_take);
+    case Trace::rclcpp_take:
+      return static_cast<uint16_t>(Call::rclcpp_take);
+    case Trace::callback_start:
+      return static_cast<uint16_t>(Call::callback_start);
+    case Trace::callback_end:
+      return static_cast<uint16_t>(Call::callback_end);
+    case Trace::rclcpp_executor_wait_for_work:
+      return static_cast<uint16_t>(Call::executor_wait);
+    case Trace::rclcpp_executor_get_next_ready:
+      return static_cast<uint16_t>(Call::executor_ready);
+    case Trace::rclcpp_executor_execute:
+      return static_cast<uint16_t>(Call::executor_execute);
+    case Trace::rclcpp_intra_publish:
+      return static_cast<uint16_t>(Call::rclcpp_intra_publish);
+    case Trace::rcl_node_init:
+      return static_cast<uint16_t>(Call::ros2_node);
+    default:
+      return 0;
+  }
+}
+
+/// A function of the library that a program's code brought along. One process has one such library, so it is looked for
+/// once, whoever calls.
+class TraceFunction {
+ public:
+  explicit constexpr TraceFunction(const char* name) noexcept : name_(name) {}
+  /// Null: the library has none.
+  void* get(void* caller) noexcept {
+    void* found = found_.load(std::memory_order_acquire);
+    if (found == nullptr) {
+      found = function_of(caller, name_);
+      found_.store(found, std::memory_order_release);
+    }
+    return found;
+  }
+
+ private:
+  const char* name_;
+  std::atomic<void*> found_{nullptr};
+};
+
+// --- which distribution it is ---
+
+struct Version {
+  bool known;
+  unsigned major;
+  unsigned minor;
+  std::array<char, 32> text;
+};
+
+/// The version in a package.xml.
+bool read_version(const char* path, Version& version) noexcept {
+  const int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return false;
+  std::array<char, 4096> text;
+  const long size = syscall(SYS_read, descriptor, text.data(), text.size() - 1);
+  static_cast<void>(syscall(SYS_close, descriptor));
+  if (size <= 0) return false;
+  text[static_cast<size_t>(size)] = '\0';
+  constexpr std::string_view kBefore = "<version>";
+  const char* at = std::strstr(text.data(), kBefore.data());
+  if (at == nullptr) return false;
+  at += kBefore.size();
+  const size_t length = std::strcspn(at, "<");
+  if (length >= version.text.size()) return false;
+  std::memcpy(version.text.data(), at, length);
+  version.text[length] = '\0';
+  char* end = nullptr;
+  version.major = static_cast<unsigned>(std::strtoul(version.text.data(), &end, 10));
+  version.known = *end == '.';
+  if (version.known) version.minor = static_cast<unsigned>(std::strtoul(end + 1, nullptr, 10));
+  return version.known;
+}
+
+/// The version of the package that a library was installed with: PREFIX/lib/…/libtracetools.so, PREFIX/share/….
+Version version_beside(const void* function) noexcept {
+  Version version{};
+  Dl_info info{};
+  if (dladdr(function, &info) == 0 || info.dli_fname == nullptr) return version;
+  std::array<char, 4096> path;
+  constexpr std::string_view kPackage = "/share/tracetools/package.xml";
+  const size_t length = std::strlen(info.dli_fname);
+  if (length + kPackage.size() >= path.size()) return version;
+  std::memcpy(path.data(), info.dli_fname, length + 1);
+  constexpr int kFoldersUp = 3;
+  for (int up = 0; up < kFoldersUp; ++up) {
+    char* const slash = std::strrchr(path.data(), '/');
+    if (slash == nullptr) break;
+    std::memcpy(slash, kPackage.data(), kPackage.size() + 1);
+    if (up > 0 && read_version(path.data(), version)) break;
+    *slash = '\0';
+  }
+  return version;
+}
+
+/// The distribution whose versions this one is among; null: none that is known.
+const Distribution* of_version(const Version& version) noexcept {
+  const Distribution* found = nullptr;
+  for (const Distribution& each : kDistributions)
+    if (version.major > each.major || (version.major == each.major && version.minor >= each.minor)) found = &each;
+  return version.major < kKnownBeforeMajor ? found : nullptr;
+}
+
+using Reason = std::array<char, kTextMax>;
+
+/// Null: with the reason.
+const Distribution* distribution(uint64_t functions, const Version& version, Reason& reason) noexcept {
+  const Distribution* by_functions = nullptr;
+  const Distribution* another = nullptr;
+  for (const Distribution& each : kDistributions) {
+    if (each.functions != functions) continue;
+    if (by_functions != nullptr) another = by_functions;
+    by_functions = &each;
+  }
+  if (by_functions == nullptr) {
+    std::snprintf(reason.data(), reason.size(), "the functions of its tracetools%s%s are those of no known release",
+                  version.known ? " " : "", version.text.data());
+    return nullptr;
+  }
+  if (!version.known) {
+    if (another == nullptr) return by_functions;
+    std::snprintf(reason.data(), reason.size(),
+                  "its tracetools may be that of %s or %s, which give rmw_publish other arguments, and no package.xml "
+                  "beside it says its version",
+                  another->name.data(), by_functions->name.data());
+    return nullptr;
+  }
+  const Distribution* const by_version = of_version(version);
+  if (by_version == nullptr) {
+    std::snprintf(reason.data(), reason.size(), "tracetools %s is not known", version.text.data());
+    return nullptr;
+  }
+  if (by_version->functions != functions) {
+    std::snprintf(reason.data(), reason.size(), "tracetools %s is that of %s, but its functions are those of %s%s%s",
+                  version.text.data(), by_version->name.data(), another != nullptr ? another->name.data() : "",
+                  another != nullptr ? " or " : "", by_functions->name.data());
+    return nullptr;
+  }
+  return by_version;
+}
+
+enum class State : uint8_t { unknown, asked, refused, accepted };
+std::atomic<State> state{State::unknown};
+std::atomic<bool> is_told{false};  // in this process's file
+std::atomic<const Distribution*> accepted{nullptr};
+Version version;  // these two are written before `state` says so
+Reason reason;
+
+void tell() noexcept {
+  Entered entered;
+  entered.left();
+  const Distribution* const found = accepted.load(std::memory_order_relaxed);
+  Declaration declaration;
+  if (found != nullptr) declaration.text(0, found->name.data(), found->name.size());
+  declaration.text(1, version.text.data(), std::strlen(version.text.data()));
+  declaration.text(2, reason.data(), std::strlen(reason.data()));
+  declaration.write(entered, Call::ros2, 0, 0);
+}
+
+void ask(void* caller, const void* function) noexcept {
+  uint64_t functions = 0;
+  for (size_t at = 0; at < kTraces; ++at)
+    if (function_of(caller, kTraceFunctions[at]) != nullptr) functions |= uint64_t{1} << at;
+  version = version_beside(function);
+  const Distribution* const found = distribution(functions, version, reason);
+  accepted.store(found, std::memory_order_relaxed);
+  state.store(found != nullptr ? State::accepted : State::refused, std::memory_order_release);
+}
+
+/// A child has a file of its own, and knows what its parent found.
+__attribute__((constructor)) void watch_forks() {
+  static_cast<void>(pthread_atfork(nullptr, nullptr, [] { is_told.store(false, std::memory_order_relaxed); }));
+}
+
+/// Whether calls are stamped. function: the library's own that is called.
+bool is_stamped(void* caller, const void* function) noexcept {
+  if (!is_on() || function == nullptr) return false;
+  State known = state.load(std::memory_order_acquire);
+  if (known == State::unknown) {
+    if (state.compare_exchange_strong(known, State::asked, std::memory_order_acq_rel)) ask(caller, function);
+    known = state.load(std::memory_order_acquire);
+  }
+  if (known < State::refused) return false;  // another thread is asking
+  if (!is_told.load(std::memory_order_relaxed) && !is_told.exchange(true, std::memory_order_relaxed)) tell();
+  return known == State::accepted;
+}
+
+// --- the calls ---
+
+template <typename Argument>
+uint64_t number_of(Argument argument) noexcept {
+  if constexpr (std::is_pointer_v<Argument>)
+    return reinterpret_cast<uint64_t>(argument);
+  else
+    return static_cast<uint64_t>(argument);
+}
+
+void write_node(const Entered& entered, const void* node, const void* rmw, const char* name,
+                const char* name_space) noexcept {
+  Declaration declaration;
+  if (name != nullptr) declaration.text(0, name, strnlen(name, kTextMax));
+  if (name_space != nullptr) declaration.text(1, name_space, strnlen(name_space, kTextMax));
+  declaration.write(entered, Call::ros2_node, number_of(node), number_of(rmw));
+}
+
+template <Trace trace, typename... Arguments>
+void write(const Entered& entered, Arguments... given) noexcept {
+  const std::array<uint64_t, sizeof...(given) + 3> numbers{number_of(given)...};
+  CallRecord record{};
+  record.descriptor = -1;
+  record.object = numbers[0];
+  record.connection = numbers[1];
+  record.result = static_cast<int64_t>(numbers[2]);
+  if constexpr (trace == Trace::rmw_publish) {  // the message alone, up to Iron
+    if (accepted.load(std::memory_order_relaxed)->publish_arguments == 1) {
+      record.object = 0;
+      record.connection = numbers[0];
+      record.result = 0;
+    }
+  }
+  if constexpr (trace == Trace::rmw_take) {
+    if (static_cast<uint8_t>(numbers[3]) == 0) return;  // nothing was taken
+  }
+  if constexpr (trace == Trace::rcl_take || trace == Trace::rclcpp_take) {
+    record.connection = numbers[0];
+    record.object = 0;
+  }
+  if constexpr (trace == Trace::rcl_node_init) {
+    write_node(entered, given...);
+    return;
+  }
+  entered.write(static_cast<Call>(call_of(trace)), record);
+}
+
+template <Trace trace, typename Function, typename... Arguments>
+void traced(TraceFunction& next, TraceFunction* enabled, void* caller, Arguments... given) noexcept {
+  void* const function = next.get(caller);
+  const bool stamped = call_of(trace) != 0 && is_stamped(caller, function);
+  bool wanted = function != nullptr;
+  if (wanted && enabled != nullptr) {  // a caller that was told so by us does not know it
+    void* const asked = enabled->get(caller);
+    wanted = asked == nullptr || reinterpret_cast<bool (*)()>(asked)();
+  }
+  if (!stamped) {
+    if (wanted) reinterpret_cast<Function*>(function)(given...);
+    return;
+  }
+  Entered entered;
+  if (wanted) reinterpret_cast<Function*>(function)(given...);
+  entered.left();
+  write<trace>(entered, given...);
+}
+
+template <Trace trace>
+bool is_enabled(TraceFunction& next, void* caller) noexcept {
+  void* const function = next.get(caller);
+  if (call_of(trace) != 0 && is_stamped(caller, function)) return true;
+  return function != nullptr && reinterpret_cast<bool (*)()>(function)();
+}
+
+}  // namespace
+}  // namespace lagometer::probes
+
+using namespace lagometer::probes;
+
+#define LAGOMETER_CALLER __builtin_return_address(0)
+#define LAGOMETER_PLAIN(...) __VA_OPT__(, ) __VA_ARGS__
+#define LAGOMETER_TRACED(name, typed, plain)                                                 \
+  LAGOMETER_PROBE bool ros_trace_enabled_##name() {                                          \
+    static constinit TraceFunction next("ros_trace_enabled_" #name);                         \
+    return is_enabled<Trace::name>(next, LAGOMETER_CALLER);                                  \
+  }                                                                                          \
+  LAGOMETER_PROBE void ros_trace_##name typed {                                              \
+    static constinit TraceFunction next("ros_trace_" #name);                                 \
+    traced<Trace::name, void typed>(next, nullptr, LAGOMETER_CALLER LAGOMETER_PLAIN plain);  \
+  }                                                                                          \
+  LAGOMETER_PROBE void ros_trace_do_##name typed {                                           \
+    static constinit TraceFunction next("ros_trace_do_" #name);                              \
+    static constinit TraceFunction enabled("ros_trace_enabled_" #name);                      \
+    traced<Trace::name, void typed>(next, &enabled, LAGOMETER_CALLER LAGOMETER_PLAIN plain); \
+  }
+
+LAGOMETER_ROS2_FUNCTIONS(LAGOMETER_TRACED)
