@@ -85,6 +85,7 @@ class Study:
     deadline_k: int = DEADLINE_K  # of how many messages in a row the fewest that met it are told
     needs: str = ""  # what it can't be carried out without; its cells are excluded
     layers: bool = False  # adapters and a preloaded probe stamp where the time of each message goes
+    scheduler: bool = False  # what the kernel's scheduler does meanwhile is recorded, where that is allowed
     resources: str = "on"  # what processes cost: `off`, `on`, `counters`: those of the processor too
     capture: bool = False  # every packet of a trial is copied into a file
     machine_floor_ns: int | None = None  # how long it is measured; 0: not at all, None: by the campaign
@@ -157,6 +158,7 @@ class Study:
             "deadline_ns": self.deadline_ns,
             "deadline_k": self.deadline_k,
             "layers": self.layers,
+            "scheduler": self.scheduler,
             "resources": self.resources,
             "capture": self.capture,
             "needs": self.needs,
@@ -402,6 +404,15 @@ TOP_LEVEL_KEYS: tuple[TopLevelKey, ...] = (
         _switch,
         "off",
         "on: a probe and the adapters stamp when each message is in which layer of the middleware",
+        {"enum": ["on", "off", True, False]},
+    ),
+    TopLevelKey(
+        "scheduler",
+        "scheduler",
+        _switch,
+        "off",
+        "with `layers: on`: the kernel's scheduler is recorded, so that each layer tells how long a thread "
+        "slept, waited for its CPU, and ran, and who ran instead; where the kernel allows it",
         {"enum": ["on", "off", True, False]},
     ),
     TopLevelKey(

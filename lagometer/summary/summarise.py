@@ -37,6 +37,7 @@ from lagometer.summary.node_costs import node_costs
 from lagometer.summary.queues import queues
 from lagometer.summary.rows import group_by_edge, missing_rows, over_trials, trial_row
 from lagometer.summary.saturated import saturated
+from lagometer.summary.scheduling import scheduling
 from lagometer.summary.settings import settings
 from lagometer.summary.wire import on_the_wire
 
@@ -101,6 +102,7 @@ def summarise(campaign: Campaign, confidence: Known | None = None) -> Summary:
         chains=chains(campaign.cells, named),
         wire=on_the_wire(campaign, named),
         node_costs=node_costs(campaign, factors),
+        scheduling=scheduling([campaign]),
         layers=cell_layers(campaign, [cell.id for cell in named]),
         feasibility=feasibility(campaign),
         reasons=reason_counts(campaign.journal, measured_rows),
