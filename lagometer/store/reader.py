@@ -78,7 +78,7 @@ class Campaign:
         return self._path_below(form.LAYER_FILES, cell, trial)
 
     def scheduler_path(self, cell: str, trial: int) -> Path:
-        """Where the scheduler's share of a trial's layers lies, if the study asked for it. As `samples_path`."""
+        """Where the scheduler's share of a trial's layers lies, if the study asked. As `samples_path`."""
         return self._path_below(form.SCHEDULER, cell, trial)
 
     def events_path(self, cell: str, trial: int) -> Path:

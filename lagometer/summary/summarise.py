@@ -77,6 +77,7 @@ def summarise(campaign: Campaign, confidence: Known | None = None) -> Summary:
     rows = [*over, *_single(measured_rows)]
     by_cell = in_order(campaign.cells, {cell: place for place, cell in enumerate(factors)})
     named = cells(factors, measured_rows, campaign.journal)
+    shares = scheduling([campaign])
     return Summary(
         campaign=campaign_head(campaign.manifest, campaign.environment),
         counts=Counts(
@@ -96,13 +97,13 @@ def summarise(campaign: Campaign, confidence: Known | None = None) -> Summary:
         deadlines=deadlines(by_cell, confidence.table),
         lost_tails=lost_tails(by_cell, confidence.table),
         interference=interference(by_cell),
-        findings=findings(campaign),
+        findings=findings(campaign, shares=shares),
         failures=failed,
         saturated=behind,
         chains=chains(campaign.cells, named),
         wire=on_the_wire(campaign, named),
         node_costs=node_costs(campaign, factors),
-        scheduling=scheduling([campaign]),
+        scheduling=shares,
         layers=cell_layers(campaign, [cell.id for cell in named]),
         feasibility=feasibility(campaign),
         reasons=reason_counts(campaign.journal, measured_rows),

@@ -11,7 +11,7 @@ import polars as pl
 
 from lagometer.stats.trial.way import NODE_THREAD, THREAD_NAME_MAX, UNATTRIBUTED
 from lagometer.summary.hops import Hop
-from lagometer.summary.way_data import Stay, WayRow
+from lagometer.summary.way_data import RanDuring, Stay, StayShare, WayRow
 
 COMMUNICATION, COMPUTATION, IDLE = "communication", "computation", "idle"
 ACROSS = "transport"  # the layer that leads from the sender's process to the receiver's
@@ -76,11 +76,33 @@ class Layered:
         return stays if at_ns == hop.taken_ns else ()
 
 
+class Shares:
+    """What the scheduler tells of the layers of a trial, if it was recorded. frame: as `SCHEDULER_SCHEMA`."""
+
+    def __init__(self, frame: pl.DataFrame | None) -> None:
+        self._frame = frame
+
+    @cached_property
+    def _found(self) -> Mapping[tuple[str, int, str, int], int]:
+        keys = ("edge", "sequence", "layer", "begin_ns")
+        rows = self._frame.select(keys).iter_rows() if self._frame is not None else ()
+        return {key: place for place, key in enumerate(rows)}
+
+    def of(self, hop: Hop, layer: str, begin_ns: int) -> StayShare | None:
+        """Of a message's stay in a layer, by when it begins."""
+        place = self._found.get((hop.edge, hop.sequence, layer, begin_ns))
+        if place is None or self._frame is None:
+            return None
+        row = self._frame.row(place, named=True)
+        times = {name: row[name] for name in ("asleep_ns", "waiting_ns", "running_ns")}
+        return StayShare(**times, instead=[RanDuring(**each) for each in row["instead"]])
+
+
 class Stays:
     """The stays of one message, put together from its beginning at `begin_ns`."""
 
-    def __init__(self, threads: Threads, begin_ns: int) -> None:
-        self._threads, self._begin_ns = threads, begin_ns
+    def __init__(self, threads: Threads, shares: Shares, begin_ns: int) -> None:
+        self._threads, self._shares, self._begin_ns = threads, shares, begin_ns
         self.rows: list[WayRow] = []
         self.stays: list[Stay] = []
 
@@ -96,7 +118,8 @@ class Stays:
             if layer == ACROSS:
                 side = (receiver.worker, sender.worker)
             last = self._threads.numbered(end_thread, side)
-            self._add(layer, hop, (begin_ns, end_ns), first, last)
+            share = self._shares.of(hop, layer, begin_ns)
+            self._add(layer, hop, (begin_ns, end_ns), first, last, share)
 
     def in_node(self, taken: Hop, published: Hop) -> None:
         """From when a node took a message until it published the next one of the chain."""
@@ -125,7 +148,15 @@ class Stays:
             )
         )
 
-    def _add(self, layer: str, hop: Hop, span_ns: tuple[int, int], first: WayRow, last: WayRow) -> None:
+    def _add(
+        self,
+        layer: str,
+        hop: Hop,
+        span_ns: tuple[int, int],
+        first: WayRow,
+        last: WayRow,
+        share: StayShare | None = None,
+    ) -> None:
         begin_ns, end_ns = (each - self._begin_ns for each in span_ns)
         if begin_ns == end_ns:
             return
@@ -138,6 +169,7 @@ class Stays:
                 end_ns=end_ns,
                 row=self._number(first),
                 end_row=self._number(last),
+                scheduler=share,
             )
         )
 

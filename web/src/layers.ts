@@ -8,6 +8,7 @@ import { inOrder, layerLook, layerName } from "./layer-look";
 import { matches, type Model } from "./model";
 import { theme } from "./palette";
 import type { Report } from "./report-data";
+import { schedulingParts } from "./scheduling";
 import { shape } from "./svg";
 import type { View } from "./view";
 import type { CellLayers } from "./way-data";
@@ -107,7 +108,7 @@ function draw(model: Model, against: string, facets: Record<string, string>): HT
     ...(group.title === "" ? [] : [element("h3", {}, group.title)]),
     element("dl", { class: "stack" }, ...group.bars.flatMap((bar) => barOf(bar, longest))),
   ]);
-  return [layerLegend(names), ...parts, tableOf(groups)];
+  return [layerLegend(names), ...parts, tableOf(groups), ...schedulingParts(model.report, facets)];
 }
 
 /** An empty place where no cell has layers. */

@@ -164,7 +164,7 @@ class RunQueues:
         at_ns, before = begin_ns, -1
         for place in [*on_cpu, len(events)]:
             until_ns = events[place][0] if place < len(events) else end_ns
-            if 0 <= before and place < len(events) and events[before][1] == events[place][1] == _OUT:
+            if before >= 0 and place < len(events) and events[before][1] == events[place][1] == _OUT:
                 # Its coming is missing. Until the last change on that CPU it was not there.
                 change_ns = max(at_ns, self._change_before(events[place][2], until_ns))
                 away = _away(events, before, place, (at_ns, change_ns))

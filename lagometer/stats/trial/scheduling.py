@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The scheduler's share of each stay of a message in a layer (docs/methodology/scheduler.md).
 
-Of a stay that one thread hands over to another, the one that is waited for counts: it sleeps until it is woken,
-waits in the run queue of a CPU, and runs until the stay's end. So the three times add up to the stay.
+Of a stay that one thread hands over to another, the one that is waited for counts: it sleeps until it is
+woken, waits in the run queue of a CPU, and runs until the stay's end. So the three times add up to the stay.
 """
 
 from __future__ import annotations
