@@ -264,7 +264,7 @@ def _estimates(
     if layers is not None:
         facts = replace(facts, warnings=(*facts.warnings, *layers.counts.warnings()))
         if study.scheduler:
-            scheduler = scheduler_times(layers.frame, lanes, facts, *scheduled_of(outcome))
+            scheduler = scheduler_times(layers.frame, samples, lanes, facts, *scheduled_of(outcome))
             facts = replace(facts, warnings=(*facts.warnings, *scheduler.counts.warnings()))
     events = endpoint_events(lanes, known)
     beside = BesideSamples(stamps, layers, events, exchanges_frame(known.exchanges), resources, scheduler)

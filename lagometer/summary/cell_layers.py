@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from lagometer.stats.trial.scheduling import COMPUTATION
 from lagometer.stats.trial.way import LAYERS, UNATTRIBUTED
 from lagometer.store.errors import CampaignError
 from lagometer.store.format import ARROW, END_TO_END
 from lagometer.store.reader import Campaign
 from lagometer.summary.hops import ends
 from lagometer.summary.way_data import CellLayers, LayerMean
-from lagometer.summary.way_rows import COMPUTATION
 from lagometer.units import duration_text
 
 COLUMNS = ("edge", "sequence", "publish_ns", "taken_ns", "cause_stream", "cause_sequence", "phase", "outcome")

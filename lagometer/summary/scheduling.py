@@ -51,6 +51,7 @@ def _row(cell: str, edge: str, figures: EdgeScheduling) -> CellScheduling:
         p99_ns=figures.p99_ns,
         whole=_share(figures.whole),
         slowest=_share(figures.slowest) if figures.slowest is not None else None,
+        in_node=[LayerWaiting(**asdict(each)) for each in figures.in_node],
         because=because(figures),
     )
 

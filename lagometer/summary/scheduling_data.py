@@ -48,7 +48,9 @@ class WaitingShare(Model):
 
 class CellScheduling(Model):
     """The scheduler's share of the layers of one edge, over all messages of the valid trials, and over the
-    slowest 1 % of them (null, as `p99_ns`, with fewer than ten above p99). `because` says it in a sentence.
+    slowest 1 % of them (null, as `p99_ns`, with fewer than ten above p99). `in_node`: what the receiving node
+    does until it publishes, `computation` and `idle`; those alone are counted that are known. `because` says
+    it in a sentence.
     """
 
     cell: str
@@ -57,4 +59,5 @@ class CellScheduling(Model):
     p99_ns: int | None
     whole: WaitingShare
     slowest: WaitingShare | None
+    in_node: list[LayerWaiting]
     because: str

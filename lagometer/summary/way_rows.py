@@ -9,11 +9,12 @@ from typing import Any
 
 import polars as pl
 
+from lagometer.stats.trial.scheduling import COMPUTATION, IDLE
 from lagometer.stats.trial.way import NODE_THREAD, THREAD_NAME_MAX, UNATTRIBUTED
 from lagometer.summary.hops import Hop
 from lagometer.summary.way_data import RanDuring, Stay, StayShare, WayRow
 
-COMMUNICATION, COMPUTATION, IDLE = "communication", "computation", "idle"
+COMMUNICATION = "communication"
 ACROSS = "transport"  # the layer that leads from the sender's process to the receiver's
 
 Measured = tuple[str, int, int, int, int]  # layer, begin_ns, end_ns, begin_thread, end_thread
@@ -88,12 +89,14 @@ class Shares:
         rows = self._frame.select(keys).iter_rows() if self._frame is not None else ()
         return {key: place for place, key in enumerate(rows)}
 
-    def of(self, hop: Hop, layer: str, begin_ns: int) -> StayShare | None:
-        """Of a message's stay in a layer, by when it begins."""
-        place = self._found.get((hop.edge, hop.sequence, layer, begin_ns))
+    def of(self, hop: Hop, layer: str, span_ns: tuple[int, int]) -> StayShare | None:
+        """Of a message's stay in a layer, or in a node."""
+        place = self._found.get((hop.edge, hop.sequence, layer, span_ns[0]))
         if place is None or self._frame is None:
             return None
         row = self._frame.row(place, named=True)
+        if row["end_ns"] != span_ns[1]:  # it caused several messages
+            return None
         times = {name: row[name] for name in ("asleep_ns", "waiting_ns", "running_ns")}
         return StayShare(**times, instead=[RanDuring(**each) for each in row["instead"]])
 
@@ -118,8 +121,7 @@ class Stays:
             if layer == ACROSS:
                 side = (receiver.worker, sender.worker)
             last = self._threads.numbered(end_thread, side)
-            share = self._shares.of(hop, layer, begin_ns)
-            self._add(layer, hop, (begin_ns, end_ns), first, last, share)
+            self._add(layer, hop, (begin_ns, end_ns), first, last)
 
     def in_node(self, taken: Hop, published: Hop) -> None:
         """From when a node took a message until it published the next one of the chain."""
@@ -148,15 +150,7 @@ class Stays:
             )
         )
 
-    def _add(
-        self,
-        layer: str,
-        hop: Hop,
-        span_ns: tuple[int, int],
-        first: WayRow,
-        last: WayRow,
-        share: StayShare | None = None,
-    ) -> None:
+    def _add(self, layer: str, hop: Hop, span_ns: tuple[int, int], first: WayRow, last: WayRow) -> None:
         begin_ns, end_ns = (each - self._begin_ns for each in span_ns)
         if begin_ns == end_ns:
             return
@@ -169,7 +163,7 @@ class Stays:
                 end_ns=end_ns,
                 row=self._number(first),
                 end_row=self._number(last),
-                scheduler=share,
+                scheduler=self._shares.of(hop, layer, span_ns),
             )
         )
 

@@ -43,7 +43,9 @@ export interface WaitingShare {
 
 /**
  * The scheduler's share of the layers of one edge, over all messages of the valid trials, and over the
- * slowest 1 % of them (null, as `p99_ns`, with fewer than ten above p99). `because` says it in a sentence.
+ * slowest 1 % of them (null, as `p99_ns`, with fewer than ten above p99). `in_node`: what the receiving node
+ * does until it publishes, `computation` and `idle`; those alone are counted that are known. `because` says
+ * it in a sentence.
  */
 export interface CellScheduling {
   cell: string;
@@ -52,5 +54,6 @@ export interface CellScheduling {
   p99_ns: number | null;
   whole: WaitingShare;
   slowest: WaitingShare | null;
+  in_node: LayerWaiting[];
   because: string;
 }

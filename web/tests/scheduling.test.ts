@@ -26,7 +26,7 @@ const SHARE: WaitingShare = {
 const plain = (text: string | undefined): string | undefined => text?.replaceAll(/\s/g, " ");
 
 test("a row names the layer with most of the waiting, and who ran", () => {
-  const found: CellScheduling = { cell: "udp", edge: "a→b", trials: 1, p99_ns: 1, whole: SHARE, slowest: SHARE, because: "" };
+  const found: CellScheduling = { cell: "udp", edge: "a→b", trials: 1, p99_ns: 1, whole: SHARE, slowest: SHARE, in_node: [], because: "" };
   const row = rowOf(found, "all", SHARE);
   expect(row.slice(0, 3)).toEqual(["udp", "a→b", "all"]);
   expect(plain(row[8])).toBe("transport (3.00 ms)");

@@ -34,6 +34,8 @@ def render_scheduling(found: Sequence[CellScheduling], console: Console) -> None
             known = f"{layer.known / layer.stays:.0%}"
             times = (*_times(layer), *_times(slowest.get(layer.name)))
             table.add_row(layer.name.replace("_", " "), known, *times)
+        for layer in each.in_node:
+            table.add_row(f"in the node: {layer.name}", "", *_times(layer), *_times(None))
         print_wide(table, console)
         console.print(f"  [dim]{escape(each.because)}[/]", soft_wrap=True)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from lagometer.stats.trial.quantile import quantile
+from lagometer.stats.trial.scheduling import COMPUTATION, IDLE
 from lagometer.stats.trial.way import LAYERS
 
 INSTEAD_MAX = 5  # names that are told
@@ -60,12 +61,16 @@ class Waiting:
 
 @dataclass(frozen=True)
 class EdgeScheduling:
-    """whole: of all messages; slowest: of the slowest 1 %; None with fewer than ten above p99."""
+    """whole: of all messages; slowest: of the slowest 1 %; None with fewer than ten above p99.
+
+    in_node: between this edge and the next, `computation` and `idle`; those alone are counted that are known.
+    """
 
     trials: int
     p99_ns: int | None
     whole: Waiting
     slowest: Waiting | None
+    in_node: tuple[LayerShare, ...] = ()
 
 
 def edge_scheduling(trials: Sequence[tuple[pl.DataFrame, pl.DataFrame]]) -> EdgeScheduling | None:
@@ -81,7 +86,13 @@ def edge_scheduling(trials: Sequence[tuple[pl.DataFrame, pl.DataFrame]]) -> Edge
         slow = latencies.sort("latency_ns", "trial", "sequence", descending=[True, False, False])
         slow = slow.head(latencies.height // 100)
         slowest = _waiting(stays.join(slow, on=("trial", "sequence"), how="semi"), slow)
-    return EdgeScheduling(len(trials), p99_ns, _waiting(stays, latencies), slowest)
+    return EdgeScheduling(len(trials), p99_ns, _waiting(stays, latencies), slowest, _in_node(trials))
+
+
+def _in_node(trials: Sequence[tuple[pl.DataFrame, pl.DataFrame]]) -> tuple[LayerShare, ...]:
+    layer = pl.col("layer").cast(pl.String())
+    own = [found.with_columns(layer).filter(layer.is_in((COMPUTATION, IDLE))) for _, found in trials]
+    return tuple(_shares_of(pl.concat(own).with_columns(pl.lit(True).alias("known")), (COMPUTATION, IDLE)))
 
 
 def _stays(trial: int, layers: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
@@ -118,12 +129,12 @@ def _waiting(stays: pl.DataFrame, latencies: pl.DataFrame) -> Waiting:
         asleep_share=shares["asleep_ns"],
         waiting_share=shares["waiting_ns"],
         running_share=shares["running_ns"],
-        layers=tuple(_layers(stays)),
+        layers=tuple(_shares_of(stays, LAYERS)),
         instead=tuple(_instead(known, sums["waiting_ns"])),
     )
 
 
-def _layers(stays: pl.DataFrame) -> list[LayerShare]:
+def _shares_of(stays: pl.DataFrame, order: Sequence[str]) -> list[LayerShare]:
     table = stays.group_by("layer").agg(
         pl.len().alias("stays"), pl.col("known").sum(), *(pl.col(part).mean() for part in PARTS)
     )
@@ -131,7 +142,7 @@ def _layers(stays: pl.DataFrame) -> list[LayerShare]:
         name: LayerShare(name, count, known, *(part or 0.0 for part in parts))
         for name, count, known, *parts in table.iter_rows()
     }
-    return [found[name] for name in LAYERS if name in found]
+    return [found[name] for name in order if name in found]
 
 
 def _instead(known: pl.DataFrame, waiting_ns: int) -> list[Instead]:

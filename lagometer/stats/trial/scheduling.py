@@ -13,9 +13,9 @@ from dataclasses import asdict, dataclass, field
 import polars as pl
 
 from lagometer.stats.trial.run_queue import ASLEEP, RUNNING, UNKNOWN, WAITING, Other, RunQueues
-from lagometer.stats.trial.way import edge_workers
+from lagometer.stats.trial.way import NODE_THREAD, THREAD_NAME_MAX, edge_workers
 from lagometer.store.facts import TrialFacts
-from lagometer.store.format import SCHEDULER_SCHEMA
+from lagometer.store.format import LAYERS_SCHEMA, SCHEDULER_SCHEMA
 from lagometer.store.records import Lane
 from lagometer.store.scheduler import SchedulerLog
 
@@ -24,6 +24,7 @@ OF_SENDER = ("serialise", "send_path", "send_hand_over", "send")
 # A message goes over to the receiver's process within `transport`; the thread waited for is the receiver's.
 OF_RECEIVER = ("transport", "receive", "receiving_thread", "wake", "notify", "take", "deserialise")
 SENDER, RECEIVER = "sender", "receiver"
+COMPUTATION, IDLE = "computation", "idle"  # between two edges
 
 Numbers = Mapping[int, int]  # of threads, by those that records have: those that the machine has
 
@@ -34,6 +35,13 @@ class Scheduled:
 
     log: SchedulerLog
     threads: Mapping[int, Numbers]
+
+    def of_node(self, worker: int, node: str) -> int | None:
+        """The number on the machine of a node's thread; None where no thread bears its name alone."""
+        name = f"{NODE_THREAD}{node}"[:THREAD_NAME_MAX]
+        own = self.threads.get(worker, {}).values()
+        bearing = [number for number in own if self.log.names.get(number) == name]
+        return bearing[0] if len(bearing) == 1 else None
 
 
 @dataclass(frozen=True)
@@ -74,12 +82,14 @@ class _Thread:
 
 def scheduler_times(
     layers: pl.DataFrame,
+    samples: pl.DataFrame,
     lanes: Sequence[Lane],
     facts: TrialFacts,
     scheduled: Sequence[Scheduled],
     unavailable: Mapping[str, str],
 ) -> SchedulerTimes:
-    """Takes apart each stay of the layers (as `LAYERS_SCHEMA`). unavailable: why, by host."""
+    """Takes apart each stay of the layers (as `LAYERS_SCHEMA`), and those in nodes between them. samples: of
+    the trial; unavailable: why, by host."""
     threads = _threads(scheduled)
     workers = {edge.name: ends for edge in facts.edges if (ends := edge_workers(edge, lanes)) is not None}
     parts = [pl.DataFrame(schema=SCHEDULER_SCHEMA)]
@@ -92,9 +102,11 @@ def scheduler_times(
         found = threads.get((ends[side == RECEIVER], int(str(number))))
         if found is not None:
             parts.append(_taken_apart(stays, found))
+    known = sum(part.height for part in parts)
+    parts += _in_nodes(samples, facts, scheduled, workers)
     frame = pl.concat(parts)
     lost = sum(each.log.lost + each.log.overflow for each in scheduled)
-    return SchedulerTimes(frame, SchedulerCounts(layers.height, frame.height, lost, dict(unavailable)))
+    return SchedulerTimes(frame, SchedulerCounts(layers.height, known, lost, dict(unavailable)))
 
 
 def _threads(scheduled: Sequence[Scheduled]) -> dict[tuple[int, int], _Thread]:
@@ -122,6 +134,76 @@ def with_side(layers: pl.DataFrame) -> pl.DataFrame:
     ordered = known.sort("edge", "sequence", "begin_ns", maintain_order=True)
     message = ("edge", "sequence")
     return ordered.with_columns(pl.col("side").backward_fill().over(message).forward_fill().over(message))
+
+
+def _in_nodes(
+    samples: pl.DataFrame,
+    facts: TrialFacts,
+    scheduled: Sequence[Scheduled],
+    workers: Mapping[str, tuple[int, int]],
+) -> Iterator[pl.DataFrame]:
+    """The rows of what nodes do between a message that they took and the one that it causes, on each edge."""
+    rows = in_nodes(samples, facts)
+    queues = [(each, RunQueues(each.log)) for each in scheduled]
+    for edge in facts.edges:
+        ends = workers.get(edge.name)
+        for each, of_host in queues if ends is not None else ():
+            assert ends is not None
+            number = each.of_node(ends[1], edge.receiver)
+            if number is not None:
+                yield _taken_apart(rows.filter(pl.col("edge") == edge.name), _Thread(of_host, number))
+
+
+def in_nodes(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
+    """From `taken` until the message is published that it causes: `computation`, and `idle` where another
+    callback uses its data (docs/methodology/chains.md). As stays in layers, by the edge and sequence that
+    were taken."""
+    text = pl.col("edge").cast(pl.String())
+    delivered = samples.filter(pl.col("outcome").cast(pl.String()) == "delivered").with_columns(text)
+    first = pl.struct(pl.col("cause_stream").alias("stream"), pl.col("cause_sequence").alias("sequence"))
+    caused = (
+        delivered.filter(pl.col("cause_stream").is_not_null())
+        .select("edge", "publish_ns", "begun_ns", pl.coalesce("causes", pl.concat_list(first)).alias("cause"))
+        .explode("cause")
+        .unnest("cause")
+    )
+    ends = pl.DataFrame(
+        [(each.name, each.sender, each.receiver, each.stream) for each in facts.edges],
+        schema={"edge": pl.String, "sender": pl.String, "receiver": pl.String, "stream": pl.UInt32},
+        orient="row",
+    )
+    taken = delivered.join(ends, on="edge").select(
+        pl.col("edge").alias("taken_edge"), "receiver", "stream", "sequence", "taken_ns", "handled_ns"
+    )
+    published = caused.join(ends.select("edge", "sender"), on="edge")
+    pairs = taken.join(
+        published, left_on=("receiver", "stream", "sequence"), right_on=("sender", "stream", "sequence")
+    ).filter(pl.col("taken_ns") <= pl.col("publish_ns"))
+    waits = (
+        (pl.col("taken_ns") <= pl.col("handled_ns"))
+        & (pl.col("handled_ns") < pl.col("begun_ns"))
+        & (pl.col("begun_ns") <= pl.col("publish_ns"))
+    ).fill_null(False)
+    later = pairs.filter(waits)
+    return pl.concat(
+        [
+            _stays(pairs.filter(~waits), COMPUTATION, "taken_ns", "publish_ns"),
+            _stays(later, COMPUTATION, "taken_ns", "handled_ns"),
+            _stays(later, IDLE, "handled_ns", "begun_ns"),
+            _stays(later, COMPUTATION, "begun_ns", "publish_ns"),
+        ]
+    ).unique(("edge", "sequence", "layer", "begin_ns"), maintain_order=True)
+
+
+def _stays(pairs: pl.DataFrame, layer: str, begin: str, end: str) -> pl.DataFrame:
+    return pairs.select(
+        pl.col("taken_edge").alias("edge"),
+        "sequence",
+        pl.lit(layer).cast(LAYERS_SCHEMA["layer"]).alias("layer"),
+        pl.col(begin).alias("begin_ns"),
+        pl.col(end).alias("end_ns"),
+        pl.lit(None, pl.UInt32()).alias("end_thread"),
+    ).filter(pl.col("begin_ns") < pl.col("end_ns"))
 
 
 def _taken_apart(stays: pl.DataFrame, thread: _Thread) -> pl.DataFrame:

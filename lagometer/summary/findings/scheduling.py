@@ -27,13 +27,13 @@ def scheduling_findings(cell: CellEvidence, shares: Sequence[CellScheduling]) ->
         first = slowest.instead[0]
         waiting = max(slowest.layers, key=lambda layer: layer.waiting_ns * layer.known)
         known = "" if slowest.known_share >= 0.995 else f" of the {slowest.known_share:.0%} that is known"
-        ran = who_ran(first)
+        ran, layer = who_ran(first), waiting.name.replace("_", " ")
         yield Said(
             "waited-for-a-cpu",
             share.trials,
             f"{share.edge}: p99 is {duration_text(share.p99_ns)} because {ran}",
-            f"{slowest.waiting_share:.0%}{known} of the slowest 1 % of messages is waiting for a CPU, most of "
-            f"it in {waiting.name.replace('_', ' ')} ({duration_text(waiting.waiting_ns)} on average); "
+            f"of the time of the slowest 1 % of messages {slowest.waiting_share:.0%}{known} is waiting for a "
+            f"CPU, most of it in {layer} ({duration_text(waiting.waiting_ns)} on average); "
             f"{first.share:.0%} of it because {ran}, up to {duration_text(first.longest_ns)} at once",
             _fix(first),
             "docs/methodology/scheduler.md",

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from lagometer.stats.cell.scheduling import edge_scheduling
 from lagometer.stats.trial.run_queue import ASLEEP, RUNNING, UNKNOWN, WAITING, Other, RunQueues
-from lagometer.stats.trial.scheduling import Scheduled, scheduler_times, with_side
+from lagometer.stats.trial.edges import samples as samples_of
+from lagometer.stats.trial.scheduling import Scheduled, in_nodes, scheduler_times, with_side
 from lagometer.store import scheduler as sched
 from lagometer.store.format import LAYERS_SCHEMA
 from lagometer.store.records import Lane
@@ -254,7 +255,8 @@ def trial_of(layers: pl.DataFrame, events: Sequence[Event]) -> pl.DataFrame:
     ]
     log = decode(encode(events, BEGIN, BEGIN + 100, NAMES))
     scheduled = [Scheduled(log, {0: {1: 11}, 1: {1: 12}})]
-    return scheduler_times(layers, lanes, built.facts({0}, {"sink"}), scheduled, {}).frame
+    facts = built.facts({0}, {"sink"})
+    return scheduler_times(layers, samples_of(lanes, facts), lanes, facts, scheduled, {}).frame
 
 
 EVENTS = [exchange(1, 0, 11, cpu=1), waking(20, 12), exchange(70, 13, 12), exchange(95, 11, 0, cpu=1)]
@@ -282,6 +284,48 @@ def test_the_side_of_what_is_unattributed_is_that_of_what_follows() -> None:
     layers = stays(*rows, ("take", 3, 4, 2, 2), ("benchmark", 4, 5, 2, 2))
     sides = ["sender", "sender", "receiver", "receiver", "receiver"]
     assert with_side(layers)["side"].to_list() == sides
+
+
+def test_between_two_edges_a_node_computes_and_a_timer_waits() -> None:
+    built = SmallTrial()
+    first, second = built.edge(0, "source", "relay"), built.edge(1, "relay", "sink")
+    late = built.edge(2, "relay", "other")
+    built.send(0, 0, BEGIN)
+    built.take(first, 0, BEGIN + 20)  # handled at BEGIN + 70
+    built.send(1, 0, BEGIN + 60, ((0, 0),), callback_ns=40)
+    built.take(second, 0, BEGIN + 90)
+    built.send(2, 0, BEGIN + 95, ((0, 0),), callback_ns=10)  # by a timer
+    built.take(late, 0, BEGIN + 99)
+    facts = built.facts({0}, {"sink", "other"})
+    found = in_nodes(samples_of(built.lanes(), facts), facts)
+    assert set(found["edge"]) == {"source→relay"}
+    spans = [
+        (layer, begin_ns - BEGIN, end_ns - BEGIN)
+        for layer, begin_ns, end_ns in found.select(
+            pl.col("layer").cast(pl.String()), "begin_ns", "end_ns"
+        ).iter_rows()
+    ]
+    assert sorted(spans) == [("computation", 20, 60), ("computation", 85, 95), ("idle", 70, 85)]
+
+
+def test_what_a_node_does_is_taken_apart_by_its_thread() -> None:
+    built = SmallTrial()
+    first, second = built.edge(0, "source", "relay"), built.edge(1, "relay", "sink")
+    built.send(0, 0, BEGIN)
+    built.take(first, 0, BEGIN + 20)
+    built.send(1, 0, BEGIN + 80, ((0, 0),), callback_ns=60)
+    built.take(second, 0, BEGIN + 90)
+    facts = built.facts({0}, {"sink"})
+    events = [exchange(10, 13, 12), exchange(30, 12, 13, sched.RUNNABLE), exchange(50, 13, 12)]
+    log = decode(encode(events, BEGIN, BEGIN + 100, {**NAMES, 12: "node:relay"}))
+    none = pl.DataFrame(schema=LAYERS_SCHEMA)
+    lanes = built.lanes()
+    scheduled = [Scheduled(log, {0: {5: 12}})]
+    found = scheduler_times(none, samples_of(lanes, facts), lanes, facts, scheduled, {})
+    assert found.frame.select("asleep_ns", "waiting_ns", "running_ns").rows() == [(0, 20, 40)]
+    assert found.counts.known == found.counts.stays == 0  # of layers
+    scheduled = [Scheduled(log, {0: {6: 11}})]
+    assert scheduler_times(none, samples_of(lanes, facts), lanes, facts, scheduled, {}).frame.is_empty()
 
 
 # --- a cell
