@@ -17,6 +17,8 @@ from lagometer.summary.scheduling_data import CellScheduling, LayerWaiting, RanI
 from lagometer.units import duration_text
 
 NAMED_MAX = 3  # of those who ran instead, in the sentence
+NAMED_SHARE_MIN = 0.01
+MOST = 0.5  # of the waiting: then one alone is named as its reason
 Trials = list[tuple[pl.DataFrame, pl.DataFrame]]
 
 
@@ -73,15 +75,26 @@ def because(figures: EdgeScheduling) -> str:
     else:
         head = f"p99 is {duration_text(figures.p99_ns)}: of the slowest 1 %,"
     said = f"{head} {waiting.waiting_share:.0%} is waiting for a CPU"
-    if waiting.instead:
-        said += f", while {_ran(waiting.instead[:NAMED_MAX])}"
+    if ran := named(waiting.instead):
+        said += ", while " + ", ".join(f"{who_ran(each)} ({each.share:.0%} of it)" for each in ran)
     if waiting.known_share < 1:
         said += f" (of the {waiting.known_share:.0%} that the scheduler tells of)"
     return said + "."
 
 
-def _ran(instead: Sequence[Instead]) -> str:
-    return ", ".join(f"{who_ran(each)} ({each.share:.0%} of it)" for each in instead)
+def named(instead: Sequence[Instead] | Sequence[RanInstead]) -> list[Instead | RanInstead]:
+    """Those that are worth their name."""
+    return [each for each in instead[:NAMED_MAX] if each.share >= NAMED_SHARE_MIN]
+
+
+def reason(instead: Sequence[RanInstead]) -> str:
+    """Says who it was: one that had most of the time, or else that there were several."""
+    first = instead[0]
+    if first.share >= MOST:
+        return who_ran(first)
+    return "others had the CPU: " + ", ".join(
+        f"{who_ran(each)} ({each.share:.0%})" for each in named(instead)
+    )
 
 
 def who_ran(each: Instead | RanInstead) -> str:

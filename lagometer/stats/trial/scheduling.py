@@ -19,7 +19,7 @@ from lagometer.store.format import LAYERS_SCHEMA, SCHEDULER_SCHEMA
 from lagometer.store.records import Lane
 from lagometer.store.scheduler import SchedulerLog
 
-INSTEAD_MAX = 5  # of a stay, who ran longest instead of its thread
+INSTEAD_MAX = 32  # of a stay, who ran longest instead of its thread
 OF_SENDER = ("serialise", "send_path", "send_hand_over", "send")
 # A message goes over to the receiver's process within `transport`; the thread waited for is the receiver's.
 OF_RECEIVER = ("transport", "receive", "receiving_thread", "wake", "notify", "take", "deserialise")

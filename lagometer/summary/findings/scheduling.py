@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from lagometer.stats.trial.run_queue import IDLE_NAME
 from lagometer.stats.trial.way import NODE_THREAD
 from lagometer.summary.findings.evidence import CellEvidence, Said
-from lagometer.summary.scheduling import who_ran
+from lagometer.summary.scheduling import MOST, reason, who_ran
 from lagometer.summary.scheduling_data import CellScheduling, RanInstead
 from lagometer.units import duration_text
 
@@ -27,14 +27,16 @@ def scheduling_findings(cell: CellEvidence, shares: Sequence[CellScheduling]) ->
         first = slowest.instead[0]
         waiting = max(slowest.layers, key=lambda layer: layer.waiting_ns * layer.known)
         known = "" if slowest.known_share >= 0.995 else f" of the {slowest.known_share:.0%} that is known"
-        ran, layer = who_ran(first), waiting.name.replace("_", " ")
+        ran, layer = reason(slowest.instead), waiting.name.replace("_", " ")
+        part = " because" if slowest.waiting_share >= MOST else f", {slowest.waiting_share:.0%} of it because"
+        longest = duration_text(first.longest_ns)
         yield Said(
             "waited-for-a-cpu",
             share.trials,
-            f"{share.edge}: p99 is {duration_text(share.p99_ns)} because {ran}",
+            f"{share.edge}: p99 is {duration_text(share.p99_ns)}{part} {ran}",
             f"of the time of the slowest 1 % of messages {slowest.waiting_share:.0%}{known} is waiting for a "
             f"CPU, most of it in {layer} ({duration_text(waiting.waiting_ns)} on average); "
-            f"{first.share:.0%} of it because {ran}, up to {duration_text(first.longest_ns)} at once",
+            f"{first.share:.0%} of it while {who_ran(first)}, up to {longest} at once",
             _fix(first),
             "docs/methodology/scheduler.md",
         )

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lagometer.stats.cell.scheduling import edge_scheduling
-from lagometer.stats.trial.run_queue import ASLEEP, RUNNING, UNKNOWN, WAITING, Other, RunQueues
 from lagometer.stats.trial.edges import samples as samples_of
+from lagometer.stats.trial.run_queue import ASLEEP, RUNNING, UNKNOWN, WAITING, Other, RunQueues
 from lagometer.stats.trial.scheduling import Scheduled, in_nodes, scheduler_times, with_side
 from lagometer.store import scheduler as sched
 from lagometer.store.format import LAYERS_SCHEMA

@@ -65,6 +65,20 @@ def test_what_to_do_depends_on_who_ran(name: str, fix: str) -> None:
     assert fix in said.fix
 
 
+def test_where_several_ran_none_alone_is_the_reason() -> None:
+    several = [
+        RanInstead(name=name, share=part, threads=1, cpus=[0, 1], longest_ns=1000)
+        for name, part in (("a", 0.4), ("b", 0.3), ("c", 0.005))
+    ]
+    (said,) = found(share(instead=several))
+    assert said.what.endswith("because others had the CPU: a ran on CPU 0, 1 (40%), b ran on CPU 0, 1 (30%)")
+
+
+def test_where_less_than_half_is_waiting_the_part_is_said() -> None:
+    (said,) = found(share(waiting_share=0.3))
+    assert said.what.endswith("p99 is 3.00 ms, 30% of it because kworker/1:0 ran on CPU 1")
+
+
 def test_what_is_not_known_is_said() -> None:
     (said,) = found(share(known_share=0.6))
     assert "97% of the 60% that is known is waiting" in said.number

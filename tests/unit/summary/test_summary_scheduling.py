@@ -81,7 +81,7 @@ def test_the_finding_is_there_in_every_view(campaign: Campaign) -> None:
 def test_single_messages_say_who_ran(campaign: Campaign) -> None:
     ways, _ = message_ways(campaign, [CELL])
     slowest = next(way for way in ways if way.place == 1)
-    transport = [stay for stay in slowest.stays if stay.layer == "transport"][0]
+    transport = next(stay for stay in slowest.stays if stay.layer == "transport")
     assert transport.scheduler is not None
     share = transport.scheduler
     assert share.asleep_ns + share.waiting_ns + share.running_ns == transport.end_ns - transport.begin_ns
