@@ -85,6 +85,7 @@ class Study:
     deadline_k: int = DEADLINE_K  # of how many messages in a row the fewest that met it are told
     needs: str = ""  # what it can't be carried out without; its cells are excluded
     layers: bool = False  # adapters and a preloaded probe stamp where the time of each message goes
+    scheduler: bool = False  # what the kernel's scheduler does meanwhile is recorded, where that is allowed
     resources: str = "on"  # what processes cost: `off`, `on`, `counters`: those of the processor too
     capture: bool = False  # every packet of a trial is copied into a file
     machine_floor_ns: int | None = None  # how long it is measured; 0: not at all, None: by the campaign
@@ -118,14 +119,12 @@ class Study:
         return self.parts.get(cell.factors.part, self)
 
     def discovery_ns(self, cell: Cell) -> int:
-        """The longest wait for the endpoints of a cell to match; where the study says nothing it grows with
-        participants and endpoints."""
+        """The longest wait for all of a cell to match; unless given, it grows with participants and endpoints."""
         if self.discovery_timeout_ns is not None:
             return self.discovery_timeout_ns
         endpoints = len(cell.graph.streams) + len(cell.graph.edges())
-        each_node = cell.factors.participants == "per-node"
-        participants = len(cell.graph.node_names) if each_node else len(cell.workers)
-        grown_ns = DISCOVERY_NS_PER_PARTICIPANT * participants + DISCOVERY_NS_PER_ENDPOINT * endpoints
+        each = cell.graph.node_names if cell.factors.participants == "per-node" else cell.workers
+        grown_ns = DISCOVERY_NS_PER_PARTICIPANT * len(each) + DISCOVERY_NS_PER_ENDPOINT * endpoints
         return min(DISCOVERY_NS_MIN + grown_ns, HOUR_NS)
 
     def fewest_trials(self) -> int:
@@ -159,6 +158,7 @@ class Study:
             "deadline_ns": self.deadline_ns,
             "deadline_k": self.deadline_k,
             "layers": self.layers,
+            "scheduler": self.scheduler,
             "resources": self.resources,
             "capture": self.capture,
             "needs": self.needs,
@@ -404,6 +404,15 @@ TOP_LEVEL_KEYS: tuple[TopLevelKey, ...] = (
         _switch,
         "off",
         "on: a probe and the adapters stamp when each message is in which layer of the middleware",
+        {"enum": ["on", "off", True, False]},
+    ),
+    TopLevelKey(
+        "scheduler",
+        "scheduler",
+        _switch,
+        "off",
+        "with `layers: on`: the kernel's scheduler is recorded, so that each layer tells how long a thread "
+        "slept, waited for its CPU, and ran, and who ran instead; where the kernel allows it",
         {"enum": ["on", "off", True, False]},
     ),
     TopLevelKey(
