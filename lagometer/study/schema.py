@@ -119,7 +119,7 @@ class Study:
         return self.parts.get(cell.factors.part, self)
 
     def discovery_ns(self, cell: Cell) -> int:
-        """The longest wait for all of a cell to match; unless given, it grows with participants and endpoints."""
+        """The longest wait for all to match; unless given, it grows with participants and endpoints."""
         if self.discovery_timeout_ns is not None:
             return self.discovery_timeout_ns
         endpoints = len(cell.graph.streams) + len(cell.graph.edges())
