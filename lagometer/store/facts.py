@@ -40,6 +40,8 @@ class EdgeSpec:
     receiver_clock: str = ""
     sizes_bytes: tuple[int, ...] = ()  # of message `sequence` modulo their number; empty: all are the largest
 
+    in_order: bool = True  # False: replies of a service, which may overtake each other, however reliable
+
     @property
     def is_whole(self) -> bool:
         """Whether its subscriber was there all the time, so that every message has a row."""
