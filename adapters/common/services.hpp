@@ -35,26 +35,29 @@ lagometer_status make_ends(lagometer_node* node, const lagometer_endpoint_config
 
 template <typename Traits>
 const lagometer_services_table* services_table() noexcept {
-  static const lagometer_services_table table = {
-      .size = sizeof(lagometer_services_table),
-      .abi_version = LAGOMETER_ABI_VERSION,
-      .client_create =
-          [](lagometer_node* node, const lagometer_endpoint_config* request, const lagometer_endpoint_config* reply,
-             lagometer_writer** requests, lagometer_reader** replies) noexcept {
-            return make_ends<Traits>(node, request, reply, requests, replies, &Traits::make_client);
-          },
-      .server_create =
-          [](lagometer_node* node, const lagometer_endpoint_config* request, const lagometer_endpoint_config* reply,
-             lagometer_reader** requests, lagometer_writer** replies) noexcept {
-            return make_ends<Traits>(node, request, reply, replies, requests, &Traits::make_server);
-          },
-      .answer =
-          [](lagometer_writer* replies, const lagometer_sample* request) noexcept {
-            return guarded([&] {
-              reinterpret_cast<typename Traits::Writer*>(replies)->answer(*request);
-              return LAGOMETER_OK;
-            });
-          }};
+  // Field by field: some adapters are compiled as C++17.
+  static const lagometer_services_table table = [] {
+    lagometer_services_table made{};
+    made.size = sizeof made;
+    made.abi_version = LAGOMETER_ABI_VERSION;
+    made.client_create = [](lagometer_node* node, const lagometer_endpoint_config* request,
+                            const lagometer_endpoint_config* reply, lagometer_writer** requests,
+                            lagometer_reader** replies) noexcept {
+      return make_ends<Traits>(node, request, reply, requests, replies, &Traits::make_client);
+    };
+    made.server_create = [](lagometer_node* node, const lagometer_endpoint_config* request,
+                            const lagometer_endpoint_config* reply, lagometer_reader** requests,
+                            lagometer_writer** replies) noexcept {
+      return make_ends<Traits>(node, request, reply, replies, requests, &Traits::make_server);
+    };
+    made.answer = [](lagometer_writer* replies, const lagometer_sample* request) noexcept {
+      return guarded([&] {
+        reinterpret_cast<typename Traits::Writer*>(replies)->answer(*request);
+        return LAGOMETER_OK;
+      });
+    };
+    return made;
+  }();
   return &table;
 }
 

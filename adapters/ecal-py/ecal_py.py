@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Eclipse eCAL through its Python package `eclipse-ecal`, on one host; its limits are in README.md."""
 
+# long file: an adapter in Python is one module, and this one has topics and services
+
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import ipaddress
 import json
 import socket
+import threading
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from ecal import nanobind_core
 from ecal.core import core as older_core
@@ -22,6 +26,8 @@ from lagometer.worker_python.adapter import (
     Reader,
 )
 from lagometer.worker_python.arrivals import Arrivals, ArrivalsWaitset
+
+Message = TypeVar("Message", bound=bytes)
 
 NAME = "ecal-py"
 MATCHED_SOCKET_BUFFER_BYTES = 4 << 20
@@ -40,6 +46,10 @@ NUMBERS = {
     "memfile_min_size_bytes": (f"{SHM_LAYER}.memfile_min_size_bytes", 1, 1 << 30),
     "memfile_reserve_percent": (f"{SHM_LAYER}.memfile_reserve_percent", 0, 1_000),
 }
+# The one method of a service, and what its server's callback returns for a request that nobody answered.
+METHOD = "call"
+UNANSWERED = 1
+_SERVICE_TRANSPORT = {"transport": {"within_process": ["tcp"], "between_processes": ["tcp"]}}
 # What this adapter may change, and so what is read back.
 PLACES = (
     *(place for place, _, _ in NUMBERS.values()),
@@ -95,8 +105,9 @@ class _Library:
     def __init__(self) -> None:
         self._users = 0
         self._asked: tuple[_Settings, str] | None = None
-        # Subscribers of contexts that are closed while others are open. To destroy one while messages flow
-        # could lock up: that holds the interpreter's lock while it waits for threads that want it.
+        # Subscribers, clients and servers of contexts that are closed while others are open. To destroy one
+        # while messages flow could lock up: that holds the interpreter's lock while it waits for threads that
+        # want it.
         self.retired: list[Any] = []
 
     def open(self, settings: _Settings, configuration: ContextConfiguration) -> None:
@@ -141,7 +152,7 @@ class EcalContext:
             _refuse_host_name_elsewhere()
         _library.open(settings, configuration)
         self._transport = settings.transport
-        self._readers: list[EcalReader] = []
+        self._readers: list[_Receiver[Any]] = []
         self._writers: list[EcalWriter] = []
 
     def create_writer(self, endpoint: EndpointConfiguration) -> EcalWriter:
@@ -158,9 +169,29 @@ class EcalContext:
         self._readers.append(reader)
         return reader
 
+    def create_client(
+        self, request: EndpointConfiguration, reply: EndpointConfiguration, on_data: Callable[[], None]
+    ) -> tuple[EcalRequestWriter, EcalReplies]:
+        """Makes a client; each request is an asynchronous call of its own."""
+        for endpoint in (request, reply):
+            _refuse_unknown_history(endpoint)
+        replies = EcalReplies(reply, on_data)
+        self._readers.append(replies)
+        return EcalRequestWriter(request, replies), replies
+
+    def create_server(
+        self, request: EndpointConfiguration, reply: EndpointConfiguration, on_data: Callable[[], None]
+    ) -> tuple[EcalRequests, EcalAnswers]:
+        """Makes a server, which answers from `enable` on."""
+        for endpoint in (request, reply):
+            _refuse_unknown_history(endpoint)
+        requests = EcalRequests(request, on_data)
+        self._readers.append(requests)
+        return requests, EcalAnswers(reply)
+
     def create_waitset(self, readers: Sequence[Reader]) -> ArrivalsWaitset:
         """Makes something to wait on for the readers' callbacks."""
-        return ArrivalsWaitset([reader.arrivals for reader in readers if isinstance(reader, EcalReader)])
+        return ArrivalsWaitset([reader.arrivals for reader in readers if isinstance(reader, _Receiver)])
 
     def describe(self) -> dict[str, Any]:
         """What is in force and differs from the vendor's default, both as eCAL says, and as its file."""
@@ -198,22 +229,34 @@ class EcalContext:
         _library.close()
 
 
-class EcalWriter:
-    """A publisher. `send` takes Python's bytes alone: the application's buffer is copied into such, too."""
+class _Buffered:
+    """A writer whose messages lie in the application's buffer. eCAL takes Python's bytes alone, into which
+    they are copied, too."""
 
     origin = "copied"
 
     def __init__(self, endpoint: EndpointConfiguration) -> None:
         self._whole = self._buffer = bytearray(endpoint.payload_bytes)
-        self._publisher: Any = nanobind_core.Publisher(
-            endpoint.topic, config=nanobind_core.get_publisher_configuration()
-        )
 
     def borrow(self, size: int) -> bytearray:
         """The application's own buffer, the same for every message of its size."""
         if len(self._buffer) != size:
             self._buffer = self._whole if len(self._whole) == size else bytearray(size)
         return self._buffer
+
+    def counters(self) -> dict[str, int]:
+        """Nothing is counted."""
+        return {}
+
+
+class EcalWriter(_Buffered):
+    """A publisher."""
+
+    def __init__(self, endpoint: EndpointConfiguration) -> None:
+        super().__init__(endpoint)
+        self._publisher: Any = nanobind_core.Publisher(
+            endpoint.topic, config=nanobind_core.get_publisher_configuration()
+        )
 
     def commit(self) -> bool:
         """Publishes. Without a subscriber eCAL sends nothing, which is no fault of the message."""
@@ -224,10 +267,6 @@ class EcalWriter:
         """As eCAL counts them."""
         return int(self._publisher.get_subscriber_count())
 
-    def counters(self) -> dict[str, int]:
-        """Nothing is counted."""
-        return {}
-
     def describe(self) -> dict[str, Any]:
         """Nothing beyond the context's settings."""
         return {"settings": {}, "paste": []}
@@ -237,11 +276,34 @@ class EcalWriter:
         self._publisher = None
 
 
-class EcalReader:
-    """A subscriber with a callback, which eCAL calls on its own threads, one at a time."""
+class _Receiver(Generic[Message]):
+    """What brings messages by a callback, which eCAL calls on its own threads, one at a time."""
 
     def __init__(self, endpoint: EndpointConfiguration, on_data: Callable[[], None]) -> None:
-        self.arrivals: Arrivals[bytes] = Arrivals(endpoint, on_data)
+        self.arrivals: Arrivals[Message] = Arrivals(endpoint, on_data)
+
+    def take(self) -> list[Message]:
+        """The payloads as Python's bytes."""
+        return self.arrivals.take()
+
+    def counters(self) -> dict[str, int]:
+        """Of this queue; what eCAL dropped is only in its monitoring, which is not started."""
+        return {"overwritten": self.arrivals.overwritten}
+
+    def describe(self) -> dict[str, Any]:
+        """How many messages wait at most."""
+        return {"settings": {"queue": {"value": self.arrivals.depth, "default": "none"}}, "paste": []}
+
+    def retire(self) -> Any:
+        """Returns what eCAL calls back for: when this returns, no callback brings anything any more."""
+        raise NotImplementedError
+
+
+class EcalReader(_Receiver[bytes]):
+    """A subscriber."""
+
+    def __init__(self, endpoint: EndpointConfiguration, on_data: Callable[[], None]) -> None:
+        super().__init__(endpoint, on_data)
         # Here and not in `enable`: to create one while others of the process receive could lock up.
         self._subscriber: Any = nanobind_core.Subscriber(
             endpoint.topic, config=nanobind_core.get_subscriber_configuration()
@@ -255,24 +317,152 @@ class EcalReader:
         del publisher, datatype
         self.arrivals.note(message.buffer)  # a copy: eCAL's memory is the message's during the callback alone
 
-    def take(self) -> list[bytes]:
-        """The payloads as Python's bytes."""
-        return self.arrivals.take()
-
-    def counters(self) -> dict[str, int]:
-        """Of this queue; what eCAL dropped is only in its monitoring, which is not started."""
-        return {"overwritten": self.arrivals.overwritten}
-
-    def describe(self) -> dict[str, Any]:
-        """How many messages wait at most."""
-        return {"settings": {"queue": {"value": self.arrivals.depth, "default": "none"}}, "paste": []}
-
     def retire(self) -> Any:
         """Returns the subscriber, without its callback: when this returns, none runs and none will."""
         subscriber, self._subscriber = self._subscriber, None
         # Not remove_receive_callback, which keeps the interpreter's lock from a callback that it waits for.
         subscriber.set_receive_callback(_ignore)
         return subscriber
+
+
+class EcalReplies(_Receiver[bytes]):
+    """A client's reader of replies, and the client."""
+
+    def __init__(self, endpoint: EndpointConfiguration, on_data: Callable[[], None]) -> None:
+        super().__init__(endpoint, on_data)
+        self._calling, self._closed = threading.Lock(), False
+        self.client: Any = nanobind_core.ServiceClient(
+            endpoint.topic, {nanobind_core.ServiceMethodInformation(METHOD)}
+        )
+
+    def enable(self) -> None:
+        """Nothing: replies come to who has asked."""
+
+    def on_reply(self, response: Any) -> None:
+        """Of each request. One that failed, or was not answered, brings nothing."""
+        if response.call_state != nanobind_core.CallState.EXECUTED or response.ret_state != 0:
+            return
+        with self._calling:
+            if not self._closed:
+                self.arrivals.note(response.response)
+
+    def describe(self) -> dict[str, Any]:
+        """Services of eCAL go over TCP, whatever topics do."""
+        return {**super().describe(), **_SERVICE_TRANSPORT}
+
+    def retire(self) -> Any:
+        """Returns the client."""
+        with self._calling:  # a callback under way has ended
+            self._closed = True
+        return self.client
+
+
+class EcalRequestWriter(_Buffered):
+    """A client's writer of requests."""
+
+    def __init__(self, endpoint: EndpointConfiguration, replies: EcalReplies) -> None:
+        super().__init__(endpoint)
+        self._replies = replies
+
+    def commit(self) -> bool:
+        """Calls, and does not wait. Without a server eCAL sends nothing, which is no fault of the request."""
+        client = self._replies.client
+        called = client.call_with_callback_async(METHOD, bytes(self._buffer), self._replies.on_reply)
+        return bool(called) or not client.is_connected()
+
+    def matched_readers(self) -> int:
+        """eCAL tells whether there is any server."""
+        return int(self._replies.client.is_connected())
+
+    def describe(self) -> dict[str, Any]:
+        """Services of eCAL go over TCP, whatever topics do."""
+        return {"settings": {}, "paste": [], **_SERVICE_TRANSPORT}
+
+
+class _Request(bytes):
+    """A request's payload; whoever has the call under way waits here for the reply."""
+
+    answered: bool
+    reply: tuple[int, bytes]
+    done: threading.Lock
+
+
+class EcalRequests(_Receiver[_Request]):
+    """A server's reader of requests, and the server. eCAL gives one request at a time to the callback, which
+    returns the reply."""
+
+    def __init__(self, endpoint: EndpointConfiguration, on_data: Callable[[], None]) -> None:
+        super().__init__(endpoint, on_data)
+        self._under_way: _Request | None = None
+        self._state, self._closed = threading.Lock(), False
+        self._server: Any = nanobind_core.ServiceServer(endpoint.topic)
+
+    def enable(self) -> None:
+        """Sets the callback."""
+        self._server.set_method_callback(nanobind_core.ServiceMethodInformation(METHOD), self._on_request)
+
+    def _on_request(self, method: Any, payload: bytes) -> tuple[int, bytes]:
+        del method
+        request = _Request(payload)
+        request.answered, request.reply, request.done = False, (UNANSWERED, b""), threading.Lock()
+        request.done.acquire()
+        with self._state:
+            if self._closed:
+                return request.reply
+            self._under_way = request
+        self.arrivals.note(request)
+        request.done.acquire()
+        return request.reply
+
+    def describe(self) -> dict[str, Any]:
+        """Services of eCAL go over TCP, whatever topics do."""
+        return {**super().describe(), **_SERVICE_TRANSPORT}
+
+    def retire(self) -> Any:
+        """Returns the server, with its callback, which answers nothing any more."""
+        with self._state:
+            self._closed = True
+            if self._under_way is not None:
+                _let_go(self._under_way)
+        return self._server
+
+
+class EcalAnswers(_Buffered):
+    """A server's writer of replies."""
+
+    def __init__(self, endpoint: EndpointConfiguration) -> None:
+        super().__init__(endpoint)
+        self._topic = endpoint.topic
+        self._request: _Request | None = None
+
+    def answer(self, request: _Request) -> None:
+        """Keeps the request. Raises AdapterError if it was answered."""
+        if request.answered:
+            raise AdapterError(f"{NAME}: a request on '{self._topic}' is answered twice")
+        request.answered, self._request = True, request
+
+    def commit(self) -> bool:
+        """Has the callback return the reply."""
+        request, self._request = self._request, None
+        if request is None:
+            raise AdapterError(f"{NAME}: a reply on '{self._topic}' without a request")
+        request.reply = (0, bytes(self._buffer))
+        _let_go(request)
+        return True
+
+    def matched_readers(self) -> int:
+        """Clients are not known before they ask."""
+        return 0
+
+    def describe(self) -> dict[str, Any]:
+        """Services of eCAL go over TCP, whatever topics do."""
+        return {"settings": {}, "paste": [], **_SERVICE_TRANSPORT}
+
+
+def _let_go(request: _Request) -> None:
+    """The callback of this request returns."""
+    with contextlib.suppress(RuntimeError):  # it has
+        request.done.release()
 
 
 def _ignore(publisher: Any, datatype: Any, message: Any) -> None:
@@ -306,12 +496,16 @@ def _settings(profile: str, options: Mapping[str, Any]) -> _Settings:
 
 def _refuse_unknown_qos(endpoint: EndpointConfiguration) -> None:
     """eCAL promises no delivery and keeps nothing."""
-    qos = endpoint.qos
-    if qos.reliability == "reliable":
+    if endpoint.qos.reliability == "reliable":
         raise AdapterError(
             f"{NAME}: eCAL guarantees no delivery; use reliability best_effort, and the option "
             "acknowledge_timeout_ms to have publishers wait for their subscribers"
         )
+    _refuse_unknown_history(endpoint)
+
+
+def _refuse_unknown_history(endpoint: EndpointConfiguration) -> None:
+    qos = endpoint.qos
     if qos.history == "keep_all":
         raise AdapterError(f"{NAME}: eCAL does not hold a publisher back; use history keep_last")
     if qos.durability == "transient_local":

@@ -43,8 +43,8 @@ struct Traits {
     const auto end = make_server_end(node.context, request, reply);
     return {std::make_unique<Writer>(node, reply, end), std::make_unique<Reader>(node, request, end)};
   }
-  static const void* extension(uint32_t kind, void*, std::string_view name) noexcept {
-    return services_extension<Traits>(kind, name);
+  static const void* extension(uint32_t kind, void*, std::string_view wanted) noexcept {
+    return services_extension<Traits>(kind, wanted);
   }
 };
 

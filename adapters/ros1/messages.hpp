@@ -9,6 +9,7 @@
 #include <boost/array.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "binding.hpp"
 
@@ -52,8 +53,19 @@ struct FixedNames<1048576> {
   static constexpr const char* definition = "uint8[1048576] data\n";
 };
 
+/// Requests and replies: what gencpp writes for a file lagometer/srv/Bytes.srv with "uint8[] data" on both sides.
+struct ServiceBytes {
+  std::vector<uint8_t> data;
+  static constexpr const char* datatype = "lagometer/Bytes";
+  static constexpr const char* md5sum = "07ca5999d9d671038b26b777e731c7f0";
+};
+
 /// Gives a message its length, where it has none of its own, and shows its bytes.
 inline lagometer_region resized(Bytes& message, uint64_t bytes) {
+  message.data.resize(bytes);
+  return {message.data.data(), bytes};
+}
+inline lagometer_region resized(ServiceBytes& message, uint64_t bytes) {
   message.data.resize(bytes);
   return {message.data.data(), bytes};
 }
@@ -100,6 +112,15 @@ struct Definition<lagometer::ros1::Fixed<N>> {
 }  // namespace ros::message_traits
 
 namespace ros::serialization {
+
+template <>
+struct Serializer<lagometer::ros1::ServiceBytes> {
+  template <typename Stream, typename Message>
+  static void allInOne(Stream& stream, Message message) {
+    stream.next(message.data);
+  }
+  ROS_DECLARE_ALLINONE_SERIALIZER
+};
 
 template <std::size_t N>
 struct Serializer<lagometer::ros1::Fixed<N>> {

@@ -59,6 +59,12 @@ Endpoint::Endpoint(Node& node, const lagometer_endpoint_config& config)
   }
 }
 
+nlohmann::json describe_service(const Endpoint& endpoint) {
+  return {{"settings", {{"queue_size", setting(endpoint.quality.queue_size, nullptr)}}},
+          {"paste", nlohmann::json::array()},
+          {"transport", {{"within_process", {"tcp"}}, {"between_processes", {"tcp"}}}}};
+}
+
 void Waitset::attach(Reader& reader) const { reader.attach(queue_); }
 
 }  // namespace lagometer::ros1

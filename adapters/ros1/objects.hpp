@@ -62,6 +62,9 @@ struct Endpoint {
   bool udp;
 };
 
+/// describe() of an end of a service: its calls go over TCP, also within a process.
+nlohmann::json describe_service(const Endpoint& endpoint);
+
 class Reader;
 
 /// A callback queue that a node's own thread waits on, and calls the callbacks of.

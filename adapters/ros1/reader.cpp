@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "messages.hpp"
+#include "service_end.hpp"
 
 namespace lagometer::ros1 {
 
@@ -23,7 +24,13 @@ Reader::Reader(Node& node, const lagometer_endpoint_config& config)
     throw Error(LAGOMETER_INVALID, "ros1: dispatch by listener without on_data for topic " + endpoint_.topic);
 }
 
+Reader::Reader(Node& node, const lagometer_endpoint_config& config, std::shared_ptr<ServiceEnd> service)
+    : Reader(node, config) {
+  service_ = std::move(service);
+}
+
 Reader::~Reader() {
+  if (service_) service_->close();
   // Waits for a callback under way, and there is none afterwards.
   subscriber_.shutdown();
   if (queue_) queue_->held.fetch_sub(static_cast<int64_t>(arrivals_.waiting()), std::memory_order_relaxed);
@@ -41,6 +48,7 @@ void Reader::enable() {
   if (dispatch_ == LAGOMETER_DISPATCH_LISTENER) queue_ = node_.spun_queue();
   if (dispatch_ == LAGOMETER_DISPATCH_POLL) queue_ = std::make_shared<Queue>();
   if (!queue_) throw Error(LAGOMETER_INVALID, "ros1: dispatch by waitset without a waitset on " + endpoint_.topic);
+  if (service_) return service_->open(*this, queue_);
   if (!endpoint_.type.fixed) return subscribe<Bytes>();
   if (endpoint_.type.max_bytes == 64) return subscribe<Fixed<64>>();
   if (endpoint_.type.max_bytes == 1024) return subscribe<Fixed<1024>>();
@@ -53,7 +61,7 @@ void Reader::subscribe() {
   using Event = ros::MessageEvent<const Message>;
   const boost::function<void(const Event&)> callback = [this](const Event& event) {
     const auto& message = event.getConstMessage();
-    arrived({message, shown(*message), static_cast<int64_t>(event.getReceiptTime().toNSec())});
+    arrived({message, shown(*message), static_cast<int64_t>(event.getReceiptTime().toNSec()), nullptr});
   };
   ros::SubscribeOptions options;
   options.initByFullCallbackType<const Event&>(endpoint_.topic, endpoint_.quality.queue_size, callback);
@@ -105,16 +113,21 @@ void Reader::show(const Arrived& arrived, lagometer_sample& sample) noexcept {
 }
 
 void Reader::release(lagometer_sample* samples, uint32_t stride, uint32_t count) noexcept {
-  for (uint32_t index = 0; index < count; ++index)
-    arrivals_.give_back(static_cast<Arrived*>(sample_at(samples, stride, index).adapter_data));
+  for (uint32_t index = 0; index < count; ++index) {
+    auto* const arrived = static_cast<Arrived*>(sample_at(samples, stride, index).adapter_data);
+    if (arrived->exchange) arrived->exchange->released();
+    arrivals_.give_back(arrived);
+  }
 }
 
 void Reader::matched(lagometer_matched& out) const {
+  if (service_) return service_->matched(out);
   out.count = subscriber_.getNumPublishers();
   out.exact = 0;
 }
 
 nlohmann::json Reader::describe() const {
+  if (service_) return describe_service(endpoint_);
   const std::string hints = endpoint_.settings.hints_code(endpoint_.udp);
   nlohmann::json settings{{"queue_size", setting(endpoint_.quality.queue_size, nullptr)}};
   nlohmann::json paste = nlohmann::json::array();

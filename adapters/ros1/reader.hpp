@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One subscriber: roscpp calls back with a message, which waits here until it is taken, and is held until released.
+// One subscriber, or the receiving end of a service: roscpp calls back with a message, which waits here until it is
+// taken, and is held until released.
 #pragma once
 
 #include <ros/subscriber.h>
@@ -10,13 +11,18 @@
 #include <nlohmann/json.hpp>
 
 #include "arrivals.hpp"
+#include "exchange.hpp"
 #include "objects.hpp"
 
 namespace lagometer::ros1 {
 
+class ServiceEnd;
+
 class Reader {
  public:
   Reader(Node& node, const lagometer_endpoint_config& config);
+  /// An end of a service.
+  Reader(Node& node, const lagometer_endpoint_config& config, std::shared_ptr<ServiceEnd> service);
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
   ~Reader();
@@ -27,17 +33,12 @@ class Reader {
   void matched(lagometer_matched& out) const;
   void counters(lagometer_counters& out) const noexcept { out.present = 0; }
   [[nodiscard]] nlohmann::json describe() const;
+  /// [thread: that of its callback queue]
+  void arrived(Arrived&& arrived);
 
  private:
-  /// A message that roscpp has handed over.
-  struct Arrived {
-    boost::shared_ptr<const void> message;
-    lagometer_region bytes{};
-    int64_t receipt_ns = 0;  // wall clock, as roscpp has it
-  };
   template <typename Message>
   void subscribe();
-  void arrived(Arrived&& arrived);
   /// Moves the oldest waiting message into the sample; false: there is none, or too many are taken and not released.
   bool lend(lagometer_sample& sample) noexcept;
   static void show(const Arrived& arrived, lagometer_sample& sample) noexcept;
@@ -50,6 +51,7 @@ class Reader {
   std::shared_ptr<Queue> queue_;  // of the node's spinner, of the waitset, or, polled, of this reader alone
   Arrivals<Arrived> arrivals_;    // a spinner's thread brings what another one may take
   ros::Subscriber subscriber_;
+  std::shared_ptr<ServiceEnd> service_;
 };
 
 }  // namespace lagometer::ros1

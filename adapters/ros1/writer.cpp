@@ -4,9 +4,11 @@
 #include <ros/publisher.h>
 
 #include <boost/make_shared.hpp>
+#include <utility>
 
 #include "arrivals.hpp"
 #include "messages.hpp"
+#include "service_end.hpp"
 
 namespace lagometer::ros1 {
 namespace {
@@ -22,13 +24,17 @@ class TypedOutlet final : public Writer::Outlet {
   }
 
   lagometer_region borrow(uint64_t bytes) override { return resized(*pool_.next(), bytes); }
-  void publish() override {
+  bool publish() override {
     if (by_pointer_)
       publisher_.publish(pool_.current());
     else
       publisher_.publish(*pool_.current());
+    return true;
   }
-  [[nodiscard]] uint32_t subscribers() const override { return publisher_.getNumSubscribers(); }
+  void matched(lagometer_matched& out) const override {
+    out.count = publisher_.getNumSubscribers();
+    out.exact = 0;
+  }
 
  private:
   bool by_pointer_;
@@ -54,7 +60,15 @@ std::unique_ptr<Writer::Outlet> make_outlet(const Endpoint& endpoint) {
 
 Writer::Writer(Node& node, const lagometer_endpoint_config& config) : endpoint_(node, config) {}
 
-void Writer::enable() { outlet_ = make_outlet(endpoint_); }
+Writer::Writer(Node& node, const lagometer_endpoint_config& config, std::shared_ptr<ServiceEnd> service)
+    : endpoint_(node, config), service_(std::move(service)) {}
+
+void Writer::enable() { outlet_ = service_ ? service_->outlet() : make_outlet(endpoint_); }
+
+void Writer::answer(const lagometer_sample& request) {
+  if (!outlet_) throw Error(LAGOMETER_INVALID, "ros1: answer() before enable on " + endpoint_.topic);
+  outlet_->answer(*static_cast<const Arrived*>(request.adapter_data));
+}
 
 lagometer_status Writer::borrow(uint64_t bytes, lagometer_message& message) {
   const Type& type = endpoint_.type;
@@ -69,16 +83,24 @@ lagometer_status Writer::borrow(uint64_t bytes, lagometer_message& message) {
 }
 
 lagometer_status Writer::commit(lagometer_message&) {
-  outlet_->publish();
-  return LAGOMETER_OK;
+  if (outlet_->publish()) return LAGOMETER_OK;
+  rejected_.fetch_add(1, std::memory_order_relaxed);
+  return LAGOMETER_REJECTED;
 }
 
 void Writer::matched(lagometer_matched& out) const {
-  out.count = outlet_ ? outlet_->subscribers() : 0;
+  out.count = 0;
   out.exact = 0;
+  if (outlet_) outlet_->matched(out);
+}
+
+void Writer::counters(lagometer_counters& out) const noexcept {
+  out.present = service_ ? LAGOMETER_COUNTER_REJECTED : 0;
+  out.rejected = rejected_.load(std::memory_order_relaxed);
 }
 
 nlohmann::json Writer::describe() const {
+  if (service_) return describe_service(endpoint_);
   return {{"settings", {{"queue_size", setting(endpoint_.quality.queue_size, nullptr)}}},
           {"paste", nlohmann::json::array()}};
 }

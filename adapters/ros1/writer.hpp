@@ -1,23 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// One publisher. Messages are objects of roscpp's own types, made once and used again when nobody holds them.
+// One publisher, or the sending end of a service. Messages are objects of roscpp's own types, made once and used again
+// when nobody holds them.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "exchange.hpp"
 #include "objects.hpp"
 
 namespace lagometer::ros1 {
 
+class ServiceEnd;
+
 class Writer {
  public:
   Writer(Node& node, const lagometer_endpoint_config& config);
+  /// An end of a service.
+  Writer(Node& node, const lagometer_endpoint_config& config, std::shared_ptr<ServiceEnd> service);
+  /// Of a server: the next message answers this request. Errors: it was answered.
+  void answer(const lagometer_sample& request);
   void enable();
   lagometer_status borrow(uint64_t bytes, lagometer_message& message);
   lagometer_status commit(lagometer_message& message);
   void discard(lagometer_message&) noexcept {}
   void matched(lagometer_matched& out) const;
-  void counters(lagometer_counters& out) const noexcept { out.present = 0; }
+  void counters(lagometer_counters& out) const noexcept;
   [[nodiscard]] nlohmann::json describe() const;
 
   /// A publisher of one message type.
@@ -25,8 +34,13 @@ class Writer {
    public:
     virtual ~Outlet() = default;
     virtual lagometer_region borrow(uint64_t bytes) = 0;
-    virtual void publish() = 0;
-    [[nodiscard]] virtual uint32_t subscribers() const = 0;
+    /// False: there is no room for it.
+    virtual bool publish() = 0;
+    virtual void matched(lagometer_matched& out) const = 0;
+    /// What is published next answers this request.
+    virtual void answer(const Arrived& /*request*/) {
+      throw Error(LAGOMETER_INVALID, "ros1: an answer by a writer that is no server's");
+    }
 
    protected:
     Outlet() = default;
@@ -36,7 +50,9 @@ class Writer {
 
  private:
   Endpoint endpoint_;
+  std::shared_ptr<ServiceEnd> service_;
   std::unique_ptr<Outlet> outlet_;
+  std::atomic<uint64_t> rejected_{0};
 };
 
 }  // namespace lagometer::ros1

@@ -72,7 +72,7 @@ impl Client {
         Ok(Self { port, pending, status: CallStatus::new(calls, under_way, false) })
     }
 
-    /// None: as many are under way as may be.
+    /// None: there is no memory left, or too many are being written.
     pub(crate) fn borrow(&self, bytes: usize) -> Result<Option<RequestLoan>> {
         match self.port.loan_slice_uninit(bytes) {
             Ok(request) => Ok(Some(request)),

@@ -69,7 +69,7 @@ WARNINGS = {
     "overwritten": "messages were dropped before they were taken (RELIABLE with KEEP_LAST or a lifespan)",
     "censored": "messages had not arrived when the drain ended; they may have been lost or late",
     "rejected": "the middleware did not accept messages (full queue, back-pressure)",
-    "reordered": "messages were taken after later ones (BEST_EFFORT)",
+    "reordered": "messages were taken after later ones (BEST_EFFORT, or replies of a service)",
     "resent": "a closed loop timed out and sent again",
     "skipped": "a source dropped messages that were late (late: skip); they are in no figure of times",
     "shifted": "a source was late and its schedule moved (late: shift); intended times are the original ones",
@@ -173,7 +173,7 @@ def _broken_promises(facts: TrialFacts, rows: dict[str, dict[str, Any]]) -> Iter
         if row.get("lost") and edge.reliability == "reliable" and not edge.may_drop:
             where = where_lost(facts.observed)
             yield f"lost-keep-all: {edge.name}, {row['lost']} of {row['sent']}{where}"
-        if row.get("reordered") and edge.reliability == "reliable":
+        if row.get("reordered") and edge.reliability == "reliable" and edge.in_order:
             yield f"reordered-reliable: {edge.name}, {row['reordered']} messages"
         if row.get("duplicated"):
             yield f"duplicated: {edge.name}, {row['duplicated']} messages"

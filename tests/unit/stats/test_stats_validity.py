@@ -53,6 +53,18 @@ def test_a_loss_against_keep_all_fails() -> None:
     assert judged(trial) == (False, {"lost-keep-all"}, set())
 
 
+@pytest.mark.parametrize("in_order", [True, False])
+def test_replies_may_overtake_each_other(in_order: bool) -> None:
+    trial, _, edge = pipeline(reliability="reliable")
+    trial.edges[:] = [replace(each, in_order=in_order) if each is edge else each for each in trial.edges]
+    rows = trial.received_rows[edge.receiver_node, edge.reader]
+    late_ns = rows[21]["taken_ns"] + 100
+    rows[20:22] = [rows[21], rows[20] | {"taken_ns": late_ns, "handled_ns": late_ns + 50}]
+    valid, reasons, warnings = judged(trial)
+    assert (valid, reasons) == (not in_order, {"reordered-reliable"} if in_order else set())
+    assert ("reordered" in warnings) == (not in_order)
+
+
 @pytest.mark.parametrize(("sent", "fails"), [(50, False), (49, False), (48, True), (10, True)])
 def test_the_rate_is_judged_by_what_was_sent(sent: int, fails: bool) -> None:
     trial, _, _ = pipeline(sent)

@@ -10,7 +10,7 @@ import pytest
 from study_adapters import write_adapters
 
 from lagometer.errors import BadInput
-from lagometer.run.facts import chain_specs
+from lagometer.run.facts import chain_specs, edge_specs
 from lagometer.run.worker.layout import stream_rates_hz, worker_plans
 from lagometer.run.worker.plan import Answers
 from lagometer.study import expand, study_from_mapping
@@ -115,6 +115,19 @@ def test_a_service_is_reliable_where_topics_are_not(tmp_path: Path) -> None:
         assert (
             len(expand(study_from_mapping({"name": "s", "matrix": matrix}, "test"), adapters).cells) == cells
         )
+
+
+def test_replies_alone_may_come_in_another_order(tmp_path: Path) -> None:
+    matrix = {"adapter": "shm", "workload": "request-reply"}
+    (cell,) = expand(
+        study_from_mapping({"name": "s", "matrix": matrix}, "test"), write_adapters(tmp_path)
+    ).cells
+    assert {spec.name: spec.in_order for spec in edge_specs(cell)} == {
+        "driver→planner": True,
+        "operator→planner": True,
+        "planner→driver": False,
+        "planner→operator": False,
+    }
 
 
 def test_a_deep_queue_of_requests_is_excluded_where_there_is_none(tmp_path: Path) -> None:
