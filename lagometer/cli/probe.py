@@ -224,6 +224,10 @@ def _render(carried: Carried) -> None:
     programs = carried.programs
     if programs.edges:
         print_wide(_table(programs.edges), console)
+        for begins, ends in sorted({(edge.begins, edge.ends) for edge in programs.edges}):
+            named = [edge.name for edge in programs.edges if (edge.begins, edge.ends) == (begins, ends)]
+            which = "" if len(named) == len(programs.edges) else f": {', '.join(named)}"
+            console.print(f"latency from {begins} to {ends}{which}", markup=False, soft_wrap=True)
     else:
         console.print("no message was seen to be taken", style="yellow")
     tables = [

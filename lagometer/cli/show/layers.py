@@ -39,6 +39,15 @@ def render_layers(tables: Sequence[LayerTable], console: Console) -> None:
                 name, duration_text(layer.p50_ns), duration_text(layer.p99_ns), f"{layer.share:.1%}"
             )
         print_wide(table, console)
+        parts = ", ".join(f"{name} {share:.1%}" for name, share in _categories(figures).items())
+        console.print(f"[dim]{parts}[/]", soft_wrap=True)
+
+
+def _categories(figures: EdgeLayers) -> dict[str, float]:
+    """The shares of Kronauer et al.'s categories."""
+    from lagometer.stats.cell.categories import categories
+
+    return categories({layer.name: layer.share for layer in figures.layers})
 
 
 def render_cell_layers(found: Sequence[CellLayers], console: Console) -> None:
@@ -71,4 +80,5 @@ def layers_as_json(figures: EdgeLayers) -> dict[str, Any]:
         "layers": [asdict(layer) for layer in figures.layers if layer.name != UNATTRIBUTED],
         "unattributed_share": figures.unattributed_share,
         "unattributed_p50_share": figures.unattributed_p50_share,
+        "categories": [{"name": name, "share": share} for name, share in _categories(figures).items()],
     }

@@ -139,6 +139,8 @@ def test_nodes_of_ros2_are_seen_from_their_publishing_to_their_callback(
         *("begin_take", "take", "rmw_take", "rcl_take", "rclcpp_take", "callback"),
     } <= names
     assert "benchmark" not in names
+    shares = {each["name"]: each["share"] for each in edge["categories"]}
+    assert {"common", "rmw", "dds"} <= set(shares) and abs(sum(shares.values()) - 1) < 1e-9
     (program,) = [each for each in told["programs"] if each["name"] == "ros2_sequence"]
     assert program["ros2"]["distribution"] == distribution and program["ros2"]["nodes"] == ["/numbers"]
     assert told["warnings"] == []

@@ -40,7 +40,7 @@ def carried_out(build: Path, folder: Path, stub: Ros2Stub, **environment: str) -
         "LAGOMETER_PROBE_FILE": str(folder / "probe"),
         "LAGOMETER_PROBE_BYTES": str(1 << 20),
     }
-    command = [stub.program, str(MESSAGES)]
+    command = [*stub.command, str(MESSAGES)]
     done = subprocess.run(command, env=given, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     return decode(read_used(folder / "probe")), [int(each) for each in done.stdout.split()]
@@ -128,6 +128,16 @@ def test_functions_that_one_distribution_alone_has_need_no_version(
     assert found is not None
     assert (found.distribution, found.version) == (distribution, None)
     assert stamped(log) == ONE_MESSAGE * MESSAGES
+
+
+def test_a_library_that_a_program_has_loaded_for_itself_is_found(build: Path, built: Path) -> None:
+    """As Python loads rclpy."""
+    stub = Ros2Stub.build(built, "jazzy", version="8.2.5", as_library=True)
+    log, told = carried_out(build, built, stub)
+    found = ros2_of(log)
+    assert found is not None and found.distribution == "jazzy"
+    assert stamped(log) == ONE_MESSAGE * MESSAGES
+    assert told == [MESSAGES, 0, MESSAGES, 1, 1]
 
 
 def test_a_child_says_what_its_parent_found(build: Path, built: Path) -> None:
