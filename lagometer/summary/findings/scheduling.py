@@ -26,7 +26,9 @@ def scheduling_findings(cell: CellEvidence, shares: Sequence[CellScheduling]) ->
             continue
         first = slowest.instead[0]
         waiting = max(slowest.layers, key=lambda layer: layer.waiting_ns * layer.known)
-        known = "" if slowest.known_share >= KNOWN_WHOLE else f" of the {slowest.known_share:.0%} that is known"
+        known = ""
+        if slowest.known_share < KNOWN_WHOLE:
+            known = f" of the {slowest.known_share:.0%} that is known"
         ran, layer = reason(slowest.instead), waiting.name.replace("_", " ")
         part = " because" if slowest.waiting_share >= MOST else f", {slowest.waiting_share:.0%} of it because"
         longest = duration_text(first.longest_ns)
