@@ -168,13 +168,13 @@ class Recorder {
   static int64_t value(const Tracepoint& of, std::string_view name, const Sample& sample) {
     const auto found = of.fields.find(name);
     if (found == of.fields.end()) return 0;
-    const auto [offset, bytes] = found->second;
-    if (offset + bytes > sample.raw.size()) return 0;
+    const Field field = found->second;
+    if (field.offset + field.bytes > sample.raw.size()) return 0;
     const auto read = [&]<typename Number>(Number number) {
-      std::memcpy(&number, sample.raw.data() + offset, sizeof number);
+      std::memcpy(&number, sample.raw.data() + field.offset, sizeof number);
       return int64_t{number};
     };
-    switch (bytes) {
+    switch (field.bytes) {
       case 1:
         return read(uint8_t{});
       case 2:

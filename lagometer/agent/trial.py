@@ -277,7 +277,6 @@ class HostTrial:
         if self._orders.probed:
             self._open_probes(find_workers(supervised.process_id or 0, numbers))
         if self._scheduler is not None:
-            self._scheduler.look_at_threads(self._witness.workers)
             self._scheduler.begin()
         self._measure_ns = phases["measure_ns"]
         measure_ns = at_ns + phases["warmup_ns"]
@@ -289,7 +288,7 @@ class HostTrial:
         self._due.append((amid_drain_ns, looks.look_at_memory))
         if self._scheduler is not None:
             look = partial(self._scheduler.look_at_threads, self._witness.workers)
-            self._due.append((amid_drain_ns, look))
+            self._due += [(at_ns + phases["warmup_ns"] // 4, look), (amid_drain_ns, look)]
         if late:
             self._due.append((amid_drain_ns, self._witness.look_at_ends_again))
         if (served := self._companions.daemons) is not None:

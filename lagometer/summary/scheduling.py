@@ -18,6 +18,7 @@ from lagometer.units import duration_text
 
 NAMED_MAX = 3  # of those who ran instead, in the sentence
 NAMED_SHARE_MIN = 0.01
+KNOWN_WHOLE = 0.995  # is said as all
 MOST = 0.5  # of the waiting: then one alone is named as its reason
 Trials = list[tuple[pl.DataFrame, pl.DataFrame]]
 
@@ -77,7 +78,7 @@ def because(figures: EdgeScheduling) -> str:
     said = f"{head} {waiting.waiting_share:.0%} is waiting for a CPU"
     if ran := named(waiting.instead):
         said += ", while " + ", ".join(f"{who_ran(each)} ({each.share:.0%} of it)" for each in ran)
-    if waiting.known_share < 1:
+    if waiting.known_share < KNOWN_WHOLE:
         said += f" (of the {waiting.known_share:.0%} that the scheduler tells of)"
     return said + "."
 

@@ -30,12 +30,20 @@ export function wayTitle(way: MessageWay): string {
   return way.place === 1 ? "the slowest message" : `the ${way.place === 2 ? "2nd" : "3rd"} slowest message`;
 }
 
+const NAMED = 3; // of those who ran while a thread waited
+
 /** What the scheduler tells of a stay; empty where that is nothing. */
 export function shareOf(stay: Stay): string {
   const share = stay.scheduler;
   if (share === null) return "";
-  const ran = share.instead.map((each) => `${each.name === "idle" ? "idling" : each.name} on CPU ${String(each.cpu)} for ${durationText(each.ran_ns)}`);
-  const meanwhile = ran.length === 0 ? "" : ` (meanwhile ${ran.join(", ")})`;
+  const together = new Map<string, number>();
+  for (const each of share.instead) {
+    const who = `${each.name === "idle" ? "idling" : each.name} on CPU ${String(each.cpu)}`;
+    together.set(who, (together.get(who) ?? 0) + each.ran_ns);
+  }
+  const longest = [...together].sort(([, a], [, b]) => b - a);
+  const ran = longest.slice(0, NAMED).map(([who, ran_ns]) => `${who} for ${durationText(ran_ns)}`);
+  const meanwhile = ran.length === 0 ? "" : ` (meanwhile ${ran.join(", ")}${longest.length > NAMED ? ", …" : ""})`;
   return `; asleep ${durationText(share.asleep_ns)}, waiting for a CPU ${durationText(share.waiting_ns)}${meanwhile}, running ${durationText(share.running_ns)}`;
 }
 

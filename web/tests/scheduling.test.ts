@@ -36,7 +36,10 @@ test("a row names the layer with most of the waiting, and who ran", () => {
 test("a stay says who ran meanwhile, or nothing where nothing is known", () => {
   const stay: Stay = { layer: "transport", edge: "a→b", sequence: 1, begin_ns: 0, end_ns: 4000, row: 0, end_row: 1, scheduler: null };
   expect(shareOf(stay)).toBe("");
-  const instead = [{ name: "hog", thread: 7, cpu: 1, ran_ns: 3000 }];
+  const instead = [
+    { name: "hog", thread: 7, cpu: 1, ran_ns: 2000 },
+    { name: "hog", thread: 8, cpu: 1, ran_ns: 1000 },
+  ];
   const told = shareOf({ ...stay, scheduler: { asleep_ns: 500, waiting_ns: 3000, running_ns: 500, instead } });
   expect(plain(told)).toBe("; asleep 500 ns, waiting for a CPU 3.00 µs (meanwhile hog on CPU 1 for 3.00 µs), running 500 ns");
 });

@@ -22,7 +22,8 @@ from lagometer.agent.observe.reading import read_whole
 FILE_BYTES = 256 << 20  # for eight million records; the memory is taken as it is written to
 HEADER = struct.Struct("<QIIQ")  # magic, version, bytes of a record, records
 HEADER_BYTES = 64
-READY_S, END_S = 5.0, 10.0
+EVENTS = ("ready", "began")  # what it says
+READY_S, END_S = 1.0, 2.0  # in all less than a conductor waits for an agent
 LINE_BYTES = 4096
 
 
@@ -65,16 +66,12 @@ class SchedulerWatch:
             self._why = f"{program} can't be started: {error.strerror}"
 
     def begin(self) -> None:
-        """Records from now on."""
+        """Has it record from now on; whether it can is known at the end."""
         process = self._process
-        if process is None or process.stdin is None or process.stdout is None:
-            return
-        self._why = _refusal(process.stdout.fileno(), "ready")
-        if self._why is None:
-            with contextlib.suppress(BrokenPipeError):  # the answer says so
+        if process is not None and process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
                 process.stdin.write(b"begin\n")
                 process.stdin.flush()
-            self._why = _refusal(process.stdout.fileno(), "began")
 
     def look_at_threads(self, workers: Sequence[int | None]) -> None:
         """Notes which numbers the workers' threads have; those that came later are added."""
@@ -86,15 +83,17 @@ class SchedulerWatch:
     def end(self) -> Recorded:
         """Records no more, and returns what there is."""
         process = self._process
-        if self._why is None and process is not None and process.stdin is not None:
+        if process is not None and process.stdin is not None and process.stdout is not None:
+            self._why = _refusal(process.stdout.fileno())
             with contextlib.suppress(BrokenPipeError):
                 process.stdin.close()
             try:
                 code = process.wait(END_S)
             except subprocess.TimeoutExpired:
-                self._why = "lagometer-scheduler did not end"
+                self._why = self._why or "lagometer-scheduler did not end"
             else:
-                self._why = None if code == 0 else f"lagometer-scheduler ended with {code}"
+                said = None if code == 0 else f"lagometer-scheduler ended with {code}"
+                self._why = self._why or said
         if self._why is not None:
             return Recorded(self._why)
         return Recorded(None, tuple(self._threads.values()), self._content())
@@ -126,21 +125,26 @@ class SchedulerWatch:
             self._file = -1
 
 
-def _refusal(output: int, event: str) -> str | None:
-    """Waits for a line that it writes; why it can't record, None if it is the event that it should be."""
+def _refusal(output: int) -> str | None:
+    """Hears whether it could record, and did begin; why not, None if it did."""
     text = b""
-    while b"\n" not in text:
+    while text.count(b"\n") < len(EVENTS):
         if not select.select([output], [], [], READY_S)[0]:
             return "lagometer-scheduler said nothing"
         part = os.read(output, LINE_BYTES)
         if not part:
-            return "lagometer-scheduler ended before it said anything"
+            break
         text += part
+    lines = text.splitlines()
     try:
-        said = json.loads(text.partition(b"\n")[0])
-        return None if said["event"] == event else str(said["reason"])
+        said = [json.loads(line) for line in lines]
+        refused = next((str(each["reason"]) for each in said if each["event"] == "failed"), None)
+        events = [each["event"] for each in said]
     except (ValueError, KeyError, TypeError):
         return f"lagometer-scheduler wrote {text[:80]!r}"
+    if refused is None and events != list(EVENTS):
+        return "lagometer-scheduler ended before it recorded anything"
+    return refused
 
 
 def thread_numbers(worker: int, pid: int) -> list[ThreadNumbers]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,7 @@ NOT_KNOWN = -1
 Times = npt.NDArray[np.int64]
 Stretch = tuple[int, int, int, int]  # state, begin_ns, end_ns, CPU (of a queue, or that it runs on; -1: none)
 _IN, _OUT, _WAKE, _BORN, _MOVE = range(5)
+_SIDES: tuple[Literal["left"], Literal["right"]] = ("left", "right")
 _Event = tuple[int, int, int, int]  # time_ns, what, CPU, state of the record; of a move where from
 
 
@@ -137,13 +139,22 @@ class RunQueues:
             found.append((begin_ns, at_ns))
         return found
 
+    @cached_property
+    def _by_thread(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+        """The threads of all events in ascending order, and which record each is of."""
+        records = self._log.records
+        own = np.flatnonzero(np.isin(records["kind"], (sched.EXCHANGE, sched.WAKING, sched.BORN, sched.MOVE)))
+        coming = np.flatnonzero(records["kind"] == sched.EXCHANGE)
+        threads = np.concatenate([records["thread"][own], records["other"][coming]])
+        places = np.concatenate([own, coming])
+        order = np.argsort(threads, kind="stable")
+        return threads[order], places[order]
+
     def _events(self, thread: int) -> list[_Event]:
         """What happened to a thread, in the order of time."""
-        records = self._log.records
-        kinds = records["kind"]
-        mine, next_one = records["thread"] == thread, records["other"] == thread
-        own = mine & np.isin(kinds, (sched.EXCHANGE, sched.WAKING, sched.BORN, sched.MOVE))
-        some = records[own | (next_one & (kinds == sched.EXCHANGE))]
+        ordered, places = self._by_thread
+        first, last = (int(np.searchsorted(ordered, thread, side=side)) for side in _SIDES)
+        some = self._log.records[np.sort(places[first:last])]
         found: list[_Event] = []
         for time_ns, kind, state, cpu, leaving, *_, target, _ in some.tolist():
             if kind == sched.EXCHANGE:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from lagometer.stats.trial.run_queue import IDLE_NAME
 from lagometer.stats.trial.way import NODE_THREAD
 from lagometer.summary.findings.evidence import CellEvidence, Said
-from lagometer.summary.scheduling import MOST, reason, who_ran
+from lagometer.summary.scheduling import KNOWN_WHOLE, MOST, reason, who_ran
 from lagometer.summary.scheduling_data import CellScheduling, RanInstead
 from lagometer.units import duration_text
 
@@ -26,7 +26,9 @@ def scheduling_findings(cell: CellEvidence, shares: Sequence[CellScheduling]) ->
             continue
         first = slowest.instead[0]
         waiting = max(slowest.layers, key=lambda layer: layer.waiting_ns * layer.known)
-        known = "" if slowest.known_share >= 0.995 else f" of the {slowest.known_share:.0%} that is known"
+        known = ""
+        if slowest.known_share < KNOWN_WHOLE:
+            known = f" of the {slowest.known_share:.0%} that is known"
         ran, layer = reason(slowest.instead), waiting.name.replace("_", " ")
         part = " because" if slowest.waiting_share >= MOST else f", {slowest.waiting_share:.0%} of it because"
         longest = duration_text(first.longest_ns)

@@ -83,6 +83,9 @@ def test_who_ran_instead_is_named(tmp_path: Path, hog: int) -> None:
     assert HOG in [each["name"] for each in found["whole"]["instead"]]
     assert found["whole"]["waiting_share"] > 0
     code, text, errors = lagometer(tmp_path, "show", str(out))
+    page = (out / "report.html").read_text(encoding="utf-8")
+    told, _ = json.JSONDecoder().raw_decode(page, page.index('"scheduling":') + len('"scheduling":'))
+    assert told == [found]
     assert code == 0 and "the scheduler's share" in text and f"{HOG} ran on CPU {hog}" in text, errors
 
 

@@ -130,13 +130,11 @@ def test_the_states_of_a_thread_are_those_that_it_had(seed: int, steps: int) -> 
         assert timeline.begins[0] == BEGIN
         assert timeline.ends[-1] == played.now_ns
         assert (timeline.begins[1:] == timeline.ends[:-1]).all()
-        for begin_ns, state, cpu in zip(
-            timeline.begins.tolist(), timeline.states.tolist(), timeline.cpus.tolist(), strict=True
-        ):
-            assert (state, cpu) == played.state(thread, begin_ns)
         times = np.arange(BEGIN, played.now_ns)
         spent = timeline.spent(times, times + 1)
-        assert [int(row.argmax()) for row in spent] == [played.state(thread, at)[0] for at in times.tolist()]
+        places = np.searchsorted(timeline.begins, times, side="right") - 1
+        told = zip(spent.argmax(axis=1).tolist(), timeline.cpus[places].tolist(), strict=True)
+        assert list(told) == [played.state(thread, at) for at in times.tolist()]
 
 
 @given(st.integers(0, 2**32), st.integers(0, 80), st.lists(st.tuples(st.integers(), st.integers())))
@@ -217,16 +215,25 @@ def test_a_thread_whose_coming_is_missing_waits_until_the_last_change_for_sure()
 
 
 def test_what_a_lost_event_may_concern_is_not_known() -> None:
-    events = [
-        exchange(10, 12, 13),
-        {"time_ns": BEGIN + 30, "kind": sched.LOST, "cpu": 0},
-        exchange(60, 13, 12),
-    ]
-    assert states(events) == [(RUNNING, 10), (UNKNOWN, 60), (RUNNING, 100)]
+    events = [exchange(10, 12, 13, sched.RUNNABLE), exchange(60, 13, 12)]
+    assert states(events) == [(RUNNING, 10), (WAITING, 60), (RUNNING, 100)]
+    lost = {"time_ns": BEGIN + 30, "kind": sched.LOST, "cpu": 0}
+    assert states([events[0], lost, events[1]]) == [(RUNNING, 10), (UNKNOWN, 60), (RUNNING, 100)]
 
 
 def test_of_a_thread_without_events_nothing_is_known() -> None:
     assert states([exchange(10, 13, 14)]) == [(UNKNOWN, 100)]
+
+
+def test_nothing_is_known_before_and_after_the_recording() -> None:
+    timeline = RunQueues(decode(encode([exchange(10, 12, 13)], BEGIN, BEGIN + 100, NAMES))).timeline(12)
+    begins, ends = (
+        np.array([BEGIN - 50, BEGIN - 50, BEGIN + 90]),
+        np.array([BEGIN - 10, BEGIN + 5, BEGIN + 150]),
+    )
+    spent = timeline.spent(begins, ends)
+    assert spent[:, UNKNOWN].tolist() == [40, 50, 50]
+    assert spent[:, RUNNING].tolist() == [0, 5, 0]
 
 
 def test_a_new_thread_was_not_there_before() -> None:
