@@ -44,7 +44,7 @@ def trial_facts(
     links = [link_done(done) for _, done in outcome.links]
     warnings += [warning for each in links for warning in link_warnings(each)]
     seen = observed(cell, outcome, wire)
-    of_links = [reason for each in links for reason in link_reasons(each)]
+    of_links = [reason for each in links for reason in link_reasons(each, bool(outcome.reasons))]
     of_links += past_the_link(cell, seen)
     timers = _timers(cell.graph)
     return TrialFacts(

@@ -157,7 +157,7 @@ class TrialRunner:
             directory=directory,
             workers=tuple(self._command(plan, study, link, directory) for plan in there),
             daemons=(
-                *wanted_link(cell, study.hosts, link.name, study.seed + trial),
+                *wanted_link(cell, study.hosts, link.name, study.seed + trial, study.duration_ns),
                 *(wanted_daemons(cell, self._adapters, directory) if first else ()),
             ),
             load=wanted_load(study, cell, owner, number) if first else None,

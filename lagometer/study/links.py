@@ -16,6 +16,15 @@ from typing import Any
 
 from lagometer import units
 from lagometer.study.document import Entries, Scalar, Tree, read_document
+from lagometer.study.link_changes import (
+    CHANGES,
+    OF_A_PROFILE,
+    STEPS_MAX,
+    Change,
+    Parser,
+    read_changes,
+    step_count,
+)
 from lagometer.study.values import Names, Problems, name_parser, named_parts, nearest, parsed, word_parser
 from lagometer.units import UnitError
 
@@ -53,7 +62,8 @@ class Link:
 
     rate_bps: of frames, each with frame_overhead_bytes more than its device counts; queue_bytes: what may
     wait for the rate; jitter_ns: the standard deviation of the delay; loss, reorder, duplicate: shares of
-    frames; burst: how many frames are lost in a row, on average; sources: of the numbers, by their keys.
+    frames; burst: how many frames are lost in a row, on average; changes: what it is like later, in the
+    order of time; sources: of the numbers, by their keys.
     """
 
     rate_bps: int = 0
@@ -67,12 +77,14 @@ class Link:
     mtu_bytes: int = MTU_BYTES
     queue_bytes: int = 0
     frame_overhead_bytes: int = 0
+    changes: tuple[Change, ...] = ()
     description: str = ""
     sources: Mapping[str, str] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, object]:
         """For manifest.json."""
-        return {**vars(self), "emulated": True, "sources": dict(self.sources)}
+        changes = [change.as_json() for change in self.changes]
+        return {**vars(self), "emulated": True, "changes": changes, "sources": dict(self.sources)}
 
 
 def parse_rate_bps(text: str) -> int:
@@ -199,8 +211,10 @@ def _link(value: Entries, where: str, problems: Problems) -> Link:
         place = f"{where}.{key.text}".lstrip(".")
         if key.text == SOURCES:
             found[SOURCES] = _sources(item, place, problems)
+        elif key.text == CHANGES:
+            found[CHANGES] = read_changes(item, place, _change_parsers(), problems)
         elif key.text not in LINK_KEYS:
-            hint = nearest(key.text, [*LINK_KEYS, SOURCES])
+            hint = nearest(key.text, [*LINK_KEYS, CHANGES, SOURCES])
             problems.add(f"unknown key '{key.text}'", key.line, place, hint)
         elif not isinstance(item, Scalar):
             problems.add("takes one value", key.line, place, "write it behind the colon")
@@ -209,9 +223,36 @@ def _link(value: Entries, where: str, problems: Problems) -> Link:
     link = Link(**found)
     for what in _contradictions(link):
         problems.add(what, value.line, where)
+    for number, what in _contradictions_later(link):
+        problems.add(what, value.line, f"{where}.{CHANGES}[{number}]".lstrip("."))
     if link.rate_bps and not link.queue_bytes:
         link = replace(link, queue_bytes=QUEUE_FRAMES * (link.mtu_bytes + FRAME_HEADER_BYTES))
     return link
+
+
+def _change_parsers() -> dict[str, Parser]:
+    """Of the keys that a change has in common with a profile; for a while all frames may be lost."""
+    return {name: LINK_KEYS[name].parse for name in OF_A_PROFILE} | {"loss": _share(1.0)}
+
+
+def _contradictions_later(link: Link) -> Iterator[tuple[int, str]]:
+    """What can't be together from a change on, by its place; also when it comes again after all others."""
+    if any(_contradictions(link)):
+        return
+    now = replace(link, changes=())
+    numbered = list(enumerate(link.changes))
+    for place, change in [*numbered, *((place, each) for place, each in numbered if each.every_ns)]:
+        given = {name: getattr(change, name) for name in OF_A_PROFILE.values()}
+        values: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        now = replace(now, **values)
+        if change.rate_bps and not link.rate_bps:
+            yield place, "changes a rate that the link does not have: give the profile a `rate` to begin with"
+        # With no or all frames lost nothing comes in bursts.
+        state = now if 0 < now.loss < 1 else replace(now, burst=1.0)
+        found = list(_contradictions(state))
+        yield from ((place, what) for what in found)
+        if found:
+            return
 
 
 def _sources(value: Tree, where: str, problems: Problems) -> dict[str, str]:
@@ -239,6 +280,15 @@ def _contradictions(link: Link) -> Iterator[str]:
     if link.reorder and link.delay_ns < fewest_ns:
         least = units.duration_text(fewest_ns)
         yield f"'reorder' takes a delay of {least} or more: nothing else can be overtaken"
+
+
+def too_many_changes(name: str, link: Link, measure_ns: int) -> Iterator[str]:
+    """Why a link can't change so often in a measure phase of this length."""
+    if (count := step_count(link.changes, measure_ns)) > STEPS_MAX:
+        yield (
+            f"link '{name}' would change {count:,} times in the measure phase, more than {STEPS_MAX:,}: "
+            "make `every` longer, or the phase shorter"
+        )
 
 
 def link_reasons(name: str, link: Link, network: str, hosts: Sequence[tuple[str, bool]]) -> Iterator[str]:

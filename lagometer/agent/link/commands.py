@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 
-from lagometer.agent.link.orders import FRAME_HEADER_BYTES, LOOPBACK, LinkProfile
+from lagometer.agent.link.orders import FRAME_HEADER_BYTES, LOOPBACK, LinkProfile, LinkStep
 
 Command = tuple[str, ...]
 
@@ -66,7 +66,8 @@ def shaper(profile: LinkProfile, device: str) -> Command:
 
 
 def redirect_commands(profile: LinkProfile, device: str) -> list[Command]:
-    """All that leaves by the device goes to the program, at the profile's rate."""
+    """All that leaves by the device goes to the program, at the profile's rate unless that changes: then the
+    program keeps it."""
     quiet = [f"net.ipv6.conf.{TAP}.disable_ipv6=1"]
     if device == LOOPBACK:  # addresses of this host come from outside now
         quiet += [f"net.ipv4.conf.{device}.accept_local=1", f"net.ipv4.conf.{device}.route_localnet=1"]
@@ -75,7 +76,7 @@ def redirect_commands(profile: LinkProfile, device: str) -> list[Command]:
     return [
         *(("sysctl", "-qw", setting) for setting in quiet),
         ("ip", "link", "set", "dev", TAP, *up),
-        *([shaper(profile, TAP)] if profile.rate_bps else []),
+        *([shaper(profile, TAP)] if profile.rate_bps and not profile.timed else []),
         ("tc", "qdisc", "add", "dev", device, "clsact"),
         ("tc", "filter", "add", "dev", device, "egress", *every, *_sent_to(TAP)),
     ]
@@ -87,7 +88,7 @@ def _sent_to(device: str) -> Command:
 
 def program_arguments(profile: LinkProfile, device: str, seed: int) -> Command:
     """The words behind `lagometer-link`."""
-    values = {
+    values: dict[str, object] = {
         "delay_ns": profile.delay_ns,
         "jitter_ns": profile.jitter_ns,
         "distribution": profile.distribution,
@@ -97,7 +98,18 @@ def program_arguments(profile: LinkProfile, device: str, seed: int) -> Command:
         "duplicate": profile.duplicate,
         "seed": seed,
     }
-    return (device, TAP, *(f"{key}={value}" for key, value in values.items()))
+    if profile.timed:
+        values |= {
+            "rate_bps": profile.rate_bps,
+            "overhead_bytes": profile.frame_overhead_bytes,
+            "queue_bytes": profile.queue_bytes,
+        }
+    words = [f"{key}={value}" for key, value in values.items()]
+    return (device, TAP, *words, *(_change(step) for step in profile.steps))
+
+
+def _change(step: LinkStep) -> str:
+    return f"change={step.at_ns},{step.rate_bps},{step.delay_ns},{step.jitter_ns},{step.loss:.9f}"
 
 
 def netem_commands(profile: LinkProfile, device: str) -> list[Command]:
@@ -126,8 +138,8 @@ def netem_commands(profile: LinkProfile, device: str) -> list[Command]:
 
 
 def netem_can(profile: LinkProfile) -> bool:
-    """Whether netem has such a distribution."""
-    return profile.distribution in ("normal", "uniform")
+    """Whether netem has such a distribution; what changes with time is not left to it."""
+    return not profile.timed and profile.distribution in ("normal", "uniform")
 
 
 def _netem_frames(profile: LinkProfile) -> int:

@@ -12,7 +12,8 @@ from study_adapters import write_adapters
 
 from lagometer.errors import BadInput
 from lagometer.study import Adapter, Study, expand, study_from_mapping
-from lagometer.study.links import LINK_KEYS, Link, link_reasons, load_link, shipped_links
+from lagometer.study.link_changes import steps_of
+from lagometer.study.links import LINK_KEYS, Link, link_reasons, load_link, shipped_links, too_many_changes
 
 CPUS = (0, 1)
 NAMED = {"ethernet-100M", "ethernet-1G", "wifi", "lte", "5g", "lossy-5"}
@@ -82,6 +83,69 @@ def test_what_a_link_cannot_be_is_said(link: dict[str, Any], words: str) -> None
     with pytest.raises(BadInput) as caught:
         study({"link": "mine"}, links={"mine": link})
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ("2s", "links.mine.changes: takes a list of changes (write `changes: [{at: 2s, outage: 300ms}]`"),
+        (["2s"], "links.mine.changes[0]: is no change"),
+        ([{"outage": "1s"}], "links.mine.changes[0]: does not say when (add `at: 2s`"),
+        ([{"at": "2s"}], "links.mine.changes[0]: changes nothing (add `outage: 300ms`"),
+        ([{"at": "2s", "lost": "5%"}], "links.mine.changes[0].lost: unknown key 'lost' (did you mean 'loss'"),
+        ([{"at": "soon", "loss": "5%"}], "links.mine.changes[0].at"),
+        ([{"at": "2s", "loss": "101%"}], "is not between 0% and 100%"),
+        ([{"at": "2s", "outage": "0s"}], "is less than 1 ms"),
+        (
+            [{"at": "2s", "loss": "5%"}, {"at": "1s", "loss": "0%"}],
+            "changes[1]: is not later than the change before it (put changes in the order of their times",
+        ),
+        ([{"at": "2s", "outage": "1s", "every": "1s"}], "its outage never ends before the next"),
+        ([{"at": "2s", "rate": "1Mbit"}], "changes[0]: changes a rate that the link does not have"),
+        ([{"at": "2s", "jitter": "4ms"}], "changes[0]: frames would leave before they come"),
+    ],
+)
+def test_what_a_change_cannot_be_is_said(changes: object, words: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        study({"link": "mine"}, links={"mine": {"delay": "5ms", "changes": changes}})
+    assert words in " ".join(str(caught.value).split())
+
+
+def test_changes_become_steps_of_the_measure_phase() -> None:
+    changes = [
+        {"at": "1s", "outage": "200ms", "every": "2s"},
+        {"at": "3s", "delay": "20ms", "rate": "2Mbit"},
+        {"at": "4900ms", "outage": "500ms"},
+    ]
+    given = study(
+        {"link": "mine"}, links={"mine": {"rate": "8Mbit", "delay": "5ms", "loss": "1%", "changes": changes}}
+    )
+    link = given.links["mine"]
+    s, ms = 1_000_000_000, 1_000_000
+    assert [vars(step) for step in steps_of(link, link.changes, 5 * s)] == [
+        {
+            "at_ns": at,
+            "rate_bps": rate,
+            "delay_ns": delay * ms,
+            "jitter_ns": 0,
+            "loss": loss,
+            "outage": loss == 1,
+        }
+        for at, rate, delay, loss in (
+            (1 * s, 8_000_000, 5, 1.0),
+            (1200 * ms, 8_000_000, 5, 0.01),
+            (3 * s, 2_000_000, 20, 1.0),
+            (3200 * ms, 2_000_000, 20, 0.01),
+            (4900 * ms, 2_000_000, 20, 1.0),  # it ends behind the phase
+        )
+    ]
+    assert given.as_json()["links"]["mine"]["changes"][2] == {  # type: ignore[index]
+        "at_ns": 4900 * ms,
+        "outage_ns": 500 * ms,
+    }
+    assert not list(too_many_changes("mine", link, 900 * s))
+    (reason,) = too_many_changes("mine", link, 3600 * s)
+    assert "would change 3,603 times in the measure phase, more than 1,000" in reason
 
 
 def test_an_unknown_link_is_named_with_the_nearest() -> None:
