@@ -241,6 +241,10 @@ class Link {
       const json late_ns = interval.changed_ns ? json(*interval.changed_ns - changes_[place].at_ns) : json();
       found.push_back({{"at_ns", changes_[place].at_ns},
                        {"late_ns", late_ns},
+                       {"rate_bps", changes_[place].rate_bps},
+                       {"delay_ns", changes_[place].delay_ns},
+                       {"jitter_ns", changes_[place].jitter_ns},
+                       {"loss", changes_[place].loss},
                        {"came", interval.came},
                        {"full", interval.full},
                        {"lost", interval.lost},

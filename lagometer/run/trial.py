@@ -20,7 +20,7 @@ from lagometer.machine.tuning import Tuner
 from lagometer.run.companions.daemons import wanted_daemons
 from lagometer.run.companions.interference import wanted_load
 from lagometer.run.companions.links import wanted_link
-from lagometer.run.facts import trial_facts
+from lagometer.run.facts import outage_recoveries, trial_facts
 from lagometer.run.hosts.launchers import Launchers
 from lagometer.run.hosts.link import AgentLink
 from lagometer.run.hosts.opening import open_all
@@ -260,7 +260,8 @@ def _estimates(
     if layers is not None:
         facts = replace(facts, warnings=(*facts.warnings, *layers.counts.warnings()))
     events = endpoint_events(lanes, known)
-    beside = BesideSamples(stamps, layers, events, exchanges_frame(known.exchanges), resources)
+    recovered = outage_recoveries(cell, outcome, samples)
+    beside = BesideSamples(stamps, layers, events, exchanges_frame(known.exchanges), resources, recovered)
     return samples, noted(summarise(samples, facts), steadiness), beside
 
 

@@ -193,6 +193,11 @@ def test_an_outage_loses_what_is_sent_in_it_and_nothing_else(tmp_path: Path) -> 
     apart = sent.filter(~(pl.col("at") % period).is_between(500 * MS - near, 800 * MS + near))
     assert during.height > 90 and during["lost"].all()
     assert apart.height > 200 and not apart["lost"].any()
+    (recovered,) = line["outages"]
+    assert recovered["edge"] == "source→sink" and len(recovered["recovered_ns"]) == 2
+    assert all(2 * MS <= each < 100 * MS for each in recovered["recovered_ns"])
+    _, text, _ = lagometer(tmp_path, "show", str(tmp_path / "out"))
+    assert "at 0.5 s an outage" in " ".join(text.split()) and "recovered after" in " ".join(text.split())
 
 
 def test_a_link_carries_less_while_its_rate_is_lower(tmp_path: Path) -> None:

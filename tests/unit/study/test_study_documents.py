@@ -89,7 +89,7 @@ def test_the_page_lists_every_key_of_a_link() -> None:
     of_a_link = [f"`{name}`" for name in LINK_KEYS if name != "description"]
     assert rows == [*of_a_link, f"`{CHANGES}`", "`description`, `sources`"]
     keys = {name for row in first_cells("Changes of a link") for name in re.findall(r"`([a-z]+)`", row[0])}
-    assert keys == set(change_keys({name: str for name in OF_A_PROFILE}))
+    assert keys == set(change_keys(dict.fromkeys(OF_A_PROFILE, str)))
 
 
 def test_the_page_names_every_key_of_a_workload_file() -> None:
