@@ -15,11 +15,13 @@ namespace lagometer::link {
 constexpr int64_t kNever_ns = std::numeric_limits<int64_t>::max();
 constexpr int64_t kNsPerS = 1'000'000'000;
 
-/// rate_bps: of frames with overhead_bytes for each, 0 without a limit; queue_bytes: what may wait, the rest is
-/// dropped; trace_ms: when a packet may leave, from the first millisecond on, and then over and over.
+/// rate_bps: of frames with overhead_bytes for each, 0 without a limit; saved_bytes: what a line that nobody used lets
+/// leave at once, at least; queue_bytes: what may wait, the rest is dropped; trace_ms: when a packet may leave, over
+/// and over.
 struct LineProfile {
   int64_t rate_bps = 0;
   int64_t overhead_bytes = 0;
+  int64_t saved_bytes = 0;
   int64_t queue_bytes = 0;
   std::vector<int64_t> trace_ms;
 };
@@ -30,15 +32,19 @@ struct Waiting {
   std::vector<unsigned char> frame;
 };
 
-/// One frame leaves at a time. A trace is that of Mahimahi (Netravali et al., USENIX ATC 2015): each line lets 1504
-/// bytes leave, a packet of 1500 bytes with the 4 that the packet's own device adds; what nobody waited for is lost;
-/// the trace begins again at its last time. Until `begin_trace` the rate holds.
+/// A rate is a token bucket, as in the kernel's back-end: what a millisecond carries is saved up. A trace is that of
+/// Mahimahi (Netravali et al., USENIX ATC 2015): each line lets 1504 bytes leave, a packet of 1500 bytes with the 4
+/// that the packet's own device adds; what nobody waited for is lost; the trace begins again at its last time. Until
+/// `begin_trace` the rate holds.
 class Line {
  public:
-  explicit Line(LineProfile profile) : profile_(std::move(profile)) {}
+  explicit Line(LineProfile profile) : profile_(std::move(profile)), saved_bits_(saved_bits_max()) {}
 
   /// Whether frames wait at all.
   [[nodiscard]] bool limits() const { return profile_.rate_bps > 0 || traced_; }
+
+  /// Whether the trace has begun.
+  [[nodiscard]] bool traced() const { return traced_; }
 
   /// Whether the queue has room for this frame; takes it if so.
   bool push(int64_t now_ns, const unsigned char* frame, size_t size) {
@@ -59,19 +65,21 @@ class Line {
     waiting_bytes_ -= static_cast<int64_t>(first.frame.size());
     const int64_t left_ns = departure_ns_;
     departure_ns_ = kNever_ns;
+    if (!traced_) {
+      save(left_ns);
+      saved_bits_ = std::max(0.0, saved_bits_ - bits(first));
+    }
     if (!waiting_.empty()) serve(std::max(left_ns, waiting_.front().came_ns));
     return first;
   }
 
-  /// Another rate from now on; the rest of the first frame leaves at that.
+  /// Another rate from now on, for what waits as well.
   void set_rate(int64_t now_ns, int64_t rate_bps) {
     if (traced_ || rate_bps == profile_.rate_bps) return;
-    if (!waiting_.empty()) {
-      const auto passed_ns = static_cast<double>(std::max<int64_t>(0, now_ns - began_ns_));
-      bits_ = std::max(0.0, bits_ - passed_ns * static_cast<double>(profile_.rate_bps) / kNsPerS);
-    }
+    save(now_ns);
     profile_.rate_bps = rate_bps;
-    if (!waiting_.empty()) serve_rest(std::max(now_ns, began_ns_));
+    saved_bits_ = std::min(saved_bits_, saved_bits_max());
+    if (!waiting_.empty()) serve(now_ns);
   }
 
   /// The trace begins now, if there is one; the first frame waits for it from its first byte on.
@@ -90,18 +98,30 @@ class Line {
   static constexpr int64_t kNsPerMs = 1'000'000;
 
   void serve(int64_t now_ns) {
-    const auto size = static_cast<int64_t>(waiting_.front().frame.size());
+    const Waiting& first = waiting_.front();
     if (traced_) {
-      serve_by_trace(std::max<int64_t>(1, size - kHeaderBytes + kDeviceBytes));
+      serve_by_trace(std::max<int64_t>(1, static_cast<int64_t>(first.frame.size()) - kHeaderBytes + kDeviceBytes));
       return;
     }
-    bits_ = 8.0 * static_cast<double>(size + profile_.overhead_bytes);
-    serve_rest(now_ns);
+    save(now_ns);
+    const double missing = std::max(0.0, bits(first) - saved_bits_);
+    departure_ns_ = now_ns + static_cast<int64_t>(missing * kNsPerS / static_cast<double>(profile_.rate_bps));
   }
 
-  void serve_rest(int64_t now_ns) {
-    began_ns_ = now_ns;
-    departure_ns_ = now_ns + static_cast<int64_t>(bits_ * kNsPerS / static_cast<double>(profile_.rate_bps));
+  [[nodiscard]] double bits(const Waiting& waiting) const {
+    return 8.0 * static_cast<double>(static_cast<int64_t>(waiting.frame.size()) + profile_.overhead_bytes);
+  }
+
+  [[nodiscard]] double saved_bits_max() const {
+    return std::max(static_cast<double>(profile_.rate_bps) / 1000, 8.0 * static_cast<double>(profile_.saved_bytes));
+  }
+
+  /// What could have left since it was last looked at is saved, up to a bound.
+  void save(int64_t now_ns) {
+    const auto passed_ns = static_cast<double>(std::max<int64_t>(0, now_ns - saved_ns_));
+    const double saved_bits = saved_bits_ + passed_ns * static_cast<double>(profile_.rate_bps) / kNsPerS;
+    saved_bits_ = std::min(saved_bits_max(), saved_bits);
+    saved_ns_ = std::max(saved_ns_, now_ns);
   }
 
   void serve_by_trace(int64_t bytes) {
@@ -128,8 +148,8 @@ class Line {
   std::deque<Waiting> waiting_;
   int64_t waiting_bytes_ = 0;
   int64_t departure_ns_ = kNever_ns;  // of the first frame
-  int64_t began_ns_ = 0;              // when the rest of the first frame began to leave
-  double bits_ = 0;                   // of that rest
+  double saved_bits_ = 0;
+  int64_t saved_ns_ = 0;  // when that was so
   bool traced_ = false;
   size_t place_ = 0;
   int64_t round_ns_ = 0, opportunity_ns_ = 0, left_bytes_ = 0;

@@ -120,6 +120,8 @@ Options parse(int count, char** words) {
       options.line.rate_bps = std::stoll(value);
     else if (key == "overhead_bytes")
       options.line.overhead_bytes = std::stoll(value);
+    else if (key == "saved_bytes")
+      options.line.saved_bytes = std::stoll(value);
     else if (key == "queue_bytes")
       options.line.queue_bytes = std::stoll(value);
     else if (key == "trace")
@@ -229,7 +231,10 @@ class Link {
                   {"late_max_ns", late_max_ns_},
                   {"cpu_ns", clock_ns(CLOCK_PROCESS_CPUTIME_ID)},
                   {"wakes_by_cpu", cpus}};
-    if (timed_) found["changes"] = changes_did();
+    if (timed_) {
+      found["changes"] = changes_did();
+      found["traced"] = line_.traced();
+    }
     return found;
   }
 

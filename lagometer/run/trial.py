@@ -19,7 +19,7 @@ from lagometer.installation import probe_path, worker_command, worker_path
 from lagometer.machine.tuning import Tuner
 from lagometer.run.companions.daemons import wanted_daemons
 from lagometer.run.companions.interference import wanted_load
-from lagometer.run.companions.links import wanted_link
+from lagometer.run.companions.links import link_files, wanted_link
 from lagometer.run.facts import outage_recoveries, trial_facts
 from lagometer.run.hosts.launchers import Launchers
 from lagometer.run.hosts.link import AgentLink
@@ -157,7 +157,7 @@ class TrialRunner:
             directory=directory,
             workers=tuple(self._command(plan, study, link, directory) for plan in there),
             daemons=(
-                *wanted_link(cell, study.hosts, link.name, study.seed + trial, study.duration_ns),
+                *wanted_link(cell, study.hosts, link.name, study.seed + trial, study.duration_ns, directory),
                 *(wanted_daemons(cell, self._adapters, directory) if first else ()),
             ),
             load=wanted_load(study, cell, owner, number) if first else None,
@@ -165,7 +165,7 @@ class TrialRunner:
             address=study.hosts[link.name].address if len(cell.hosts) > 1 else "",
             captures=study.capture,
             probed=tuple(probe_name(plan) for plan in there) if study.layers else (),
-            files=files,
+            files={**files, **link_files(cell)},
             resources=study.resources,
         )
         if study.capture:

@@ -13,6 +13,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from lagometer.study.capacity import CAPACITY
 from lagometer.study.factors import FACTORS, PART, Factor
 from lagometer.study.hosts import DRIFT_PPM_MAX, LAUNCHERS
 from lagometer.study.link_changes import CHANGES, OF_A_PROFILE
@@ -154,6 +155,10 @@ def _links() -> dict[str, object]:
             "required": ["at"],
             "additionalProperties": False,
         },
+    }
+    keys[CAPACITY] = {
+        "description": "the file of a recorded capacity, as Mahimahi has them",
+        "type": "string",
     }
     keys[SOURCES] = {"description": "where each number is from, by its key", "type": "object"}
     return {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
 #include <vector>
 
 namespace lagometer::link {
@@ -26,18 +27,28 @@ std::vector<int64_t> departures_us(Line& line) {
   return found;
 }
 
-TEST(LinkLine, FramesLeaveOneByOneAtTheRate) {
-  Line line({.rate_bps = 8'000'000, .overhead_bytes = 24, .queue_bytes = 10'000, .trace_ms = {}});
-  EXPECT_TRUE(push(line, 0, 976));
-  EXPECT_TRUE(push(line, 500'000, 976));
-  EXPECT_EQ(line.departure_ns(), kMs_ns);
-  EXPECT_EQ(departures_us(line), (std::vector<int64_t>{1000, 2000}));
-  EXPECT_TRUE(push(line, 9 * kMs_ns, 476));  // nobody waits: it begins when it comes
-  EXPECT_EQ(departures_us(line), (std::vector<int64_t>{9500}));
+/// A line of 8 Mbit/s, which saves up 1000 bytes.
+Line line_of(int64_t queue_bytes = 100'000, std::vector<int64_t> trace_ms = {}) {
+  return Line({.rate_bps = 8'000'000,
+               .overhead_bytes = 24,
+               .saved_bytes = 0,
+               .queue_bytes = queue_bytes,
+               .trace_ms = std::move(trace_ms)});
+}
+
+TEST(LinkLine, FramesLeaveAtTheRateOnceWhatWasSavedIsUsed) {
+  Line line = line_of();
+  for (int frame = 0; frame < 3; ++frame) EXPECT_TRUE(push(line, kMs_ns / 2, 976));
+  EXPECT_EQ(departures_us(line), (std::vector<int64_t>{500, 1500, 2500}));
+  EXPECT_TRUE(push(line, 3 * kMs_ns, 976));  // half of it was saved since
+  EXPECT_EQ(departures_us(line), (std::vector<int64_t>{3500}));
+  EXPECT_TRUE(push(line, 60'000 * kMs_ns, 976));  // no more is saved in a minute than in a millisecond
+  EXPECT_TRUE(push(line, 60'000 * kMs_ns, 976));
+  EXPECT_EQ(departures_us(line), (std::vector<int64_t>{60'000'000, 60'001'000}));
 }
 
 TEST(LinkLine, WhatHasNoRoomIsRefused) {
-  Line line({.rate_bps = 8'000'000, .overhead_bytes = 0, .queue_bytes = 2'000, .trace_ms = {}});
+  Line line = line_of(2'000);
   EXPECT_TRUE(push(line, 0, 1000));
   EXPECT_TRUE(push(line, 0, 1000));
   EXPECT_FALSE(push(line, 0, 1));
@@ -45,23 +56,23 @@ TEST(LinkLine, WhatHasNoRoomIsRefused) {
   EXPECT_TRUE(push(line, kMs_ns, 1000));
 }
 
-TEST(LinkLine, AnotherRateHoldsForTheRestOfTheFrameThatLeaves) {
-  Line line({.rate_bps = 8'000'000, .overhead_bytes = 0, .queue_bytes = 10'000, .trace_ms = {}});
-  push(line, 0, 1000);
-  push(line, 0, 1000);
+TEST(LinkLine, AnotherRateHoldsForWhatWaitsAsWell) {
+  Line line = line_of();
+  for (int frame = 0; frame < 3; ++frame) push(line, 0, 976);
+  line.pop();
   line.set_rate(kMs_ns / 2, 4'000'000);
   EXPECT_EQ(departures_us(line), (std::vector<int64_t>{1500, 3500}));
 }
 
 TEST(LinkLine, ATraceLetsAPacketLeaveAtEachOfItsTimesAndBeginsAgain) {
-  Line line({.rate_bps = 8'000'000, .overhead_bytes = 0, .queue_bytes = 100'000, .trace_ms = {1, 1, 4, 10}});
+  Line line = line_of(100'000, {1, 1, 4, 10});
   line.begin_trace(100 * kMs_ns);
   for (int frame = 0; frame < 6; ++frame) push(line, 100 * kMs_ns, 1514);
   EXPECT_EQ(departures_us(line), (std::vector<int64_t>{101'000, 101'000, 104'000, 110'000, 111'000, 111'000}));
 }
 
 TEST(LinkLine, AnOpportunityThatNobodyWaitedForIsLostAndSmallPacketsShareOne) {
-  Line line({.rate_bps = 8'000'000, .overhead_bytes = 0, .queue_bytes = 100'000, .trace_ms = {2, 4, 6, 20}});
+  Line line = line_of(100'000, {2, 4, 6, 20});
   line.begin_trace(0);
   push(line, 3 * kMs_ns, 700);
   push(line, 3 * kMs_ns, 700);
@@ -72,8 +83,10 @@ TEST(LinkLine, AnOpportunityThatNobodyWaitedForIsLostAndSmallPacketsShareOne) {
 }
 
 TEST(LinkLine, UntilItsTraceBeginsTheRateHolds) {
-  Line line({.rate_bps = 8'000'000, .overhead_bytes = 0, .queue_bytes = 100'000, .trace_ms = {5}});
-  push(line, 0, 1000);
+  Line line = line_of(100'000, {5});
+  push(line, 0, 976);
+  line.pop();
+  push(line, 0, 976);
   EXPECT_EQ(line.departure_ns(), kMs_ns);
   line.begin_trace(kMs_ns / 2);
   EXPECT_EQ(line.departure_ns(), 5 * kMs_ns + kMs_ns / 2);

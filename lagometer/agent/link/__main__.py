@@ -87,6 +87,7 @@ class Emulated:
         self.opened = {"realtime": said["realtime"]}
         if program.stdin is not None:  # the agent writes there when the measure phase begins
             self.opened = {**self.opened, START: program.stdin.fileno(), "steps": len(orders.profile.steps)}
+            self.opened = {**self.opened, "traced": bool(orders.profile.trace)}
 
     def _shaper(self) -> Any:
         """What the kernel counted at the shaper or netem; None without one."""

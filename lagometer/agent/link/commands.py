@@ -14,6 +14,7 @@ TAP_FRAMES = "50000"  # that wait for the program, should it be held up
 TABLE = "lagometer"
 NS_PER_S = 1_000_000_000
 BURST_S = 0.001  # a shaper lets so much pass at once
+SAVED_FRAMES = 2  # or so many, if that is more
 ETHERNET_FRAME_BYTES_MIN = 60  # as a device counts it, without its check sequence
 # What a loopback and a virtual cable do in packets of 64 KB, a link does frame by frame.
 OFFLOADS = ("tso", "gso", "gro", "tx-udp-segmentation")
@@ -55,7 +56,7 @@ def loss_commands(loss: float, device: str) -> list[Command]:
 
 def shaper(profile: LinkProfile, device: str) -> Command:
     """A token bucket with a queue."""
-    burst_bytes = max(math.ceil(profile.rate_bps / 8 * BURST_S), 2 * profile.frame_bytes)
+    burst_bytes = max(math.ceil(profile.rate_bps / 8 * BURST_S), SAVED_FRAMES * profile.frame_bytes)
     size: Command = ()
     if profile.frame_overhead_bytes:
         smallest = ETHERNET_FRAME_BYTES_MIN + profile.frame_overhead_bytes
@@ -102,7 +103,9 @@ def program_arguments(profile: LinkProfile, device: str, seed: int) -> Command:
         values |= {
             "rate_bps": profile.rate_bps,
             "overhead_bytes": profile.frame_overhead_bytes,
+            "saved_bytes": SAVED_FRAMES * profile.frame_bytes,
             "queue_bytes": profile.queue_bytes,
+            **({"trace": profile.trace} if profile.trace else {}),
         }
     words = [f"{key}={value}" for key, value in values.items()]
     return (device, TAP, *words, *(_change(step) for step in profile.steps))

@@ -36,7 +36,8 @@ class LinkProfile:
     rate_bps: of frames with frame_overhead_bytes for each; queue_bytes: what waits for the rate, the rest
     is dropped; jitter_ns: the standard deviation of the delay, by `distribution` (normal, uniform,
     exponential); loss, reorder, duplicate: shares of frames, from 0 to 1; burst: how many frames are lost
-    in a row, on average; steps: what it is like in the measure phase, in the order of time.
+    in a row, on average; steps: what it is like in the measure phase, in the order of time; trace:
+    the file of a recorded capacity, whose mean is rate_bps, empty for none.
     """
 
     name: str
@@ -52,11 +53,12 @@ class LinkProfile:
     reorder: float = 0.0
     duplicate: float = 0.0
     steps: tuple[LinkStep, ...] = ()
+    trace: str = ""
 
     @property
     def timed(self) -> bool:
         """Whether it changes with time."""
-        return bool(self.steps)
+        return bool(self.steps or self.trace)
 
     @property
     def simple(self) -> bool:

@@ -24,20 +24,21 @@ LATE_SHARE_MAX = 0.01
 # What the emulation itself lost, which no link was asked to.
 LOST_BY_ITSELF = ("overflowed", "unsent")
 LATE_CHANGE_NS_MAX = 5_000_000
-_OF_THE_STUDY = ("changes", "description", "sources")
+TRACE = "link-capacity"  # the file in the folder of a trial
+_OF_THE_STUDY = ("changes", "capacity", "description", "sources")
 
 
 def wanted_link(
-    cell: Cell, hosts: Mapping[str, Host], host: str, seed: int, measure_ns: int
+    cell: Cell, hosts: Mapping[str, Host], host: str, seed: int, measure_ns: int, directory: str
 ) -> tuple[Wanted, ...]:
     """Returns what makes, measures and keeps the link of a cell on one of its hosts, for a measure phase of
-    this length; nothing without a link."""
+    this length; nothing without a link. directory: where the host finds the trial's files."""
     if cell.link is None:
         return ()
     several = len(cell.hosts) > 1
     peers = tuple(hosts[name].address for name in cell.hosts) if several else (LOCAL,)
     orders = LinkOrders(
-        profile=profile_of(cell.factors.link, cell.link, measure_ns),
+        profile=profile_of(cell.factors.link, cell.link, measure_ns, f"{directory}/{TRACE}"),
         device=CABLE if several else LOOPBACK,
         address=hosts[host].address if several else LOCAL,
         peers=peers,
@@ -48,11 +49,24 @@ def wanted_link(
     return (Wanted(NAME, Companion(command, daemon=True), Ready(output=f"^{READY}$", timeout_s=READY_S)),)
 
 
-def profile_of(name: str, link: Link, measure_ns: int) -> LinkProfile:
-    """Returns a study's link as its agent wants it, for a measure phase of this length."""
+def link_files(cell: Cell) -> dict[str, str]:
+    """Returns what a host needs for the link, as text by name."""
+    if cell.link is None or cell.link.capacity is None:
+        return {}
+    return {TRACE: cell.link.capacity.text()}
+
+
+def profile_of(name: str, link: Link, measure_ns: int, trace: str) -> LinkProfile:
+    """Returns a study's link as its agent wants it, for a measure phase of this length. trace: where its
+    recorded capacity lies, if it has one."""
     values = {key: value for key, value in vars(link).items() if key not in _OF_THE_STUDY}
     steps = steps_of(link, link.changes, measure_ns)
-    return LinkProfile(name=name, **values, steps=tuple(LinkStep(**vars(step)) for step in steps))
+    return LinkProfile(
+        name=name,
+        **values,
+        steps=tuple(LinkStep(**vars(step)) for step in steps),
+        trace=trace if link.capacity is not None else "",
+    )
 
 
 def link_done(done: Done) -> dict[str, Any]:
@@ -78,6 +92,8 @@ def link_reasons(done: Mapping[str, Any], ended_early: bool = False) -> Iterator
     if lost:
         of = int(program.get("frames") or 0) + int(did.get("program_missed") or 0)
         yield f"{DIFFERS}: the emulation itself lost {lost:,} of {of:,} frames: lower the rate"
+    if done.get("traced") and not program.get("traced") and not ended_early:
+        yield f"{DIFFERS}: its recorded capacity did not begin"
     if done.get("steps") and not ended_early:
         yield from _changes_amiss(int(done["steps"]), program.get("changes") or ())
 

@@ -4,6 +4,7 @@ afterwards."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import signal
 from pathlib import Path
@@ -212,3 +213,27 @@ def test_a_link_carries_less_while_its_rate_is_lower(tmp_path: Path) -> None:
     slow, fast = changes_of(line)
     assert 115_000 < slow["carried_bytes"] < 135_000
     assert fast["full"] < 20 < slow["full"] and fast["carried_bytes"] > 300_000
+
+
+def test_a_recorded_capacity_lets_packets_leave_at_its_times(tmp_path: Path) -> None:
+    """100 packets in the first half of each second, none in the second; 100 a second are sent."""
+    need_links()
+    trace = tmp_path / "halves.trace"
+    trace.write_text("".join(f"{5 * place}\n" for place in range(1, 101)) + "1000\n")
+    link = {"delay": "2ms", "capacity": trace.name}
+    study = study_of(tmp_path, link, "udp", matrix={"rate": "100Hz", "payload": "1400B"}, duration="3s")
+    code, line = run(tmp_path, study)
+    assert code == 0, line["reasons"]
+    (made,) = line["links"]
+    assert made["traced"] and made["did"]["program"]["traced"] and made["back_end"] == "user-space"
+    assert figures(made)["rate_bps"] == pytest.approx(101 * 1504 * 8, rel=0.05)
+    saved = json.loads((tmp_path / "out" / "manifest.json").read_text())["study"]["links"]["mine"]["capacity"]
+    assert saved["sha256"] == hashlib.sha256(trace.read_bytes()).hexdigest() and saved["packets"] == 101
+    samples = pl.read_parquet(tmp_path / "out" / line["path"]).filter(pl.col("phase") == "measure")
+    edge = samples.filter((pl.col("edge").cast(str) == "source→sink") & pl.col("taken_ns").is_not_null())
+    second, near = 1000 * MS, 20 * MS
+    sent_at = (edge["publish_ns"] - edge["intended_ns"].min()) % second
+    came_at = (edge["taken_ns"] - edge["intended_ns"].min()) % second
+    assert edge.filter(sent_at > 500 * MS).height > 100  # they waited for the next second
+    silent = came_at.is_between(500 * MS + near, second - near)
+    assert edge.filter(silent).height == 0

@@ -11,6 +11,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from lagometer.study import load_study, study_from_mapping
+from lagometer.study.capacity import CAPACITY
 from lagometer.study.factors import FACTORS
 from lagometer.study.link_changes import CHANGES, OF_A_PROFILE, change_keys
 from lagometer.study.links import LINK_KEYS
@@ -87,7 +88,7 @@ def test_the_page_lists_every_key_with_its_default() -> None:
 def test_the_page_lists_every_key_of_a_link() -> None:
     rows = [row[0] for row in first_cells("Links")]
     of_a_link = [f"`{name}`" for name in LINK_KEYS if name != "description"]
-    assert rows == [*of_a_link, f"`{CHANGES}`", "`description`, `sources`"]
+    assert rows == [*of_a_link, f"`{CHANGES}`", f"`{CAPACITY}`", "`description`, `sources`"]
     keys = {name for row in first_cells("Changes of a link") for name in re.findall(r"`([a-z]+)`", row[0])}
     assert keys == set(change_keys(dict.fromkeys(OF_A_PROFILE, str)))
 

@@ -4,6 +4,7 @@ be."""
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,14 @@ import pytest
 from study_adapters import write_adapters
 
 from lagometer.errors import BadInput
-from lagometer.study import Adapter, Study, expand, study_from_mapping
-from lagometer.study.link_changes import steps_of
+from lagometer.study import Adapter, Study, expand, load_study, study_from_mapping
+from lagometer.study.capacity import load_capacity
+from lagometer.study.link_changes import CHANGES, steps_of
 from lagometer.study.links import LINK_KEYS, Link, link_reasons, load_link, shipped_links, too_many_changes
+from lagometer.units import UnitError
 
 CPUS = (0, 1)
-NAMED = {"ethernet-100M", "ethernet-1G", "wifi", "lte", "5g", "lossy-5"}
+NAMED = {"ethernet-100M", "ethernet-1G", "wifi", "lte", "5g", "lossy-5", "lte-handover", "wifi-roaming"}
 RADIO: dict[str, Any] = {
     "radio": {"rate": "20Mbit", "delay": "5ms", "jitter": "1ms", "loss": "1%", "burst": "3"}
 }
@@ -37,7 +40,7 @@ def test_every_number_of_a_profile_that_ships_has_a_source() -> None:
     assert set(shipped_links()) == NAMED
     for path in shipped_links().values():
         given = {line.split(":")[0] for line in path.read_text().splitlines() if line[:1].isalpha()}
-        numbers = given & set(LINK_KEYS) - {"description"}
+        numbers = given & {*LINK_KEYS, CHANGES} - {"description"}
         link = load_link(path)
         assert set(link.sources) == numbers and all(len(text) > 9 for text in link.sources.values()), path
 
@@ -146,6 +149,54 @@ def test_changes_become_steps_of_the_measure_phase() -> None:
     assert not list(too_many_changes("mine", link, 900 * s))
     (reason,) = too_many_changes("mine", link, 3600 * s)
     assert "would change 3,603 times in the measure phase, more than 1,000" in reason
+
+
+def test_a_recorded_capacity_is_a_file_with_its_hash(tmp_path: Path) -> None:
+    (tmp_path / "cell.trace").write_text("1\n1\n4\n10\n")
+    (tmp_path / "study.yaml").write_text(
+        "name: study\nlinks: {cell: {delay: 5ms, capacity: cell.trace}}\n"
+        "matrix: {adapter: udp, workload: pipeline-2, link: cell}\n"
+    )
+    link = load_study(tmp_path / "study.yaml").links["cell"]
+    assert link.capacity is not None and link.capacity.times_ms == (1, 1, 4, 10)
+    assert link.rate_bps == 4 * 1504 * 800 and link.queue_bytes == 1_514_000
+    assert link.as_json()["capacity"] == {
+        "name": "cell",
+        "sha256": hashlib.sha256(b"1\n1\n4\n10\n").hexdigest(),
+        "packets": 4,
+        "period_ms": 10,
+        "mean_rate_bps": 4_812_800,
+    }
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "the file 'x.trace' is neither in"),
+        ("", "has 0 lines, not 1 to 2,000,000"),
+        ("1\n2.5\n", "line 2 of 'x.trace' is not a whole number of ms, at most a day: '2.5'"),
+        ("5\n3\n", "line 2 of 'x.trace' is earlier than the line before it"),
+        ("0\n", "'x.trace' ends at 0 ms"),
+        ("80000000\n", "has a mean of 0 bit/s, not 10 kbit/s to 1 Gbit/s"),
+    ],
+)
+def test_what_a_recorded_capacity_cannot_be_is_said(tmp_path: Path, content: str | None, words: str) -> None:
+    if content is not None:
+        (tmp_path / "x.trace").write_text(content)
+    with pytest.raises(UnitError) as caught:
+        load_capacity("x.trace", tmp_path)
+    assert words in str(caught.value)
+
+
+def test_a_recorded_capacity_has_no_other_rate(tmp_path: Path) -> None:
+    (tmp_path / "x.trace").write_text("1\n")
+    path = tmp_path / "link.yaml"
+    path.write_text("rate: 1Mbit\ncapacity: x.trace\n")
+    with pytest.raises(BadInput, match=r"'rate' and 'capacity' are two rates \(leave one of them out"):
+        load_link(path)
+    path.write_text("capacity: x.trace\nchanges: [{at: 1s, rate: 1Mbit}]\n")
+    with pytest.raises(BadInput, match=r"changes\[0\]: changes a rate, which a recorded capacity has"):
+        load_link(path)
 
 
 def test_an_unknown_link_is_named_with_the_nearest() -> None:
