@@ -101,14 +101,15 @@ def _changed(links_of_trials: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _change(change: Mapping[str, Any]) -> str:
-    """What holds from then on, and what was carried until the next."""
+    """What holds from then on, and what became of the frames that came until the next change."""
     at = f"at {int(change['at_ns']) / NS_PER_S:g} s"
-    carried = f"{int(change['carried']):,} of {int(change['came']):,} frames carried"
+    dropped = int(change["lost"]) + int(change["full"])
+    frames = f"{dropped:,} of {int(change['came']):,} frames dropped"
     if float(change["loss"]) >= 1:
-        return f"{at} an outage ({carried})"
+        return f"{at} an outage ({frames})"
     rate = f"{_quantity('rate_bps', float(change['rate_bps']))}, " if change["rate_bps"] else ""
     delay = f"delay {duration_text(int(change['delay_ns']))}, loss {_quantity('loss', float(change['loss']))}"
-    return f"{at} {rate}{delay} ({carried})"
+    return f"{at} {rate}{delay} ({frames}, {int(change['carried_bytes']):,} B carried)"
 
 
 def _recovered(cell: CellEvidence) -> Iterator[Said]:

@@ -201,6 +201,20 @@ def test_an_outage_loses_what_is_sent_in_it_and_nothing_else(tmp_path: Path) -> 
     assert "at 0.5 s an outage" in " ".join(text.split()) and "recovered after" in " ".join(text.split())
 
 
+def test_a_link_that_does_not_change_fails_its_trial(tmp_path: Path) -> None:
+    """A program that never hears when the measure phase begins."""
+    need_links()
+    deaf = tmp_path / "deaf"
+    deaf.write_text(f'#!/bin/sh\nexec {link_path()} "$@" < /dev/null\n')
+    deaf.chmod(0o755)
+    study = study_of(tmp_path, changing([{"at": "500ms", "outage": "300ms"}]), "udp", duration="1s")
+    code, line = run(tmp_path, study, environment={"LAGOMETER_LINK": str(deaf)})
+    assert code == 3 and line["reasons"] == [
+        "link-differs: the change at 0.5 s was not carried out",
+        "link-differs: the change at 0.8 s was not carried out",
+    ]
+
+
 def test_a_link_carries_less_while_its_rate_is_lower(tmp_path: Path) -> None:
     """6.6 Mbit/s are sent; for a second 1 Mbit/s leaves, and a small queue drops the rest."""
     need_links()

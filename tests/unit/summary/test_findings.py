@@ -90,14 +90,14 @@ LINK: dict[str, Any] = {
         {"what": "mtu_bytes", "asked": 1500, "measured": 1500},
     ],
 }
-_STATE = {"rate_bps": 12_000_000, "delay_ns": 35_000_000, "jitter_ns": 0}
+_STATE = {"rate_bps": 12_000_000, "delay_ns": 35_000_000, "came": 40, "full": 0, "carried_bytes": 9000}
 CHANGED_LINK: dict[str, Any] = {
     **LINK,
     "did": {
         "program": {
             "changes": [
-                {"at_ns": 2_000_000_000, "late_ns": 80_000, "loss": 1.0, "came": 40, "carried": 0, **_STATE},
-                {"at_ns": 2_300_000_000, "late_ns": 9_000, "loss": 0.01, "came": 91, "carried": 90, **_STATE},
+                {"at_ns": 2_000_000_000, "late_ns": 80_000, "loss": 1.0, "lost": 40, **_STATE},
+                {"at_ns": 2_300_000_000, "late_ns": 9_000, "loss": 0.01, "lost": 1, **_STATE, "came": 91},
             ]
         }
     },
@@ -149,7 +149,7 @@ FORCED: list[tuple[str, str, dict[str, Any]]] = [
     ),
     (
         "emulated-link",
-        "loss 1 % (90 of 91 frames carried) (at most 80.0 µs late)",
+        "loss 1 % (1 of 91 frames dropped, 9,000 B carried) (at most 80.0 µs late)",
         {"factors": {"link": "mine"}, "line": {"links": [CHANGED_LINK]}},
     ),
     (
