@@ -35,6 +35,13 @@ class Model {
  public:
   Model(const Profile& profile, uint64_t seed) : profile_(profile), random_(seed) {}
 
+  /// From the next frame on.
+  void change(int64_t delay_ns, int64_t jitter_ns, double loss) {
+    profile_.delay_ns = delay_ns;
+    profile_.jitter_ns = jitter_ns;
+    profile_.loss = loss;
+  }
+
   /// Of the next frame, which came at now_ns.
   Fate next(int64_t now_ns) {
     if (loses()) return {.copies = 0, .overtakes = false, .due_ns = now_ns};

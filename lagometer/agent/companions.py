@@ -7,6 +7,8 @@ The launcher starts them in this order, so a companion's place among all says wh
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,7 +18,8 @@ from lagometer.agent.capture import TIMEOUT_NS as CAPTURE_TIMEOUT_NS
 from lagometer.agent.capture import Capture, Captured
 from lagometer.agent.commands import Companion
 from lagometer.agent.daemons import Daemons
-from lagometer.agent.link.orders import own_code
+from lagometer.agent.link.orders import NAME as LINK
+from lagometer.agent.link.orders import own_code, start_of
 from lagometer.agent.load import Load
 from lagometer.agent.observe.sockets import find_workers
 from lagometer.agent.supervised import Supervised
@@ -120,6 +123,21 @@ class Companions:
             timeout_ns=round(daemon.ready.timeout_s * NS_PER_S),
             late=f"daemon-not-ready: {late}: {last_words(launcher, place)}",
         )
+
+    def begin_link(self, launcher: Supervised, at_ns: int) -> None:
+        """Tells a link that changes with time when the measure phase begins. One that can't hear it any more
+        has ended, or says at its end that it did not change."""
+        found = self.daemons.root_of(LINK) if self.daemons is not None else None
+        if found is None:
+            return
+        place, process = found
+        if (descriptor := start_of(launcher.companion_output(place))) is not None:
+            with contextlib.suppress(OSError):
+                pipe = os.open(f"/proc/{process}/fd/{descriptor}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+                try:
+                    os.write(pipe, b"%d\n" % at_ns)
+                finally:
+                    os.close(pipe)
 
     def attach_load(self, launcher: Supervised) -> None:
         """Finds the generators of load."""

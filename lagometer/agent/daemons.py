@@ -134,6 +134,14 @@ class Daemons:
         """Of which daemon each of these processes is, by the daemon's name."""
         return {pid: self.wanted[place].name for pid, place in self._family.items()}
 
+    def root_of(self, name: str) -> tuple[int, int] | None:
+        """Returns the place of the daemon of this name, and the process that was started for it; None if
+        there is none."""
+        for place, daemon in enumerate(self.wanted):
+            if daemon.name == name and self.attached:
+                return place, self._pids[place]
+        return None
+
     def waiting_for(self, output: Callable[[int], bytes]) -> int | None:
         """Returns the first daemon that does not serve yet; None if all do. `output`: what each wrote."""
         self._family = self._find_family() if self.attached else {}

@@ -280,6 +280,7 @@ class HostTrial:
             self._scheduler.begin()
         self._measure_ns = phases["measure_ns"]
         measure_ns = at_ns + phases["warmup_ns"]
+        self._companions.begin_link(supervised, measure_ns)
         drain_ns = measure_ns + self._measure_ns
         amid_drain_ns = drain_ns + phases["drain_ns"] // 2
         self._due += self._resources.attach(self._processes(), private, at_ns, measure_ns, drain_ns)

@@ -5,6 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
+
+import polars as pl
 
 from lagometer.run.captured import wire_counts
 from lagometer.run.companions.links import link_done, link_reasons, link_warnings
@@ -13,12 +16,14 @@ from lagometer.run.transport import OVER_NETWORK, matches
 from lagometer.run.worker.layout import topics_read
 from lagometer.run.worker.messages import WriterDone
 from lagometer.run.worker.outcome import STARTUP, TrialOutcome, WorkerOutcome
+from lagometer.stats.trial.recovery import outages_of, recoveries
 from lagometer.store.facts import ChainSpec, EdgeSpec, ReaderFacts, TrialFacts, WriterFacts
 from lagometer.store.observed import KERNEL_COUNTERS, Observed, RealtimeThread
 from lagometer.study.adapters import NOT_FOR_MEASURING
 from lagometer.study.cell import Cell
 from lagometer.study.graph import Graph, Rule
 from lagometer.study.hosts import HERE, Host
+from lagometer.study.link_changes import steps_of
 
 
 def trial_facts(
@@ -44,7 +49,7 @@ def trial_facts(
     links = [link_done(done) for _, done in outcome.links]
     warnings += [warning for each in links for warning in link_warnings(each)]
     seen = observed(cell, outcome, wire)
-    of_links = [reason for each in links for reason in link_reasons(each)]
+    of_links = [reason for each in links for reason in link_reasons(each, bool(outcome.reasons))]
     of_links += past_the_link(cell, seen)
     timers = _timers(cell.graph)
     return TrialFacts(
@@ -84,14 +89,32 @@ def past_the_link(cell: Cell, seen: Observed | None) -> list[str]:
     """Why this is not a trial of its link: on one host messages can go another way."""
     if cell.link is None or seen is None or len(cell.hosts) > 1:
         return []
-    worker_of = {node: index for index, nodes in enumerate(cell.workers) for node in nodes}
-    crossing = {e.name for e in cell.graph.edges() if worker_of[e.publisher] != worker_of[e.subscriber]}
+    crossing = crossing_edges(cell)
     past = "past the link on the loopback: choose a transport over the network"
     return [
         f"link-not-crossed: messages of {match.edge} went by {' or '.join(match.possible)}, {past}"
         for match in seen.matches
         if match.edge in crossing and match.possible and not OVER_NETWORK & set(match.possible)
     ]
+
+
+def crossing_edges(cell: Cell) -> list[str]:
+    """Returns the edges whose messages go from one host to another, of one host from one process to
+    another: over the link, if the cell has one."""
+    worker_of = {node: index for index, nodes in enumerate(cell.workers) for node in nodes}
+    place_of = cell.host_of if len(cell.hosts) > 1 else worker_of
+    return [e.name for e in cell.graph.edges() if place_of[e.publisher] != place_of[e.subscriber]]
+
+
+def outage_recoveries(cell: Cell, outcome: TrialOutcome, samples: pl.DataFrame) -> list[Mapping[str, Any]]:
+    """Returns how long after each outage of the link messages came through again, by edge. Nothing where
+    hosts have clocks of their own: a recovery is told on one."""
+    if cell.link is None or not cell.link.changes or not all(host.clock.same for host in outcome.hosts):
+        return []
+    length_ns = outcome.measure_end_ns - outcome.measure_begin_ns
+    changes = [(step.at_ns, step.loss >= 1) for step in steps_of(cell.link, cell.link.changes, length_ns)]
+    outages = outages_of(changes, outcome.measure_begin_ns, outcome.drain_end_ns)
+    return recoveries(samples, crossing_edges(cell), outages)
 
 
 def builds_for_tests(workers: Sequence[WorkerOutcome]) -> list[str]:

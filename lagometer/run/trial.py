@@ -19,8 +19,8 @@ from lagometer.installation import probe_path, scheduler_path, worker_command, w
 from lagometer.machine.tuning import Tuner
 from lagometer.run.companions.daemons import wanted_daemons
 from lagometer.run.companions.interference import wanted_load
-from lagometer.run.companions.links import wanted_link
-from lagometer.run.facts import trial_facts
+from lagometer.run.companions.links import link_files, wanted_link
+from lagometer.run.facts import outage_recoveries, trial_facts
 from lagometer.run.hosts.launchers import Launchers
 from lagometer.run.hosts.link import AgentLink
 from lagometer.run.hosts.opening import open_all
@@ -159,7 +159,7 @@ class TrialRunner:
             directory=directory,
             workers=tuple(self._command(plan, study, link, directory) for plan in there),
             daemons=(
-                *wanted_link(cell, study.hosts, link.name, study.seed + trial),
+                *wanted_link(cell, study.hosts, link.name, study.seed + trial, study.duration_ns, directory),
                 *(wanted_daemons(cell, self._adapters, directory) if first else ()),
             ),
             load=wanted_load(study, cell, owner, number) if first else None,
@@ -167,7 +167,7 @@ class TrialRunner:
             address=study.hosts[link.name].address if len(cell.hosts) > 1 else "",
             captures=study.capture,
             probed=tuple(probe_name(plan) for plan in there) if study.layers else (),
-            files=files,
+            files={**files, **link_files(cell)},
             resources=study.resources,
             scheduler=link.there(str(scheduler_path())) if study.layers and study.scheduler else "",
         )
@@ -267,7 +267,9 @@ def _estimates(
             scheduler = scheduler_times(layers.frame, samples, lanes, facts, *scheduled_of(outcome))
             facts = replace(facts, warnings=(*facts.warnings, *scheduler.counts.warnings()))
     events = endpoint_events(lanes, known)
-    beside = BesideSamples(stamps, layers, events, exchanges_frame(known.exchanges), resources, scheduler)
+    recovered = outage_recoveries(cell, outcome, samples)
+    exchanges = exchanges_frame(known.exchanges)
+    beside = BesideSamples(stamps, layers, events, exchanges, resources, scheduler, recovered)
     return samples, noted(summarise(samples, facts), steadiness), beside
 
 

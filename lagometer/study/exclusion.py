@@ -21,7 +21,7 @@ from lagometer.study.graph import Graph
 from lagometer.study.hosts import SSH, Host, divided
 from lagometer.study.interference import NONE as NO_LOAD
 from lagometer.study.interference import missing_program
-from lagometer.study.links import link_reasons
+from lagometer.study.links import link_reasons, too_many_changes
 from lagometer.study.own_installation import PRODUCTS, look_for
 from lagometer.study.payload import holds_envelope, payload_reasons
 from lagometer.study.security import unsecured
@@ -72,7 +72,7 @@ def reasons(cell: Cell, template: Graph, measure_ns: int, around: Surroundings) 
     found += _groups(cell, around.adapters)
     found += _hosts(cell, around)
     found += _capture(cell, around)
-    found += _link(cell, around)
+    found += _link(cell, measure_ns, around)
     found += unsecured(cell, around.adapters)
     found += _waits(cell, around.adapters)
     found += _executors(cell, around.adapters)
@@ -266,11 +266,12 @@ def _capture(cell: Cell, around: Surroundings) -> Iterator[str]:
         )
 
 
-def _link(cell: Cell, around: Surroundings) -> Iterator[str]:
+def _link(cell: Cell, measure_ns: int, around: Surroundings) -> Iterator[str]:
     """Why no link can be emulated under this cell, or why nothing would cross it."""
     if cell.link is None:
         return
     hosts = [(name, name in around.hosts and around.hosts[name].is_emulated) for name in cell.hosts]
+    yield from too_many_changes(cell.factors.link, cell.link, measure_ns)
     yield from link_reasons(cell.factors.link, cell.link, cell.factors.network, hosts)
     if len(hosts) > 1:
         return

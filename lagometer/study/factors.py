@@ -389,7 +389,8 @@ FACTORS: tuple[Factor, ...] = (
         parse_link_name,
         str,
         "an emulated link between hosts of the launcher netns, or on one host's loopback: none, a profile "
-        "that ships (ethernet-100M, ethernet-1G, wifi, lte, 5g, lossy-5), or one from the key `links`",
+        "that ships (ethernet-100M, ethernet-1G, wifi, wifi-roaming, lte, lte-handover, 5g, lossy-5), or one "
+        "from the key `links`",
         {"type": "string"},
         prefix="link-",
     ),

@@ -11,11 +11,22 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from lagometer import units
+from lagometer.study.capacity import CAPACITY, Capacity, load_capacity
 from lagometer.study.document import Entries, Scalar, Tree, read_document
+from lagometer.study.link_changes import (
+    CHANGES,
+    OF_A_PROFILE,
+    STEPS_MAX,
+    Change,
+    Parser,
+    read_changes,
+    step_count,
+)
 from lagometer.study.values import Names, Problems, name_parser, named_parts, nearest, parsed, word_parser
 from lagometer.units import UnitError
 
@@ -53,7 +64,8 @@ class Link:
 
     rate_bps: of frames, each with frame_overhead_bytes more than its device counts; queue_bytes: what may
     wait for the rate; jitter_ns: the standard deviation of the delay; loss, reorder, duplicate: shares of
-    frames; burst: how many frames are lost in a row, on average; sources: of the numbers, by their keys.
+    frames; burst: how many frames are lost in a row, on average; changes: what it is like later, in the
+    order of time; capacity: a recorded one, whose mean is rate_bps; sources: of the numbers, by their keys.
     """
 
     rate_bps: int = 0
@@ -67,12 +79,17 @@ class Link:
     mtu_bytes: int = MTU_BYTES
     queue_bytes: int = 0
     frame_overhead_bytes: int = 0
+    changes: tuple[Change, ...] = ()
+    capacity: Capacity | None = None
     description: str = ""
     sources: Mapping[str, str] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, object]:
         """For manifest.json."""
-        return {**vars(self), "emulated": True, "sources": dict(self.sources)}
+        changes = [change.as_json() for change in self.changes]
+        capacity = self.capacity and self.capacity.as_json()
+        found = {**vars(self), "emulated": True, "changes": changes, "capacity": capacity}
+        return {**found, "sources": dict(self.sources)}
 
 
 def parse_rate_bps(text: str) -> int:
@@ -151,10 +168,12 @@ LINK_KEYS: Mapping[str, LinkKey] = {
 }
 
 
-def read_links(value: Tree, problems: Problems, lines: dict[str, int | None]) -> dict[str, Link]:
-    """The key `links`: `{name: {delay: 10ms, loss: 1%}}`."""
+def read_links(
+    value: Tree, problems: Problems, lines: dict[str, int | None], folder: Path
+) -> dict[str, Link]:
+    """The key `links`: `{name: {delay: 10ms, loss: 1%}}`. folder: where a study's files are looked for."""
     return {
-        name: _link(item, f"links.{name}", problems)
+        name: _link(item, f"links.{name}", problems, folder)
         for name, item in named_parts(value, _NAMES, problems, lines)
     }
 
@@ -172,7 +191,7 @@ def shipped_links() -> dict[str, Path]:
 def load_link(path: Path) -> Link:
     """Reads the file of one profile. Raises BadInput."""
     problems = Problems(str(path))
-    link = _link(read_document(path)[0], "", problems)
+    link = _link(read_document(path)[0], "", problems, path.parent)
     problems.raise_if_any()
     return link
 
@@ -193,25 +212,65 @@ def chosen_links(
     return found
 
 
-def _link(value: Entries, where: str, problems: Problems) -> Link:
+def _link(value: Entries, where: str, problems: Problems, folder: Path) -> Link:
     found: dict[str, Any] = {}
     for key, item in value.entries:
         place = f"{where}.{key.text}".lstrip(".")
         if key.text == SOURCES:
             found[SOURCES] = _sources(item, place, problems)
-        elif key.text not in LINK_KEYS:
-            hint = nearest(key.text, [*LINK_KEYS, SOURCES])
+        elif key.text == CHANGES:
+            found[CHANGES] = read_changes(item, place, _change_parsers(), problems)
+        elif key.text not in (*LINK_KEYS, CAPACITY):
+            hint = nearest(key.text, [*LINK_KEYS, CHANGES, CAPACITY, SOURCES])
             problems.add(f"unknown key '{key.text}'", key.line, place, hint)
         elif not isinstance(item, Scalar):
             problems.add("takes one value", key.line, place, "write it behind the colon")
+        elif key.text == CAPACITY:
+            found[CAPACITY] = parsed(item, place, partial(load_capacity, folder=folder), problems)
         elif (given := parsed(item, place, LINK_KEYS[key.text].parse, problems)) is not None:
             found[LINK_KEYS[key.text].field] = given
     link = Link(**found)
+    if link.capacity is not None:
+        if "rate_bps" in found:
+            problems.add("'rate' and 'capacity' are two rates", value.line, where, "leave one of them out")
+        link = replace(link, rate_bps=link.capacity.mean_rate_bps)
     for what in _contradictions(link):
         problems.add(what, value.line, where)
+    for number, what in _contradictions_later(link):
+        problems.add(what, value.line, f"{where}.{CHANGES}[{number}]".lstrip("."))
     if link.rate_bps and not link.queue_bytes:
         link = replace(link, queue_bytes=QUEUE_FRAMES * (link.mtu_bytes + FRAME_HEADER_BYTES))
     return link
+
+
+def _change_parsers() -> dict[str, Parser]:
+    """Of the keys that a change has in common with a profile; for a while all frames may be lost."""
+    return {name: LINK_KEYS[name].parse for name in OF_A_PROFILE} | {"loss": _share(1.0)}
+
+
+def _contradictions_later(link: Link) -> Iterator[tuple[int, str]]:
+    """What can't be together from a change on, by its place; also when it comes again after all others."""
+    if any(_contradictions(link)):
+        return
+    now = replace(link, changes=())
+    numbered = list(enumerate(link.changes))
+    for place, change in [*numbered, *((place, each) for place, each in numbered if each.every_ns)]:
+        given = {name: getattr(change, name) for name in OF_A_PROFILE.values()}
+        values: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        now = replace(now, **values)
+        if change.rate_bps and link.capacity is not None:
+            yield (
+                place,
+                "changes a rate, which a recorded capacity has at every moment: leave one of them out",
+            )
+        elif change.rate_bps and not link.rate_bps:
+            yield place, "changes a rate that the link does not have: give the profile a `rate` to begin with"
+        # With no or all frames lost nothing comes in bursts.
+        state = now if 0 < now.loss < 1 else replace(now, burst=1.0)
+        found = list(_contradictions(state))
+        yield from ((place, what) for what in found)
+        if found:
+            return
 
 
 def _sources(value: Tree, where: str, problems: Problems) -> dict[str, str]:
@@ -239,6 +298,15 @@ def _contradictions(link: Link) -> Iterator[str]:
     if link.reorder and link.delay_ns < fewest_ns:
         least = units.duration_text(fewest_ns)
         yield f"'reorder' takes a delay of {least} or more: nothing else can be overtaken"
+
+
+def too_many_changes(name: str, link: Link, measure_ns: int) -> Iterator[str]:
+    """Why a link can't change so often in a measure phase of this length."""
+    if (count := step_count(link.changes, measure_ns)) > STEPS_MAX:
+        yield (
+            f"link '{name}' would change {count:,} times in the measure phase, more than {STEPS_MAX:,}: "
+            "make `every` longer, or the phase shorter"
+        )
 
 
 def link_reasons(name: str, link: Link, network: str, hosts: Sequence[tuple[str, bool]]) -> Iterator[str]:

@@ -149,7 +149,7 @@ class _Loader:
         if "hosts" in given:
             self._hosts = read_hosts(given["hosts"], self._problems, self._lines)
         if "links" in given:
-            self._links = read_links(given["links"], self._problems, self._lines)
+            self._links = read_links(given["links"], self._problems, self._lines, self._folder)
         matrix = self._matrix(given.get("matrix"))
         adaptive = values["precision"] is not None
         control = self._control(given.get("control"), adaptive)

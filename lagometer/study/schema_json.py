@@ -13,8 +13,10 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from lagometer.study.capacity import CAPACITY
 from lagometer.study.factors import FACTORS, PART, Factor
 from lagometer.study.hosts import DRIFT_PPM_MAX, LAUNCHERS
+from lagometer.study.link_changes import CHANGES, OF_A_PROFILE
 from lagometer.study.links import DISTRIBUTIONS, LINK_KEYS, SOURCES
 from lagometer.study.parts import PART_KEYS
 from lagometer.study.schema import CONTROL_FLOOR, CONTROL_NONE, NESTED_KEYS, TOP_LEVEL_KEYS, TopLevelKey
@@ -137,6 +139,27 @@ def _links() -> dict[str, object]:
         for name, key in LINK_KEYS.items()
     }
     keys["distribution"] = {"description": LINK_KEYS["distribution"].description, "enum": list(DISTRIBUTIONS)}
+    of_a_change: dict[str, object] = {
+        "at": {"description": "when, from the start of the measure phase on"},
+        "every": {"description": "again and again, so far apart"},
+        "outage": {"description": "how long all frames are lost"},
+        **{name: keys[name] for name in OF_A_PROFILE},
+    }
+    keys[CHANGES] = {
+        "description": "what the link is like later, in the order of time",
+        "type": "array",
+        "minItems": 1,
+        "items": {
+            "type": "object",
+            "properties": of_a_change,
+            "required": ["at"],
+            "additionalProperties": False,
+        },
+    }
+    keys[CAPACITY] = {
+        "description": "the file of a recorded capacity, as Mahimahi has them",
+        "type": "string",
+    }
     keys[SOURCES] = {"description": "where each number is from, by its key", "type": "object"}
     return {
         "description": NESTED_KEYS["links"],

@@ -19,7 +19,7 @@ from lagometer.agent.emulated import EmulationError, run
 from lagometer.agent.link import commands
 from lagometer.agent.link.figures import Figure
 from lagometer.agent.link.measure import MeasureError, Meeting, Probe
-from lagometer.agent.link.orders import DIFFERS, FAILED, READY, LinkOrders, parsed
+from lagometer.agent.link.orders import DIFFERS, FAILED, READY, START, LinkOrders, parsed
 from lagometer.agent.link.words import in_words
 
 _PR_SET_TIMERSLACK = 29
@@ -72,7 +72,9 @@ class Emulated:
         words = commands.program_arguments(orders.profile, orders.device, orders.seed)
         try:
             program = subprocess.Popen(
-                [orders.program, *words], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL
+                [orders.program, *words],
+                stdout=subprocess.PIPE,
+                stdin=subprocess.PIPE if orders.profile.timed else subprocess.DEVNULL,
             )
         except OSError as error:
             raise EmulationError(f"{orders.program} can't be started: {error.strerror}") from error
@@ -83,6 +85,9 @@ class Emulated:
         if said.get("event") != "open":
             raise EmulationError(f"lagometer-link: {said.get('message', 'it said nothing')}")
         self.opened = {"realtime": said["realtime"]}
+        if program.stdin is not None:  # the agent writes there when the measure phase begins
+            self.opened = {**self.opened, START: program.stdin.fileno(), "steps": len(orders.profile.steps)}
+            self.opened = {**self.opened, "traced": bool(orders.profile.trace)}
 
     def _shaper(self) -> Any:
         """What the kernel counted at the shaper or netem; None without one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 
-from lagometer.agent.link.orders import FRAME_HEADER_BYTES, LOOPBACK, LinkProfile
+from lagometer.agent.link.orders import FRAME_HEADER_BYTES, LOOPBACK, LinkProfile, LinkStep
 
 Command = tuple[str, ...]
 
@@ -14,6 +14,7 @@ TAP_FRAMES = "50000"  # that wait for the program, should it be held up
 TABLE = "lagometer"
 NS_PER_S = 1_000_000_000
 BURST_S = 0.001  # a shaper lets so much pass at once
+SAVED_FRAMES = 2  # or so many, if that is more
 ETHERNET_FRAME_BYTES_MIN = 60  # as a device counts it, without its check sequence
 # What a loopback and a virtual cable do in packets of 64 KB, a link does frame by frame.
 OFFLOADS = ("tso", "gso", "gro", "tx-udp-segmentation")
@@ -55,7 +56,7 @@ def loss_commands(loss: float, device: str) -> list[Command]:
 
 def shaper(profile: LinkProfile, device: str) -> Command:
     """A token bucket with a queue."""
-    burst_bytes = max(math.ceil(profile.rate_bps / 8 * BURST_S), 2 * profile.frame_bytes)
+    burst_bytes = max(math.ceil(profile.rate_bps / 8 * BURST_S), SAVED_FRAMES * profile.frame_bytes)
     size: Command = ()
     if profile.frame_overhead_bytes:
         smallest = ETHERNET_FRAME_BYTES_MIN + profile.frame_overhead_bytes
@@ -66,7 +67,8 @@ def shaper(profile: LinkProfile, device: str) -> Command:
 
 
 def redirect_commands(profile: LinkProfile, device: str) -> list[Command]:
-    """All that leaves by the device goes to the program, at the profile's rate."""
+    """All that leaves by the device goes to the program, at the profile's rate unless that changes: then the
+    program keeps it."""
     quiet = [f"net.ipv6.conf.{TAP}.disable_ipv6=1"]
     if device == LOOPBACK:  # addresses of this host come from outside now
         quiet += [f"net.ipv4.conf.{device}.accept_local=1", f"net.ipv4.conf.{device}.route_localnet=1"]
@@ -75,7 +77,7 @@ def redirect_commands(profile: LinkProfile, device: str) -> list[Command]:
     return [
         *(("sysctl", "-qw", setting) for setting in quiet),
         ("ip", "link", "set", "dev", TAP, *up),
-        *([shaper(profile, TAP)] if profile.rate_bps else []),
+        *([shaper(profile, TAP)] if profile.rate_bps and not profile.timed else []),
         ("tc", "qdisc", "add", "dev", device, "clsact"),
         ("tc", "filter", "add", "dev", device, "egress", *every, *_sent_to(TAP)),
     ]
@@ -87,7 +89,7 @@ def _sent_to(device: str) -> Command:
 
 def program_arguments(profile: LinkProfile, device: str, seed: int) -> Command:
     """The words behind `lagometer-link`."""
-    values = {
+    values: dict[str, object] = {
         "delay_ns": profile.delay_ns,
         "jitter_ns": profile.jitter_ns,
         "distribution": profile.distribution,
@@ -97,7 +99,20 @@ def program_arguments(profile: LinkProfile, device: str, seed: int) -> Command:
         "duplicate": profile.duplicate,
         "seed": seed,
     }
-    return (device, TAP, *(f"{key}={value}" for key, value in values.items()))
+    if profile.timed:
+        values |= {
+            "rate_bps": profile.rate_bps,
+            "overhead_bytes": profile.frame_overhead_bytes,
+            "saved_bytes": SAVED_FRAMES * profile.frame_bytes,
+            "queue_bytes": profile.queue_bytes,
+            **({"trace": profile.trace} if profile.trace else {}),
+        }
+    words = [f"{key}={value}" for key, value in values.items()]
+    return (device, TAP, *words, *(_change(step) for step in profile.steps))
+
+
+def _change(step: LinkStep) -> str:
+    return f"change={step.at_ns},{step.rate_bps},{step.delay_ns},{step.jitter_ns},{step.loss:.9f}"
 
 
 def netem_commands(profile: LinkProfile, device: str) -> list[Command]:
@@ -126,8 +141,8 @@ def netem_commands(profile: LinkProfile, device: str) -> list[Command]:
 
 
 def netem_can(profile: LinkProfile) -> bool:
-    """Whether netem has such a distribution."""
-    return profile.distribution in ("normal", "uniform")
+    """Whether netem has such a distribution; what changes with time is not left to it."""
+    return not profile.timed and profile.distribution in ("normal", "uniform")
 
 
 def _netem_frames(profile: LinkProfile) -> int:

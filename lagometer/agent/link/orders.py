@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,7 +13,20 @@ LOOPBACK = "lo"
 READY = "link is ready"
 DIFFERS = "link-differs"
 FAILED = "link-failed"
+START = "start_descriptor"
 FRAME_HEADER_BYTES = 14  # of Ethernet, as devices of Linux count a frame
+
+
+@dataclass(frozen=True)
+class LinkStep:
+    """What a link is like from a time of the measure phase on. outage: all frames are lost."""
+
+    at_ns: int
+    rate_bps: int
+    delay_ns: int
+    jitter_ns: int
+    loss: float
+    outage: bool = False
 
 
 @dataclass(frozen=True)
@@ -21,7 +36,8 @@ class LinkProfile:
     rate_bps: of frames with frame_overhead_bytes for each; queue_bytes: what waits for the rate, the rest
     is dropped; jitter_ns: the standard deviation of the delay, by `distribution` (normal, uniform,
     exponential); loss, reorder, duplicate: shares of frames, from 0 to 1; burst: how many frames are lost
-    in a row, on average.
+    in a row, on average; steps: what it is like in the measure phase, in the order of time; trace:
+    the file of a recorded capacity, whose mean is rate_bps, empty for none.
     """
 
     name: str
@@ -36,12 +52,21 @@ class LinkProfile:
     burst: float = 1.0
     reorder: float = 0.0
     duplicate: float = 0.0
+    steps: tuple[LinkStep, ...] = ()
+    trace: str = ""
+
+    @property
+    def timed(self) -> bool:
+        """Whether it changes with time."""
+        return bool(self.steps or self.trace)
 
     @property
     def simple(self) -> bool:
         """Whether a shaper and a filter of the kernel can do it: each frame leaves in time, or is lost by
-        chance."""
-        return not (self.delay_ns or self.jitter_ns or self.reorder or self.duplicate or self.burst > 1)
+        chance, always."""
+        return not (
+            self.timed or self.delay_ns or self.jitter_ns or self.reorder or self.duplicate or self.burst > 1
+        )
 
     @property
     def frame_bytes(self) -> int:
@@ -73,7 +98,21 @@ class LinkOrders:
 
 def parsed(given: dict[str, Any]) -> LinkOrders:
     """Reads what `as_json` gives."""
-    return LinkOrders(**{**given, "profile": LinkProfile(**given["profile"]), "peers": tuple(given["peers"])})
+    profile = given["profile"]
+    steps = tuple(LinkStep(**each) for each in profile["steps"])
+    return LinkOrders(
+        **{**given, "profile": LinkProfile(**{**profile, "steps": steps}), "peers": tuple(given["peers"])}
+    )
+
+
+def start_of(output: bytes) -> int | None:
+    """Returns the descriptor, of the process that runs a link, by which the link hears when the measure phase
+    begins; None if what it wrote names none: it does not change with time."""
+    for line in output.splitlines():
+        with contextlib.suppress(ValueError, AttributeError):
+            if (descriptor := json.loads(line).get(START)) is not None:
+                return int(descriptor)
+    return None
 
 
 def own_code(said: str) -> str | None:

@@ -5,16 +5,17 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from lagometer.agent.commands import Companion
 from lagometer.agent.daemons import Done, Ready, Wanted
 from lagometer.agent.emulated import LINK as CABLE
-from lagometer.agent.link.orders import DIFFERS, LOOPBACK, NAME, READY, LinkOrders, LinkProfile
+from lagometer.agent.link.orders import DIFFERS, LOOPBACK, NAME, READY, LinkOrders, LinkProfile, LinkStep
 from lagometer.installation import link_path
 from lagometer.study.cell import Cell
 from lagometer.study.hosts import Host
+from lagometer.study.link_changes import steps_of
 from lagometer.study.links import Link
 
 READY_S = 90.0  # hosts meet, and a slow link is measured for some seconds
@@ -22,17 +23,22 @@ LOCAL = "127.0.0.1"
 LATE_SHARE_MAX = 0.01
 # What the emulation itself lost, which no link was asked to.
 LOST_BY_ITSELF = ("overflowed", "unsent")
+LATE_CHANGE_NS_MAX = 5_000_000
+TRACE = "link-capacity"  # the file in the folder of a trial
+_OF_THE_STUDY = ("changes", "capacity", "description", "sources")
 
 
-def wanted_link(cell: Cell, hosts: Mapping[str, Host], host: str, seed: int) -> tuple[Wanted, ...]:
-    """Returns what makes, measures and keeps the link of a cell on one of its hosts; nothing without a
-    link."""
+def wanted_link(
+    cell: Cell, hosts: Mapping[str, Host], host: str, seed: int, measure_ns: int, directory: str
+) -> tuple[Wanted, ...]:
+    """Returns what makes, measures and keeps the link of a cell on one of its hosts, for a measure phase of
+    this length; nothing without a link. directory: where the host finds the trial's files."""
     if cell.link is None:
         return ()
     several = len(cell.hosts) > 1
     peers = tuple(hosts[name].address for name in cell.hosts) if several else (LOCAL,)
     orders = LinkOrders(
-        profile=profile_of(cell.factors.link, cell.link),
+        profile=profile_of(cell.factors.link, cell.link, measure_ns, f"{directory}/{TRACE}"),
         device=CABLE if several else LOOPBACK,
         address=hosts[host].address if several else LOCAL,
         peers=peers,
@@ -43,10 +49,24 @@ def wanted_link(cell: Cell, hosts: Mapping[str, Host], host: str, seed: int) -> 
     return (Wanted(NAME, Companion(command, daemon=True), Ready(output=f"^{READY}$", timeout_s=READY_S)),)
 
 
-def profile_of(name: str, link: Link) -> LinkProfile:
-    """Returns a study's link as its agent wants it."""
-    values = {key: value for key, value in vars(link).items() if key not in ("description", "sources")}
-    return LinkProfile(name=name, **values)
+def link_files(cell: Cell) -> dict[str, str]:
+    """Returns what a host needs for the link, as text by name."""
+    if cell.link is None or cell.link.capacity is None:
+        return {}
+    return {TRACE: cell.link.capacity.text()}
+
+
+def profile_of(name: str, link: Link, measure_ns: int, trace: str) -> LinkProfile:
+    """Returns a study's link as its agent wants it, for a measure phase of this length. trace: where its
+    recorded capacity lies, if it has one."""
+    values = {key: value for key, value in vars(link).items() if key not in _OF_THE_STUDY}
+    steps = steps_of(link, link.changes, measure_ns)
+    return LinkProfile(
+        name=name,
+        **values,
+        steps=tuple(LinkStep(**vars(step)) for step in steps),
+        trace=trace if link.capacity is not None else "",
+    )
 
 
 def link_done(done: Done) -> dict[str, Any]:
@@ -63,14 +83,32 @@ def link_done(done: Done) -> dict[str, Any]:
     return {**found, "cpu_ns": done.cpu_ns, "ready_s": done.ready_s}
 
 
-def link_reasons(done: Mapping[str, Any]) -> Iterator[str]:
-    """Why a trial is not of the link that was asked for, though that was as asked when the trial began."""
+def link_reasons(done: Mapping[str, Any], ended_early: bool = False) -> Iterator[str]:
+    """Why a trial is not of the link that was asked for, though that was as asked when the trial began.
+    ended_early: it failed for another reason, so not all changes had their time."""
     did = done.get("did") or {}
     program = did.get("program") or {}
     lost = sum(int(program.get(name) or 0) for name in LOST_BY_ITSELF) + int(did.get("program_missed") or 0)
     if lost:
         of = int(program.get("frames") or 0) + int(did.get("program_missed") or 0)
         yield f"{DIFFERS}: the emulation itself lost {lost:,} of {of:,} frames: lower the rate"
+    if done.get("traced") and not program.get("traced") and not ended_early:
+        yield f"{DIFFERS}: its recorded capacity did not begin"
+    if done.get("steps") and not ended_early:
+        yield from _changes_amiss(int(done["steps"]), program.get("changes") or ())
+
+
+def _changes_amiss(steps: int, changes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Which changes of a link were not as asked."""
+    if len(changes) != steps:
+        yield f"{DIFFERS}: nothing is known of {steps - len(changes)} of its {steps} changes"
+    for change in changes:
+        at_s, late_ns = int(change["at_ns"]) / 1e9, change["late_ns"]
+        if late_ns is None:
+            yield f"{DIFFERS}: the change at {at_s:g} s was not carried out"
+        elif int(late_ns) > LATE_CHANGE_NS_MAX:
+            bound = f"more than {LATE_CHANGE_NS_MAX / 1e6:g} ms"
+            yield f"{DIFFERS}: the change at {at_s:g} s came {int(late_ns) / 1e6:.1f} ms late, {bound}"
 
 
 def link_warnings(done: Mapping[str, Any]) -> Iterator[str]:

@@ -55,7 +55,7 @@ class Finished:
 @dataclass(frozen=True)
 class BesideSamples:
     """What a trial has beside its samples, None where it has not. events, exchanges: as the schemas in
-    `format`."""
+    `format`; outages: how long after those of a link messages came through again, for the journal."""
 
     stamps: LayerStamps | None = None
     layers: LayerTimes | None = None
@@ -63,6 +63,7 @@ class BesideSamples:
     exchanges: pl.DataFrame | None = None
     resources: TrialResources | None = None
     scheduler: SchedulerTimes | None = None
+    outages: Sequence[Mapping[str, Any]] = ()
 
     def write(self, paths: Sequence[Path]) -> None:
         """Writes each to its place, in the order of `_BESIDE`. Raises OSError."""
@@ -176,6 +177,7 @@ class TrialStore:
                     form.write_bytes_atomic(_log_text(outcome).encode(), log)
                 spent_s = time.monotonic() - began_s
                 entry = journal_entry(key, outcome, rows, str(path.relative_to(self.directory)))
+                entry["outages"] = list(beside.outages)
                 if beside.stamps is not None:
                     entry["layer_stamps"] = beside.stamps.counts.as_json()
                 if beside.layers is not None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
 from typing import Any
 
 from lagometer.store.format import ARROW
@@ -12,6 +13,7 @@ from lagometer.units import duration_text
 
 NS_PER_S = 1e9
 BEHIND_MIN = 2  # fewer messages behind a late one are no burst
+CHANGES_SHOWN = 4  # of many, in a sentence
 JITTERS = 6.0  # standard deviations of the delay that say nothing
 
 _NAMES = {"mtu_bytes": "MTU", "burst": "lost in a row"}
@@ -39,6 +41,7 @@ def links(cell: CellEvidence) -> Iterator[Said]:
     """What the link of a cell was, and what it did to order in time."""
     yield from of_reasons(cell, REASONS)
     yield from _emulated(cell)
+    yield from _recovered(cell)
     yield from _bursts(cell)
 
 
@@ -47,12 +50,13 @@ def _emulated(cell: CellEvidence) -> Iterator[Said]:
     if not trials:
         return
     each = [link for trial in trials for link in _of(trial) if link.get("figures")]
+    changed = _changed(each)
     back_ends = " and ".join(dict.fromkeys(f"{link['back_end']} on {link['device']}" for link in each))
     yield Said(
         "emulated-link",
         len(trials),
         "the link is emulated on one machine, and was measured before the workers started",
-        f"{cell.factors.get('link')} by {back_ends}: {', '.join(_measured(each))}",
+        f"{cell.factors.get('link')} by {back_ends}: {', '.join(_measured(each))}{changed}",
         "compare with cells of other links on the same machine; a real link has more to it than its profile",
         "docs/methodology/links.md",
     )
@@ -79,6 +83,67 @@ def _measured(links_of_trials: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     cpu_ns = [int(link["cpu_ns"]) for link in links_of_trials if link.get("cpu_ns") is not None]
     if any(cpu_ns):
         yield f"its own CPU time {duration_text(max(cpu_ns))} of a measure phase at most"
+
+
+def _changed(links_of_trials: Sequence[Mapping[str, Any]]) -> str:
+    """The changes of a link, as they were carried out in the first trial; how late one was in any."""
+    all_changes = [(link.get("did") or {}).get("program") or {} for link in links_of_trials]
+    by_link = [list(did["changes"]) for did in all_changes if did.get("changes")]
+    late = [
+        int(change["late_ns"]) for changes in by_link for change in changes if change["late_ns"] is not None
+    ]
+    if not late:
+        return ""
+    shown = [_change(change) for change in by_link[0][:CHANGES_SHOWN]]
+    more = len(by_link[0]) - len(shown)
+    also = f" and {more} more" if more else ""
+    return f"; then {', '.join(shown)}{also} (at most {duration_text(max(late))} late)"
+
+
+def _change(change: Mapping[str, Any]) -> str:
+    """What holds from then on, and what became of the frames that came until the next change."""
+    at = f"at {int(change['at_ns']) / NS_PER_S:g} s"
+    dropped = int(change["lost"]) + int(change["full"])
+    frames = f"{dropped:,} of {int(change['came']):,} frames dropped"
+    if float(change["loss"]) >= 1:
+        return f"{at} an outage ({frames})"
+    rate = f"{_quantity('rate_bps', float(change['rate_bps']))}, " if change["rate_bps"] else ""
+    delay = f"delay {duration_text(int(change['delay_ns']))}, loss {_quantity('loss', float(change['loss']))}"
+    return f"{at} {rate}{delay} ({frames}, {int(change['carried_bytes']):,} B carried)"
+
+
+def _recovered(cell: CellEvidence) -> Iterator[Said]:
+    """How long after an outage the first message came through, by edge."""
+    found: dict[str, list[int | None]] = {}
+    trials = 0
+    for trial in cell.valid:
+        outages = trial.line.get("outages") or ()
+        trials += bool(outages)
+        for each in outages:
+            found.setdefault(str(each["edge"]), []).extend(each["recovered_ns"])
+    if not found:
+        return
+    yield Said(
+        "recovered-after-outage",
+        trials,
+        "how long after an outage of the emulated link the first message came through that was published "
+        "since the outage began",
+        "; ".join(f"{edge} {_recovery(times)}" for edge, times in found.items()),
+        "a shorter period, or with `reliability: reliable` resends that are asked for sooner (heartbeat "
+        "period, TCP's time-out), shorten it; a message can't come sooner than the link's delay",
+        "docs/methodology/links.md#links-that-change",
+    )
+
+
+def _recovery(times_ns: Sequence[int | None]) -> str:
+    known = [each for each in times_ns if each is not None]
+    of = f"{len(times_ns)} outages"
+    if not known:
+        return f"recovered after none of {of} before the next, or before the trial ended"
+    figures = f"median of {len(known)}, {max(known) / 1e6:.3g} ms at most"
+    if len(known) < len(times_ns):
+        figures += f"; nothing came before the next after {len(times_ns) - len(known)} of {of}"
+    return f"recovered after {median(known) / 1e6:.3g} ms ({figures})"
 
 
 def _quantity(name: str, value: float) -> str:

@@ -4,6 +4,7 @@ afterwards."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import signal
 from pathlib import Path
@@ -160,3 +161,93 @@ def test_a_lossy_loopback_delivers_reliable_messages_in_bursts(tmp_path: Path) -
     _, text, _ = lagometer(tmp_path, "show", str(tmp_path / "out"), "--json")
     found = [each for each in json.loads(text)["findings"] if each["kind"] == "delivered-in-bursts"]
     assert len(found) == 1 and "came together with it" in found[0]["number"]
+
+
+def changing(changes: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+    return {"delay": "2ms", **more, "changes": changes}
+
+
+def changes_of(line: dict[str, Any]) -> list[dict[str, Any]]:
+    """What the link did from each change on."""
+    (made,) = line["links"]
+    assert made["back_end"] == "user-space" and all(each["as_asked"] for each in made["figures"])
+    found: list[dict[str, Any]] = made["did"]["program"]["changes"]
+    return found
+
+
+def test_an_outage_loses_what_is_sent_in_it_and_nothing_else(tmp_path: Path) -> None:
+    """300 ms, twice, at 200 Hz over UDP: the program says when each began and ended, and what it dropped."""
+    need_links()
+    link = changing([{"at": "500ms", "outage": "300ms", "every": "1s"}])
+    study = study_of(tmp_path, link, "udp", matrix={"rate": "200Hz"}, duration="2s")
+    code, line = run(tmp_path, study)
+    assert code == 0, line["reasons"]
+    changes = changes_of(line)
+    assert [each["at_ns"] for each in changes] == [500 * MS, 800 * MS, 1500 * MS, 1800 * MS]
+    assert [each["lost"] > 0 for each in changes] == [True, False, True, False]
+    samples = pl.read_parquet(tmp_path / "out" / line["path"]).filter(pl.col("phase") == "measure")
+    edge = samples.filter(pl.col("edge").cast(str) == "source→sink")
+    begin_ns = edge["intended_ns"].min()
+    sent = edge.with_columns(at=pl.col("publish_ns") - begin_ns, lost=pl.col("outcome").cast(str) == "lost")
+    near, period = 20 * MS, 1000 * MS  # a process may be held up between its stamp and the link
+    during = sent.filter((pl.col("at") % period).is_between(500 * MS + near, 800 * MS - near))
+    apart = sent.filter(~(pl.col("at") % period).is_between(500 * MS - near, 800 * MS + near))
+    assert during.height > 90 and during["lost"].all()
+    assert apart.height > 200 and not apart["lost"].any()
+    (recovered,) = line["outages"]
+    assert recovered["edge"] == "source→sink" and len(recovered["recovered_ns"]) == 2
+    assert all(2 * MS <= each < 100 * MS for each in recovered["recovered_ns"])
+    _, text, _ = lagometer(tmp_path, "show", str(tmp_path / "out"))
+    assert "at 0.5 s an outage" in " ".join(text.split()) and "recovered after" in " ".join(text.split())
+
+
+def test_a_link_that_does_not_change_fails_its_trial(tmp_path: Path) -> None:
+    """A program that never hears when the measure phase begins."""
+    need_links()
+    deaf = tmp_path / "deaf"
+    deaf.write_text(f'#!/bin/sh\nexec {link_path()} "$@" < /dev/null\n')
+    deaf.chmod(0o755)
+    study = study_of(tmp_path, changing([{"at": "500ms", "outage": "300ms"}]), "udp", duration="1s")
+    code, line = run(tmp_path, study, environment={"LAGOMETER_LINK": str(deaf)})
+    assert code == 3 and line["reasons"] == [
+        "link-differs: the change at 0.5 s was not carried out",
+        "link-differs: the change at 0.8 s was not carried out",
+    ]
+
+
+def test_a_link_carries_less_while_its_rate_is_lower(tmp_path: Path) -> None:
+    """6.6 Mbit/s are sent; for a second 1 Mbit/s leaves, and a small queue drops the rest."""
+    need_links()
+    link = changing(
+        [{"at": "500ms", "rate": "1Mbit"}, {"at": "1500ms", "rate": "20Mbit"}], rate="20Mbit", queue="30KB"
+    )
+    matrix = {"rate": "100Hz", "payload": "8KB"}
+    code, line = run(tmp_path, study_of(tmp_path, link, "udp", matrix=matrix, duration="2s"))
+    assert code == 0, line["reasons"]
+    slow, fast = changes_of(line)
+    assert 115_000 < slow["carried_bytes"] < 135_000
+    assert fast["full"] < 20 < slow["full"] and fast["carried_bytes"] > 300_000
+
+
+def test_a_recorded_capacity_lets_packets_leave_at_its_times(tmp_path: Path) -> None:
+    """100 packets in the first half of each second, none in the second; 100 a second are sent."""
+    need_links()
+    trace = tmp_path / "halves.trace"
+    trace.write_text("".join(f"{5 * place}\n" for place in range(1, 101)) + "1000\n")
+    link = {"delay": "2ms", "capacity": trace.name}
+    study = study_of(tmp_path, link, "udp", matrix={"rate": "100Hz", "payload": "1400B"}, duration="3s")
+    code, line = run(tmp_path, study)
+    assert code == 0, line["reasons"]
+    (made,) = line["links"]
+    assert made["traced"] and made["did"]["program"]["traced"] and made["back_end"] == "user-space"
+    assert figures(made)["rate_bps"] == pytest.approx(101 * 1504 * 8, rel=0.05)
+    saved = json.loads((tmp_path / "out" / "manifest.json").read_text())["study"]["links"]["mine"]["capacity"]
+    assert saved["sha256"] == hashlib.sha256(trace.read_bytes()).hexdigest() and saved["packets"] == 101
+    samples = pl.read_parquet(tmp_path / "out" / line["path"]).filter(pl.col("phase") == "measure")
+    edge = samples.filter((pl.col("edge").cast(str) == "source→sink") & pl.col("taken_ns").is_not_null())
+    second, near = 1000 * MS, 20 * MS
+    sent_at = (edge["publish_ns"] - edge["intended_ns"].min()) % second
+    came_at = (edge["taken_ns"] - edge["intended_ns"].min()) % second
+    assert edge.filter(sent_at > 500 * MS).height > 100  # they waited for the next second
+    silent = came_at.is_between(500 * MS + near, second - near)
+    assert edge.filter(silent).height == 0

@@ -20,7 +20,7 @@ from lagometer.agent.link.figures import (
     rate_figure,
     share_figure,
 )
-from lagometer.agent.link.orders import LinkOrders, LinkProfile, own_code, parsed
+from lagometer.agent.link.orders import LinkOrders, LinkProfile, LinkStep, own_code, parsed, start_of
 from lagometer.agent.link.words import in_words
 from lagometer.run.companions.links import link_done, link_reasons, link_warnings
 
@@ -158,6 +158,43 @@ def done(program: dict[str, int], missed: int = 0) -> Done:
         json.dumps({"did": {"program_missed": missed, "program": program}}),
     ]
     return Done("link", (), {}, 1.0, 5_000, None, 2, "\n".join(lines))
+
+
+CHANGED = {"came": 50, "full": 0, "lost": 0, "carried": 50, "carried_bytes": 5000}
+
+
+def changed(*late_ns: int | None) -> dict[str, object]:
+    changes = [
+        {"at_ns": (2 + place) * 1000 * MS, "late_ns": each, **CHANGED} for place, each in enumerate(late_ns)
+    ]
+    return {"steps": 2, "did": {"program": {"frames": 100, "changes": changes}}}
+
+
+def test_a_change_that_did_not_come_in_time_fails_the_trial() -> None:
+    assert not list(link_reasons(changed(1000, 5 * MS)))
+    (late,) = link_reasons(changed(1000, 7_100_000))
+    assert late == "link-differs: the change at 3 s came 7.1 ms late, more than 5 ms"
+    (missed,) = link_reasons(changed(1000, None))
+    assert missed == "link-differs: the change at 3 s was not carried out"
+    assert list(link_reasons(changed(1000))) == ["link-differs: nothing is known of 1 of its 2 changes"]
+    assert not list(link_reasons(changed(1000, None), ended_early=True))
+
+
+def test_what_changes_with_time_is_left_to_the_program_with_its_rate() -> None:
+    step = LinkStep(2000 * MS, 12_000_000, 35 * MS, 8 * MS, 1.0, outage=True)
+    moving = replace(LTE, steps=(step,))
+    words = commands.program_arguments(moving, "lo", 3)
+    assert words[-1] == "change=2000000000,12000000,35000000,8000000,1.000000000"
+    assert "rate_bps=12000000" in words and "queue_bytes=300000" in words
+    assert not any(word.startswith("rate_bps") for word in commands.program_arguments(LTE, "lo", 3))
+    assert not commands.netem_can(moving) and not replace(LinkProfile("plain"), steps=(step,)).simple
+    made = commands.redirect_commands(moving, "lo")
+    assert not any("tbf" in command for command in made)
+    assert any("tbf" in command for command in commands.redirect_commands(LTE, "lo"))
+    orders = LinkOrders(moving, "lo", "127.0.0.1", ("127.0.0.1",), "/lagometer-link")
+    assert parsed(json.loads(json.dumps(orders.as_json()))) == orders
+    said = b'{"back_end": "user-space"}\n{"realtime": true, "start_descriptor": 7}\nlink is ready\n'
+    assert start_of(said) == 7 and start_of(b"link is ready\n[1]\n") is None
 
 
 def test_frames_that_the_emulation_itself_lost_fail_the_trial() -> None:

@@ -11,7 +11,9 @@ import pytest
 from ruamel.yaml import YAML
 
 from lagometer.study import load_study, study_from_mapping
+from lagometer.study.capacity import CAPACITY
 from lagometer.study.factors import FACTORS
+from lagometer.study.link_changes import CHANGES, OF_A_PROFILE, change_keys
 from lagometer.study.links import LINK_KEYS
 from lagometer.study.schema import KEY_NAMES, TOP_LEVEL_KEYS
 from lagometer.study.schema_json import SCHEMA_PATH, schema_text, study_schema
@@ -27,7 +29,7 @@ STUDIES = sorted((REPOSITORY / "studies").glob("*.yaml"))
 
 def first_cells(heading: str) -> list[list[str]]:
     """The rows of the table below a heading."""
-    section = PAGE.split(f"## {heading}\n")[1].split("\n## ")[0]
+    section = re.split(r"\n###? ", PAGE.split(f"## {heading}\n")[1])[0]
     rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("| `")]
     return [[cell.strip() for cell in row] for row in rows]
 
@@ -85,7 +87,10 @@ def test_the_page_lists_every_key_with_its_default() -> None:
 
 def test_the_page_lists_every_key_of_a_link() -> None:
     rows = [row[0] for row in first_cells("Links")]
-    assert rows == [*(f"`{name}`" for name in LINK_KEYS if name != "description"), "`description`, `sources`"]
+    of_a_link = [f"`{name}`" for name in LINK_KEYS if name != "description"]
+    assert rows == [*of_a_link, f"`{CHANGES}`", f"`{CAPACITY}`", "`description`, `sources`"]
+    keys = {name for row in first_cells("Changes of a link") for name in re.findall(r"`([a-z]+)`", row[0])}
+    assert keys == set(change_keys(dict.fromkeys(OF_A_PROFILE, str)))
 
 
 def test_the_page_names_every_key_of_a_workload_file() -> None:

@@ -4,6 +4,7 @@ be."""
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,14 @@ import pytest
 from study_adapters import write_adapters
 
 from lagometer.errors import BadInput
-from lagometer.study import Adapter, Study, expand, study_from_mapping
-from lagometer.study.links import LINK_KEYS, Link, link_reasons, load_link, shipped_links
+from lagometer.study import Adapter, Study, expand, load_study, study_from_mapping
+from lagometer.study.capacity import load_capacity
+from lagometer.study.link_changes import CHANGES, steps_of
+from lagometer.study.links import LINK_KEYS, Link, link_reasons, load_link, shipped_links, too_many_changes
+from lagometer.units import UnitError
 
 CPUS = (0, 1)
-NAMED = {"ethernet-100M", "ethernet-1G", "wifi", "lte", "5g", "lossy-5"}
+NAMED = {"ethernet-100M", "ethernet-1G", "wifi", "lte", "5g", "lossy-5", "lte-handover", "wifi-roaming"}
 RADIO: dict[str, Any] = {
     "radio": {"rate": "20Mbit", "delay": "5ms", "jitter": "1ms", "loss": "1%", "burst": "3"}
 }
@@ -36,7 +40,7 @@ def test_every_number_of_a_profile_that_ships_has_a_source() -> None:
     assert set(shipped_links()) == NAMED
     for path in shipped_links().values():
         given = {line.split(":")[0] for line in path.read_text().splitlines() if line[:1].isalpha()}
-        numbers = given & set(LINK_KEYS) - {"description"}
+        numbers = given & {*LINK_KEYS, CHANGES} - {"description"}
         link = load_link(path)
         assert set(link.sources) == numbers and all(len(text) > 9 for text in link.sources.values()), path
 
@@ -82,6 +86,117 @@ def test_what_a_link_cannot_be_is_said(link: dict[str, Any], words: str) -> None
     with pytest.raises(BadInput) as caught:
         study({"link": "mine"}, links={"mine": link})
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ("2s", "links.mine.changes: takes a list of changes (write `changes: [{at: 2s, outage: 300ms}]`"),
+        (["2s"], "links.mine.changes[0]: is no change"),
+        ([{"outage": "1s"}], "links.mine.changes[0]: does not say when (add `at: 2s`"),
+        ([{"at": "2s"}], "links.mine.changes[0]: changes nothing (add `outage: 300ms`"),
+        ([{"at": "2s", "lost": "5%"}], "links.mine.changes[0].lost: unknown key 'lost' (did you mean 'loss'"),
+        ([{"at": "soon", "loss": "5%"}], "links.mine.changes[0].at"),
+        ([{"at": "2s", "loss": "101%"}], "is not between 0% and 100%"),
+        ([{"at": "2s", "outage": "0s"}], "is less than 1 ms"),
+        (
+            [{"at": "2s", "loss": "5%"}, {"at": "1s", "loss": "0%"}],
+            "changes[1]: is not later than the change before it (put changes in the order of their times",
+        ),
+        ([{"at": "2s", "outage": "1s", "every": "1s"}], "its outage never ends before the next"),
+        ([{"at": "2s", "rate": "1Mbit"}], "changes[0]: changes a rate that the link does not have"),
+        ([{"at": "2s", "jitter": "4ms"}], "changes[0]: frames would leave before they come"),
+    ],
+)
+def test_what_a_change_cannot_be_is_said(changes: object, words: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        study({"link": "mine"}, links={"mine": {"delay": "5ms", "changes": changes}})
+    assert words in " ".join(str(caught.value).split())
+
+
+def test_changes_become_steps_of_the_measure_phase() -> None:
+    changes = [
+        {"at": "1s", "outage": "200ms", "every": "2s"},
+        {"at": "3s", "delay": "20ms", "rate": "2Mbit"},
+        {"at": "4900ms", "outage": "500ms"},
+    ]
+    given = study(
+        {"link": "mine"}, links={"mine": {"rate": "8Mbit", "delay": "5ms", "loss": "1%", "changes": changes}}
+    )
+    link = given.links["mine"]
+    s, ms = 1_000_000_000, 1_000_000
+    assert [vars(step) for step in steps_of(link, link.changes, 5 * s)] == [
+        {
+            "at_ns": at,
+            "rate_bps": rate,
+            "delay_ns": delay * ms,
+            "jitter_ns": 0,
+            "loss": loss,
+            "outage": loss == 1,
+        }
+        for at, rate, delay, loss in (
+            (1 * s, 8_000_000, 5, 1.0),
+            (1200 * ms, 8_000_000, 5, 0.01),
+            (3 * s, 2_000_000, 20, 1.0),
+            (3200 * ms, 2_000_000, 20, 0.01),
+            (4900 * ms, 2_000_000, 20, 1.0),  # it ends behind the phase
+        )
+    ]
+    assert given.as_json()["links"]["mine"]["changes"][2] == {  # type: ignore[index]
+        "at_ns": 4900 * ms,
+        "outage_ns": 500 * ms,
+    }
+    assert not list(too_many_changes("mine", link, 900 * s))
+    (reason,) = too_many_changes("mine", link, 3600 * s)
+    assert "would change 3,603 times in the measure phase, more than 1,000" in reason
+
+
+def test_a_recorded_capacity_is_a_file_with_its_hash(tmp_path: Path) -> None:
+    (tmp_path / "cell.trace").write_text("1\n1\n4\n10\n")
+    (tmp_path / "study.yaml").write_text(
+        "name: study\nlinks: {cell: {delay: 5ms, capacity: cell.trace}}\n"
+        "matrix: {adapter: udp, workload: pipeline-2, link: cell}\n"
+    )
+    link = load_study(tmp_path / "study.yaml").links["cell"]
+    assert link.capacity is not None and link.capacity.times_ms == (1, 1, 4, 10)
+    assert link.rate_bps == 4 * 1504 * 800 and link.queue_bytes == 1_514_000
+    assert link.as_json()["capacity"] == {
+        "name": "cell",
+        "sha256": hashlib.sha256(b"1\n1\n4\n10\n").hexdigest(),
+        "packets": 4,
+        "period_ms": 10,
+        "mean_rate_bps": 4_812_800,
+    }
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "the file 'x.trace' is neither in"),
+        ("", "has 0 lines, not 1 to 2,000,000"),
+        ("1\n2.5\n", "line 2 of 'x.trace' is not a whole number of ms, at most a day: '2.5'"),
+        ("5\n3\n", "line 2 of 'x.trace' is earlier than the line before it"),
+        ("0\n", "'x.trace' ends at 0 ms"),
+        ("80000000\n", "has a mean of 0 bit/s, not 10 kbit/s to 1 Gbit/s"),
+    ],
+)
+def test_what_a_recorded_capacity_cannot_be_is_said(tmp_path: Path, content: str | None, words: str) -> None:
+    if content is not None:
+        (tmp_path / "x.trace").write_text(content)
+    with pytest.raises(UnitError) as caught:
+        load_capacity("x.trace", tmp_path)
+    assert words in str(caught.value)
+
+
+def test_a_recorded_capacity_has_no_other_rate(tmp_path: Path) -> None:
+    (tmp_path / "x.trace").write_text("1\n")
+    path = tmp_path / "link.yaml"
+    path.write_text("rate: 1Mbit\ncapacity: x.trace\n")
+    with pytest.raises(BadInput, match=r"'rate' and 'capacity' are two rates \(leave one of them out"):
+        load_link(path)
+    path.write_text("capacity: x.trace\nchanges: [{at: 1s, rate: 1Mbit}]\n")
+    with pytest.raises(BadInput, match=r"changes\[0\]: changes a rate, which a recorded capacity has"):
+        load_link(path)
 
 
 def test_an_unknown_link_is_named_with_the_nearest() -> None:

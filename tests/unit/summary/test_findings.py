@@ -90,6 +90,18 @@ LINK: dict[str, Any] = {
         {"what": "mtu_bytes", "asked": 1500, "measured": 1500},
     ],
 }
+_STATE = {"rate_bps": 12_000_000, "delay_ns": 35_000_000, "came": 40, "full": 0, "carried_bytes": 9000}
+CHANGED_LINK: dict[str, Any] = {
+    **LINK,
+    "did": {
+        "program": {
+            "changes": [
+                {"at_ns": 2_000_000_000, "late_ns": 80_000, "loss": 1.0, "lost": 40, **_STATE},
+                {"at_ns": 2_300_000_000, "late_ns": 9_000, "loss": 0.01, "lost": 1, **_STATE, "came": 91},
+            ]
+        }
+    },
+}
 FORCED: list[tuple[str, str, dict[str, Any]]] = [
     (
         "receive-buffer-overflow",
@@ -134,6 +146,23 @@ FORCED: list[tuple[str, str, dict[str, Any]]] = [
         "emulated-link",
         "MTU 1500 B (asked 1500 B), its own CPU time 9.00 ms of a measure phase at most",
         {"factors": {"link": "lte"}, "line": {"links": [LINK]}},
+    ),
+    (
+        "emulated-link",
+        "loss 1 % (1 of 91 frames dropped, 9,000 B carried) (at most 80.0 µs late)",
+        {"factors": {"link": "mine"}, "line": {"links": [CHANGED_LINK]}},
+    ),
+    (
+        "recovered-after-outage",
+        "90 ms at most; nothing came before the next after 1 of 4 outages); sink→source recovered after none",
+        {
+            "line": {
+                "outages": [
+                    {"edge": "source→sink", "recovered_ns": [40_000_000, None, 90_000_000, 10_000_000]},
+                    {"edge": "sink→source", "recovered_ns": [None]},
+                ]
+            }
+        },
     ),
     (
         "delivered-in-bursts",

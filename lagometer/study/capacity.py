@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recorded capacities of links: traces in the format of Mahimahi (Netravali et al., USENIX ATC 2015), a
+millisecond on each line, at which one packet of 1500 bytes may leave; over and over."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lagometer.units import UnitError
+
+CAPACITY = "capacity"
+PACKET_BYTES = 1504  # with the 4 bytes that Mahimahi's own device adds
+LINES_MAX = 2_000_000
+PERIOD_MS_MAX = 24 * 3600 * 1000
+RATE_BPS_MIN, RATE_BPS_MAX = 10_000, 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """name: of its file; sha256: of that; times_ms: when a packet may leave, the last also the period."""
+
+    name: str
+    sha256: str
+    times_ms: tuple[int, ...]
+
+    @property
+    def mean_rate_bps(self) -> int:
+        """Over the whole trace."""
+        return round(len(self.times_ms) * PACKET_BYTES * 8 * 1000 / self.times_ms[-1])
+
+    def as_json(self) -> dict[str, Any]:
+        """For manifest.json: which trace it is; the trace itself is the user's file."""
+        return {
+            "name": self.name,
+            "sha256": self.sha256,
+            "packets": len(self.times_ms),
+            "period_ms": self.times_ms[-1],
+            "mean_rate_bps": self.mean_rate_bps,
+        }
+
+    def text(self) -> str:
+        """As the program that emulates the link reads it."""
+        return "".join(f"{each}\n" for each in self.times_ms)
+
+
+def load_capacity(given: str, folder: Path) -> Capacity:
+    """Reads a trace. folder: where relative paths start, tried before the working directory. Raises
+    UnitError."""
+    path = next((path for path in (folder / given, Path(given)) if given and path.is_file()), None)
+    if path is None:
+        raise UnitError(f"the file '{given}' is neither in {folder} nor in the working directory")
+    try:
+        content = path.read_bytes()
+        lines = content.decode("ascii").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UnitError(f"the file '{given}' can't be read as text: {error}") from error
+    if not 0 < len(lines) <= LINES_MAX:
+        raise UnitError(f"the file '{given}' has {len(lines):,} lines, not 1 to {LINES_MAX:,}")
+    times_ms = tuple(_time_ms(given, number, line.strip()) for number, line in enumerate(lines, 1))
+    for number, (before, after) in enumerate(itertools.pairwise(times_ms), 2):
+        if after < before:
+            raise UnitError(f"line {number} of '{given}' is earlier than the line before it")
+    if times_ms[-1] == 0:
+        raise UnitError(f"'{given}' ends at 0 ms: its last line is the time at which it begins again")
+    found = Capacity(
+        re.sub(r"[^A-Za-z0-9._-]", "-", path.stem), hashlib.sha256(content).hexdigest(), times_ms
+    )
+    if not RATE_BPS_MIN <= found.mean_rate_bps <= RATE_BPS_MAX:
+        raise UnitError(f"'{given}' has a mean of {found.mean_rate_bps:,} bit/s, not 10 kbit/s to 1 Gbit/s")
+    return found
+
+
+def _time_ms(given: str, number: int, line: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,9}", line) or int(line) > PERIOD_MS_MAX:
+        raise UnitError(f"line {number} of '{given}' is not a whole number of ms, at most a day: '{line}'")
+    return int(line)
