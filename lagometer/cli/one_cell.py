@@ -22,6 +22,10 @@ FACTORS = (
     "history",
     "depth",
     "durability",
+    "deadline_period",
+    "lifespan",
+    "liveliness",
+    "partition",
     "dispatch",
     "touch",
     "profile",
@@ -62,6 +66,12 @@ Reliability = Annotated[str | None, option("reliability", "QOS", "best_effort, r
 History = Annotated[str | None, option("history", "QOS", "keep_last, keep_all.")]
 Depth = Annotated[str | None, option("depth", "N", "Queue length with keep_last.")]
 Durability = Annotated[str | None, option("durability", "QOS", "volatile, transient_local.")]
+DeadlinePeriod = Annotated[
+    str | None, option("deadline-period", "TIME", "QoS deadline: none, or the longest between two messages.")
+]
+Lifespan = Annotated[str | None, option("lifespan", "TIME", "none, or the age that drops a message.")]
+Liveliness = Annotated[str | None, option("liveliness", "QOS", "none, automatic-1s, manual-1s.")]
+Partition = Annotated[str | None, option("partition", "NAME", "none, or the partition of all endpoints.")]
 Dispatch = Annotated[str | None, option("dispatch", "MODE", "listener, waitset, poll.")]
 Touch = Annotated[str | None, option("touch", "MODE", "header, write, read, write+read.")]
 Profile = Annotated[str | None, option("profile", "NAME", "default, matched.")]
