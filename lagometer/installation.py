@@ -41,6 +41,11 @@ def link_path() -> Path:
     return _program("lagometer-link", "LAGOMETER_LINK")
 
 
+def scheduler_path() -> Path:
+    """The program `lagometer-scheduler`; LAGOMETER_SCHEDULER overrides. Raises SetupMissing."""
+    return _program("lagometer-scheduler", "LAGOMETER_SCHEDULER")
+
+
 def listen_path() -> Path:
     """The program `lagometer-listen`; LAGOMETER_LISTEN overrides. Raises SetupMissing: Fast DDS may be."""
     return _program("lagometer-listen", "LAGOMETER_LISTEN")

@@ -166,7 +166,7 @@ def factor_text(column: str, value: object) -> str:
         if column.endswith("_hz"):
             return f"{value:g} Hz"
         if column.endswith("_ns"):
-            return _plain_duration(value)
+            return _plain_duration(value) if value else "none"  # no work, no deadline, no lifespan
     return plain_text(value) or "unset"
 
 

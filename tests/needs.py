@@ -21,6 +21,8 @@ from typing import Any
 import pytest
 
 from lagometer.agent.observe.hardware import TASK_CLOCK, unavailable
+from lagometer.agent.observe.scheduler import unavailable as scheduler_unavailable
+from lagometer.installation import scheduler_path
 from lagometer.machine.settings import DMA_LATENCY, read, wanted
 from lagometer.machine.tuning import Tuner
 from lagometer.study.adapters import load_adapter
@@ -213,6 +215,12 @@ def _no_counters() -> str:
     return f"perf_event_open ({why['task clock']})" if why else ""
 
 
+@cache
+def _no_scheduler() -> str:
+    why = scheduler_unavailable(str(scheduler_path()))
+    return f"the scheduler's tracepoints ({why})" if why else ""
+
+
 def _no_tap() -> str:
     return "" if os.access("/dev/net/tun", os.R_OK | os.W_OK) else "/dev/net/tun, for an emulated link"
 
@@ -231,6 +239,7 @@ _RIGHTS: Mapping[str, Callable[[], str]] = {
     "rust": _no_rust,
     "tun": _no_tap,
     "perf": _no_counters,
+    "scheduler": _no_scheduler,
     "long": _not_long,
 }
 

@@ -10,11 +10,21 @@ namespace {
 
 constexpr const char* kBytesName = "lagometer::Bytes";
 
+/// names: with semicolons between them.
+void set_partitions(dds_qos_t* qos, std::string names) {
+  std::vector<const char*> each{names.c_str()};
+  for (size_t at = names.find(';'); at != std::string::npos; at = names.find(';', at + 1)) {
+    names[at] = '\0';
+    each.push_back(names.c_str() + at + 1);
+  }
+  dds_qset_partition(qos, static_cast<uint32_t>(each.size()), each.data());
+}
+
 std::unique_ptr<dds_qos_t, void (*)(dds_qos_t*)> make_qos(const lagometer_qos& qos) {
-  constexpr uint64_t kKnown =
-      LAGOMETER_QOS_RELIABILITY | LAGOMETER_QOS_HISTORY | LAGOMETER_QOS_DURABILITY | LAGOMETER_QOS_DEADLINE;
-  if ((qos.present & ~kKnown) != 0)
-    throw unsupported("of the QoS, reliability, history, durability and deadline can be set, not lifespan, partition");
+  constexpr uint64_t kKnown = LAGOMETER_QOS_RELIABILITY | LAGOMETER_QOS_HISTORY | LAGOMETER_QOS_DURABILITY |
+                              LAGOMETER_QOS_DEADLINE | LAGOMETER_QOS_LIFESPAN | LAGOMETER_QOS_LIVELINESS |
+                              LAGOMETER_QOS_PARTITION;
+  if ((qos.present & ~kKnown) != 0) throw unsupported("a QoS policy is not known here");
   std::unique_ptr<dds_qos_t, void (*)(dds_qos_t*)> result(dds_create_qos(), dds_delete_qos);
   const auto kind = qos.history == LAGOMETER_KEEP_ALL ? DDS_HISTORY_KEEP_ALL : DDS_HISTORY_KEEP_LAST;
   const auto depth = static_cast<int32_t>(std::max(1U, qos.depth));
@@ -32,6 +42,15 @@ std::unique_ptr<dds_qos_t, void (*)(dds_qos_t*)> make_qos(const lagometer_qos& q
                                   DDS_LENGTH_UNLIMITED);
   }
   if ((qos.present & LAGOMETER_QOS_DEADLINE) != 0) dds_qset_deadline(result.get(), qos.deadline_ns);
+  if ((qos.present & LAGOMETER_QOS_LIFESPAN) != 0) dds_qset_lifespan(result.get(), qos.lifespan_ns);
+  if ((qos.present & LAGOMETER_QOS_LIVELINESS) != 0) {
+    const bool manual = qos.liveliness == LAGOMETER_MANUAL_BY_TOPIC;
+    dds_qset_liveliness(result.get(), manual ? DDS_LIVELINESS_MANUAL_BY_TOPIC : DDS_LIVELINESS_AUTOMATIC,
+                        qos.liveliness_lease_ns);
+  }
+  if ((qos.present & LAGOMETER_QOS_PARTITION) != 0) {
+    set_partitions(result.get(), std::string(view(qos.partition)));
+  }
   return result;
 }
 
@@ -149,6 +168,14 @@ nlohmann::json Endpoint::describe_entity(dds_entity_t entity, bool reliable_by_d
   dds_durability_kind_t durability{};
   if (dds_qget_durability(qos.get(), &durability)) {
     put("durability", durability == DDS_DURABILITY_TRANSIENT_LOCAL ? "TRANSIENT_LOCAL" : "VOLATILE", "VOLATILE");
+  }
+  dds_duration_t period_ns = 0;
+  if (dds_qget_deadline(qos.get(), &period_ns) && period_ns != DDS_INFINITY) put("deadline_ns", period_ns, nullptr);
+  if (dds_qget_lifespan(qos.get(), &period_ns) && period_ns != DDS_INFINITY) put("lifespan_ns", period_ns, nullptr);
+  dds_liveliness_kind_t liveliness{};
+  if (dds_qget_liveliness(qos.get(), &liveliness, &period_ns) && period_ns != DDS_INFINITY) {
+    put("liveliness", liveliness == DDS_LIVELINESS_AUTOMATIC ? "AUTOMATIC" : "MANUAL_BY_TOPIC", nullptr);
+    put("liveliness.lease_ns", period_ns, nullptr);
   }
   nlohmann::json result{{"settings", settings}, {"paste", nlohmann::json::array()}};
   if (!in_shared_memory_) return result;

@@ -251,6 +251,10 @@ json endpoint_settings(const Qos& qos, const Qos& vendor) {
        duration(vendor.reliability().max_blocking_time));
   note(out, "deadline_ns", duration(qos.deadline().period), duration(vendor.deadline().period));
   note(out, "lifespan_ns", duration(qos.lifespan().duration), duration(vendor.lifespan().duration));
+  const auto manual = [](const Qos& q) { return q.liveliness().kind != dds::AUTOMATIC_LIVELINESS_QOS; };
+  note(out, "liveliness_manual", manual(qos), manual(vendor));
+  note(out, "liveliness_lease_ns", duration(qos.liveliness().lease_duration),
+       duration(vendor.liveliness().lease_duration));
   note(out, "data_sharing", std::string(data_sharing_name(qos.data_sharing())),
        std::string(data_sharing_name(vendor.data_sharing())));
   const std::string* names = rtps::PropertyPolicyHelper::find_property(qos.properties(), "partitions");

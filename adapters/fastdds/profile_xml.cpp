@@ -99,6 +99,13 @@ std::string builtin(const Settings& settings, const TcpPlace* place) {
   return "      " + element("builtin", text) + "\n";
 }
 
+std::string liveliness(const dds::LivelinessQosPolicy& policy) {
+  const bool manual = policy.kind == dds::MANUAL_BY_TOPIC_LIVELINESS_QOS;
+  std::string text = element("kind", manual ? "MANUAL_BY_TOPIC" : "AUTOMATIC");
+  text += element("lease_duration", time(policy.lease_duration));
+  return element("liveliness", text + element("announcement_period", time(policy.announcement_period)));
+}
+
 // The policies that writers and readers share, where they differ from the vendor's default; in the schema's order.
 template <typename Qos>
 std::string shared_policies(const Qos& qos, const Qos& vendor) {
@@ -113,6 +120,7 @@ std::string shared_policies(const Qos& qos, const Qos& vendor) {
   if (qos.lifespan().duration != vendor.lifespan().duration) {
     text += element("lifespan", element("duration", time(qos.lifespan().duration)));
   }
+  if (!(qos.liveliness() == vendor.liveliness())) text += liveliness(qos.liveliness());
   if (!(qos.reliability() == vendor.reliability())) {
     const bool reliable = qos.reliability().kind == dds::RELIABLE_RELIABILITY_QOS;
     text += element("reliability", element("kind", reliable ? "RELIABLE" : "BEST_EFFORT") +

@@ -2,6 +2,7 @@
 #include "qos.hpp"
 
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "duration.hpp"
@@ -10,8 +11,10 @@ namespace lagometer::fastdds {
 namespace {
 
 constexpr int64_t kNanosecondsPerMillisecond = 1'000'000;
+constexpr int64_t kAnnouncementsPerLease = 3;  // as Fast DDS's own examples have it
 constexpr uint64_t kKnownPolicies = LAGOMETER_QOS_RELIABILITY | LAGOMETER_QOS_HISTORY | LAGOMETER_QOS_DURABILITY |
-                                    LAGOMETER_QOS_DEADLINE | LAGOMETER_QOS_LIFESPAN | LAGOMETER_QOS_PARTITION;
+                                    LAGOMETER_QOS_DEADLINE | LAGOMETER_QOS_LIFESPAN | LAGOMETER_QOS_LIVELINESS |
+                                    LAGOMETER_QOS_PARTITION;
 
 eprosima::fastrtps::Duration_t duration(int64_t time_ns, const char* policy) {
   refuse(time_ns <= 0, std::string(policy) + " must be longer than 0 ns, not " + std::to_string(time_ns));
@@ -43,11 +46,22 @@ void apply_history(const lagometer_qos& wanted, Qos& qos) {
   qos.history().depth = static_cast<int32_t>(wanted.depth);
 }
 
+// A writer must announce itself more often than its lease.
+template <typename Qos>
+void apply_liveliness(const lagometer_qos& wanted, Qos& qos) {
+  refuse(wanted.liveliness > LAGOMETER_MANUAL_BY_TOPIC, "liveliness is 0 (automatic) or 1 (manual by topic)");
+  const bool manual = wanted.liveliness == LAGOMETER_MANUAL_BY_TOPIC;
+  qos.liveliness().kind = manual ? dds::MANUAL_BY_TOPIC_LIVELINESS_QOS : dds::AUTOMATIC_LIVELINESS_QOS;
+  qos.liveliness().lease_duration = duration(wanted.liveliness_lease_ns, "the lease of liveliness");
+  if constexpr (std::is_same_v<Qos, dds::DataWriterQos>) {
+    qos.liveliness().announcement_period = duration(wanted.liveliness_lease_ns / kAnnouncementsPerLease, "lease");
+  }
+}
+
 template <typename Qos>
 void apply_policies(const lagometer_qos& wanted, Qos& qos) {
   if ((wanted.present & ~kKnownPolicies) != 0) {
-    throw Error(LAGOMETER_UNSUPPORTED,
-                "fastdds: of the QoS, reliability, history, durability, deadline, lifespan and partition can be set");
+    throw Error(LAGOMETER_UNSUPPORTED, "fastdds: a QoS policy is not known here");
   }
   if ((wanted.present & LAGOMETER_QOS_RELIABILITY) != 0) apply_reliability(wanted, qos);
   if ((wanted.present & LAGOMETER_QOS_HISTORY) != 0) apply_history(wanted, qos);
@@ -60,6 +74,7 @@ void apply_policies(const lagometer_qos& wanted, Qos& qos) {
   if ((wanted.present & LAGOMETER_QOS_LIFESPAN) != 0) {
     qos.lifespan().duration = duration(wanted.lifespan_ns, "lifespan");
   }
+  if ((wanted.present & LAGOMETER_QOS_LIVELINESS) != 0) apply_liveliness(wanted, qos);
   if ((wanted.present & LAGOMETER_QOS_PARTITION) != 0) {
     qos.properties().properties().emplace_back("partitions", std::string(view(wanted.partition)));
   }

@@ -27,6 +27,7 @@ void Endpoint::apply(const lagometer_qos& qos) {
   }
   if ((qos.present & LAGOMETER_QOS_HISTORY) != 0) {
     keep_all = qos.history == LAGOMETER_KEEP_ALL;
+    depth_left_open = false;
     depth = keep_all ? queue_max : qos.depth;
     if (depth < 1 || depth > queue_max)
       throw Error(LAGOMETER_UNSUPPORTED, "iceoryx: a subscriber's queue has 1 to " + std::to_string(queue_max) +

@@ -33,6 +33,7 @@ struct Endpoint {
   bool keep_all = false;
   bool kept_for_late = false;
   uint32_t depth = queue_max;
+  bool depth_left_open = true;
   int64_t blocking_ns_max = floor::blocking_ns_default;
 
  private:

@@ -4,6 +4,7 @@
 
 #include "context.hpp"
 #include "reader.hpp"
+#include "services.hpp"
 #include "waitset.hpp"
 #include "writer.hpp"
 
@@ -31,7 +32,20 @@ struct Traits {
     if (kind == LAGOMETER_OBJECT_READER) return static_cast<const Reader*>(object)->describe().dump();
     return R"({"settings":{},"paste":[]})";
   }
-  static const void* extension(uint32_t, void*, std::string_view) noexcept { return nullptr; }
+  using Ends = std::pair<std::unique_ptr<Writer>, std::unique_ptr<Reader>>;
+  static Ends make_client(Node& node, const lagometer_endpoint_config& request,
+                          const lagometer_endpoint_config& reply) {
+    const auto end = make_client_end(node.context, request, reply);
+    return {std::make_unique<Writer>(node, request, end), std::make_unique<Reader>(node, reply, end)};
+  }
+  static Ends make_server(Node& node, const lagometer_endpoint_config& request,
+                          const lagometer_endpoint_config& reply) {
+    const auto end = make_server_end(node.context, request, reply);
+    return {std::make_unique<Writer>(node, reply, end), std::make_unique<Reader>(node, request, end)};
+  }
+  static const void* extension(uint32_t kind, void*, std::string_view name) noexcept {
+    return services_extension<Traits>(kind, name);
+  }
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reader.hpp"
 
-#include <iceoryx_posh/mepoo/chunk_header.hpp>
+#include <utility>
 
 #include "thread_sanitizer.hpp"
 
@@ -9,11 +9,26 @@ namespace lagometer::iceoryx {
 
 Reader::Reader(Node& node, const lagometer_endpoint_config& config) : context_(node.context), endpoint_(config) {}
 
+Reader::Reader(Node& node, const lagometer_endpoint_config& config, std::shared_ptr<ServiceEnd> service)
+    : context_(node.context), endpoint_(config), service_(std::move(service)) {}
+
 Reader::~Reader() {
+  if (service_) {
+    if (listening_) service_->stop_listening(context_.listener());
+    return;
+  }
   if (listening_) context_.listener().detachEvent(*subscriber_, iox::popo::SubscriberEvent::DATA_RECEIVED);
 }
 
 void Reader::enable() {
+  if (service_) {
+    service_->open();
+    if (endpoint_.dispatch == LAGOMETER_DISPATCH_LISTENER) {
+      service_->listen(context_.listener());
+      listening_ = true;
+    }
+    return;
+  }
   iox::popo::SubscriberOptions options = endpoint_.subscriber_options();
   // RouDi connects at once what subscribes from the start, and the rest at its next look, up to 100 ms later. Where
   // iceoryx's thread is to see the very first message, it has to listen before there can be one.
@@ -41,6 +56,7 @@ void Reader::on_data(iox::popo::UntypedSubscriber* /*unused*/, Reader* self) noe
 
 lagometer_status Reader::take(lagometer_sample* samples, uint32_t stride, uint32_t max, uint32_t& taken) {
   taken = 0;
+  if (service_) return take_of_service(samples, stride, max, taken);
   while (subscriber_ && taken < max) {
     const auto chunk = subscriber_->take();
     if (chunk.has_error()) {
@@ -50,34 +66,59 @@ lagometer_status Reader::take(lagometer_sample* samples, uint32_t stride, uint32
                                              " messages are taken and not released");
     }
     const auto* const header = iox::mepoo::ChunkHeader::fromUserPayload(chunk.value());
-    was_passed(const_cast<void*>(chunk.value()));
-    lagometer_sample& sample = sample_at(samples, stride, taken++);
-    sample.flags = LAGOMETER_SAMPLE_LOANED;
-    sample.region_count = 1;
-    // Read-only for the engine; the type of a region has no const.
-    sample.regions[0] = {static_cast<uint8_t*>(const_cast<void*>(chunk.value())), header->userPayloadSize()};
-    sample.writer_id = static_cast<uint64_t>(header->originId());
-    sample.middleware_sequence = header->sequenceNumber() + 1;  // iceoryx counts from 0, which here means unknown
-    sample.source_time_ns = sample.reception_time_ns = 0;
-    sample.source_clock = sample.reception_clock = LAGOMETER_CLOCK_NONE;
-    sample.signalled_ns = 0;
-    sample.signalled_cpu = 0;
-    sample.reserved = 0;
-    sample.adapter_data = const_cast<void*>(chunk.value());
+    show(chunk.value(), *header, sample_at(samples, stride, taken++));
   }
   return LAGOMETER_OK;
+}
+
+lagometer_status Reader::take_of_service(lagometer_sample* samples, uint32_t stride, uint32_t max,
+                                         uint32_t& taken) noexcept {
+  while (taken < max) {
+    const void* const payload = service_->take();
+    if (payload == nullptr) break;
+    show(payload, *iox::mepoo::ChunkHeader::fromUserPayload(payload), sample_at(samples, stride, taken++));
+  }
+  return LAGOMETER_OK;
+}
+
+void Reader::show(const void* payload, const iox::mepoo::ChunkHeader& header, lagometer_sample& sample) noexcept {
+  void* const memory = const_cast<void*>(payload);
+  was_passed(memory);
+  sample.flags = LAGOMETER_SAMPLE_LOANED;
+  sample.region_count = 1;
+  // Read-only for the engine; the type of a region has no const.
+  sample.regions[0] = {static_cast<uint8_t*>(memory), header.userPayloadSize()};
+  sample.writer_id = static_cast<uint64_t>(header.originId());
+  sample.middleware_sequence = header.sequenceNumber() + 1;  // iceoryx counts from 0, which here means unknown
+  sample.source_time_ns = sample.reception_time_ns = 0;
+  sample.source_clock = sample.reception_clock = LAGOMETER_CLOCK_NONE;
+  sample.signalled_ns = 0;
+  sample.signalled_cpu = 0;
+  sample.reserved = 0;
+  sample.adapter_data = memory;
 }
 
 void Reader::release(lagometer_sample* samples, uint32_t stride, uint32_t count) noexcept {
   for (uint32_t number = 0; number < count; ++number) {
     void* const memory = sample_at(samples, stride, number).adapter_data;
     passes_on(memory);
-    subscriber_->release(memory);
+    if (service_) {
+      service_->release(memory);
+    } else {
+      subscriber_->release(memory);
+    }
   }
+}
+
+void Reader::matched(lagometer_matched& out) const noexcept {
+  const auto count = service_ ? service_->counterparts() : std::nullopt;
+  out.count = count.value_or(0);
+  out.exact = count ? 0 : 2;
 }
 
 nlohmann::json Reader::describe() const {
   using nlohmann::json;
+  if (service_) return service_->describe();
   const iox::popo::SubscriberOptions options = endpoint_.subscriber_options();
   json settings = json::object();
   if (options.queueCapacity != queue_max)

@@ -18,6 +18,11 @@ void Waitset::attach(Reader& reader) {
 
 void Waitset::attach_pending() {
   for (const Reader* reader : pending_) {
+    if (reader->service() != nullptr) {
+      if (reader->service()->join(waitset_)) continue;
+      throw Error(LAGOMETER_NO_RESOURCE, "iceoryx: service '" + reader->endpoint().topic +
+                                             "' is waited for before enable, or is one more than a wait set holds");
+    }
     if (reader->subscriber() == nullptr)
       throw Error(LAGOMETER_INVALID, "iceoryx: waiting for topic '" + reader->endpoint().topic + "' before enable");
     if (waitset_.attachState(*reader->subscriber(), iox::popo::SubscriberState::HAS_DATA).has_error())

@@ -7,6 +7,7 @@
 #include <iceoryx_posh/mepoo/chunk_header.hpp>
 #include <iceoryx_posh/runtime/posh_runtime.hpp>
 #include <thread>
+#include <utility>
 
 #include "thread_sanitizer.hpp"
 
@@ -35,11 +36,15 @@ std::string pools_as_toml(const iox::mepoo::MemoryManager& memory) {
 
 Writer::Writer(Node& node, const lagometer_endpoint_config& config) : context_(node.context), endpoint_(config) {}
 
+Writer::Writer(Node& node, const lagometer_endpoint_config& config, std::shared_ptr<ServiceEnd> service)
+    : context_(node.context), endpoint_(config), service_(std::move(service)) {}
+
 Writer::~Writer() {
   if (port_) port_->destroy();
 }
 
 void Writer::enable() {
+  if (service_) return service_->open();
   forget_error();
   data_ = iox::runtime::PoshRuntime::getInstance().getMiddlewarePublisher(
       context_.service(endpoint_.type, endpoint_.topic), endpoint_.publisher_options());
@@ -64,21 +69,47 @@ void Writer::require_pool() const {
 
 lagometer_status Writer::borrow(uint64_t bytes, lagometer_message& message) {
   endpoint_.type.check(bytes);
+  if (service_) return borrow_of_service(bytes, message);
   if (!port_) throw Error(LAGOMETER_INVALID, "iceoryx: borrow before enable on topic '" + endpoint_.topic + "'");
   auto chunk = port_->tryAllocateChunk(static_cast<uint32_t>(bytes), iox::CHUNK_DEFAULT_USER_PAYLOAD_ALIGNMENT);
   if (chunk.has_error()) {
     rejected_.fetch_add(1, std::memory_order_relaxed);
     return LAGOMETER_REJECTED;
   }
-  was_passed(chunk.value()->userPayload());
-  message.origin = LAGOMETER_ORIGIN_LOANED;
-  message.region_count = 1;
-  message.regions[0] = {static_cast<uint8_t*>(chunk.value()->userPayload()), bytes};
-  message.adapter_data = chunk.value();
+  lend(chunk.value()->userPayload(), bytes, chunk.value(), message);
   return LAGOMETER_OK;
 }
 
+lagometer_status Writer::borrow_of_service(uint64_t bytes, lagometer_message& message) {
+  void* const payload = service_->loan(static_cast<uint32_t>(bytes));
+  if (payload == nullptr) {
+    rejected_.fetch_add(1, std::memory_order_relaxed);
+    return LAGOMETER_REJECTED;
+  }
+  lend(payload, bytes, payload, message);
+  return LAGOMETER_OK;
+}
+
+void Writer::lend(void* payload, uint64_t bytes, void* chunk, lagometer_message& message) noexcept {
+  was_passed(payload);
+  message.origin = LAGOMETER_ORIGIN_LOANED;
+  message.region_count = 1;
+  message.regions[0] = {static_cast<uint8_t*>(payload), bytes};
+  message.adapter_data = chunk;
+}
+
+void Writer::answer(const lagometer_sample& request) {
+  if (!service_) throw Error(LAGOMETER_INVALID, "iceoryx: an answer by a writer that is no server's");
+  service_->answer(request.adapter_data);
+}
+
 lagometer_status Writer::commit(lagometer_message& message) noexcept {
+  if (service_) {
+    passes_on(message.adapter_data);
+    if (service_->send(message.adapter_data)) return LAGOMETER_OK;
+    rejected_.fetch_add(1, std::memory_order_relaxed);
+    return LAGOMETER_REJECTED;
+  }
   if (endpoint_.keep_all && !wait_for_room()) {
     discard(message);
     rejected_.fetch_add(1, std::memory_order_relaxed);
@@ -91,6 +122,7 @@ lagometer_status Writer::commit(lagometer_message& message) noexcept {
 
 void Writer::discard(lagometer_message& message) noexcept {
   passes_on(message.regions[0].data);
+  if (service_) return service_->discard(message.adapter_data);
   port_->releaseChunk(header_of(message));
 }
 
@@ -119,6 +151,12 @@ bool Writer::wait_for_room() const noexcept {
 void Writer::matched(lagometer_matched& out) const noexcept {
   out.exact = 0;
   out.count = 0;
+  if (service_) {
+    const auto count = service_->counterparts();
+    out.count = count.value_or(0);
+    out.exact = count ? 0 : 2;
+    return;
+  }
   if (data_ == nullptr) return;
   const Distributor& distributor = data_->m_chunkSenderData;
   const Distributor::LockGuard_t lock(distributor);
@@ -132,6 +170,7 @@ void Writer::counters(lagometer_counters& out) const noexcept {
 
 nlohmann::json Writer::describe() const {
   using nlohmann::json;
+  if (service_) return {{"settings", json::object()}, {"paste", json::array()}};
   const iox::popo::PublisherOptions options = endpoint_.publisher_options();
   json settings = json::object();
   if (options.historyCapacity != 0)

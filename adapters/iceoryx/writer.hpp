@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// A publisher of iceoryx: lends chunks of RouDi's pools, and hands them to the subscribers' queues.
+// A publisher of iceoryx: lends chunks of RouDi's pools, and hands them to the subscribers' queues. Or the sending end
+// of a service.
 #pragma once
 
 #include <atomic>
 #include <iceoryx_posh/internal/popo/ports/publisher_port_user.hpp>
 #include <optional>
 
-#include "endpoint.hpp"
+#include "service_end.hpp"
 
 namespace lagometer::iceoryx {
 
 class Writer {
  public:
   Writer(Node& node, const lagometer_endpoint_config& config);
+  /// An end of a service.
+  Writer(Node& node, const lagometer_endpoint_config& config, std::shared_ptr<ServiceEnd> service);
+  /// Of a server: the next message answers this request. Errors: it was answered.
+  void answer(const lagometer_sample& request);
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
   ~Writer();
@@ -30,11 +35,14 @@ class Writer {
   using Distributor = iox::popo::PublisherPortData::ChunkDistributorData_t;
 
   void require_pool() const;
+  lagometer_status borrow_of_service(uint64_t bytes, lagometer_message& message);
+  static void lend(void* payload, uint64_t bytes, void* chunk, lagometer_message& message) noexcept;
   [[nodiscard]] bool has_room() const noexcept;
   [[nodiscard]] bool wait_for_room() const noexcept;
 
   Context& context_;
   Endpoint endpoint_;
+  std::shared_ptr<ServiceEnd> service_;
   iox::popo::PublisherPortData* data_ = nullptr;  // in shared memory, RouDi's
   std::optional<iox::popo::PublisherPortUser> port_;
   std::atomic<uint64_t> rejected_{0};

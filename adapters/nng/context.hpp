@@ -2,6 +2,7 @@
 // Context, node and type: what a plan's options come to, and where endpoints meet.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +14,14 @@ namespace lagometer::nng {
 
 inline constexpr brokerless::Abilities abilities{
     .adapter = "nng", .transport = "", .reliable = false, .keep_all = false, .payload_bytes_max = 1ULL << 30};
+
+/// Of a service: nng carries requests and replies over streams, and what has no room waits.
+inline constexpr brokerless::Abilities service_abilities{
+    .adapter = "nng", .transport = "", .reliable = true, .keep_all = false, .payload_bytes_max = 1ULL << 30};
+
+/// What an endpoint is one end of: a topic has a socket for each end (PUB, SUB), a client (REQ) and a server (REP) have
+/// one for both.
+enum class Kind : uint8_t { topic, client, server };
 
 inline constexpr int queue_messages_max = 8192;  // nng's own bound of NNG_OPT_SENDBUF and NNG_OPT_RECVBUF
 
@@ -41,6 +50,15 @@ class Context {
 
 using Node = PlainNode<Context>;
 using Type = brokerless::Type<Context, abilities>;
+
+/// As it was asked for. Errors: neither a topic nor a service has it.
+inline brokerless::Endpoint endpoint_of(const lagometer_endpoint_config& config, Kind kind) {
+  const PayloadType& type = reinterpret_cast<const Type*>(config.type)->payload;
+  return {kind == Kind::topic ? abilities : service_abilities, type, config};
+}
+
+/// The name under which the server of a service is found: a topic may have the same name.
+inline std::string service_folder(const std::string& service) { return "service " + service; }
 
 /// How many messages a queue of this endpoint holds: as the option says, else the depth; none: as nng ships it.
 /// Errors: nng has no queue as long as the depth.

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// nng's PUB and SUB sockets through its C API. What they can't is in README.md.
+// nng's PUB and SUB sockets through its C API, and REQ and REP in raw mode for request and reply. What they can't is in
+// README.md.
+#include <nng/nng.h>
+#include <nng/protocol/reqrep0/rep.h>
+#include <nng/protocol/reqrep0/req.h>
+
 #include "reader.hpp"
+#include "services.hpp"
 #include "waitset.hpp"
 #include "writer.hpp"
 
@@ -29,7 +35,22 @@ struct Traits {
     if (kind == LAGOMETER_OBJECT_CONTEXT) return static_cast<const Context*>(object)->describe();
     return PlainTraits::describe(kind, object);
   }
-  static const void* extension(uint32_t, void*, std::string_view) noexcept { return nullptr; }
+  using Ends = std::pair<std::unique_ptr<Writer>, std::unique_ptr<Reader>>;
+  static Ends make_client(Node& node, const lagometer_endpoint_config& request,
+                          const lagometer_endpoint_config& reply) {
+    const auto socket = std::make_shared<Socket>(&nng_req0_open_raw);
+    return {std::make_unique<Writer>(node, request, Kind::client, socket),
+            std::make_unique<Reader>(node, reply, Kind::client, socket)};
+  }
+  static Ends make_server(Node& node, const lagometer_endpoint_config& request,
+                          const lagometer_endpoint_config& reply) {
+    const auto socket = std::make_shared<Socket>(&nng_rep0_open_raw);
+    return {std::make_unique<Writer>(node, reply, Kind::server, socket),
+            std::make_unique<Reader>(node, request, Kind::server, socket)};
+  }
+  static const void* extension(uint32_t kind, void*, std::string_view name) noexcept {
+    return services_extension<Traits>(kind, name);
+  }
 };
 
 }  // namespace

@@ -11,14 +11,21 @@
 namespace lagometer::nng {
 
 Reader::Reader(Node& node, const lagometer_endpoint_config& config)
-    : context_(node.context), endpoint_(Type::endpoint(config)), socket_(&nng_sub0_open) {
+    : Reader(node, config, Kind::topic, std::make_shared<Socket>(&nng_sub0_open)) {}
+
+Reader::Reader(Node& node, const lagometer_endpoint_config& config, Kind kind, std::shared_ptr<Socket> socket)
+    : context_(node.context), kind_(kind), endpoint_(endpoint_of(config, kind)), socket_(std::move(socket)) {
   const auto messages = queue_messages(context_.choices().receive_buffer_messages, endpoint_);
-  if (messages) socket_.set(NNG_OPT_RECVBUF, "NNG_OPT_RECVBUF", *messages);
-  socket_.accept_any_size();
-  socket_.subscribe_to_all();
-  description_ = socket_.describe();
+  if (messages) socket_->set(NNG_OPT_RECVBUF, "NNG_OPT_RECVBUF", *messages);
+  socket_->accept_any_size();
+  if (kind == Kind::topic) {
+    socket_->subscribe_to_all();
+  } else {
+    endpoint_.topic = service_folder(endpoint_.topic);
+  }
+  description_ = socket_->describe();
   if (endpoint_.dispatch == LAGOMETER_DISPATCH_LISTENER)
-    listener_.emplace(socket_.get(), endpoint_.on_data, endpoint_.user);
+    listener_.emplace(socket_->get(), endpoint_.on_data, endpoint_.user);
 }
 
 Reader::~Reader() {
@@ -36,12 +43,13 @@ void Reader::say_goodbye() noexcept {
     return LAGOMETER_OK;
   });
   const int64_t until_ns = now_ns() + longest_ns;
-  while (socket_.connections() > 0 && now_ns() < until_ns) std::this_thread::sleep_for(std::chrono::microseconds(100));
+  while (socket_->connections() > 0 && now_ns() < until_ns) std::this_thread::sleep_for(std::chrono::microseconds(100));
 }
 
 void Reader::enable() {
   if (listener_) listener_->start();
-  const std::string address = socket_.listen(context_.meeting().new_address());
+  if (kind_ == Kind::client) return;  // its writer looks for the server
+  const std::string address = socket_->listen(context_.meeting().new_address());
   announcement_.emplace(context_.meeting().topic_folder(endpoint_.topic), context_.meeting().facts(endpoint_, address));
   context_.meeting().knock(endpoint_.topic);
 }
@@ -73,7 +81,7 @@ lagometer_status Reader::take(lagometer_sample* samples, uint32_t stride, uint32
 /// None: there is nothing to receive.
 Message Reader::receive() {
   nng_msg* came = nullptr;
-  const int error = nng_recvmsg(socket_.get(), &came, static_cast<int>(NNG_FLAG_NONBLOCK));
+  const int error = nng_recvmsg(socket_->get(), &came, static_cast<int>(NNG_FLAG_NONBLOCK));
   if (error == 0) return Message(came);
   if (error == NNG_EAGAIN) return nullptr;
   throw_nng_error(error, "receiving on '" + endpoint_.topic + "'");
@@ -85,7 +93,7 @@ void Reader::release(lagometer_sample* samples, uint32_t stride, uint32_t count)
 }
 
 void Reader::matched(lagometer_matched& out) const noexcept {
-  out.count = socket_.connections();
+  out.count = socket_->connections();
   out.exact = 0;
 }
 

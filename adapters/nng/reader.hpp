@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A subscriber: one SUB socket that listens for its publishers, subscribed to all that they send.
+// A subscriber: one SUB socket that listens for its publishers, subscribed to all that they send. Or an end of a
+// service: what a server's REP socket gets, which listens likewise, or a client's REQ socket.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -16,6 +18,8 @@ namespace lagometer::nng {
 class Reader {
  public:
   Reader(Node& node, const lagometer_endpoint_config& config);
+  /// Of a service.
+  Reader(Node& node, const lagometer_endpoint_config& config, Kind kind, std::shared_ptr<Socket> socket);
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
   ~Reader();
@@ -24,7 +28,7 @@ class Reader {
   // What Waitset asks for.
   static constexpr bool descriptor_tells_messages = true;
   void join_waitset();
-  [[nodiscard]] int descriptor() const { return socket_.receive_descriptor(); }
+  [[nodiscard]] int descriptor() const { return socket_->receive_descriptor(); }
   [[nodiscard]] bool has_data() const noexcept { return false; }  // the descriptor knows
 
   /// At most one message: it is handed over before nng is asked for another.
@@ -39,8 +43,9 @@ class Reader {
   void say_goodbye() noexcept;
 
   Context& context_;
+  Kind kind_;
   brokerless::Endpoint endpoint_;
-  Socket socket_;
+  std::shared_ptr<Socket> socket_;
   std::string description_;
   std::array<Message, 16> places_;  // what is taken and not given back
   std::optional<Listener> listener_;

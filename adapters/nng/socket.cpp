@@ -3,6 +3,9 @@
 
 #include <nng/protocol/pubsub0/sub.h>
 
+#include <algorithm>
+#include <limits>
+
 #include "binding.hpp"
 
 namespace lagometer::nng {
@@ -64,6 +67,18 @@ void Socket::accept_any_size() {
   const size_t usual = bytes_max();
   check(nng_socket_set_size(socket_, NNG_OPT_RECVMAXSZ, 0), "setting NNG_OPT_RECVMAXSZ to 0");
   settings_.put("NNG_OPT_RECVMAXSZ", bytes_max(), usual, "nng_socket_set_size(socket, NNG_OPT_RECVMAXSZ, 0);");
+}
+
+void Socket::wait_at_most(int64_t duration_ns) {
+  constexpr int64_t millisecond_ns = 1'000'000;
+  const int64_t rounded_ms = duration_ns / millisecond_ns + (duration_ns % millisecond_ns != 0 ? 1 : 0);
+  const auto timeout_ms =
+      static_cast<nng_duration>(std::clamp<int64_t>(rounded_ms, 1, std::numeric_limits<nng_duration>::max()));
+  nng_duration usual_ms = 0;
+  check(nng_socket_get_ms(socket_, NNG_OPT_SENDTIMEO, &usual_ms), "reading NNG_OPT_SENDTIMEO");
+  check(nng_socket_set_ms(socket_, NNG_OPT_SENDTIMEO, timeout_ms), "setting NNG_OPT_SENDTIMEO");
+  settings_.put("NNG_OPT_SENDTIMEO", timeout_ms, usual_ms,
+                "nng_socket_set_ms(socket, NNG_OPT_SENDTIMEO, " + std::to_string(timeout_ms) + ");");
 }
 
 void Socket::subscribe_to_all() { check(nng_socket_set(socket_, NNG_OPT_SUB_SUBSCRIBE, "", 0), "subscribing"); }

@@ -24,7 +24,7 @@ using Message = std::unique_ptr<nng_msg, FreeMessage>;
 /// A socket, what was set of it, and how many others it is connected to. [thread: any]
 class Socket {
  public:
-  /// `opener`: nng_pub0_open or nng_sub0_open.
+  /// `opener`: nng_pub0_open, nng_sub0_open and their like.
   explicit Socket(int (*opener)(nng_socket*));
   Socket(const Socket&) = delete;
   Socket& operator=(const Socket&) = delete;
@@ -37,6 +37,8 @@ class Socket {
   [[nodiscard]] int number(const char* option, const std::string& constant) const;
   /// NNG_OPT_RECVMAXSZ, 0: messages of any size. Before it listens or dials.
   void accept_any_size();
+  /// NNG_OPT_SENDTIMEO: how long a send waits for room, in whole milliseconds, at least one.
+  void wait_at_most(int64_t duration_ns);
   /// NNG_OPT_SUB_SUBSCRIBE with the topic that every message begins with.
   void subscribe_to_all();
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A publisher: one PUB socket that dials its subscribers.
+// A publisher: one PUB socket that dials its subscribers. Or an end of a service: a client's REQ socket, which dials
+// the server likewise, or the server's REP socket.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -16,6 +19,10 @@ namespace lagometer::nng {
 class Writer {
  public:
   Writer(Node& node, const lagometer_endpoint_config& config);
+  /// Of a service.
+  Writer(Node& node, const lagometer_endpoint_config& config, Kind kind, std::shared_ptr<Socket> socket);
+  /// Of a server: the next message goes to who sent this request. Errors: it was answered.
+  void answer(const lagometer_sample& request);
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
   ~Writer();
@@ -26,18 +33,24 @@ class Writer {
   void discard(const lagometer_message&) noexcept { message_.reset(); }
   /// Looks for subscribers too.
   void matched(lagometer_matched& out);
-  void counters(lagometer_counters& out) const noexcept { out.present = 0; }
+  void counters(lagometer_counters& out) const noexcept;
   [[nodiscard]] const std::string& describe() const noexcept { return description_; }
 
  private:
   void look();
+  void address_message();
   void let_messages_go() const noexcept;
 
   Context& context_;
+  Kind kind_;
   brokerless::Endpoint endpoint_;
-  Socket socket_;
+  std::shared_ptr<Socket> socket_;
   std::string description_;
   Message message_;
+  std::array<uint8_t, 256> way_back_{};  // a reply's: the header of its request
+  size_t way_back_bytes_ = 0;
+  uint32_t requests_ = 0;
+  std::atomic<uint64_t> rejected_{0};
   int64_t going_ns_ = 0;  // how long after its sending a message may be under way
   std::atomic<int64_t> last_sent_ns_{0};
   brokerless::Subscribers<nng_dialer> subscribers_;

@@ -49,8 +49,8 @@ struct Traits {
     return {std::make_unique<Writer>(node, reply, Kind::server, line),
             std::make_unique<Reader>(node, request, Kind::server, line)};
   }
-  static const void* extension(uint32_t kind, void*, std::string_view name) noexcept {
-    return services_extension<Traits>(kind, name);
+  static const void* extension(uint32_t kind, void*, std::string_view wanted) noexcept {
+    return services_extension<Traits>(kind, wanted);
   }
 };
 

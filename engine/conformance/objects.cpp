@@ -47,6 +47,11 @@ lagometer_qos& to_c_qos(const QosSpec& spec, Lent& lent) {
     qos.present |= LAGOMETER_QOS_LIFESPAN;
     qos.lifespan_ns = *spec.lifespan_ns;
   }
+  if (spec.lease_ns) {
+    qos.present |= LAGOMETER_QOS_LIVELINESS;
+    qos.liveliness = spec.manual ? LAGOMETER_MANUAL_BY_TOPIC : LAGOMETER_AUTOMATIC;
+    qos.liveliness_lease_ns = *spec.lease_ns;
+  }
   if (spec.partition) {
     qos.present |= LAGOMETER_QOS_PARTITION;
     qos.partition = lent.text(*spec.partition);
@@ -108,6 +113,8 @@ QosSpec parse_qos(const nlohmann::json& given) {
   if (given.contains("depth")) qos.depth = given["depth"].get<uint32_t>();
   if (given.contains("deadline_ns")) qos.deadline_ns = given["deadline_ns"].get<int64_t>();
   if (given.contains("lifespan_ns")) qos.lifespan_ns = given["lifespan_ns"].get<int64_t>();
+  if (given.contains("lease_ns")) qos.lease_ns = given["lease_ns"].get<int64_t>();
+  qos.manual = given.value("liveliness", "automatic") == "manual_by_topic";
   if (given.contains("partition")) qos.partition = given["partition"].get<std::string>();
   qos.blocking_ns = given.value("blocking_ns", qos.blocking_ns);
   return qos;

@@ -153,7 +153,8 @@ struct ContextSpec {
 struct QosSpec {
   std::optional<bool> reliable, keep_all, transient_local;
   std::optional<uint32_t> depth;
-  std::optional<int64_t> deadline_ns, lifespan_ns;
+  std::optional<int64_t> deadline_ns, lifespan_ns, lease_ns;
+  bool manual = false;                   // liveliness by topic, with a lease
   std::optional<std::string> partition;  // names with semicolons between them
   int64_t blocking_ns = 1'000'000'000;
   uint64_t more_present = 0;  // bits of `present` beside those that follow from the above

@@ -22,12 +22,20 @@ class PlanError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+struct Liveliness {
+  bool manual = false;  ///< by topic; else automatic
+  int64_t lease_ns = 0;
+};
+
 struct Qos {
   std::optional<bool> reliable;
   std::optional<bool> keep_all;
   std::optional<uint32_t> depth;
   std::optional<bool> transient_local;
   std::optional<int64_t> deadline_ns;
+  std::optional<int64_t> lifespan_ns;
+  std::optional<Liveliness> liveliness;
+  std::string partition;  ///< empty: none
 };
 
 struct EndpointPlan {

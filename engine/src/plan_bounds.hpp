@@ -85,9 +85,15 @@ struct Context {
   static constexpr Bounds<uint32_t> name_characters{1U, 4096U};
 };
 
+struct Liveliness {
+  static constexpr Bounds<int64_t> lease_ns{1000, 4611686018427387904};
+};
+
 struct Qos {
   static constexpr Bounds<uint32_t> depth{1U, 1048576U};
   static constexpr Bounds<int64_t> deadline_ns{1000, 4611686018427387904};
+  static constexpr Bounds<int64_t> lifespan_ns{1000, 4611686018427387904};
+  static constexpr Bounds<uint32_t> partition_characters{1U, 256U};
 };
 
 struct Endpoint {

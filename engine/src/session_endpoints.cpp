@@ -34,6 +34,19 @@ lagometer_qos to_c_qos(const Qos& qos) {
     result.present |= LAGOMETER_QOS_DEADLINE;
     result.deadline_ns = *qos.deadline_ns;
   }
+  if (qos.lifespan_ns) {
+    result.present |= LAGOMETER_QOS_LIFESPAN;
+    result.lifespan_ns = *qos.lifespan_ns;
+  }
+  if (qos.liveliness) {
+    result.present |= LAGOMETER_QOS_LIVELINESS;
+    result.liveliness = qos.liveliness->manual ? LAGOMETER_MANUAL_BY_TOPIC : LAGOMETER_AUTOMATIC;
+    result.liveliness_lease_ns = qos.liveliness->lease_ns;
+  }
+  if (!qos.partition.empty()) {
+    result.present |= LAGOMETER_QOS_PARTITION;
+    result.partition = to_c(qos.partition);
+  }
   return result;
 }
 

@@ -22,7 +22,8 @@ class Orders:
     interference; address: of the link to other hosts, empty without; captures: packets are copied into a
     file; probed: names of the files in the directory to which the probes of the workers write, empty without
     probes; files: text by name, written into the directory before anything starts; resources: whether it is
-    looked at what the processes cost: `off`, `on`, or `counters`, those of the processor too.
+    looked at what the processes cost: `off`, `on`, or `counters`, those of the processor too; scheduler: the
+    path of the program that records what the kernel's scheduler does, empty if that is not wanted.
     """
 
     network: str
@@ -36,6 +37,7 @@ class Orders:
     probed: tuple[str, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
     resources: str = ON
+    scheduler: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """Returns it as `parsed` reads it."""
@@ -60,6 +62,7 @@ def parsed(given: Mapping[str, Any]) -> Orders:
         probed=tuple(given["probed"]),
         files={str(name): str(text) for name, text in given["files"].items()},
         resources=_choice(given["resources"]),
+        scheduler=str(given["scheduler"]),
     )
 
 

@@ -12,7 +12,7 @@ import os
 import selectors
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, astuple, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from lagometer.agent.link.orders import NAME as LINK
 from lagometer.agent.load import START_S_MAX, Load, files_of
 from lagometer.agent.observe.probes import ProbeFile
 from lagometer.agent.observe.resources import DAEMON, WORKER, Process, ResourceWatch
+from lagometer.agent.observe.scheduler import SchedulerWatch
 from lagometer.agent.observe.sockets import find_workers
 from lagometer.agent.observe.witness import Witness
 from lagometer.agent.orders import Orders
@@ -61,6 +62,7 @@ class HostTrial:
         self._isolated = False
         self._witness = Witness()
         self._resources = ResourceWatch(orders.resources)
+        self._scheduler: SchedulerWatch | None = None
         self._probes: list[ProbeFile | None] = []
         self._begun = False
         self._measure_ns = 0
@@ -78,6 +80,9 @@ class HostTrial:
             self._stack.callback(self._clocks.close)
         if orders.network == "host":
             self._stack.enter_context(made_directory(orders.directory))
+        if orders.scheduler:
+            self._scheduler = SchedulerWatch(orders.scheduler)
+            self._stack.callback(self._scheduler.close)
         load = None
         if orders.load is not None:
             self._stack.enter_context(files_of(orders.load))
@@ -152,6 +157,7 @@ class HostTrial:
         load, wrong = self._companions.load, None
         evidence = self._witness.end()
         self._hand_over_probes()
+        self._hand_over_scheduler()
         if load is not None:
             wrong = load.end()
         self._companions.release(self._running())
@@ -167,6 +173,13 @@ class HostTrial:
         for worker, file in enumerate(self._probes):
             found = file.read() if file is not None else None
             self._send({"event": "probed", "worker": worker, "any": found is not None}, found or b"")
+
+    def _hand_over_scheduler(self) -> None:
+        """Says what the kernel's scheduler did, if that was wanted."""
+        if self._scheduler is not None:
+            found = self._scheduler.end()
+            threads = [list(astuple(each)) for each in found.threads]
+            self._send({"event": "scheduled", "why": found.why, "threads": threads}, found.content)
 
     def release(self) -> None:
         """Lets the companions end when no worker runs any more."""
@@ -263,6 +276,9 @@ class HostTrial:
         self._witness.begin(supervised.process_id, numbers, private, daemons)
         if self._orders.probed:
             self._open_probes(find_workers(supervised.process_id or 0, numbers))
+        if self._scheduler is not None:
+            self._scheduler.look_at_threads(self._witness.workers)
+            self._scheduler.begin()
         self._measure_ns = phases["measure_ns"]
         measure_ns = at_ns + phases["warmup_ns"]
         drain_ns = measure_ns + self._measure_ns
@@ -271,6 +287,9 @@ class HostTrial:
         # The mappings of a process are read once: they tell the memory of the workers, too.
         looks = self._resources if self._resources.wanted else self._witness
         self._due.append((amid_drain_ns, looks.look_at_memory))
+        if self._scheduler is not None:
+            look = partial(self._scheduler.look_at_threads, self._witness.workers)
+            self._due.append((amid_drain_ns, look))
         if late:
             self._due.append((amid_drain_ns, self._witness.look_at_ends_again))
         if (served := self._companions.daemons) is not None:

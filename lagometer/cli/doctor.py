@@ -57,7 +57,7 @@ def command(
     from lagometer.store.environment import collect
     from lagometer.study.own_installation import PRODUCTS, look_for
 
-    findings = examine(collect())
+    findings = (*examine(collect()), _scheduler())
     installations = [look_for(product) for product in PRODUCTS.values()]
     if json:
         counts = {verdict: sum(f.verdict == verdict for f in findings) for verdict in WORST_FIRST}
@@ -66,6 +66,22 @@ def command(
         return
     render(findings, output_console())
     render_installations(installations, output_console())
+
+
+def _scheduler() -> Finding:
+    """Whether the kernel's scheduler can be recorded here; it is tried."""
+    from lagometer.agent.observe.scheduler import unavailable
+    from lagometer.errors import SetupMissing
+    from lagometer.installation import scheduler_path
+    from lagometer.stats.verdict.health import Finding
+
+    try:
+        why = unavailable(str(scheduler_path()))
+    except SetupMissing as error:
+        why = str(error)
+    if why is None:
+        return Finding("scheduler", "ok", "`scheduler: on` and `profile` say who ran instead")
+    return Finding("scheduler", "unknown", f"`scheduler: on` is not available: {why}")
 
 
 def render(findings: Sequence[Finding], console: Console) -> None:

@@ -21,6 +21,7 @@ from lagometer.cli.one_cell import option, study_of_one_cell
 if TYPE_CHECKING:
     from lagometer.store.reader import Campaign
     from lagometer.summary.layers import LayerTable, ProbeCost
+    from lagometer.summary.scheduling_data import CellScheduling
 
 PROBED, PLAIN = "layers", "plain"  # the two campaigns of a pair
 
@@ -60,8 +61,8 @@ def command(
 ) -> int:
     """Say in which layer of the middleware the time of one cell goes, and what the probes themselves cost.
 
-    Each pair of trials has one with the probes and one without, in random order. What lies between two layers
-    is shown as unattributed.
+    Each pair of trials has one with the probes (and the scheduler recorded, where the kernel allows it), and
+    one without, in random order. What lies between two layers is shown as unattributed.
 
     Example: lagometer profile cyclonedds --payload 64KB --rate 100Hz
 
@@ -77,6 +78,7 @@ def command(
 def _profile(given: dict[str, Any], directory: Path, pairs: int, as_json: bool) -> int:
     from lagometer.errors import BadInput, Interrupted, TrialsFailed
     from lagometer.summary.layers import layer_tables, probe_cost
+    from lagometer.summary.scheduling import scheduling
 
     if pairs < 1:
         raise BadInput(f"'{pairs}' is no number of pairs", where="--pairs", hint="use 1 or more, e.g. 6")
@@ -96,11 +98,12 @@ def _profile(given: dict[str, Any], directory: Path, pairs: int, as_json: bool) 
         found.append((campaigns[PROBED], campaigns[PLAIN]))
     tables = layer_tables([probed for probed, _ in found])
     cost = probe_cost(found)
+    shares = scheduling([probed for probed, _ in found])
     with result_told_by_exit_code():
         if as_json:
-            print_json(_as_json(tables, cost))
+            print_json({**_as_json(tables, cost), "scheduling": [each.model_dump() for each in shares]})
         else:
-            _render(tables, cost)
+            _render(tables, shares, cost)
     whole = all(bool(each.cells["valid"].all()) for pair_of in found for each in pair_of)
     return 0 if whole and tables else TrialsFailed.exit_code
 
@@ -114,7 +117,9 @@ def _carried_out(given: dict[str, Any], directory: Path, side: str, pair: int) -
 
     layers = "on" if side == PROBED else "off"
     # Another seed for each pair: the two of a pair send the same, from the same places in memory.
-    mapping = study_of_one_cell("profile", given, layers=layers, machine_floor="off", seed=str(pair + 1))
+    mapping = study_of_one_cell(
+        "profile", given, layers=layers, scheduler=layers, machine_floor="off", seed=str(pair + 1)
+    )
     study = study_from_mapping(mapping, "command line")
     adapters = discover_adapters(study.options)
     expansion = expand(study, adapters)
@@ -138,12 +143,14 @@ def _as_json(tables: list[LayerTable], cost: ProbeCost) -> dict[str, Any]:
     return {**first, **asdict(cost), "edges": edges}
 
 
-def _render(tables: list[LayerTable], cost: ProbeCost) -> None:
+def _render(tables: list[LayerTable], shares: list[CellScheduling], cost: ProbeCost) -> None:
     from lagometer.cli.show.layers import render_layers
+    from lagometer.cli.show.scheduling import render_scheduling
     from lagometer.units import duration_text
 
     console = output_console()
     render_layers(tables, console)
+    render_scheduling(shares, console)
     if not tables:
         message_console().print("no valid trial has layers: see the warnings above", style="yellow")
     if cost.probe_cost_ns is not None:

@@ -18,7 +18,19 @@ from lagometer.conformance.stage import PAUSE_S, Endpoint, NotMet, Stage
 
 NO_MATCH_S = 1.0  # after the last pair that can match has met
 # What the endpoints of a check can be asked for.
-TRIED = ("reliability", "durability", "history", "depth", "deadline_ns", "lifespan_ns", "partition")
+TRIED = (
+    "reliability",
+    "durability",
+    "history",
+    "depth",
+    "deadline_ns",
+    "lifespan_ns",
+    "liveliness",
+    "lease_ns",
+    "partition",
+)
+LIVELINESS = ("automatic", "manual_by_topic")
+LEASE_NS = 3_600_000_000_000  # where only the kind is asked for: longer than any check
 
 
 @dataclass(frozen=True)
@@ -90,6 +102,10 @@ def asked_for(qos: Qos, reliability: str) -> dict[str, Any]:
     for name in given:
         if name not in TRIED:
             raise ValueError(f"{name.removesuffix('_ns')} is judged by the rules alone")
+    if "liveliness" in given:
+        if given["liveliness"] not in LIVELINESS:
+            raise ValueError(f"liveliness {given['liveliness']} is judged by the rules alone")
+        given = {"lease_ns": LEASE_NS, **given}
     if "partition" in given:
         given["partition"] = ";".join(given["partition"])
     return given

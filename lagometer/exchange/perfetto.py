@@ -30,7 +30,7 @@ from lagometer.exchange.errors import ExchangeError
 from lagometer.exchange.tables import trials
 from lagometer.store.format import PARTIAL, keep_file
 from lagometer.store.reader import Campaign
-from lagometer.summary.way_data import MessageWay, WayRow
+from lagometer.summary.way_data import MessageWay, Stay, WayRow
 from lagometer.summary.ways import all_ways, cell_ways
 
 SUFFIX = ".perfetto-trace"
@@ -131,6 +131,7 @@ class _Writer:
             about: Notes = {"edge": stay.edge, "sequence": stay.sequence, "worker": row.worker}
             if stay.row != stay.end_row:
                 about["to"] = f"{end_row.worker or 'not known'}: {_thread_name(end_row)}"
+            about |= _share(stay)
             span = (way.publish_ns + stay.begin_ns, way.publish_ns + stay.end_ns)
             last = number == len(way.stays)
             self._slice(self._thread(trial, row), span, stay.layer, common | about, (flow, last))
@@ -213,6 +214,20 @@ class _Writer:
         packet.timestamp = time_ns
         packet.track_event.track_uuid, packet.track_event.type = uuid, kind
         return packet
+
+
+def _share(stay: Stay) -> Notes:
+    """What the scheduler tells of a stay."""
+    share = stay.scheduler
+    if share is None:
+        return {}
+    times: Notes = {
+        "asleep_ns": share.asleep_ns,
+        "waiting_for_cpu_ns": share.waiting_ns,
+        "running_ns": share.running_ns,
+    }
+    ran = [f"{each.name} ({each.thread}) on CPU {each.cpu} for {each.ran_ns} ns" for each in share.instead]
+    return {**times, "ran_instead": ", ".join(ran) or None}
 
 
 def _thread_name(row: WayRow) -> str:

@@ -227,6 +227,7 @@ def edge_specs(
             history=traffic[edge.topic].history,
             payload_bytes=traffic[edge.topic].payload_bytes,
             sizes_bytes=traffic[edge.topic].sizes_bytes,
+            lifespan_ns=traffic[edge.topic].lifespan_ns,
             receiver_start=started.index(edge.subscriber),
             sender_host=host_of(edge.publisher),
             receiver_host=host_of(edge.subscriber),

@@ -15,7 +15,7 @@ import polars as pl
 from lagometer.agent.commands import Command, Leaves
 from lagometer.agent.isolation import directory_of
 from lagometer.agent.orders import Orders
-from lagometer.installation import probe_path, worker_command, worker_path
+from lagometer.installation import probe_path, scheduler_path, worker_command, worker_path
 from lagometer.machine.tuning import Tuner
 from lagometer.run.companions.daemons import wanted_daemons
 from lagometer.run.companions.interference import wanted_load
@@ -27,6 +27,7 @@ from lagometer.run.hosts.opening import open_all
 from lagometer.run.hosts.part import HostPart
 from lagometer.run.resources import trial_resources
 from lagometer.run.results.probed import probe_environment, probe_logs, probe_name
+from lagometer.run.results.scheduled import scheduled_of
 from lagometer.run.results.trial_store import BesideSamples, TrialStore
 from lagometer.run.secured import secured_for
 from lagometer.run.tuned import tuned_for
@@ -40,6 +41,7 @@ from lagometer.stats.trial.edges import samples as samples_of
 from lagometer.stats.trial.estimate import summarise
 from lagometer.stats.trial.events import endpoint_events
 from lagometer.stats.trial.layers import layer_stamps
+from lagometer.stats.trial.scheduling import scheduler_times
 from lagometer.stats.trial.warmup import WarmUp, noted, without_warm_up
 from lagometer.stats.trial.way import layer_times
 from lagometer.store.clocks import on_our_clock
@@ -167,6 +169,7 @@ class TrialRunner:
             probed=tuple(probe_name(plan) for plan in there) if study.layers else (),
             files=files,
             resources=study.resources,
+            scheduler=link.there(str(scheduler_path())) if study.layers and study.scheduler else "",
         )
         if study.capture:
             with storing(packets):
@@ -257,10 +260,14 @@ def _estimates(
         if study.layers
         else None
     )
+    scheduler = None
     if layers is not None:
         facts = replace(facts, warnings=(*facts.warnings, *layers.counts.warnings()))
+        if study.scheduler:
+            scheduler = scheduler_times(layers.frame, samples, lanes, facts, *scheduled_of(outcome))
+            facts = replace(facts, warnings=(*facts.warnings, *scheduler.counts.warnings()))
     events = endpoint_events(lanes, known)
-    beside = BesideSamples(stamps, layers, events, exchanges_frame(known.exchanges), resources)
+    beside = BesideSamples(stamps, layers, events, exchanges_frame(known.exchanges), resources, scheduler)
     return samples, noted(summarise(samples, facts), steadiness), beside
 
 

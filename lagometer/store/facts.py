@@ -39,6 +39,12 @@ class EdgeSpec:
     sender_clock: str = ""  # the host whose clock the sender's times are of; empty: the conductor's own
     receiver_clock: str = ""
     sizes_bytes: tuple[int, ...] = ()  # of message `sequence` modulo their number; empty: all are the largest
+    lifespan_ns: int = 0  # after which the middleware may drop a message that nobody took; 0: never
+
+    @property
+    def may_drop(self) -> bool:
+        """Whether a reliable stream is allowed to lose a message that nobody took in time."""
+        return self.history == "keep_last" or self.lifespan_ns > 0
 
     @property
     def is_whole(self) -> bool:

@@ -29,6 +29,7 @@ RESOURCES = "resources"  # likewise: what the processes of a trial cost
 STAMPS = "stamps"  # a folder like that of the samples: when messages were in which layer
 PARTIAL = ".partial"  # ends the name of a file that is being written; it begins with a dot
 LAYER_FILES = "layers"  # likewise: the way of each message, layer by layer
+SCHEDULER = "scheduler"  # likewise: of each stay in a layer how long its thread slept, waited and ran
 ESTIMATES = "estimates.parquet"
 FLOOR = "floor.json"
 CONFORMANCE = "conformance.json"  # written by `lagometer conformance --out`, if anybody asked for it
@@ -92,6 +93,21 @@ LAYERS_SCHEMA: dict[str, pl.DataType] = {
     "end_ns": pl.Int64(),
     "begin_thread": pl.UInt32(),
     "end_thread": pl.UInt32(),
+}
+
+SCHEDULER_SCHEMA: dict[str, pl.DataType] = {
+    "edge": pl.Categorical(),
+    "sequence": pl.UInt64(),
+    "layer": pl.Categorical(),
+    "begin_ns": pl.Int64(),
+    "end_ns": pl.Int64(),
+    "thread": pl.UInt32(),
+    "asleep_ns": pl.Int64(),
+    "waiting_ns": pl.Int64(),
+    "running_ns": pl.Int64(),
+    "instead": pl.List(
+        pl.Struct({"name": pl.String(), "thread": pl.Int64(), "cpu": pl.UInt16(), "ran_ns": pl.Int64()})
+    ),
 }
 
 EVENTS_SCHEMA: dict[str, pl.DataType] = {
@@ -185,6 +201,10 @@ FACTOR_TYPES: dict[str, pl.DataType] = {
     "history": pl.String(),
     "depth": pl.Int64(),
     "durability": pl.String(),
+    "deadline_period_ns": pl.Int64(),
+    "lifespan_ns": pl.Int64(),
+    "liveliness": pl.String(),
+    "partition": pl.String(),
     "dispatch": pl.String(),
     "touch": pl.String(),
     "profile": pl.String(),
@@ -345,6 +365,11 @@ def write_stamps(stamps: pl.DataFrame, path: Path) -> int:
 def write_layers(layers: pl.DataFrame, path: Path) -> int:
     """Writes the layers of one trial; returns the bytes written. Raises OSError naming the file."""
     return _write_parquet(layers, path)
+
+
+def write_scheduler(stays: pl.DataFrame, path: Path) -> int:
+    """Writes the scheduler's share of a trial's layers; returns the bytes. Raises OSError naming the file."""
+    return _write_parquet(stays, path)
 
 
 def write_resources(resources: pl.DataFrame, path: Path) -> int:

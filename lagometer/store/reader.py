@@ -77,6 +77,10 @@ class Campaign:
         """Where the layers of a trial lie, if the study asked for them. As `samples_path`."""
         return self._path_below(form.LAYER_FILES, cell, trial)
 
+    def scheduler_path(self, cell: str, trial: int) -> Path:
+        """Where the scheduler's share of a trial's layers lies, if the study asked. As `samples_path`."""
+        return self._path_below(form.SCHEDULER, cell, trial)
+
     def events_path(self, cell: str, trial: int) -> Path:
         """Where the events of a trial lie, if its middleware reported any. As `samples_path`."""
         return self._path_below(form.EVENTS, cell, trial)

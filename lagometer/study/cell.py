@@ -39,6 +39,10 @@ class Factors:
     history: Literal["keep_last", "keep_all"] = "keep_last"
     depth: int = 16
     durability: Literal["volatile", "transient_local"] = "volatile"
+    deadline_period_ns: int = 0
+    lifespan_ns: int = 0
+    liveliness: str = "none"
+    partition: str = "none"
     dispatch: Literal["listener", "waitset", "poll"] = "waitset"
     touch: Literal["header", "write", "read", "write+read"] = "write+read"
     profile: Literal["default", "matched"] = "default"
@@ -80,6 +84,10 @@ class Factors:
             history=self.history,
             depth=self.depth,
             durability=self.durability,
+            deadline_period_ns=self.deadline_period_ns,
+            lifespan_ns=self.lifespan_ns,
+            liveliness=self.liveliness,
+            partition=self.partition,
         )
 
 

@@ -65,8 +65,9 @@ def reasons(cell: Cell, template: Graph, measure_ns: int, around: Surroundings) 
     for topic, traffic in cell.traffic.items():
         prefix = f"topic '{topic}': " if topic in cell.graph.topics else ""
         publishers = len(cell.graph.streams_on(topic))
-        found += (prefix + reason for reason in _topic(topic, traffic, publishers, around.adapters))
-        if topic in cell.graph.service_of:
+        serves = topic in cell.graph.service_of
+        found += (prefix + reason for reason in _topic(topic, traffic, publishers, around.adapters, serves))
+        if serves:
             found += _service(traffic, around.adapters)
     found += _groups(cell, around.adapters)
     found += _hosts(cell, around)
@@ -115,10 +116,12 @@ def _profile(name: str, adapter: Adapter, factors: Factors) -> Iterator[str]:
         yield _lacks(name, "profile", factors.profile, offered)
 
 
-def _topic(topic: str, traffic: Traffic, publishers: int, adapters: Mapping[str, Adapter]) -> Iterator[str]:
-    """Why these messages can't go over this topic."""
+def _topic(
+    topic: str, traffic: Traffic, publishers: int, adapters: Mapping[str, Adapter], serves: bool
+) -> Iterator[str]:
+    """Why these messages can't go over this topic. serves: they are requests or replies of a service."""
     for name in traffic.adapters:
-        yield from _abilities(name, adapters[name], traffic)
+        yield from _abilities(name, adapters[name], traffic, serves)
         limit = adapters[name].sidecar.limits
         if limit.topic_names is not None and not re.fullmatch(limit.topic_names, topic):
             yield f"{name} refuses the topic's name '{topic}': {limit.topic_names_reason}; rename it"
@@ -132,6 +135,8 @@ def _topic(topic: str, traffic: Traffic, publishers: int, adapters: Mapping[str,
 
 def _service(traffic: Traffic, adapters: Mapping[str, Adapter]) -> Iterator[str]:
     """Why this can't be a topic of a service."""
+    for policy in traffic.policies:
+        yield f"a request and its reply have no QoS {policy} here"
     if len(traffic.adapters) > 1:
         yield f"a request and its reply are of one adapter, not of {' and '.join(traffic.adapters)}"
     for name in traffic.adapters:
@@ -139,11 +144,13 @@ def _service(traffic: Traffic, adapters: Mapping[str, Adapter]) -> Iterator[str]
             yield f"{name} has no request and reply of its own"
 
 
-def _abilities(name: str, adapter: Adapter, traffic: Traffic) -> Iterator[str]:
+def _abilities(name: str, adapter: Adapter, traffic: Traffic, serves: bool) -> Iterator[str]:
     """What both ends of a stream need; how a message is dispatched is the subscriber's affair alone."""
     can = adapter.sidecar.abilities
+    # The sidecar's reliability is that of topics; request and reply are reliable where there are any.
+    reliability = (*can.reliability, "reliable") if serves and can.services else can.reliability
     asked: tuple[tuple[str, str, Collection[str]], ...] = (
-        ("reliability", traffic.reliability, can.reliability),
+        ("reliability", traffic.reliability, reliability),
         ("history", traffic.history, can.history),
         ("durability", traffic.durability, can.durability),
         ("type", traffic.type, can.types),
@@ -153,18 +160,23 @@ def _abilities(name: str, adapter: Adapter, traffic: Traffic) -> Iterator[str]:
             yield _lacks(name, what, value, offered)
     if traffic.domain and not can.domains:
         yield f"{name} has no domains"
-    if traffic.deadline_ns is not None and "deadline_missed" not in can.events.reader:
-        yield f"{name} does not offer the QoS deadline"
-    yield from _limits(name, adapter.sidecar.limits, traffic)
+    for policy in traffic.policies:
+        if policy not in can.policies:
+            yield f"{name} does not offer the QoS {policy}"
+    yield from _limits(name, adapter.sidecar.limits, traffic, serves)
 
 
-def _limits(name: str, limit: Limits, traffic: Traffic) -> Iterator[str]:
+def _limits(name: str, limit: Limits, traffic: Traffic, serves: bool) -> Iterator[str]:
     if limit.payload_bytes_max is not None and traffic.payload_bytes > limit.payload_bytes_max:
         reason = limit.payload_bytes_max_reason or "larger messages do not exist"
         yield f"{name} carries at most {limit.payload_bytes_max} B: {reason}"
     keeps_all = traffic.history == "keep_all"
     if limit.depth_max is not None and not keeps_all and traffic.depth > limit.depth_max:
         yield _with_reason(f"{name} keeps at most {limit.depth_max} messages", limit.depth_max_reason)
+    waiting = limit.service_depth_max
+    if serves and waiting is not None and (keeps_all or traffic.depth > waiting):
+        at_most = f"{name} keeps at most {waiting} requests or replies"
+        yield _with_reason(at_most, limit.service_depth_max_reason)
     durable = limit.transient_local_depth_max
     kept_for_late = traffic.durability == "transient_local"
     if durable is not None and kept_for_late and (keeps_all or traffic.depth > durable):

@@ -13,6 +13,7 @@ from dataclasses import field as dataclass_field
 from typing import get_args
 
 from lagometer import units
+from lagometer.study import policies
 from lagometer.study.cell import Factors
 from lagometer.study.hosts import parse_hosts
 from lagometer.study.interference import LEVEL_MAX, PROGRAMS, parse_interference
@@ -239,6 +240,40 @@ FACTORS: tuple[Factor, ...] = (
         prefix="depth-",
     ),
     _words("durability", "QoS: does a late subscriber get earlier messages?", "volatile", "transient_local"),
+    Factor(
+        "deadline_period",
+        "deadline_period_ns",
+        policies.parse_period_ns,
+        policies.write_period,
+        "QoS deadline, offered and requested: none, or the longest time between two messages",
+        prefix="deadline-",
+    ),
+    Factor(
+        "lifespan",
+        "lifespan_ns",
+        policies.parse_period_ns,
+        policies.write_period,
+        "QoS: none, or the age at which the middleware drops a message that nobody took",
+        prefix="lifespan-",
+    ),
+    Factor(
+        "liveliness",
+        "liveliness",
+        policies.canonical_liveliness,
+        str,
+        "QoS: none, or how a publisher is known to live, and the lease: automatic-1s, manual-1s",
+        {"type": "string", "pattern": policies.LIVELINESS_PATTERN},
+        prefix="liveliness-",
+    ),
+    Factor(
+        "partition",
+        "partition",
+        policies.parse_partition,
+        str,
+        "QoS: none, or the name of the partition that all publishers and subscribers are in",
+        {"type": "string"},
+        prefix="partition-",
+    ),
     _words(
         "dispatch",
         "how a node learns about messages: listener (middleware's thread), waitset (blocks), poll (spins)",

@@ -143,6 +143,7 @@ class _Loader:
         self._check_valid(given, values)
         self._check_adaptive(given, values)
         self._check_deadline(given)
+        self._check_scheduler(values)
         if "variants" in given:
             self._variants = read_variants(given["variants"], self._problems, self._lines)
         if "hosts" in given:
@@ -247,6 +248,12 @@ class _Loader:
         elif wanted is not None and values["trials_max"] is not None and values["trials_max"] < wanted:
             what = f"'{values['trials_max']}' is fewer than the {wanted} valid trials of each cell"
             self._problems.add(what, self._lines["trials_max"], "trials_max")
+
+    def _check_scheduler(self, values: Mapping[str, Any]) -> None:
+        """The scheduler's record takes layers apart."""
+        if values["scheduler"] and not values["layers"]:
+            what = "'scheduler: on' takes layers apart, and the study has none"
+            self._problems.add(what, self._lines.get("scheduler"), "", "add `layers: on`")
 
     def _check_adaptive(self, given: Mapping[str, Tree], values: Mapping[str, Any]) -> None:
         """The bounds of an adaptive campaign go together, and mean nothing without `precision`."""

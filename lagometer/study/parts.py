@@ -20,6 +20,7 @@ PART_KEYS = (
     "deadline",
     "deadline_k",
     "layers",
+    "scheduler",
     "resources",
     "capture",
     "needs",

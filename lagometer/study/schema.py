@@ -34,7 +34,7 @@ HOUR_NS = 3600 * 10**9
 DAY_NS = 24 * HOUR_NS
 # Seen on two CPUs: 100 processes of Cyclone DDS were matched after 13.5 s, of Fast DDS after 27.8 s.
 DISCOVERY_NS_MIN = 10 * 10**9
-DISCOVERY_NS_PER_PROCESS = 500_000_000
+DISCOVERY_NS_PER_PARTICIPANT = 500_000_000
 DISCOVERY_NS_PER_ENDPOINT = 20_000_000
 
 
@@ -85,6 +85,7 @@ class Study:
     deadline_k: int = DEADLINE_K  # of how many messages in a row the fewest that met it are told
     needs: str = ""  # what it can't be carried out without; its cells are excluded
     layers: bool = False  # adapters and a preloaded probe stamp where the time of each message goes
+    scheduler: bool = False  # what the kernel's scheduler does meanwhile is recorded, where that is allowed
     resources: str = "on"  # what processes cost: `off`, `on`, `counters`: those of the processor too
     capture: bool = False  # every packet of a trial is copied into a file
     machine_floor_ns: int | None = None  # how long it is measured; 0: not at all, None: by the campaign
@@ -118,12 +119,12 @@ class Study:
         return self.parts.get(cell.factors.part, self)
 
     def discovery_ns(self, cell: Cell) -> int:
-        """The longest wait for the endpoints of a cell to match; where the study says nothing it grows with
-        processes and endpoints."""
+        """The longest wait for all to match; unless given, it grows with participants and endpoints."""
         if self.discovery_timeout_ns is not None:
             return self.discovery_timeout_ns
         endpoints = len(cell.graph.streams) + len(cell.graph.edges())
-        grown_ns = DISCOVERY_NS_PER_PROCESS * len(cell.workers) + DISCOVERY_NS_PER_ENDPOINT * endpoints
+        each = cell.graph.node_names if cell.factors.participants == "per-node" else cell.workers
+        grown_ns = DISCOVERY_NS_PER_PARTICIPANT * len(each) + DISCOVERY_NS_PER_ENDPOINT * endpoints
         return min(DISCOVERY_NS_MIN + grown_ns, HOUR_NS)
 
     def fewest_trials(self) -> int:
@@ -157,6 +158,7 @@ class Study:
             "deadline_ns": self.deadline_ns,
             "deadline_k": self.deadline_k,
             "layers": self.layers,
+            "scheduler": self.scheduler,
             "resources": self.resources,
             "capture": self.capture,
             "needs": self.needs,
@@ -402,6 +404,15 @@ TOP_LEVEL_KEYS: tuple[TopLevelKey, ...] = (
         _switch,
         "off",
         "on: a probe and the adapters stamp when each message is in which layer of the middleware",
+        {"enum": ["on", "off", True, False]},
+    ),
+    TopLevelKey(
+        "scheduler",
+        "scheduler",
+        _switch,
+        "off",
+        "with `layers: on`: the kernel's scheduler is recorded, so that each layer tells how long a thread "
+        "slept, waited for its CPU, and ran, and who ran instead; where the kernel allows it",
         {"enum": ["on", "off", True, False]},
     ),
     TopLevelKey(

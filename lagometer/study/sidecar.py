@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from lagometer.study.payload import PayloadType
+from lagometer.study.policies import Policy
 
 OptionValue = bool | int | float | str | None
 PROFILE = "profile"  # may be asked for like an option
@@ -54,7 +55,8 @@ class Abilities(_Part):
     queue of keep_last loses. `newest` is not what keep_last means: conformance calls that ability absent;
     layers: which layers are stamped, null: none; events: what is reported of endpoints; services: it has
     request and reply of its own; executor: with the dispatch `listener` one executor may serve all nodes of
-    a process; security: what its participants can be secured with.
+    a process; security: what its participants can be secured with; policies: what else of the QoS can be
+    set.
     """
 
     dispatch: tuple[Dispatch, ...]
@@ -66,6 +68,7 @@ class Abilities(_Part):
     domains: bool
     waitset_contexts: bool = False
     executor: bool = False
+    policies: tuple[Policy, ...] = ()
     late_readers: bool = True
     stamps: dict[Dispatch, tuple[Stamp, ...]] = Field(default_factory=dict)
     origin: Literal["loaned", "native", "copied"] = "copied"
@@ -81,6 +84,7 @@ class Limits(_Part):
     """Hard limits; null: none known. The reason is printed when a cell is excluded for it.
 
     depth_max: of keep_last; transient_local_depth_max: what a publisher keeps for late joiners at most;
+    service_depth_max: requests or replies that wait at most, also with keep_all;
     topic_names: a pattern that the names of topics must match, for a middleware that refuses others;
     topics_max: topics in use at once; endpoints_max: publishers and subscribers of one topic together.
     security_pair_reason: why its secured participants don't meet those of another adapter.
@@ -95,6 +99,8 @@ class Limits(_Part):
     depth_max_reason: str = ""
     transient_local_depth_max: int | None = Field(default=None, ge=1)
     transient_local_depth_max_reason: str = ""
+    service_depth_max: int | None = Field(default=None, ge=1)
+    service_depth_max_reason: str = ""
     topic_names: str | None = None
     topic_names_reason: str = ""
     topics_max: int | None = Field(default=None, ge=2)

@@ -8,6 +8,7 @@ from typing import Literal
 
 from lagometer.study.distribution import Distribution
 from lagometer.study.payload import PayloadType, at_least
+from lagometer.study.policies import NONE, Policy
 
 PAYLOAD_BYTES_MAX = 1 << 30
 
@@ -16,8 +17,7 @@ PAYLOAD_BYTES_MAX = 1 << 30
 class TopicSettings:
     """What a workload file says of one topic; None follows the cell's factors.
 
-    payload_bytes or payload: a size, or a distribution of sizes; adapter: a name, or `publisher+subscriber`;
-    deadline_ns: the QoS policy.
+    payload_bytes or payload: a size, or a distribution of sizes; adapter: a name, or `publisher+subscriber`.
     """
 
     payload_bytes: int | None = None
@@ -28,21 +28,25 @@ class TopicSettings:
     history: Literal["keep_last", "keep_all"] | None = None
     depth: int | None = None
     durability: Literal["volatile", "transient_local"] | None = None
-    deadline_ns: int | None = None
+    deadline_period_ns: int | None = None
+    lifespan_ns: int | None = None
+    liveliness: str | None = None
+    partition: str | None = None
     domain: int | None = None
     adapter: str | None = None
 
 
 # The fields of `Factors` that a topic may have of its own.
-TOPIC_FIELDS = frozenset(field.name for field in fields(TopicSettings)) - {"payload", "deadline_ns"}
+TOPIC_FIELDS = frozenset(field.name for field in fields(TopicSettings)) - {"payload"}
 
 
 @dataclass(frozen=True)
 class Traffic:
     """The messages of one topic in one cell.
 
-    payload_bytes: the largest; sizes_bytes: of message `sequence` modulo their number, empty where all have
-    `payload_bytes`.
+    payload_bytes: the largest; deadline_period_ns, lifespan_ns: 0 for none; liveliness: in its canonical
+    spelling; partition: a name, or `none`; sizes_bytes: of message `sequence` modulo their number, empty
+    where all have `payload_bytes`.
     """
 
     adapter: str
@@ -54,8 +58,22 @@ class Traffic:
     history: Literal["keep_last", "keep_all"]
     depth: int
     durability: Literal["volatile", "transient_local"]
-    deadline_ns: int | None = None
+    deadline_period_ns: int = 0
+    lifespan_ns: int = 0
+    liveliness: str = NONE
+    partition: str = NONE
     sizes_bytes: tuple[int, ...] = ()
+
+    @property
+    def policies(self) -> tuple[Policy, ...]:
+        """Those that are on."""
+        asked: dict[Policy, bool] = {
+            "deadline": self.deadline_period_ns > 0,
+            "lifespan": self.lifespan_ns > 0,
+            "liveliness": self.liveliness != NONE,
+            "partition": self.partition != NONE,
+        }
+        return tuple(policy for policy, is_on in asked.items() if is_on)
 
     @property
     def publisher_adapter(self) -> str:

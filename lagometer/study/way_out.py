@@ -68,4 +68,6 @@ def _depth_max(cell: Cell, adapters: Mapping[str, Adapter]) -> int | None:
     known = [limit.depth_max for limit in limits]
     if factors.durability == "transient_local":
         known += [limit.transient_local_depth_max for limit in limits]
+    if cell.graph.services:
+        known += [limit.service_depth_max for limit in limits]
     return min((each for each in known if each is not None), default=None)

@@ -14,7 +14,7 @@ from lagometer.study.load_shape import ContentFile, load_content
 from lagometer.study.schedule import RECORDED
 from lagometer.study.traffic import TopicSettings
 from lagometer.study.values import Problems, is_null, nearest, parsed, single
-from lagometer.units import UnitError, parse_duration_ns, parse_payload_bytes
+from lagometer.units import UnitError, parse_payload_bytes
 
 FACTOR_KEYS = (
     "payload",
@@ -24,12 +24,14 @@ FACTOR_KEYS = (
     "history",
     "depth",
     "durability",
+    "lifespan",
+    "liveliness",
+    "partition",
     "domain",
     "adapter",
 )
 TOPIC_KEYS = (*FACTOR_KEYS, "deadline")
-DEADLINE_NS_MIN = 1_000
-DEADLINE_NS_MAX = 3_600 * 10**9
+DEADLINE = "deadline_period"  # the factor that the key `deadline` of a topic stands for
 
 
 def read_topics(
@@ -94,8 +96,6 @@ def _with(
     contents: dict[str, ContentFile],
     problems: Problems,
 ) -> TopicSettings:
-    if key == "deadline":
-        return replace(topic, deadline_ns=parsed(scalar, place, _deadline_ns, problems))
     if key == "content" and scalar.text.startswith(RECORDED):
         try:
             file = load_content(scalar.text, folder)
@@ -104,12 +104,5 @@ def _with(
             return topic
         contents[file.name] = file
         return replace(topic, content=RECORDED + file.name)
-    factor = FACTORS_BY_NAME[key]
+    factor = FACTORS_BY_NAME[DEADLINE if key == "deadline" else key]
     return replace(topic, **{factor.field: parsed(scalar, place, factor.parse, problems)})  # type: ignore[arg-type]
-
-
-def _deadline_ns(text: str) -> int:
-    deadline_ns = parse_duration_ns(text)
-    if not DEADLINE_NS_MIN <= deadline_ns <= DEADLINE_NS_MAX:
-        raise UnitError(f"'{text}' is not between 1us and 1h")
-    return deadline_ns

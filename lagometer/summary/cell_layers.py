@@ -10,6 +10,7 @@ import polars as pl
 
 from lagometer.stats.cell.categories import breakdown, categories, overhead
 from lagometer.stats.cell.layers import edge_layers
+from lagometer.stats.trial.scheduling import COMPUTATION
 from lagometer.stats.trial.way import LAYERS, UNATTRIBUTED
 from lagometer.store.errors import CampaignError
 from lagometer.store.format import ARROW, END_TO_END
@@ -18,7 +19,6 @@ from lagometer.summary.campaign import cell_factors
 from lagometer.summary.hops import ends
 from lagometer.summary.layers import LayerTable
 from lagometer.summary.way_data import CellLayers, LayerMean
-from lagometer.summary.way_rows import COMPUTATION
 from lagometer.units import duration_text
 
 COLUMNS = ("edge", "sequence", "publish_ns", "taken_ns", "cause_stream", "cause_sequence", "phase", "outcome")

@@ -20,6 +20,7 @@ from lagometer.summary.cell_data import (
     Saturated,
 )
 from lagometer.summary.model import Model
+from lagometer.summary.scheduling_data import CellScheduling
 from lagometer.summary.way_data import CellLayers
 
 
@@ -476,6 +477,7 @@ class Summary(Model):
     wire: list[OnTheWire]
     node_costs: NodeCosts | None
     layers: list[CellLayers]
+    scheduling: list[CellScheduling]
     feasibility: list[Feasibility]
     reasons: list[ReasonCount]
     without_noise: list[WithoutNoise]

@@ -31,11 +31,10 @@ def layer_tables(campaigns: Sequence[Campaign]) -> list[LayerTable]:
     layers."""
     found: dict[tuple[str, str], list[pl.DataFrame]] = {}
     for campaign in campaigns:
-        for cell, trial in _valid_trials(campaign):
-            path = campaign.layers_path(cell, trial)
-            if not path.is_file():
+        for cell, trial in valid_trials(campaign):
+            if not campaign.layers_path(cell, trial).is_file():
                 continue
-            measured = _measured(campaign, cell, trial, pl.read_parquet(path, glob=False))
+            measured = measured_layers(campaign, cell, trial)
             for edge in measured["edge"].unique(maintain_order=True):
                 found.setdefault((cell, edge), []).append(measured.filter(pl.col("edge") == edge))
     return [
@@ -45,13 +44,15 @@ def layer_tables(campaigns: Sequence[Campaign]) -> list[LayerTable]:
     ]
 
 
-def _valid_trials(campaign: Campaign) -> Iterable[tuple[str, int]]:
+def valid_trials(campaign: Campaign) -> Iterable[tuple[str, int]]:
+    """The trials that count."""
     valid = campaign.cells.filter(pl.col("valid") & pl.col("edge").str.contains(ARROW, literal=True))
     return valid.select("cell", "trial").unique(maintain_order=True).iter_rows()
 
 
-def _measured(campaign: Campaign, cell: str, trial: int, layers: pl.DataFrame) -> pl.DataFrame:
-    """The layers of the messages of the measure phase."""
+def measured_layers(campaign: Campaign, cell: str, trial: int) -> pl.DataFrame:
+    """The layers of the messages of the measure phase. Raises CampaignError."""
+    layers = pl.read_parquet(campaign.layers_path(cell, trial), glob=False)
     samples = campaign.samples(cell, trial, ("edge", "sequence", "phase"))
     text = pl.col("edge").cast(pl.String())
     measured = samples.filter(pl.col("phase") == "measure").select(text, "sequence")
@@ -88,7 +89,7 @@ def _median_latency_ns(campaign: Campaign) -> float | None:
     """Of all messages of the measure phase, on every edge; None without a valid trial."""
     found = [
         campaign.samples(cell, trial, ("edge", "phase", "outcome", "publish_ns", "taken_ns"))
-        for cell, trial in _valid_trials(campaign)
+        for cell, trial in valid_trials(campaign)
     ]
     if not found:
         return None

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -169,11 +170,16 @@ def _row(cell: str, adapter: str, settings: str, trials: _Trials) -> NodeCost:
 
 
 def _thread_names(seen: Record) -> dict[str, int]:
-    """How many threads of the cell's first trial have which name, most first."""
-    counts: dict[str, int] = {}
+    """How many threads of the cell's first trial have which name, most first; of names that differ in their
+    number alone, all together under one, as `node:relay-N`."""
+    alike: dict[str, dict[str, int]] = {}
     for process in seen["processes"]:
         for name, count in (process["threads"] or {}).items():
-            counts[name] = counts.get(name, 0) + count
+            named = alike.setdefault(re.sub(r"(?<=\D)\d+$", "N", name), {})
+            named[name] = named.get(name, 0) + count
+    counts: dict[str, int] = {}
+    for stem, named in alike.items():
+        counts.update({stem: sum(named.values())} if len(named) > 1 else named)
     return dict(sorted(counts.items(), key=lambda each: (-each[1], each[0])))
 
 

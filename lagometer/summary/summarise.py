@@ -37,6 +37,7 @@ from lagometer.summary.node_costs import node_costs
 from lagometer.summary.queues import queues
 from lagometer.summary.rows import group_by_edge, missing_rows, over_trials, trial_row
 from lagometer.summary.saturated import saturated
+from lagometer.summary.scheduling import scheduling
 from lagometer.summary.settings import settings
 from lagometer.summary.wire import on_the_wire
 
@@ -79,6 +80,7 @@ def summarise(
     rows = [*over, *_single(measured_rows)]
     by_cell = in_order(campaign.cells, {cell: place for place, cell in enumerate(factors)})
     named = cells(factors, measured_rows, campaign.journal)
+    shares = scheduling([campaign])
     return Summary(
         campaign=campaign_head(campaign.manifest, campaign.environment),
         counts=Counts(
@@ -98,12 +100,13 @@ def summarise(
         deadlines=deadlines(by_cell, confidence.table),
         lost_tails=lost_tails(by_cell, confidence.table),
         interference=interference(by_cell),
-        findings=findings(campaign),
+        findings=findings(campaign, shares=shares),
         failures=failed,
         saturated=behind,
         chains=chains(campaign.cells, named),
         wire=on_the_wire(campaign, named),
         node_costs=node_costs(campaign, factors),
+        scheduling=shares,
         layers=list(layers.cells),
         feasibility=feasibility(campaign),
         reasons=reason_counts(campaign.journal, measured_rows),

@@ -16,6 +16,26 @@ class WayRow(Model):
     number: int | None
 
 
+class RanDuring(Model):
+    """Who ran on a CPU while the thread of a stay waited for it, and how long; `thread`: its number on the
+    machine.
+    """
+
+    name: str
+    thread: int
+    cpu: int
+    ran_ns: int
+
+
+class StayShare(Model):
+    """How long the thread that a message waits for slept, waited for a CPU, and ran: together the stay."""
+
+    asleep_ns: int
+    waiting_ns: int
+    running_ns: int
+    instead: list[RanDuring]
+
+
 class Stay(Model):
     """A message's stay in one layer, in nanoseconds since the first publishing. It begins on the row `row`
     and ends on `end_row`: places in `MessageWay.rows`, which differ where one thread hands over to another.
@@ -23,6 +43,7 @@ class Stay(Model):
     `layer`: one of those of `layers: on`; or `communication`, from publish to taken where there are none;
     `computation`, in a node between taken and publish; `idle`, after a callback until the one that uses its
     data; `unattributed`. `edge` and `sequence`: of the message that was there; of the one taken, in a node.
+    `scheduler`: of the thread at its end; null where the scheduler was not recorded, or does not tell it all.
     """
 
     layer: str
@@ -32,6 +53,7 @@ class Stay(Model):
     end_ns: int
     row: int
     end_row: int
+    scheduler: StayShare | None = None
 
 
 class MessageWay(Model):

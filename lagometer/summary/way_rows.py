@@ -9,11 +9,12 @@ from typing import Any
 
 import polars as pl
 
+from lagometer.stats.trial.scheduling import COMPUTATION, IDLE
 from lagometer.stats.trial.way import NODE_THREAD, THREAD_NAME_MAX, UNATTRIBUTED
 from lagometer.summary.hops import Hop
-from lagometer.summary.way_data import Stay, WayRow
+from lagometer.summary.way_data import RanDuring, Stay, StayShare, WayRow
 
-COMMUNICATION, COMPUTATION, IDLE = "communication", "computation", "idle"
+COMMUNICATION = "communication"
 ACROSS = "transport"  # the layer that leads from the sender's process to the receiver's
 
 Measured = tuple[str, int, int, int, int]  # layer, begin_ns, end_ns, begin_thread, end_thread
@@ -76,11 +77,35 @@ class Layered:
         return stays if at_ns == hop.taken_ns else ()
 
 
+class Shares:
+    """What the scheduler tells of the layers of a trial, if it was recorded. frame: as `SCHEDULER_SCHEMA`."""
+
+    def __init__(self, frame: pl.DataFrame | None) -> None:
+        self._frame = frame
+
+    @cached_property
+    def _found(self) -> Mapping[tuple[str, int, str, int], int]:
+        keys = ("edge", "sequence", "layer", "begin_ns")
+        rows = self._frame.select(keys).iter_rows() if self._frame is not None else ()
+        return {key: place for place, key in enumerate(rows)}
+
+    def of(self, hop: Hop, layer: str, span_ns: tuple[int, int]) -> StayShare | None:
+        """Of a message's stay in a layer, or in a node."""
+        place = self._found.get((hop.edge, hop.sequence, layer, span_ns[0]))
+        if place is None or self._frame is None:
+            return None
+        row = self._frame.row(place, named=True)
+        if row["end_ns"] != span_ns[1]:  # it caused several messages
+            return None
+        times = {name: row[name] for name in ("asleep_ns", "waiting_ns", "running_ns")}
+        return StayShare(**times, instead=[RanDuring(**each) for each in row["instead"]])
+
+
 class Stays:
     """The stays of one message, put together from its beginning at `begin_ns`."""
 
-    def __init__(self, threads: Threads, begin_ns: int) -> None:
-        self._threads, self._begin_ns = threads, begin_ns
+    def __init__(self, threads: Threads, shares: Shares, begin_ns: int) -> None:
+        self._threads, self._shares, self._begin_ns = threads, shares, begin_ns
         self.rows: list[WayRow] = []
         self.stays: list[Stay] = []
 
@@ -138,6 +163,7 @@ class Stays:
                 end_ns=end_ns,
                 row=self._number(first),
                 end_row=self._number(last),
+                scheduler=self._shares.of(hop, layer, span_ns),
             )
         )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -18,7 +19,7 @@ from lagometer.store.format import ARROW, END_TO_END
 from lagometer.store.reader import Campaign
 from lagometer.summary.hops import COLUMNS, KEYS, Hops, Index
 from lagometer.summary.way_data import MessageWay
-from lagometer.summary.way_rows import Layered, Stays, Threads
+from lagometer.summary.way_rows import Layered, Shares, Stays, Threads
 
 SLOWEST = 3
 STAYS_MAX = 12_000  # of all messages of a page or of `show`, which bounds their size
@@ -154,8 +155,8 @@ class TrialWays:
         self._cell = cell
         self.hops = Hops(campaign.samples(cell, trial, COLUMNS))
         self._threads = Threads(_journal(campaign, (cell, trial)))
-        path = campaign.layers_path(cell, trial)
-        self._layered = Layered(pl.read_parquet(path, glob=False) if path.is_file() else None)
+        self._layered = Layered(_read(campaign.layers_path(cell, trial)))
+        self._shares = Shares(_read(campaign.scheduler_path(cell, trial)))
 
     def way(self, edge: str, chosen: Chosen, index: Index | None = None) -> MessageWay:
         """A message as it went. index: of the whole trial, where all are asked for."""
@@ -165,7 +166,7 @@ class TrialWays:
             hops = index.way(chosen.sequence, begin_ns, end_ns)
         else:
             hops = index.single(edge, chosen.sequence)
-        stays = Stays(self._threads, begin_ns)
+        stays = Stays(self._threads, self._shares, begin_ns)
         for place, hop in enumerate(hops):
             stays.under_way(hop, self._layered.of(hop))
             if place + 1 < len(hops):
@@ -185,6 +186,10 @@ class TrialWays:
             rows=stays.rows,
             stays=stays.stays,
         )
+
+
+def _read(path: Path) -> pl.DataFrame | None:
+    return pl.read_parquet(path, glob=False) if path.is_file() else None
 
 
 def _journal(campaign: Campaign, key: Trial) -> Mapping[str, Any]:

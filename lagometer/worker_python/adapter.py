@@ -45,14 +45,14 @@ class ContextConfiguration:
 
 @dataclass(frozen=True)
 class Qos:
-    """Quality of service; None: the vendor's default. blocking_ns_max: the longest that a reliable writer may
-    wait for room."""
+    """Quality of service; None: the vendor's default. others: policies asked for that no adapter in Python
+    has; blocking_ns_max: the longest that a reliable writer may wait for room."""
 
     reliability: str | None = None
     history: str | None = None
     depth: int | None = None
     durability: str | None = None
-    deadline_ns: int | None = None
+    others: tuple[str, ...] = ()
     blocking_ns_max: int = 1_000_000_000
 
 

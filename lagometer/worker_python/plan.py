@@ -16,6 +16,7 @@ from lagometer.worker_python import plan_bounds
 from lagometer.worker_python.adapter import Qos
 from lagometer.worker_python.fields import Fields, PlanError, refuse
 from lagometer.worker_python.plan_bounds import INTERVAL_MEAN_MIN_NS, NESTING_LEVELS_MAX
+from lagometer.worker_python.qos import read_qos
 from lagometer.worker_python.schedule import SchedulePlan, WorkPlan
 
 STARTS = ("matched", "subscriber-first", "publisher-first")
@@ -351,7 +352,7 @@ def _endpoint(part: Fields, contexts: int) -> EndpointPlan:
     kind = part.word("type", "bytes", "fixed")
     payload_bytes = part.integer("payload_bytes", plan_bounds.Endpoint.PAYLOAD_BYTES)
     capacity = part.integer("capacity", plan_bounds.Endpoint.CAPACITY)
-    qos = _qos(part.part("qos"))
+    qos = read_qos(part.part("qos"))
     return EndpointPlan(context, topic, kind, payload_bytes, capacity, qos)
 
 
@@ -368,18 +369,6 @@ def _with_payloads(part: Fields, writer: EndpointPlan) -> EndpointPlan:
                 refuse(f"{part.path_of('sizes_bytes')}[{index}]", what)
         writer = replace(writer, sizes_bytes=sizes)
     return writer
-
-
-def _qos(part: Fields) -> Qos:
-    reliability = part.word("reliability", "best_effort", "reliable") if part.has("reliability") else None
-    history = part.word("history", "keep_last", "keep_all") if part.has("history") else None
-    depth = part.integer("depth", plan_bounds.Qos.DEPTH) if part.has("depth") else None
-    durability = part.word("durability", "volatile", "transient_local") if part.has("durability") else None
-    deadline_ns = (
-        part.integer("deadline_ns", plan_bounds.Qos.DEADLINE_NS) if part.has("deadline_ns") else None
-    )
-    part.finish()
-    return Qos(reliability, history, depth, durability, deadline_ns)
 
 
 def _rule(part: Fields, readers: int, writers: Sequence[EndpointPlan]) -> RulePlan:

@@ -82,11 +82,19 @@ class Context:
     NAME_CHARACTERS = Bounds(1, 4_096)
 
 
+class Liveliness:
+    """Of each `Liveliness` in a plan."""
+
+    LEASE_NS = Bounds(1_000, 4_611_686_018_427_387_904)
+
+
 class Qos:
     """Of each `Qos` in a plan."""
 
     DEPTH = Bounds(1, 1_048_576)
     DEADLINE_NS = Bounds(1_000, 4_611_686_018_427_387_904)
+    LIFESPAN_NS = Bounds(1_000, 4_611_686_018_427_387_904)
+    PARTITION_CHARACTERS = Bounds(1, 256)
 
 
 class Endpoint:

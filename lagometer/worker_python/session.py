@@ -357,8 +357,9 @@ def _in_adapter(what: str) -> Iterator[None]:
 
 
 def _configuration(plan: EndpointPlan, dispatch: str) -> EndpointConfiguration:
-    if plan.qos.deadline_ns is not None:
+    if plan.qos.others:
+        names = " and no ".join(plan.qos.others)
         raise AdapterError(
-            f"topic {plan.topic}: adapters in Python have no deadline among their qualities of service"
+            f"topic {plan.topic}: adapters in Python have no {names} among their qualities of service"
         )
     return EndpointConfiguration(plan.topic, plan.type, plan.payload_bytes, plan.qos, dispatch)

@@ -2,6 +2,7 @@
 // Generated from lagometer/summary/data.py by `python -m lagometer.report.typescript web/src`; do not edit.
 
 import type { ChainRow, Deadline, Feasibility, Interference, LostTail, NodeCosts, OnTheWire, Queue, Saturated } from "./cell-data";
+import type { CellScheduling } from "./scheduling-data";
 import type { CellLayers } from "./way-data";
 
 /**
@@ -470,6 +471,7 @@ export interface Summary {
   wire: OnTheWire[];
   node_costs: NodeCosts | null;
   layers: CellLayers[];
+  scheduling: CellScheduling[];
   feasibility: Feasibility[];
   reasons: ReasonCount[];
   without_noise: WithoutNoise[];

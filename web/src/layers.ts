@@ -9,6 +9,7 @@ import { inOrder, layerLook, layerName } from "./layer-look";
 import { matches, type Model } from "./model";
 import { theme } from "./palette";
 import type { Report } from "./report-data";
+import { schedulingParts } from "./scheduling";
 import { shape } from "./svg";
 import type { View } from "./view";
 import type { CellLayers, LayerMean } from "./way-data";
@@ -145,7 +146,7 @@ function draw(model: Model, against: string, facets: Record<string, string>, sho
     ...(group.title === "" ? [] : [element("h3", {}, group.title)]),
     element("dl", { class: "stack" }, ...group.bars.flatMap((bar) => barOf(bar, longest.get(group.scale) ?? 1, shown))),
   ]);
-  return [layerLegend(names), ...parts, tableOf(groups, shown)];
+  return [layerLegend(names), ...parts, tableOf(groups, shown), ...schedulingParts(model.report, facets)];
 }
 
 /** An empty place where no cell has layers. */

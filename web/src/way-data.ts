@@ -12,12 +12,34 @@ export interface WayRow {
 }
 
 /**
+ * Who ran on a CPU while the thread of a stay waited for it, and how long; `thread`: its number on the
+ * machine.
+ */
+export interface RanDuring {
+  name: string;
+  thread: number;
+  cpu: number;
+  ran_ns: number;
+}
+
+/**
+ * How long the thread that a message waits for slept, waited for a CPU, and ran: together the stay.
+ */
+export interface StayShare {
+  asleep_ns: number;
+  waiting_ns: number;
+  running_ns: number;
+  instead: RanDuring[];
+}
+
+/**
  * A message's stay in one layer, in nanoseconds since the first publishing. It begins on the row `row`
  * and ends on `end_row`: places in `MessageWay.rows`, which differ where one thread hands over to another.
  *
  * `layer`: one of those of `layers: on`; or `communication`, from publish to taken where there are none;
  * `computation`, in a node between taken and publish; `idle`, after a callback until the one that uses its
  * data; `unattributed`. `edge` and `sequence`: of the message that was there; of the one taken, in a node.
+ * `scheduler`: of the thread at its end; null where the scheduler was not recorded, or does not tell it all.
  */
 export interface Stay {
   layer: string;
@@ -27,6 +49,7 @@ export interface Stay {
   end_ns: number;
   row: number;
   end_row: number;
+  scheduler: StayShare | null;
 }
 
 /**

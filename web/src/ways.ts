@@ -30,12 +30,21 @@ export function wayTitle(way: MessageWay): string {
   return way.place === 1 ? "the slowest message" : `the ${way.place === 2 ? "2nd" : "3rd"} slowest message`;
 }
 
+/** What the scheduler tells of a stay; empty where that is nothing. */
+export function shareOf(stay: Stay): string {
+  const share = stay.scheduler;
+  if (share === null) return "";
+  const ran = share.instead.map((each) => `${each.name === "idle" ? "idling" : each.name} on CPU ${String(each.cpu)} for ${durationText(each.ran_ns)}`);
+  const meanwhile = ran.length === 0 ? "" : ` (meanwhile ${ran.join(", ")})`;
+  return `; asleep ${durationText(share.asleep_ns)}, waiting for a CPU ${durationText(share.waiting_ns)}${meanwhile}, running ${durationText(share.running_ns)}`;
+}
+
 /** One stay as a sentence. */
 export function stayText(way: MessageWay, stay: Stay): string {
   const took = stay.end_ns - stay.begin_ns;
   const [from, to] = [rowName(way.rows[stay.row]), rowName(way.rows[stay.end_row])];
   const where = stay.row === stay.end_row ? `on ${from}` : `from ${from} to ${to}`;
-  return `${layerName(stay.layer)}: ${durationText(took)} (${shareText(took / way.latency_ns)}) ${where}, ${durationText(stay.begin_ns)} after publish`;
+  return `${layerName(stay.layer)}: ${durationText(took)} (${shareText(took / way.latency_ns)}) ${where}, ${durationText(stay.begin_ns)} after publish${shareOf(stay)}`;
 }
 
 function percent(part: number): string {

@@ -21,8 +21,8 @@ const way: MessageWay = {
     { worker: null, thread: "not known", number: null },
   ],
   stays: [
-    { layer: "send_path", edge: "source→sink", sequence: 7, begin_ns: 0, end_ns: 25_000, row: 0, end_row: 0 },
-    { layer: "transport", edge: "source→sink", sequence: 7, begin_ns: 25_000, end_ns: 100_000, row: 0, end_row: 1 },
+    { layer: "send_path", edge: "source→sink", sequence: 7, begin_ns: 0, end_ns: 25_000, row: 0, end_row: 0, scheduler: null },
+    { layer: "transport", edge: "source→sink", sequence: 7, begin_ns: 25_000, end_ns: 100_000, row: 0, end_row: 1, scheduler: null },
   ],
 };
 

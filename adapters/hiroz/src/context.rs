@@ -9,7 +9,7 @@ use hiroz::graph::Graph;
 use hiroz::node::ZNode;
 use hiroz::qos::QosProfile;
 use hiroz::Builder;
-use lagometer_adapter::ros2::node_name;
+use lagometer_adapter::ros2::{graph_name, node_name};
 use lagometer_adapter::{
     Context, ContextConfig, Description, Doing, Endpoint, Error, Matched, PayloadType, Result, Status,
 };
@@ -130,7 +130,7 @@ impl Wanted {
     pub(crate) fn new(endpoint: &Endpoint) -> Self {
         Self {
             node: endpoint.node.clone(),
-            topic: format!("/{}", endpoint.topic),
+            topic: format!("/{}", graph_name(&endpoint.topic)),
             payload: endpoint.payload,
             profile: crate::quality::profile(endpoint),
         }

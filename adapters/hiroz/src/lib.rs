@@ -5,13 +5,15 @@ mod message;
 mod quality;
 mod queued;
 mod reader;
+mod services;
 mod settings;
 mod writer;
 
 use lagometer_adapter::{export_adapter, Adapter, ContextConfig, Endpoint, InboxWaitset, Result};
 
 use crate::context::HirozContext;
-use crate::reader::HirozReader;
+use crate::reader::{HirozReader, HirozSample, Way};
+use crate::services::Ends;
 use crate::writer::HirozWriter;
 
 /// hiroz.
@@ -35,6 +37,28 @@ impl Adapter for Hiroz {
     }
     fn reader(context: &HirozContext, endpoint: &Endpoint) -> Result<HirozReader> {
         Ok(HirozReader::new(context, endpoint))
+    }
+    const SERVICES: bool = true;
+    fn client(
+        context: &HirozContext,
+        request: &Endpoint,
+        reply: &Endpoint,
+    ) -> Result<(HirozWriter, HirozReader)> {
+        let way = Way::new(reply);
+        let ends = Ends::new(context.session(), reply, request, way.clone(), false)?;
+        Ok((HirozWriter::of(context, request, ends.clone()), HirozReader::of(context, reply, way, ends)))
+    }
+    fn server(
+        context: &HirozContext,
+        request: &Endpoint,
+        reply: &Endpoint,
+    ) -> Result<(HirozWriter, HirozReader)> {
+        let way = Way::new(request);
+        let ends = Ends::new(context.session(), request, reply, way.clone(), true)?;
+        Ok((HirozWriter::of(context, reply, ends.clone()), HirozReader::of(context, request, way, ends)))
+    }
+    fn answer(replies: &mut HirozWriter, request: &mut HirozSample) -> Result<()> {
+        replies.answer(request.reply()?)
     }
     fn waitset(_context: &HirozContext) -> Result<InboxWaitset> {
         Ok(InboxWaitset::new())

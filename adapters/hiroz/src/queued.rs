@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a waitset and a poll ask of the vendor's own queue of a subscription.
+//! What a waitset and a poll ask of the vendor's own queue of a subscription, a client or a server.
 use std::sync::{Arc, OnceLock};
 
-use hiroz::queue::BoundedQueue;
 use lagometer_adapter::{Bell, Fillable};
-use zenoh::sample::Sample;
 
-/// The queue, once the subscription is there, and what arrivals wake.
+/// Whether the queue has something, once it is there, and what arrivals wake.
 #[derive(Default)]
 pub(crate) struct Queued {
-    pub(crate) queue: OnceLock<Arc<BoundedQueue<Sample>>>,
+    has_data: OnceLock<Box<dyn Fn() -> bool + Send + Sync>>,
     bell: OnceLock<Arc<Bell>>,
 }
 
 impl Queued {
+    /// Whom to ask whether there is something to take.
+    pub(crate) fn asks(&self, has_data: impl Fn() -> bool + Send + Sync + 'static) {
+        let _ = self.has_data.set(Box::new(has_data));
+    }
+
     /// Something came. [Zenoh's thread]
     pub(crate) fn ring(&self) {
         if let Some(bell) = self.bell.get() {
@@ -24,7 +27,7 @@ impl Queued {
 
 impl Fillable for Queued {
     fn has_data(&self) -> bool {
-        self.queue.get().is_some_and(|queue| !queue.is_empty())
+        self.has_data.get().is_some_and(|has_data| has_data())
     }
     fn tell(&self, bell: Arc<Bell>) {
         let _ = self.bell.set(bell);

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Readers: a subscription with a callback, which Zenoh's thread calls with the message made; else with the vendor's
-//! queue, from which a message is made when it is taken.
+//! queue, from which a message is made when it is taken. Or the receiving end of a service.
 use std::sync::Arc;
 
 use hiroz::entity::EndpointKind;
 use hiroz::msg::{NativeCdrSerdes, ZDeserializer};
 use hiroz::pubsub::ZSub;
 use lagometer_adapter::{
-    callback, Counters, Description, Dispatch, Doing, Endpoint, Fillable, HasInbox, History, Inbox, Matched,
-    Reader, Result, Ros2Message, Sample, Signalled, Status, View,
+    callback, Counters, Description, Dispatch, Doing, Endpoint, Error, Fillable, HasInbox, History, Inbox,
+    Matched, Reader, Result, Ros2Message, Sample, Signalled, Status, View,
 };
 use zenoh::sample::Sample as Received;
 
 use crate::context::{Facts, HirozContext, Opened, SharedSession, Wanted};
 use crate::message::{Bytes, Held, Image, Imu, Message, PointCloud2, Text};
 use crate::queued::Queued;
+use crate::services::{self, Ends, Reply};
 
 /// The depth of a subscription where the study asks for no history.
 const HISTORY_DEFAULT: History = History::KeepLast(hiroz::qos::DEFAULT_HISTORY_DEPTH);
@@ -23,33 +24,36 @@ const HISTORY_DEFAULT: History = History::KeepLast(hiroz::qos::DEFAULT_HISTORY_D
 const KEEP_ALL_MESSAGES: usize = 65_536;
 
 /// A subscription of any of the types; a callback's brings messages by itself.
-trait Receiving: Send {
-    fn take_one(&self) -> Result<Option<Held>>;
+pub(crate) trait Receiving: Send {
+    fn take_one(&self) -> Result<Option<services::Received>>;
 }
 
 impl<M: Message> Receiving for ZSub<M, Received, NativeCdrSerdes<M>> {
-    fn take_one(&self) -> Result<Option<Held>> {
+    fn take_one(&self) -> Result<Option<services::Received>> {
         let Some(sample) = self.queue.as_ref().and_then(|queue| queue.try_recv()) else { return Ok(None) };
         // As ZSub::recv has it.
         let payload = sample.payload().to_bytes();
         let message = NativeCdrSerdes::<M>::deserialize(&payload).doing("making a message of what came")?;
-        Ok(Some(message.into_held()))
+        Ok(Some((message.into_held(), None)))
     }
 }
 
 impl<M: Message> Receiving for ZSub<M, (), NativeCdrSerdes<M>> {
-    fn take_one(&self) -> Result<Option<Held>> {
+    fn take_one(&self) -> Result<Option<services::Received>> {
         Ok(None)
     }
 }
 
-struct Arrived {
-    held: Held,
-    signalled: Signalled,
+pub(crate) struct Arrived {
+    pub(crate) held: Held,
+    /// Of a request, until it is answered.
+    pub(crate) reply: Option<Reply>,
+    pub(crate) signalled: Signalled,
 }
 
 /// How messages come to whoever takes them.
-enum Way {
+#[derive(Clone)]
+pub(crate) enum Way {
     /// By callback.
     Called(Arc<Inbox<Arrived>>),
     /// From the vendor's queue.
@@ -59,6 +63,7 @@ enum Way {
 /// A subscription.
 pub(crate) struct HirozReader {
     subscription: Option<Box<dyn Receiving>>,
+    service: Option<Arc<Ends>>,
     way: Way,
     wanted: Wanted,
     session: SharedSession,
@@ -75,7 +80,7 @@ fn made<M: Message>(opened: &Opened, wanted: &Wanted, way: &Way) -> Result<Box<d
                 let called = move |message: M| {
                     let signalled = Signalled::now();
                     callback("a subscription's callback", || {
-                        inbox.push(Arrived { held: message.into_held(), signalled });
+                        inbox.push(Arrived { held: message.into_held(), reply: None, signalled });
                     });
                 };
                 let subscription = builder.build_with_callback(called).doing(doing)?;
@@ -84,8 +89,8 @@ fn made<M: Message>(opened: &Opened, wanted: &Wanted, way: &Way) -> Result<Box<d
             Way::Queued(queued) => {
                 let told = queued.clone();
                 let subscription = builder.build_with_notifier(move || told.ring()).doing(doing)?;
-                if let Some(queue) = &subscription.queue {
-                    let _ = queued.queue.set(queue.clone());
+                if let Some(queue) = subscription.queue.clone() {
+                    queued.asks(move || !queue.is_empty());
                 }
                 Ok(Box::new(subscription) as Box<dyn Receiving>)
             }
@@ -93,21 +98,42 @@ fn made<M: Message>(opened: &Opened, wanted: &Wanted, way: &Way) -> Result<Box<d
     })
 }
 
+impl Way {
+    pub(crate) fn new(endpoint: &Endpoint) -> Self {
+        if endpoint.dispatch == Dispatch::Listener {
+            Self::Called(Inbox::new(endpoint, HISTORY_DEFAULT, KEEP_ALL_MESSAGES))
+        } else {
+            Self::Queued(Arc::default())
+        }
+    }
+}
+
 impl HirozReader {
     pub(crate) fn new(context: &HirozContext, endpoint: &Endpoint) -> Self {
+        Self::with(context, endpoint, Way::new(endpoint), EndpointKind::Publisher, None)
+    }
+
+    /// An end of a service.
+    pub(crate) fn of(context: &HirozContext, endpoint: &Endpoint, way: Way, ends: Arc<Ends>) -> Self {
+        let counterparts = ends.counterparts();
+        Self::with(context, endpoint, way, counterparts, Some(ends))
+    }
+
+    fn with(
+        context: &HirozContext,
+        endpoint: &Endpoint,
+        way: Way,
+        counterparts: EndpointKind,
+        service: Option<Arc<Ends>>,
+    ) -> Self {
         let (wanted, session) = (Wanted::new(endpoint), context.session());
-        let way = if endpoint.dispatch == Dispatch::Listener {
-            Way::Called(Inbox::new(endpoint, HISTORY_DEFAULT, KEEP_ALL_MESSAGES))
-        } else {
-            Way::Queued(Arc::default())
-        };
         let inbox = match &way {
             Way::Called(inbox) => Some(inbox.clone()),
             Way::Queued(_) => None,
         };
-        let endpoint = Facts::new(session.clone(), &wanted, EndpointKind::Publisher);
+        let endpoint = Facts::new(session.clone(), &wanted, counterparts);
         let facts = Arc::new(ReaderFacts { endpoint, inbox });
-        Self { subscription: None, way, wanted, session, facts }
+        Self { subscription: None, service, way, wanted, session, facts }
     }
 }
 
@@ -115,6 +141,10 @@ impl Reader for HirozReader {
     type Sample = HirozSample;
 
     fn enable(&mut self) -> Result<()> {
+        if let Some(ends) = &self.service {
+            self.subscription = Some(ends.receiving()?);
+            return Ok(());
+        }
         let (opened, wanted, way) = (Opened::of(&self.session)?, &self.wanted, &self.way);
         self.subscription = Some(match wanted.payload.message {
             None => made::<Bytes>(opened, wanted, way)?,
@@ -130,8 +160,8 @@ impl Reader for HirozReader {
         let arrived = match (&self.way, &self.subscription) {
             (Way::Called(inbox), _) => inbox.pop(),
             (Way::Queued(_), Some(subscription)) => {
-                let held = subscription.take_one()?;
-                held.map(|held| Arrived { held, signalled: Signalled::default() })
+                let taken = subscription.take_one()?;
+                taken.map(|(held, reply)| Arrived { held, reply, signalled: Signalled::default() })
             }
             (Way::Queued(_), None) => None,
         };
@@ -178,6 +208,14 @@ impl Status for ReaderFacts {
 
 /// The payload of a message that was taken.
 pub(crate) struct HirozSample(Arrived);
+
+impl HirozSample {
+    /// Of a request what it is answered by, once.
+    pub(crate) fn reply(&mut self) -> Result<Reply> {
+        let reply = self.0.reply.take();
+        reply.ok_or_else(|| Error::invalid("an answer to what is not a request, or a second answer"))
+    }
+}
 
 impl Sample for HirozSample {
     fn view(&self) -> View<'_> {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Writers: a publisher serialises a message when it is published, and hands it to Zenoh.
+//! Writers: a publisher serialises a message when it is published, and hands it to Zenoh. Or the sending end of a
+//! service.
 use std::sync::Arc;
 
 use hiroz::entity::EndpointKind;
@@ -11,14 +12,19 @@ use lagometer_adapter::{Doing, Endpoint, Error, Result, Ros2Message, Sent, Statu
 
 use crate::context::{Facts, HirozContext, Opened, SharedSession, Wanted};
 use crate::message::{Bytes, Image, Imu, Message, PointCloud2, Text};
+use crate::services::{Ends, Reply};
 
 /// What a publisher of any of the types does.
-trait Sending: Send {
-    fn send(&self, places: Places) -> Result<()>;
+pub(crate) trait Sending: Send {
+    fn send(&mut self, places: Places) -> Result<()>;
+    /// What is sent next answers this request.
+    fn answer(&mut self, _request: Reply) -> Result<()> {
+        Err(Error::invalid("an answer by a writer that is no server's"))
+    }
 }
 
 impl<M: Message> Sending for ZPub<M, NativeCdrSerdes<M>> {
-    fn send(&self, places: Places) -> Result<()> {
+    fn send(&mut self, places: Places) -> Result<()> {
         self.publish(&M::of(places)?).doing("publishing")
     }
 }
@@ -26,6 +32,7 @@ impl<M: Message> Sending for ZPub<M, NativeCdrSerdes<M>> {
 /// A publisher.
 pub(crate) struct HirozWriter {
     writer: Option<Box<dyn Sending>>,
+    service: Option<Arc<Ends>>,
     wanted: Wanted,
     session: SharedSession,
     facts: Arc<Facts>,
@@ -41,9 +48,28 @@ fn made<M: Message>(opened: &Opened, wanted: &Wanted) -> Result<Box<dyn Sending>
 
 impl HirozWriter {
     pub(crate) fn new(context: &HirozContext, endpoint: &Endpoint) -> Self {
+        Self::with(context, endpoint, EndpointKind::Subscription, None)
+    }
+
+    /// An end of a service.
+    pub(crate) fn of(context: &HirozContext, endpoint: &Endpoint, ends: Arc<Ends>) -> Self {
+        Self::with(context, endpoint, ends.counterparts(), Some(ends))
+    }
+
+    fn with(
+        context: &HirozContext,
+        endpoint: &Endpoint,
+        counterparts: EndpointKind,
+        service: Option<Arc<Ends>>,
+    ) -> Self {
         let (wanted, session) = (Wanted::new(endpoint), context.session());
-        let facts = Arc::new(Facts::new(session.clone(), &wanted, EndpointKind::Subscription));
-        Self { writer: None, wanted, session, facts }
+        let facts = Arc::new(Facts::new(session.clone(), &wanted, counterparts));
+        Self { writer: None, service, wanted, session, facts }
+    }
+
+    /// What is committed next answers this request.
+    pub(crate) fn answer(&mut self, request: Reply) -> Result<()> {
+        self.writer.as_mut().ok_or_else(|| Error::invalid("answer() before enable"))?.answer(request)
     }
 }
 
@@ -51,6 +77,10 @@ impl Writer for HirozWriter {
     type Loan = Places;
 
     fn enable(&mut self) -> Result<()> {
+        if let Some(ends) = &self.service {
+            self.writer = Some(ends.sending()?);
+            return Ok(());
+        }
         let (opened, wanted) = (Opened::of(&self.session)?, &self.wanted);
         self.writer = Some(match wanted.payload.message {
             None => made::<Bytes>(opened, wanted)?,
@@ -67,7 +97,7 @@ impl Writer for HirozWriter {
     }
 
     fn commit(&mut self, loan: Places) -> Result<Sent> {
-        let writer = self.writer.as_ref().ok_or_else(|| Error::invalid("commit before enable"))?;
+        let writer = self.writer.as_mut().ok_or_else(|| Error::invalid("commit before enable"))?;
         writer.send(loan).map(|()| Sent::Accepted)
     }
 

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A context is one iceoryx2 node, with a configuration that keeps its files in the trial's own folder.
-use std::sync::Once;
+use std::sync::{Once, OnceLock};
 
 use iceoryx2::port::event_id::EventId;
 use iceoryx2::prelude::*;
 use iceoryx2::service::port_factory::{event, publish_subscribe};
-use lagometer_adapter::{host_log, Context, ContextConfig, Description, Doing, Error, Level, Result};
+use lagometer_adapter::{
+    host_log, Context, ContextConfig, Description, Doing, Endpoint, Error, Level, Result,
+};
 
 use crate::quality::Quality;
+use crate::services::{under_way, Calls, Locked};
 
 /// Ports are used by one thread at a time, so the variant without a mutex does: what an application with a thread per
 /// node takes.
@@ -35,10 +38,13 @@ struct Room {
     nodes: usize,
 }
 
-/// One iceoryx2 node.
+/// One iceoryx2 node, and with services a second one, for ports of another variant.
 #[derive(Debug)]
 pub(crate) struct Iceoryx2Context {
     node: Node<Service>,
+    calling: OnceLock<Node<Locked>>,
+    settings: Config,
+    name: String,
     room: Room,
     prefix: String,
     root: String,
@@ -54,12 +60,7 @@ impl Iceoryx2Context {
         let mut settings = Config::default();
         settings.global.set_root_path(&Path::new(root.as_bytes()).doing("naming the root path")?);
         settings.global.prefix = FileName::new(prefix.as_bytes()).doing("naming the prefix")?;
-        let mut builder =
-            NodeBuilder::new().config(&settings).signal_handling_mode(SignalHandlingMode::Disabled);
-        if let Ok(name) = NodeName::new(&config.name) {
-            builder = builder.name(&name);
-        }
-        let node = builder.create::<Service>().doing("creating the node")?;
+        let node = new_node::<Service>(&settings, &config.name)?;
         let peers = config.peers.unwrap_or(0);
         let asked = |name: &str| config.options.integer(name).map(|count| count as usize);
         let room = Room {
@@ -67,7 +68,38 @@ impl Iceoryx2Context {
             subscribers: asked("max_subscribers").unwrap_or(SUBSCRIBERS_DEFAULT.max(peers)),
             nodes: NODES_DEFAULT.max(peers + 1),
         };
-        Ok(Self { node, room, prefix, root: root.to_owned(), keep_all_messages: asked("keep_all_messages") })
+        Ok(Self {
+            node,
+            calling: OnceLock::new(),
+            name: config.name.clone(),
+            room,
+            prefix,
+            root: root.to_owned(),
+            keep_all_messages: asked("keep_all_messages"),
+            settings,
+        })
+    }
+
+    /// A service: opened, or created by whoever comes first. With how many requests of a client may be under way.
+    pub(crate) fn calls(&self, request: &Endpoint) -> Result<(Calls, usize)> {
+        let quality = Quality::new(request, self.keep_all_messages)?;
+        let under_way = under_way(request, &quality);
+        let node = match self.calling.get() {
+            Some(node) => node,
+            None => self.calling.get_or_init({
+                let node = new_node::<Locked>(&self.settings, &self.name)?;
+                || node
+            }),
+        };
+        let calls = node
+            .service_builder(&service_name(&request.topic)?)
+            .request_response::<[u8], [u8]>()
+            .max_active_requests_per_client(under_way)
+            .max_clients(self.room.subscribers)
+            .max_nodes(self.room.nodes)
+            .open_or_create()
+            .doing(format!("service '{}': opening or creating it", request.topic))?;
+        Ok((calls, under_way))
     }
 
     /// The messages of a topic: opened, or created by whoever comes first.
@@ -122,6 +154,14 @@ impl Context for Iceoryx2Context {
             .paste("iceoryx2.toml", &paste)
             .transport(&["shared-memory"], &["shared-memory"])
     }
+}
+
+fn new_node<S: iceoryx2::service::Service>(settings: &Config, name: &str) -> Result<Node<S>> {
+    let mut builder = NodeBuilder::new().config(settings).signal_handling_mode(SignalHandlingMode::Disabled);
+    if let Ok(name) = NodeName::new(name) {
+        builder = builder.name(&name);
+    }
+    builder.create::<S>().doing("creating the node")
 }
 
 /// The event that says that a message was sent.

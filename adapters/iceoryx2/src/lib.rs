@@ -3,12 +3,16 @@
 mod context;
 mod ports;
 mod quality;
+mod services;
 mod waitset;
+
+use std::sync::Arc;
 
 use lagometer_adapter::{export_adapter, Adapter, ContextConfig, Endpoint, Result};
 
 use crate::context::Iceoryx2Context;
-use crate::ports::{Iceoryx2Reader, Iceoryx2Writer};
+use crate::ports::{Iceoryx2Reader, Iceoryx2Sample, Iceoryx2Writer};
+use crate::services::{Client, Server};
 use crate::waitset::Iceoryx2Waitset;
 
 /// Eclipse iceoryx2.
@@ -32,6 +36,32 @@ impl Adapter for Iceoryx2 {
     }
     fn reader(context: &Iceoryx2Context, endpoint: &Endpoint) -> Result<Iceoryx2Reader> {
         Iceoryx2Reader::new(context, endpoint)
+    }
+    const SERVICES: bool = true;
+    fn client(
+        context: &Iceoryx2Context,
+        request: &Endpoint,
+        reply: &Endpoint,
+    ) -> Result<(Iceoryx2Writer, Iceoryx2Reader)> {
+        let client = Arc::new(Client::new(context, request)?);
+        Ok((
+            Iceoryx2Writer::of_requests(context, request, client.clone())?,
+            Iceoryx2Reader::of_replies(context, reply, client)?,
+        ))
+    }
+    fn server(
+        context: &Iceoryx2Context,
+        request: &Endpoint,
+        reply: &Endpoint,
+    ) -> Result<(Iceoryx2Writer, Iceoryx2Reader)> {
+        let server = Arc::new(Server::new(context, request, reply)?);
+        Ok((
+            Iceoryx2Writer::of_replies(context, reply, server.clone())?,
+            Iceoryx2Reader::of_requests(context, request, server)?,
+        ))
+    }
+    fn answer(replies: &mut Iceoryx2Writer, request: &mut Iceoryx2Sample) -> Result<()> {
+        replies.answer(request.asked()?)
     }
     fn waitset(_context: &Iceoryx2Context) -> Result<Iceoryx2Waitset> {
         Iceoryx2Waitset::new()

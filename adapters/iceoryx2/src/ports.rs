@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Writers and readers: a publisher with its notifier, a subscriber with its listener.
+//! Writers and readers: a publisher with its notifier, a subscriber with its listener. Or the ends of a service, with
+//! an event for its requests and one for its replies.
 //!
 //! This file has what `unsafe` the middleware's interface asks for.
 #![allow(unsafe_code)]
@@ -23,6 +24,7 @@ use lagometer_adapter::{
 
 use crate::context::{sent_event, Events, Iceoryx2Context, Messages, Service};
 use crate::quality::{Quality, BORROWED_DEFAULT, BUFFER_DEFAULT};
+use crate::services::{Asked, Client, Reply, ReplyLoan, RequestLoan, Server};
 
 /// A port, or a sample of it, of the variant whose ports count their references without a lock.
 #[derive(Debug)]
@@ -45,14 +47,21 @@ impl<T> DerefMut for Exclusive<T> {
     }
 }
 
+/// By what messages leave.
+enum Outlet {
+    Publisher(Exclusive<Publisher<Service, [u8], ()>>, Arc<PortStatus>),
+    Client(Arc<Client>),
+    /// A server's, and the request that is answered next.
+    Server(Arc<Server>, Option<Arc<Asked>>),
+}
+
 /// A publisher. The order of the fields is that of their end.
 pub(crate) struct Iceoryx2Writer {
-    publisher: Exclusive<Publisher<Service, [u8], ()>>,
+    outlet: Outlet,
     notifier: Exclusive<Notifier<Service>>,
     events: Events,
     /// Whether anybody waits for events. With readers that poll nobody does, and an application would send none.
     notifies: bool,
-    status: Arc<PortStatus>,
 }
 
 impl Iceoryx2Writer {
@@ -60,7 +69,6 @@ impl Iceoryx2Writer {
         let topic = &endpoint.topic;
         let quality = Quality::new(endpoint, context.keep_all_messages())?;
         let messages = context.messages(topic, &quality)?;
-        let events = context.events(topic)?;
         let wait = quality.wait;
         let publisher = messages
             .publisher_builder()
@@ -75,20 +83,55 @@ impl Iceoryx2Writer {
             })
             .create()
             .doing(format!("topic '{topic}': creating the publisher"))?;
+        let status = PortStatus::new(Arc::new(messages), quality, End::Writer);
+        Self::with(context, topic, Outlet::Publisher(Exclusive(publisher), status))
+    }
+
+    /// A client's.
+    pub(crate) fn of_requests(
+        context: &Iceoryx2Context,
+        endpoint: &Endpoint,
+        client: Arc<Client>,
+    ) -> Result<Self> {
+        Self::with(context, &requests_of(&endpoint.topic), Outlet::Client(client))
+    }
+
+    /// A server's.
+    pub(crate) fn of_replies(
+        context: &Iceoryx2Context,
+        endpoint: &Endpoint,
+        server: Arc<Server>,
+    ) -> Result<Self> {
+        Self::with(context, &replies_of(&endpoint.topic), Outlet::Server(server, None))
+    }
+
+    /// What is committed next answers this request.
+    pub(crate) fn answer(&mut self, request: Arc<Asked>) -> Result<()> {
+        match &mut self.outlet {
+            Outlet::Server(_, next) => *next = Some(request),
+            _ => return Err(Error::invalid("an answer by a writer that is no server's")),
+        }
+        Ok(())
+    }
+
+    fn with(context: &Iceoryx2Context, topic: &str, outlet: Outlet) -> Result<Self> {
+        let events = context.events(topic)?;
         let notifier = events
             .notifier_builder()
             .default_event_id(sent_event())
             .create()
             .doing(format!("topic '{topic}': creating the notifier"))?;
-        let status = PortStatus::new(Arc::new(messages), quality, End::Writer);
-        Ok(Self {
-            publisher: Exclusive(publisher),
-            notifier: Exclusive(notifier),
-            events,
-            notifies: true,
-            status,
-        })
+        Ok(Self { outlet, notifier: Exclusive(notifier), events, notifies: true })
     }
+}
+
+/// What goes before the name of the events that tell of a service's requests.
+fn requests_of(service: &str) -> String {
+    format!("{service}/request")
+}
+
+fn replies_of(service: &str) -> String {
+    format!("{service}/reply")
 }
 
 impl Writer for Iceoryx2Writer {
@@ -96,26 +139,33 @@ impl Writer for Iceoryx2Writer {
 
     fn borrow(&mut self, bytes: usize) -> Result<Option<Iceoryx2Loan>> {
         self.notifies = self.events.dynamic_config().number_of_listeners() > 0;
-        match self.publisher.loan_slice_uninit(bytes) {
-            Ok(sample) => Ok(Some(Iceoryx2Loan(Exclusive(sample)))),
-            Err(LoanError::OutOfMemory) => {
-                self.status.rejected.fetch_add(1, Ordering::Relaxed);
-                Ok(None)
+        match &self.outlet {
+            Outlet::Publisher(publisher, status) => match publisher.loan_slice_uninit(bytes) {
+                Ok(sample) => Ok(Some(Iceoryx2Loan::Sample(Exclusive(sample)))),
+                Err(LoanError::OutOfMemory) => {
+                    status.rejected.fetch_add(1, Ordering::Relaxed);
+                    Ok(None)
+                }
+                Err(error) => Err(error).doing("borrowing a sample"),
+            },
+            Outlet::Client(client) => Ok(client.borrow(bytes)?.map(Iceoryx2Loan::Request)),
+            Outlet::Server(server, request) => {
+                let request = request.as_ref().ok_or_else(|| Error::invalid("a reply without a request"))?;
+                Ok(server.borrow(request, bytes)?.map(Iceoryx2Loan::Reply))
             }
-            Err(error) => Err(error).doing("borrowing a sample"),
         }
     }
 
     fn commit(&mut self, loan: Iceoryx2Loan) -> Result<Sent> {
-        // SAFETY: a byte has no invalid value, and the memory is a mapped file that the kernel filled with zeros.
-        let sample = unsafe { loan.0 .0.assume_init() };
-        let sent = match sample.send() {
-            Ok(_) => Sent::Accepted,
-            Err(SendError::UnableToDeliver) => {
-                self.status.rejected.fetch_add(1, Ordering::Relaxed);
-                Sent::Rejected
+        let sent = match (&mut self.outlet, loan) {
+            (Outlet::Publisher(_, status), Iceoryx2Loan::Sample(sample)) => publish(sample, status)?,
+            (Outlet::Client(client), Iceoryx2Loan::Request(request)) => client.send(request)?,
+            (Outlet::Server(server, request), Iceoryx2Loan::Reply(reply)) => {
+                let sent = server.send(reply)?;
+                *request = None;
+                sent
             }
-            Err(error) => return Err(error).doing("sending a sample"),
+            _ => return Err(Error::invalid("a message that was borrowed from another writer")),
         };
         if self.notifies {
             // Also after a rejection, since those with room have got it.
@@ -125,37 +175,95 @@ impl Writer for Iceoryx2Writer {
     }
 
     fn status(&self) -> Arc<dyn Status> {
-        self.status.clone()
+        match &self.outlet {
+            Outlet::Publisher(_, status) => status.clone(),
+            Outlet::Client(client) => client.status.clone(),
+            Outlet::Server(server, _) => server.status.clone(),
+        }
+    }
+}
+
+type SampleLoan = Exclusive<SampleMutUninit<Service, [MaybeUninit<u8>], ()>>;
+
+fn publish(loan: SampleLoan, status: &PortStatus) -> Result<Sent> {
+    // SAFETY: a byte has no invalid value, and the memory is a mapped file that the kernel filled with zeros.
+    let sample = unsafe { loan.0.assume_init() };
+    match sample.send() {
+        Ok(_) => Ok(Sent::Accepted),
+        Err(SendError::UnableToDeliver) => {
+            status.rejected.fetch_add(1, Ordering::Relaxed);
+            Ok(Sent::Rejected)
+        }
+        Err(error) => Err(error).doing("sending a sample"),
     }
 }
 
 /// Shared memory that a message is written to.
-pub(crate) struct Iceoryx2Loan(Exclusive<SampleMutUninit<Service, [MaybeUninit<u8>], ()>>);
+pub(crate) enum Iceoryx2Loan {
+    Sample(SampleLoan),
+    Request(RequestLoan),
+    Reply(ReplyLoan),
+}
 
 impl Loan for Iceoryx2Loan {
     fn origin(&self) -> Origin {
         Origin::Loaned
     }
     fn memory(&mut self) -> Memory<'_> {
-        self.0.payload_mut().into()
+        match self {
+            Self::Sample(sample) => sample.payload_mut().into(),
+            Self::Request(request) => request.payload_mut().into(),
+            Self::Reply(reply) => reply.payload_mut().into(),
+        }
     }
 }
 
-/// A subscriber. It hears from `enable` on.
+/// Where messages come from.
+enum Inlet {
+    /// It hears from `enable` on.
+    Subscriber(Option<Exclusive<Subscriber<Service, [u8], ()>>>, Arc<Messages>, Arc<PortStatus>),
+    Client(Arc<Client>),
+    Server(Arc<Server>),
+}
+
+/// A subscriber.
 pub(crate) struct Iceoryx2Reader {
-    subscriber: Option<Exclusive<Subscriber<Service, [u8], ()>>>,
+    inlet: Inlet,
     /// With dispatch by waitset; goes to the waitset when that is attached.
     listener: Option<Exclusive<Listener<Service>>>,
-    messages: Arc<Messages>,
     buffer: usize,
     may_borrow: usize,
     untaken: Untaken,
-    status: Arc<PortStatus>,
 }
 
 impl Iceoryx2Reader {
     pub(crate) fn new(context: &Iceoryx2Context, endpoint: &Endpoint) -> Result<Self> {
-        let topic = &endpoint.topic;
+        let quality = Quality::new(endpoint, context.keep_all_messages())?;
+        let messages = Arc::new(context.messages(&endpoint.topic, &quality)?);
+        let status = PortStatus::new(messages.clone(), quality, End::Reader);
+        Self::with(context, endpoint, &endpoint.topic, Inlet::Subscriber(None, messages, status))
+    }
+
+    /// A client's.
+    pub(crate) fn of_replies(
+        context: &Iceoryx2Context,
+        endpoint: &Endpoint,
+        client: Arc<Client>,
+    ) -> Result<Self> {
+        Self::with(context, endpoint, &replies_of(&endpoint.topic), Inlet::Client(client))
+    }
+
+    /// A server's.
+    pub(crate) fn of_requests(
+        context: &Iceoryx2Context,
+        endpoint: &Endpoint,
+        server: Arc<Server>,
+    ) -> Result<Self> {
+        Self::with(context, endpoint, &requests_of(&endpoint.topic), Inlet::Server(server))
+    }
+
+    /// `topic`: what its events go with.
+    fn with(context: &Iceoryx2Context, endpoint: &Endpoint, topic: &str, inlet: Inlet) -> Result<Self> {
         let quality = Quality::new(endpoint, context.keep_all_messages())?;
         let listener = match endpoint.dispatch {
             Dispatch::Poll => None,
@@ -169,15 +277,12 @@ impl Iceoryx2Reader {
                 ));
             }
         };
-        let messages = Arc::new(context.messages(topic, &quality)?);
         Ok(Self {
-            subscriber: None,
+            inlet,
             listener,
-            messages: messages.clone(),
             buffer: quality.buffer,
             may_borrow: quality.borrowed,
             untaken: Untaken::default(),
-            status: PortStatus::new(messages, quality, End::Reader),
         })
     }
 
@@ -195,30 +300,38 @@ impl Reader for Iceoryx2Reader {
     type Sample = Iceoryx2Sample;
 
     fn enable(&mut self) -> Result<()> {
-        let subscriber = self.messages.subscriber_builder().buffer_size(self.buffer).create();
-        self.subscriber = Some(Exclusive(subscriber.doing("creating the subscriber")?));
+        match &mut self.inlet {
+            Inlet::Subscriber(subscriber, messages, _) => {
+                let made = messages.subscriber_builder().buffer_size(self.buffer).create();
+                *subscriber = Some(Exclusive(made.doing("creating the subscriber")?));
+            }
+            Inlet::Client(_) => {}
+            Inlet::Server(server) => server.enable()?,
+        }
         self.untaken.set(true);
         Ok(())
     }
 
     fn take(&mut self) -> Result<Option<Iceoryx2Sample>> {
-        let Some(subscriber) = &self.subscriber else {
-            self.untaken.set(false);
-            return Ok(None);
-        };
         if self.may_borrow == 0 {
             return Ok(None);
         }
-        match subscriber.receive().doing("receiving")? {
-            Some(sample) => {
-                self.may_borrow -= 1;
-                Ok(Some(Iceoryx2Sample(Exclusive(sample))))
+        let taken = match &self.inlet {
+            Inlet::Subscriber(None, ..) => None,
+            Inlet::Subscriber(Some(subscriber), ..) => {
+                let sample = subscriber.receive().doing("receiving")?;
+                sample.map(|sample| Iceoryx2Sample::Sample(Exclusive(sample)))
             }
-            None => {
-                self.untaken.set(false);
-                Ok(None)
+            Inlet::Client(client) => client.take()?.map(Iceoryx2Sample::Reply),
+            Inlet::Server(server) => {
+                server.take()?.map(|request| Iceoryx2Sample::Request(request, Answered(false)))
             }
+        };
+        match &taken {
+            Some(_) => self.may_borrow -= 1,
+            None => self.untaken.set(false),
         }
+        Ok(taken)
     }
 
     fn release(&mut self, sample: Iceoryx2Sample) {
@@ -227,16 +340,46 @@ impl Reader for Iceoryx2Reader {
     }
 
     fn status(&self) -> Arc<dyn Status> {
-        self.status.clone()
+        match &self.inlet {
+            Inlet::Subscriber(_, _, status) => status.clone(),
+            Inlet::Client(client) => client.status.clone(),
+            Inlet::Server(server) => server.status.clone(),
+        }
     }
 }
 
 /// Shared memory that shows a message.
-pub(crate) struct Iceoryx2Sample(Exclusive<ReceivedSample<Service, [u8], ()>>);
+pub(crate) enum Iceoryx2Sample {
+    Sample(Exclusive<ReceivedSample<Service, [u8], ()>>),
+    Request(Arc<Asked>, Answered),
+    Reply(Reply),
+}
+
+/// Whether a request has been.
+pub(crate) struct Answered(bool);
+
+impl Iceoryx2Sample {
+    /// The request that it is, once.
+    pub(crate) fn asked(&mut self) -> Result<Arc<Asked>> {
+        match self {
+            Self::Request(_, Answered(true)) => Err(Error::invalid("a request that is answered twice")),
+            Self::Request(request, answered) => {
+                answered.0 = true;
+                Ok(request.clone())
+            }
+            _ => Err(Error::invalid("an answer to what is no request")),
+        }
+    }
+}
 
 impl Sample for Iceoryx2Sample {
     fn view(&self) -> View<'_> {
-        View { regions: [self.0.payload(), &[], &[], &[]], loaned: true, ..View::default() }
+        let payload = match self {
+            Self::Sample(sample) => sample.payload(),
+            Self::Request(request, _) => request.payload(),
+            Self::Reply(reply) => reply.payload(),
+        };
+        View { regions: [payload, &[], &[], &[]], loaned: true, ..View::default() }
     }
 }
 

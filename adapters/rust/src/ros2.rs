@@ -127,6 +127,20 @@ pub fn node_name(name: &str) -> String {
     }
 }
 
+/// What is left of a topic's or a service's name when all that ROS 2 does not allow in one is written as `_xHH`, as the
+/// adapters in C++ have it.
+pub fn graph_name(name: &str) -> String {
+    let mut result = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        match byte {
+            b'_' | b'/' => result.push(char::from(byte)),
+            _ if byte.is_ascii_alphanumeric() => result.push(char::from(byte)),
+            _ => result.push_str(&format!("_x{byte:02X}")),
+        }
+    }
+    result
+}
+
 /// Rows and columns of the squarest image of just so many pixels; no higher than wide.
 pub fn squarest(pixels: usize) -> (u32, u32) {
     let height =
@@ -142,6 +156,14 @@ mod tests {
     #[test]
     fn names_of_nodes_are_made_such_that_ros_takes_them() {
         assert_eq!(["node-1", "1st", "plain", ""].map(node_name), ["node_1", "n1st", "plain", "n"]);
+    }
+
+    #[test]
+    fn names_of_topics_keep_what_ros_takes() {
+        assert_eq!(
+            ["a/b_1", "navigate.goal", "ü"].map(graph_name),
+            ["a/b_1", "navigate_x2Egoal", "_xC3_xBC"]
+        );
     }
 
     #[test]

@@ -227,6 +227,8 @@ typedef struct lagometer_context_config {
 #define LAGOMETER_KEEP_ALL 1u
 #define LAGOMETER_VOLATILE 0u
 #define LAGOMETER_TRANSIENT_LOCAL 1u
+#define LAGOMETER_AUTOMATIC 0u       /* liveliness: the middleware says that the writer lives */
+#define LAGOMETER_MANUAL_BY_TOPIC 1u /* liveliness: the writer's messages say so */
 typedef struct lagometer_qos {
   uint32_t size, abi_version;
   uint64_t present;
@@ -238,7 +240,7 @@ typedef struct lagometer_qos {
   uint32_t reserved;
   int64_t blocking_ns_max; /* goes with RELIABILITY: the longest that commit() may wait for room */
   int64_t deadline_ns, lifespan_ns, liveliness_lease_ns;
-  lagometer_string partition;
+  lagometer_string partition; /* one or several names, with semicolons between them */
 } lagometer_qos;
 #define LAGOMETER_QOS_SIZE_1_0 LAGOMETER_END_OF(lagometer_qos, partition)
 

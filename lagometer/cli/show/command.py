@@ -33,11 +33,20 @@ if TYPE_CHECKING:
     from lagometer.summary.cell_data import ChainRow, OnTheWire, Queue, Saturated
     from lagometer.summary.data import Finding
     from lagometer.summary.layers import LayerTable
+    from lagometer.summary.scheduling_data import CellScheduling
     from lagometer.summary.way_data import CellLayers
 
 Row = dict[str, Any]
 OfCell = TypeVar(
-    "OfCell", "CellLayers", "ChainRow", "Finding", "LayerTable", "OnTheWire", "Queue", "Saturated"
+    "OfCell",
+    "CellLayers",
+    "CellScheduling",
+    "ChainRow",
+    "Finding",
+    "LayerTable",
+    "OnTheWire",
+    "Queue",
+    "Saturated",
 )
 EdgeGlob = Annotated[
     str | None,
@@ -129,6 +138,7 @@ def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None
             {"cell": each.cell, "edge": each.edge, "trials": each.trials, **layers_as_json(each.figures)}
             for each in _of_cells(layers.edges, cell)
         ],
+        "scheduling": [each.model_dump() for each in _of_cells(summary.scheduling, cell)],
         "layers_of_cells": [each.model_dump() for each in _of_cells(summary.layers, cell)],
         "messages": [each.model_dump() for each in messages],
         "messages_notes": messages_notes,
@@ -197,6 +207,7 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     from lagometer.cli.show.node_costs import render_node_costs
     from lagometer.cli.show.noise import render_lost, render_noise
     from lagometer.cli.show.saturated import render_saturated
+    from lagometer.cli.show.scheduling import render_scheduling
     from lagometer.cli.show.wire import render_wire
     from lagometer.stats.cell.preempted import with_noise_of_campaign
     from lagometer.summary.answer import answers
@@ -227,6 +238,7 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     render_chains(_of_cells(summary.chains, cell), console)
     render_wire(_of_cells(summary.wire, cell), console)
     render_layers(_of_cells(layers.edges, cell), console)
+    render_scheduling(_of_cells(summary.scheduling, cell), console)
     render_cell_layers(_of_cells(summary.layers, cell), console)
     render_feasibility(summary.feasibility if whole else (), console)
     render_lost(valid, console)

@@ -14,7 +14,14 @@ from functools import cached_property
 from pathlib import Path
 
 from lagometer.agent.serving import hash_of
-from lagometer.installation import BUILD, PACKAGE, probe_path, supervisor_path, worker_path
+from lagometer.installation import (
+    BUILD,
+    PACKAGE,
+    probe_path,
+    scheduler_path,
+    supervisor_path,
+    worker_path,
+)
 from lagometer.run.hosts.base import HostError
 
 # Of the package: what an agent imports, and nothing more.
@@ -31,7 +38,7 @@ HASH_LENGTH = 16
 @dataclass(frozen=True)
 class Bundle:
     """The files of this installation that a host needs, absolute. agent: the sources of the agent among
-    them; `programs`: supervisor, worker, probe, adapters and what these preload."""
+    them; `programs`: supervisor, worker, probe, scheduler, adapters and what these preload."""
 
     agent: tuple[Path, ...]
     programs: tuple[Path, ...]
@@ -92,7 +99,7 @@ class Bundle:
 def bundle_of(libraries: Iterable[Path]) -> Bundle:
     """Returns what a host needs to run workers with these libraries. Raises SetupMissing."""
     agent = sorted({path for pattern in AGENT_SOURCES for path in PACKAGE.glob(pattern)})
-    programs = dict.fromkeys((supervisor_path(), worker_path(), probe_path(), *libraries))
+    programs = dict.fromkeys((supervisor_path(), worker_path(), probe_path(), scheduler_path(), *libraries))
     return Bundle(tuple(agent), tuple(path.absolute() for path in programs))
 
 

@@ -12,6 +12,7 @@ from lagometer.agent.capture import Captured
 from lagometer.agent.daemons import Done as DaemonDone
 from lagometer.agent.frames import Frame
 from lagometer.agent.load import Done as LoadDone
+from lagometer.agent.observe.scheduler import Recorded, ThreadNumbers
 from lagometer.agent.observe.witness import Evidence
 from lagometer.agent.orders import Orders
 from lagometer.run.hosts.base import HostError
@@ -38,6 +39,7 @@ class HostOutcome:
     captured: Captured | None = None
     packets: Path | None = None
     probed: Mapping[int, bytes] = field(default_factory=dict)  # by worker: what its probe wrote
+    scheduled: Recorded | None = None  # by the numbers of the trial's workers; None if it was not wanted
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,7 @@ class HostPart:
         self._packets_file: BinaryIO | None = None
         self._captured: Captured | None = None
         self._probed: dict[int, bytes] = {}
+        self._scheduled: Recorded | None = None
 
     @property
     def name(self) -> str:
@@ -205,6 +208,8 @@ class HostPart:
         elif event == "probed":
             if message["any"]:
                 self._probed[self.workers[message["worker"]]] = block
+        elif event == "scheduled":
+            self._scheduled = self._recorded(message, block)
         elif event == "salvaged":
             if message["any"]:
                 self.salvaged[self.workers[message["worker"]]] = block
@@ -237,6 +242,15 @@ class HostPart:
         self._captured = Captured.from_frame(captured) if captured is not None else None
         self.close()
         self.ended = self.finished = True
+
+    def _recorded(self, message: Mapping[str, Any], block: bytes) -> Recorded:
+        """Reads what an agent says of the scheduler. Raises TypeError, ValueError, IndexError."""
+        threads = tuple(
+            ThreadNumbers(self.workers[int(worker)], int(here), int(there), str(name))
+            for worker, here, there, name in message["threads"]
+        )
+        why = message["why"]
+        return Recorded(None if why is None else str(why), threads, block)
 
     def _take_packets(self, part: bytes) -> None:
         """Adds to the file. Raises ValueError where none was asked for."""
@@ -279,6 +293,7 @@ class HostPart:
             captured=self._captured,
             packets=self._packets,
             probed=self._probed,
+            scheduled=self._scheduled,
         )
 
 

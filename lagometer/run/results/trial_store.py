@@ -24,6 +24,7 @@ from lagometer.run.hosts.part import HostOutcome
 from lagometer.run.resources import TrialResources
 from lagometer.run.worker.outcome import TrialOutcome, WorkerOutcome
 from lagometer.stats.trial.layers import LayerStamps
+from lagometer.stats.trial.scheduling import SchedulerTimes
 from lagometer.stats.trial.way import LayerTimes
 from lagometer.stats.verdict.validity import is_saturated
 from lagometer.store import format as form
@@ -32,7 +33,7 @@ from lagometer.store.storing import Journal, make_folders, storing
 Key = tuple[str, int]
 # cells.parquet is rewritten after a trial unless that would take more than about this share of the time.
 CELLS_SHARE_MAX = 0.05
-_BESIDE = (form.STAMPS, form.LAYER_FILES, form.EVENTS, form.EXCHANGES, form.RESOURCES)
+_BESIDE = (form.STAMPS, form.LAYER_FILES, form.EVENTS, form.EXCHANGES, form.RESOURCES, form.SCHEDULER)
 _TRIAL_FILE = re.compile(r"(0|[1-9][0-9]*)\.(parquet|log|[^/]+\.pcapng)")
 
 
@@ -61,17 +62,19 @@ class BesideSamples:
     events: pl.DataFrame | None = None
     exchanges: pl.DataFrame | None = None
     resources: TrialResources | None = None
+    scheduler: SchedulerTimes | None = None
 
     def write(self, paths: Sequence[Path]) -> None:
         """Writes each to its place, in the order of `_BESIDE`. Raises OSError."""
         stamps = self.stamps.frame if self.stamps is not None else None
         layers = self.layers.frame if self.layers is not None else None
         resources = self.resources.frame if self.resources is not None else None
+        scheduler = self.scheduler.frame if self.scheduler is not None else None
         writers = (
             *(form.write_stamps, form.write_layers, form.write_events, form.write_exchanges),
-            form.write_resources,
+            *(form.write_resources, form.write_scheduler),
         )
-        frames = (stamps, layers, self.events, self.exchanges, resources)
+        frames = (stamps, layers, self.events, self.exchanges, resources, scheduler)
         for frame, path, write in zip(frames, paths, writers, strict=True):
             if frame is not None:
                 make_folders(path.parent)
@@ -179,6 +182,8 @@ class TrialStore:
                     entry["layers"] = beside.layers.counts.as_json()
                 if beside.resources is not None:
                     entry["resources"] = beside.resources.journal
+                if beside.scheduler is not None:
+                    entry["scheduler"] = beside.scheduler.counts.as_json()
                 self._journal.append({**entry, "spent_s": spent_s, "rows": rows.to_dicts()})
                 if self._cells_are_due():
                     self._write_cells()

@@ -17,6 +17,7 @@ from lagometer.run.worker.plan import (
     Answers,
     AnyContent,
     Context,
+    Liveliness,
     Node,
     Phases,
     PlainContent,
@@ -36,6 +37,7 @@ from lagometer.study.adapters import available_cpus
 from lagometer.study.cell import Cell
 from lagometer.study.daemons import daemons_in_use, filled_in, option_values
 from lagometer.study.graph import Graph, Rule
+from lagometer.study.policies import NONE, liveliness_of
 from lagometer.study.schedule import RECORDED
 from lagometer.study.schema import Study
 from lagometer.study.traffic import Traffic
@@ -401,12 +403,16 @@ class _Layout:
 
 
 def _qos(traffic: Traffic) -> Qos:
+    lives = liveliness_of(traffic.liveliness)
     return Qos(
         reliability=traffic.reliability,
         history=traffic.history,
         depth=traffic.depth if traffic.history == "keep_last" else None,
         durability=traffic.durability,
-        deadline_ns=traffic.deadline_ns,
+        deadline_ns=traffic.deadline_period_ns or None,
+        lifespan_ns=traffic.lifespan_ns or None,
+        liveliness=None if lives is None else Liveliness(kind=lives[0], lease_ns=lives[1]),
+        partition=None if traffic.partition == NONE else traffic.partition,
     )
 
 

@@ -121,6 +121,13 @@ class Context(PlanModel):
         return written
 
 
+class Liveliness(PlanModel):
+    """How a writer is known to live: the middleware says so, or its messages do (manual, by topic)."""
+
+    kind: Literal["automatic", "manual"]
+    lease_ns: Annotated[int, Field(ge=1_000, le=2**62)]
+
+
 class Qos(PlanModel):
     """Quality of service; a key left out means the vendor's default, so absent keys are not written."""
 
@@ -129,6 +136,9 @@ class Qos(PlanModel):
     depth: Annotated[int, Field(ge=1, le=2**20)] | None = None
     durability: Literal["volatile", "transient_local"] | None = None
     deadline_ns: Annotated[int, Field(ge=1_000, le=2**62)] | None = None
+    lifespan_ns: Annotated[int, Field(ge=1_000, le=2**62)] | None = None
+    liveliness: Liveliness | None = None
+    partition: Annotated[str, Field(min_length=1, max_length=256)] | None = None
 
     @model_serializer(mode="wrap")
     def _leave_out_absent(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:

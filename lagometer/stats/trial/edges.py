@@ -128,7 +128,7 @@ def _outcomes(edge: EdgeSpec, sent: Records, taken_of_sent: Index, received: Rec
     later_taken = np.zeros(len(sent), dtype=np.bool_)
     if len(received):
         later_taken = sent["sequence"] < received["sequence"].max()
-    may_overwrite = edge.reliability == "reliable" and edge.history == "keep_last"
+    may_overwrite = edge.reliability == "reliable" and edge.may_drop
     outcome = np.where(later_taken, OVERWRITTEN if may_overwrite else LOST, CENSORED)
     outcome = np.where(sent["status"] != rec.STATUS_SENT, REJECTED, outcome)
     # A message that was taken was delivered, whatever its writer believes.

@@ -181,7 +181,7 @@ def layer_times(
     rows: list[tuple[object, ...]] = []
     messages = sent = received = 0
     for edge in facts.edges:
-        ends = _workers(edge, lanes)
+        ends = edge_workers(edge, lanes)
         if ends is None or not edge.one_clock:
             continue
         sender, receiver = processes.get(ends[0]), processes.get(ends[1])
@@ -199,7 +199,8 @@ def layer_times(
     return LayerTimes(frame, LayerCounts(messages, sent, received, overflow, unprobed))
 
 
-def _workers(edge: EdgeSpec, lanes: Sequence[Lane]) -> tuple[int, int] | None:
+def edge_workers(edge: EdgeSpec, lanes: Sequence[Lane]) -> tuple[int, int] | None:
+    """The numbers of the workers that an edge leads from and to; None where one of them has no records."""
     sender = [each.worker for each in lanes if each.kind == rec.KIND_SENT and each.endpoint == edge.stream]
     receiver = [
         lane.worker

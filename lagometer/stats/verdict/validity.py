@@ -7,7 +7,7 @@ what to do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -66,7 +66,7 @@ WORSE = {
 }  # the reason that makes a warning needless
 WARNINGS = {
     "lost": "messages were lost (BEST_EFFORT)",
-    "overwritten": "messages were overwritten (RELIABLE with KEEP_LAST) before they were taken",
+    "overwritten": "messages were dropped before they were taken (RELIABLE with KEEP_LAST or a lifespan)",
     "censored": "messages had not arrived when the drain ended; they may have been lost or late",
     "rejected": "the middleware did not accept messages (full queue, back-pressure)",
     "reordered": "messages were taken after later ones (BEST_EFFORT)",
@@ -76,6 +76,8 @@ WARNINGS = {
     "queue-builds-up": "median response time grows through the trial, so p50 depends on how long that is",
     "not-steady": "no steady state began within the bounds of the warm-up",
 }
+
+LACKING = ("lost", "overwritten")  # messages that a lifespan explains, too
 
 
 def judge(
@@ -168,7 +170,7 @@ def _nothing_received(facts: TrialFacts, rows: dict[str, dict[str, Any]]) -> Ite
 def _broken_promises(facts: TrialFacts, rows: dict[str, dict[str, Any]]) -> Iterator[str]:
     for edge in facts.edges:
         row = rows.get(edge.name, {})
-        if row.get("lost") and edge.reliability == "reliable" and edge.history == "keep_all":
+        if row.get("lost") and edge.reliability == "reliable" and not edge.may_drop:
             where = where_lost(facts.observed)
             yield f"lost-keep-all: {edge.name}, {row['lost']} of {row['sent']}{where}"
         if row.get("reordered") and edge.reliability == "reliable":
@@ -218,7 +220,14 @@ def _classes(facts: TrialFacts, rows: dict[str, dict[str, Any]], reasons: list[s
         if names:
             total = sum(int(rows[name][word]) for name in names)
             where = names[0] if len(names) == 1 else f"{len(names)} edges"
-            yield f"{word}: {where}, {total} messages{where_lost(facts.observed) if word == 'lost' else ''}"
+            more = where_lost(facts.observed) if word == "lost" else ""
+            yield f"{word}: {where}, {total} messages{more}{_lifespan(facts, word, names)}"
+
+
+def _lifespan(facts: TrialFacts, word: str, names: Sequence[str]) -> str:
+    """The shortest lifespan of the edges, where messages may be missing for it."""
+    spans = [edge.lifespan_ns for edge in facts.edges if edge.name in names and edge.lifespan_ns]
+    return f", with a lifespan of {min(spans) / 1e6:.6g} ms" if spans and word in LACKING else ""
 
 
 def _queues(facts: TrialFacts, growths: Mapping[str, Growth]) -> Iterator[str]:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from lagometer.store.reader import Campaign
 from lagometer.summary.data import Finding
@@ -14,9 +14,12 @@ from lagometer.summary.findings.machine import machine
 from lagometer.summary.findings.network import network
 from lagometer.summary.findings.queues import queues
 from lagometer.summary.findings.scaling import scaling
+from lagometer.summary.findings.scheduling import scheduling_findings
 from lagometer.summary.findings.sending import sending
 from lagometer.summary.findings.settings import settings
 from lagometer.summary.findings.traps import traps
+from lagometer.summary.scheduling import scheduling
+from lagometer.summary.scheduling_data import CellScheduling
 
 RULES: tuple[Callable[[CellEvidence], Iterator[Said]], ...] = (
     failures,
@@ -29,10 +32,14 @@ RULES: tuple[Callable[[CellEvidence], Iterator[Said]], ...] = (
 )
 
 
-def findings(campaign: Campaign, only: Collection[str] | None = None) -> list[Finding]:
+def findings(
+    campaign: Campaign,
+    only: Collection[str] | None = None,
+    shares: Sequence[CellScheduling] | None = None,
+) -> list[Finding]:
     """What happened in which cell, in the study's order of cells; declared traps of a cell first.
 
-    only: the cells to look at; all if not given.
+    only: the cells to look at; all if not given. shares: the scheduler's, where the caller has them already.
     """
     declared = campaign.manifest.get("traps")
     declared = declared if isinstance(declared, dict) else {}
@@ -40,11 +47,13 @@ def findings(campaign: Campaign, only: Collection[str] | None = None) -> list[Fi
     rows = campaign.cells.iter_rows(named=True)
     cells = list(cells_of(campaign.manifest, campaign.environment, rows, campaign.journal))
     grows = list(scaling(cells))
+    shares = scheduling([campaign]) if shares is None else shares
     for cell in cells:
         if only is not None and cell.cell not in only:
             continue
         said = [*traps(cell, declared), *(each for rule in RULES for each in rule(cell))]
         said += [each for of, each in grows if of is cell]
+        said += scheduling_findings(cell, shares)
         found += [_finding(cell, each) for each in said]
     return found
 

@@ -63,7 +63,7 @@ REASONS = (
     (
         "worker-hung",
         "a worker stopped answering",
-        "read the trial's log; the last call to the adapter hangs",
+        "read the trial's log: the adapter's last call hangs or is slow; try a longer `discovery_timeout`",
     ),
     (
         "incompatible-qos",

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from lagometer.summary.findings.evidence import CellEvidence, Said, Trial
 from lagometer.units import duration_text
@@ -16,8 +16,8 @@ DROPS_IN_KERNEL = ("udp_receive_buffer_errors", "ip_reassembly_failed", "udp_sen
 class Counted:
     """A count of messages that means something where it is above zero.
 
-    number: what shows it, with `{count}`, `{sent}`, `{lost}` and `{depth}` filled in; counts: whether a
-    trial with such messages is meant.
+    number: what shows it, with `{count}`, `{sent}`, `{lost}`, `{depth}` and `{lifespan}` filled in; counts:
+    whether a trial with such messages is meant.
     """
 
     column: str
@@ -111,6 +111,21 @@ COUNTED = (
 )
 
 
+LIFESPAN = ", with a lifespan of "
+
+
+def _outlived(counted: Counted) -> Counted:
+    """What is said instead where a message may be missing since it got too old."""
+    return replace(
+        counted,
+        kind="older-than-lifespan",
+        what="messages were dropped before they were taken: older than their lifespan, or replaced by newer",
+        number="{count} of {sent} messages, with a lifespan of {lifespan}, at {depth}",
+        fix="take messages sooner, or ask for a longer lifespan",
+        source="DDS 1.4, 2.2.3.16 LIFESPAN",
+    )
+
+
 def queues(cell: CellEvidence) -> Iterator[Said]:
     """Everything that the counts of messages explain."""
     yield from _builds_up(cell)
@@ -120,14 +135,22 @@ def queues(cell: CellEvidence) -> Iterator[Said]:
 
 def _of_count(cell: CellEvidence, counted: Counted) -> Iterator[Said]:
     trials = [trial for trial in cell.trials if trial.count(counted.column) > 0 and counted.counts(trial)]
+    ended = [trial for trial in trials if any(LIFESPAN in each for each in trial.warnings(counted.column))]
+    yield from _counted(cell, _outlived(counted), ended)
+    yield from _counted(cell, counted, [trial for trial in trials if trial not in ended])
+
+
+def _counted(cell: CellEvidence, counted: Counted, trials: Sequence[Trial]) -> Iterator[Said]:
     if not trials:
         return
+    lifespans = [each.partition(LIFESPAN)[2] for each in trials[0].warnings(counted.column)]
     depth = cell.factors.get("depth")
     number = counted.number.format(
         count=f"{sum(trial.count(counted.column) for trial in trials):,}",
         sent=f"{sum(trial.count('sent') for trial in trials):,}",
         lost=f"{sum(trial.count('lost') for trial in trials):,}",
         depth=f"depth {depth}" if depth is not None else "the adapter's own depth",
+        lifespan=lifespans[0] if lifespans else "",
     )
     yield Said(counted.kind, len(trials), counted.what, number, counted.fix, counted.source)
 

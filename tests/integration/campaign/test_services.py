@@ -33,8 +33,16 @@ def carried_out(tmp_path: Path, matrix: str) -> dict[str, Any]:
     [
         ("zeromq", "dispatch: waitset"),
         ("zeromq", "dispatch: waitset, placement: single-process, threads: per-process"),
+        ("nng", "dispatch: listener"),
+        ("nng", "dispatch: waitset, placement: single-process, threads: per-process"),
         ("zenoh", "dispatch: listener"),
         ("zenoh-py", "dispatch: waitset"),
+        ("iceoryx", "dispatch: listener"),
+        ("iceoryx", "dispatch: waitset"),
+        ("iceoryx2", "dispatch: waitset"),
+        ("iceoryx2", "dispatch: poll, placement: single-process, threads: per-process"),
+        ("hiroz", "dispatch: listener"),
+        ("hiroz", "dispatch: waitset"),
         ("ros2_rust", "dispatch: waitset"),
         ("ros2", "dispatch: listener"),
         ("ros2", "dispatch: waitset"),
@@ -55,9 +63,10 @@ def test_each_client_gets_the_replies_to_its_own_requests(tmp_path: Path, adapte
         assert chain["half_round_trip_p50_ns"] < chain["whole_p50_ns"] / 2
 
 
-def test_an_action_has_a_goal_feedback_and_a_result(tmp_path: Path) -> None:
-    need("zeromq")
-    matrix = "{adapter: zeromq, workload: action, rate: 60Hz, work: busy-2ms}"
+@pytest.mark.parametrize("adapter", ["zeromq", "nng", "hiroz", "iceoryx", "iceoryx2"])
+def test_an_action_has_a_goal_feedback_and_a_result(tmp_path: Path, adapter: str) -> None:
+    need(adapter)
+    matrix = f"{{adapter: {adapter}, workload: action, rate: 60Hz, work: busy-2ms}}"
     found = carried_out(tmp_path, matrix)
     (chain,) = found["chains"]
     assert (chain["chain"], chain["lost"]) == ("navigate", 0)

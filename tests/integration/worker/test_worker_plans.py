@@ -38,6 +38,7 @@ PLACES = {
     "Reader": "nodes.1.readers.0",
     "Answers": "nodes.2.writers.0.answers",
     "Qos": "nodes.0.writers.0.qos",
+    "Liveliness": "nodes.0.writers.0.qos.liveliness",
     "Rule": "nodes.1.rules.0",
     "TimerRule": "nodes.0.rules.0",
     "ClosedLoopRule": "nodes.1.rules.1",
@@ -108,6 +109,7 @@ def whole_plan() -> Mapping:
     given = plan("/nowhere/absent", "/dev/shm/lagometer", nodes)
     given["scheduling"]["cpus"] = [0]
     given["nodes"][0]["cpus"] = [0]
+    given["nodes"][0]["writers"][0]["qos"]["liveliness"] = {"kind": "manual", "lease_ns": 1_000_000_000}
     given["contexts"][0]["security"] = {"kind": "sign", **dict.fromkeys(SECURITY_FILES, "/nowhere")}
     return {**given, "content": {"kind": "random", "seed": 1}, "heap_offset_bytes": 16}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -125,5 +126,19 @@ def test_the_page_fits_a_narrow_terminal(capsys: pytest.CaptureFixture[str]) -> 
 def test_json_is_one_object(capsys: pytest.CaptureFixture[str]) -> None:
     doctor.command(json=True)
     report = json.loads(capsys.readouterr().out)
-    assert [check["check"] for check in report["checks"]] == list(CHECKS)
-    assert report["ok"] + report["warn"] + report["fail"] + report["unknown"] == len(CHECKS)
+    assert [check["check"] for check in report["checks"]] == [*CHECKS, "scheduler"]
+    assert report["ok"] + report["warn"] + report["fail"] + report["unknown"] == len(CHECKS) + 1
+
+
+def test_where_the_scheduler_is_not_recorded_doctor_says_why(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    refusing = tmp_path / "lagometer-scheduler"
+    refusing.write_text("""#!/bin/sh\necho '{"event":"failed","reason":"EPERM: run as root"}'\n""")
+    refusing.chmod(0o755)
+    monkeypatch.setenv("LAGOMETER_SCHEDULER", str(refusing))
+    doctor.command(json=True)
+    (found,) = [
+        each for each in json.loads(capsys.readouterr().out)["checks"] if each["check"] == "scheduler"
+    ]
+    assert found["verdict"] == "unknown" and found["found"].endswith("not available: EPERM: run as root")

@@ -47,6 +47,11 @@ NO_THRESHOLDS = {
     "stats.interval.power": {"TRIALS_FORESEEN"},
     "stats.trial.layers": {"VENDOR_FROM", "LAYER_END", "BY_SEQUENCE", "BY_TIME"},
     "stats.trial.sent": {"NOWHERE"},
+    "stats.trial.run_queue": {
+        *("NOT_KNOWN", "RUNNING", "WAITING", "ASLEEP", "UNKNOWN", "_IN", "_OUT", "_WAKE", "_BORN", "_MOVE"),
+    },
+    "stats.trial.scheduling": {"INSTEAD_MAX"},
+    "stats.cell.scheduling": {"INSTEAD_MAX"},
     "stats.trial.way": {"THREAD_NAME_MAX"},
     "stats.interval.sequential": {"TRIALS_FORESEEN"},
     "stats.interval.shares": {

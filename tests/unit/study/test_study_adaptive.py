@@ -52,6 +52,12 @@ def test_bounds_that_contradict_are_refused() -> None:
         refused("precision", precision=wrong)
 
 
+def test_the_scheduler_takes_layers_apart() -> None:
+    assert study(layers="on", scheduler="on").scheduler
+    assert not study(layers="on").scheduler
+    refused("'scheduler: on' takes layers apart", scheduler="on")
+
+
 def test_the_warm_up_has_bounds() -> None:
     fixed = study(warmup="250ms")
     assert (fixed.warmup_ns, fixed.warmup_max_ns) == (250_000_000, None)

@@ -237,6 +237,10 @@ WORDS = {
     "history": ["keep_last", "keep_all"],
     "depth": [1, 16],
     "durability": ["volatile", "transient_local"],
+    "deadline_period": ["none", "1s"],
+    "lifespan": ["none", "50ms"],
+    "liveliness": ["none", "automatic-1s", "manual-1s"],
+    "partition": ["none", "left"],
     "dispatch": ["listener", "waitset", "poll"],
     "touch": ["header", "write", "read", "write+read"],
     "profile": ["default", "matched"],
@@ -347,3 +351,20 @@ def test_what_a_limit_excludes_says_what_to_ask_for_instead(
 ) -> None:
     (excluded,) = expand(study(matrix), adapters, CPUS).excluded
     assert excluded.instead == instead
+
+
+@pytest.mark.parametrize(
+    ("placement", "participants", "seconds"),
+    [
+        ("process-per-node", "per-process", 5.0),
+        ("single-process", "per-process", 0.5),
+        ("single-process", "per-node", 5.0),
+    ],
+)
+def test_the_wait_for_discovery_grows_with_participants(
+    placement: str, participants: str, seconds: float, adapters: dict[str, Adapter]
+) -> None:
+    asked = study({"workload": "pipeline-10", "placement": placement, "participants": participants})
+    (cell,) = expand(asked, adapters, CPUS).cells
+    endpoints = 9 + 9  # nine topics, each with a publisher and a subscriber
+    assert asked.discovery_ns(cell) == round((10 + seconds) * 1e9) + endpoints * 20_000_000

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,36 @@ def test_an_action_is_two_services_and_a_topic(tmp_path: Path) -> None:
     assert (chain.name, len(chain.edges)) == ("go", 4)
     # To and fro twice: half of that is not half a round trip.
     assert [spec.returns for spec in chain_specs(graph)] == [False]
+
+
+def test_a_service_is_reliable_where_topics_are_not(tmp_path: Path) -> None:
+    """Of an action the goal and the result; its feedback is a topic like any other."""
+    adapters = write_adapters(tmp_path)
+    shm = adapters["shm"]
+    lossy = shm.sidecar.abilities.model_copy(update={"reliability": ("best_effort",)})
+    sidecar = shm.sidecar.model_copy(update={"abilities": lossy})
+    adapters = {**adapters, "shm": replace(shm, sidecar=sidecar)}
+    for reliability, cells in (("best_effort", 1), ("reliable", 0)):
+        matrix = {"adapter": "shm", "workload": "action", "reliability": reliability}
+        assert (
+            len(expand(study_from_mapping({"name": "s", "matrix": matrix}, "test"), adapters).cells) == cells
+        )
+
+
+def test_a_deep_queue_of_requests_is_excluded_where_there_is_none(tmp_path: Path) -> None:
+    adapters = write_adapters(tmp_path)
+    shm = adapters["shm"]
+    limits = shm.sidecar.limits.model_copy(
+        update={"service_depth_max": 4, "service_depth_max_reason": "its queue of replies"}
+    )
+    sidecar = shm.sidecar.model_copy(update={"limits": limits})
+    adapters = {**adapters, "shm": replace(shm, sidecar=sidecar)}
+    for factors, cells in (({"depth": 4}, 1), ({"depth": 5}, 0), ({"history": "keep_all"}, 0)):
+        matrix = {"adapter": "shm", "workload": "request-reply", **factors}
+        found = expand(study_from_mapping({"name": "s", "matrix": matrix}, "test"), adapters)
+        assert len(found.cells) == cells
+        for excluded in found.excluded:
+            assert "shm keeps at most 4 requests or replies: its queue of replies" in excluded.reason
 
 
 def test_both_ends_are_named_in_the_plans(tmp_path: Path) -> None:

@@ -103,6 +103,14 @@ FORCED: list[tuple[str, str, dict[str, Any]]] = [
     ("tcp-retransmitted", "11 segments", {"row": {"kernel_tcp_retransmitted": 11}}),
     ("queue-builds-up", "330 ms", {"row": {"response_growth_ns_per_s": 3.3e8}, "warnings": (GROWS,)}),
     ("queue-overwrote", "9 of 100", {"row": {"overwritten": 9}}),
+    (
+        "older-than-lifespan",
+        "9 of 100 messages, with a lifespan of 40 ms",
+        {
+            "row": {"overwritten": 9},
+            "line": {"warnings": ["overwritten: a→b, 9 messages, with a lifespan of 40 ms"]},
+        },
+    ),
     ("lost-in-a-queue", "8 of 100", {"row": {"lost": 8} | NO_DROPS}),
     ("still-on-the-way", "4 of 100", {"row": {"censored": 4}}),
     ("sender-refused", "6 messages", {"row": {"rejected": 6}}),

@@ -108,3 +108,11 @@ def test_a_campaign_that_was_not_looked_at_has_no_table() -> None:
     assert found([rows("a", 0)], [plain]) is None
     old = Campaign(Path("out"), {}, {}, pl.DataFrame({"cell": ["a"], "valid": [True]}), ())
     assert node_costs(old, {"a": {}}) is None
+
+
+def test_threads_that_differ_in_their_number_alone_are_one_name() -> None:
+    names = {"node:relay-1": 1, "node:relay-2": 2, "rmw2": 1, "12": 1}
+    processes = [{"host": "here", "process": "p", "kind": "worker", "threads": names}]
+    table = found([rows("a", 0)], [line("a", 0, processes=processes)])
+    (row,) = table.rows
+    assert row.thread_names == {"node:relay-N": 3, "12": 1, "rmw2": 1}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tracepoints of the kernel's scheduler: their numbers, and where in a sample each field lies.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lagometer::scheduler {
+
+/// Where a field lies in the bytes of a tracepoint.
+struct Field {
+  size_t offset = 0;
+  size_t bytes = 0;
+};
+
+/// One tracepoint, as the file `format` of tracefs describes it.
+struct Tracepoint {
+  uint16_t number = 0;
+  std::map<std::string, Field, std::less<>> fields;
+};
+
+/// Reads the text of a file `format`. Throws std::runtime_error if a field is missing, or lies beyond what is
+/// plausible.
+Tracepoint parse_format(std::string_view text, const std::vector<std::string>& needed);
+
+/// Where the tracepoints are described: the mounted tracefs, or one that is mounted for this process alone, which takes
+/// a mount namespace of its own. Throws std::runtime_error with the reason and what to do.
+std::string tracing_folder();
+
+/// Reads a tracepoint of `sched`. Throws std::runtime_error.
+Tracepoint read_tracepoint(const std::string& folder, const std::string& name, const std::vector<std::string>& needed);
+
+}  // namespace lagometer::scheduler

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the schedulers of a trial's hosts did: on the conductor's clock, by the numbers that records have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lagometer.agent.observe.scheduler import ThreadNumbers
+from lagometer.run.worker.outcome import TrialOutcome
+from lagometer.stats.trial.scheduling import Numbers, Scheduled
+from lagometer.store.errors import RecordsError
+from lagometer.store.scheduler import SchedulerLog, decode
+
+
+def scheduled_of(outcome: TrialOutcome) -> tuple[list[Scheduled], dict[str, str]]:
+    """Returns what each host recorded, and by host why one did not, or why that can't be read."""
+    found: list[Scheduled] = []
+    unavailable: dict[str, str] = {}
+    for host in outcome.hosts:
+        recorded = host.scheduled
+        if recorded is None:
+            unavailable[host.name] = "its agent did not get so far"
+        elif recorded.why is not None:
+            unavailable[host.name] = recorded.why
+        else:
+            try:
+                log = decode(recorded.content)
+            except RecordsError as error:
+                unavailable[host.name] = str(error)
+                continue
+            found.append(Scheduled(log.moved(-host.clock.offset_ns), numbers_of(recorded.threads, log)))
+    return found, unavailable
+
+
+def numbers_of(threads: Sequence[ThreadNumbers], log: SchedulerLog) -> dict[int, Numbers]:
+    """Returns by worker, and by the number that records have, the number that the log has of a thread. One
+    that never left a CPU has no events, so that it is left out."""
+    here = {seen_as: number for number, seen_as in log.seen_as.items()}
+    found: dict[int, dict[int, int]] = {}
+    for each in threads:
+        if each.here in here:
+            found.setdefault(each.worker, {})[each.there] = here[each.here]
+    return {**found}

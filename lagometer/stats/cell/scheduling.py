@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long an edge's messages wait for a CPU, layer by layer, and who ran meanwhile, over a cell's trials
+(docs/methodology/scheduler.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from lagometer.stats.trial.quantile import quantile
+from lagometer.stats.trial.scheduling import COMPUTATION, IDLE
+from lagometer.stats.trial.way import LAYERS
+
+INSTEAD_MAX = 5  # names that are told
+PARTS = ("asleep_ns", "waiting_ns", "running_ns")
+STAY = ("trial", "sequence", "layer", "begin_ns")
+
+
+@dataclass(frozen=True)
+class LayerShare:
+    """One layer. stays: of the messages in it; known: those of which the scheduler tells everything; the
+    times: means over these, which add up to the mean stay."""
+
+    name: str
+    stays: int
+    known: int
+    asleep_ns: float
+    waiting_ns: float
+    running_ns: float
+
+
+@dataclass(frozen=True)
+class Instead:
+    """Who ran on a CPU while threads of messages waited for it, by name. share: of all that waiting; threads:
+    how many bear that name; longest_ns: during one stay."""
+
+    name: str
+    share: float
+    threads: int
+    cpus: tuple[int, ...]
+    longest_ns: int
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Of some messages. latency_ns: their mean; known_share: of their time, that of which the scheduler tells
+    everything; waiting_share: of this, the part in a run queue; asleep_share, running_share: likewise."""
+
+    messages: int
+    latency_ns: float
+    known_share: float
+    asleep_share: float
+    waiting_share: float
+    running_share: float
+    layers: tuple[LayerShare, ...]
+    instead: tuple[Instead, ...]
+
+
+@dataclass(frozen=True)
+class EdgeScheduling:
+    """whole: of all messages; slowest: of the slowest 1 %; None with fewer than ten above p99.
+
+    in_node: between this edge and the next, `computation` and `idle`; those alone are counted that are known.
+    """
+
+    trials: int
+    p99_ns: int | None
+    whole: Waiting
+    slowest: Waiting | None
+    in_node: tuple[LayerShare, ...] = ()
+
+
+def edge_scheduling(trials: Sequence[tuple[pl.DataFrame, pl.DataFrame]]) -> EdgeScheduling | None:
+    """The figures of one edge from its trials: the layers of each as `LAYERS_SCHEMA`, and what the scheduler
+    tells of them as `SCHEDULER_SCHEMA`. None without a stay that is known."""
+    stays = pl.concat([_stays(place, *trial) for place, trial in enumerate(trials)])
+    if stays.is_empty() or not stays["known"].any():
+        return None
+    latencies = stays.group_by("trial", "sequence").agg(pl.col("stay_ns").sum().alias("latency_ns"))
+    p99_ns = quantile(latencies["latency_ns"].sort().to_numpy(), 990)
+    slowest = None
+    if p99_ns is not None:
+        slow = latencies.sort("latency_ns", "trial", "sequence", descending=[True, False, False])
+        slow = slow.head(latencies.height // 100)
+        slowest = _waiting(stays.join(slow, on=("trial", "sequence"), how="semi"), slow)
+    return EdgeScheduling(len(trials), p99_ns, _waiting(stays, latencies), slowest, _in_node(trials))
+
+
+def _in_node(trials: Sequence[tuple[pl.DataFrame, pl.DataFrame]]) -> tuple[LayerShare, ...]:
+    layer = pl.col("layer").cast(pl.String())
+    own = [found.with_columns(layer).filter(layer.is_in((COMPUTATION, IDLE))) for _, found in trials]
+    return tuple(_shares_of(pl.concat(own).with_columns(pl.lit(True).alias("known")), (COMPUTATION, IDLE)))
+
+
+def _stays(trial: int, layers: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
+    """Every stay of a trial, with what the scheduler tells of it; null where it does not."""
+    own = layers.select(
+        pl.lit(trial).alias("trial"),
+        "sequence",
+        pl.col("layer").cast(pl.String()),
+        "begin_ns",
+        (pl.col("end_ns") - pl.col("begin_ns")).alias("stay_ns"),
+    )
+    told = found.select(
+        pl.lit(trial).alias("trial"),
+        "sequence",
+        pl.col("layer").cast(pl.String()),
+        "begin_ns",
+        *PARTS,
+        "instead",
+    )
+    joined = own.join(told, on=STAY, how="left")
+    return joined.with_columns(pl.col("waiting_ns").is_not_null().alias("known"))
+
+
+def _waiting(stays: pl.DataFrame, latencies: pl.DataFrame) -> Waiting:
+    known = stays.filter("known")
+    total_ns = int(stays["stay_ns"].sum())
+    known_ns = int(known["stay_ns"].sum())
+    sums = {part: int(known[part].sum()) for part in PARTS}
+    shares = {part: spent_ns / known_ns if known_ns else 0.0 for part, spent_ns in sums.items()}
+    return Waiting(
+        messages=latencies.height,
+        latency_ns=float(latencies["latency_ns"].to_numpy().mean()),
+        known_share=known_ns / total_ns if total_ns else 0.0,
+        asleep_share=shares["asleep_ns"],
+        waiting_share=shares["waiting_ns"],
+        running_share=shares["running_ns"],
+        layers=tuple(_shares_of(stays, LAYERS)),
+        instead=tuple(_instead(known, sums["waiting_ns"])),
+    )
+
+
+def _shares_of(stays: pl.DataFrame, order: Sequence[str]) -> list[LayerShare]:
+    table = stays.group_by("layer").agg(
+        pl.len().alias("stays"), pl.col("known").sum(), *(pl.col(part).mean() for part in PARTS)
+    )
+    found = {
+        name: LayerShare(name, count, known, *(part or 0.0 for part in parts))
+        for name, count, known, *parts in table.iter_rows()
+    }
+    return [found[name] for name in order if name in found]
+
+
+def _instead(known: pl.DataFrame, waiting_ns: int) -> list[Instead]:
+    """The names of those who ran longest, in all."""
+    ran = known.select(pl.col("instead").explode()).drop_nulls().unnest("instead")
+    if ran.is_empty() or not waiting_ns:
+        return []
+    table = ran.group_by("name").agg(
+        pl.col("ran_ns").sum().alias("all_ns"),
+        pl.col("thread").n_unique().alias("threads"),
+        pl.col("cpu").unique().sort().alias("cpus"),
+        pl.col("ran_ns").max().alias("longest_ns"),
+    )
+    top = table.sort("all_ns", "name", descending=[True, False]).head(INSTEAD_MAX)
+    return [
+        Instead(name, all_ns / waiting_ns, threads, tuple(cpus), longest_ns)
+        for name, all_ns, threads, cpus, longest_ns in top.iter_rows()
+    ]

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The scheduler's share of each stay of a message in a layer (docs/methodology/scheduler.md).
+
+Of a stay that one thread hands over to another, the one that is waited for counts: it sleeps until it is
+woken, waits in the run queue of a CPU, and runs until the stay's end. So the three times add up to the stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+
+import polars as pl
+
+from lagometer.stats.trial.run_queue import ASLEEP, RUNNING, UNKNOWN, WAITING, Other, RunQueues
+from lagometer.stats.trial.way import NODE_THREAD, THREAD_NAME_MAX, edge_workers
+from lagometer.store.facts import TrialFacts
+from lagometer.store.format import LAYERS_SCHEMA, SCHEDULER_SCHEMA
+from lagometer.store.records import Lane
+from lagometer.store.scheduler import SchedulerLog
+
+INSTEAD_MAX = 32  # of a stay, who ran longest instead of its thread
+OF_SENDER = ("serialise", "send_path", "send_hand_over", "send")
+# A message goes over to the receiver's process within `transport`; the thread waited for is the receiver's.
+OF_RECEIVER = ("transport", "receive", "receiving_thread", "wake", "notify", "take", "deserialise")
+SENDER, RECEIVER = "sender", "receiver"
+COMPUTATION, IDLE = "computation", "idle"  # between two edges
+
+Numbers = Mapping[int, int]  # of threads, by those that records have: those that the machine has
+
+
+@dataclass(frozen=True)
+class Scheduled:
+    """What the scheduler of one host did, on the conductor's clock. threads: of each worker there."""
+
+    log: SchedulerLog
+    threads: Mapping[int, Numbers]
+
+    def of_node(self, worker: int, node: str) -> int | None:
+        """The number on the machine of a node's thread; None where no thread bears its name alone."""
+        name = f"{NODE_THREAD}{node}"[:THREAD_NAME_MAX]
+        own = self.threads.get(worker, {}).values()
+        bearing = [number for number in own if self.log.names.get(number) == name]
+        return bearing[0] if len(bearing) == 1 else None
+
+
+@dataclass(frozen=True)
+class SchedulerCounts:
+    """How it went. stays: of messages in layers; known: those of which the scheduler tells everything; lost:
+    events that found no room; unavailable: why nothing was recorded, by host."""
+
+    stays: int = 0
+    known: int = 0
+    lost: int = 0
+    unavailable: Mapping[str, str] = field(default_factory=dict)
+
+    def as_json(self) -> Mapping[str, object]:
+        """For the journal."""
+        return asdict(self)
+
+    def warnings(self) -> Iterator[str]:
+        """What a reader of the figures must know."""
+        for host, why in self.unavailable.items():
+            yield f"scheduler: not available on host {host}: {why}"
+        if self.lost:
+            yield f"scheduler: {self.lost} events found no room; stays that they may concern are left out"
+
+
+@dataclass(frozen=True)
+class SchedulerTimes:
+    """The stays of a trial as `SCHEDULER_SCHEMA`, and how they were found."""
+
+    frame: pl.DataFrame
+    counts: SchedulerCounts
+
+
+@dataclass(frozen=True)
+class _Thread:
+    queues: RunQueues
+    number: int
+
+
+def scheduler_times(
+    layers: pl.DataFrame,
+    samples: pl.DataFrame,
+    lanes: Sequence[Lane],
+    facts: TrialFacts,
+    scheduled: Sequence[Scheduled],
+    unavailable: Mapping[str, str],
+) -> SchedulerTimes:
+    """Takes apart each stay of the layers (as `LAYERS_SCHEMA`), and those in nodes between them. samples: of
+    the trial; unavailable: why, by host."""
+    threads = _threads(scheduled)
+    workers = {edge.name: ends for edge in facts.edges if (ends := edge_workers(edge, lanes)) is not None}
+    parts = [pl.DataFrame(schema=SCHEDULER_SCHEMA)]
+    sided = with_side(layers)
+    for key, stays in sided.partition_by("edge", "side", "end_thread", as_dict=True).items():
+        edge, side, number = key
+        ends = workers.get(str(edge))
+        if ends is None or side is None:
+            continue
+        found = threads.get((ends[side == RECEIVER], int(str(number))))
+        if found is not None:
+            parts.append(_taken_apart(stays, found))
+    known = sum(part.height for part in parts)
+    parts += _in_nodes(samples, facts, scheduled, workers)
+    frame = pl.concat(parts)
+    lost = sum(each.log.lost + each.log.overflow for each in scheduled)
+    return SchedulerTimes(frame, SchedulerCounts(layers.height, known, lost, dict(unavailable)))
+
+
+def _threads(scheduled: Sequence[Scheduled]) -> dict[tuple[int, int], _Thread]:
+    """Every worker's threads, by the numbers that records have."""
+    found: dict[tuple[int, int], _Thread] = {}
+    for each in scheduled:
+        queues = RunQueues(each.log)
+        for worker, numbers in each.threads.items():
+            found |= {(worker, there): _Thread(queues, number) for there, number in numbers.items()}
+    return found
+
+
+def with_side(layers: pl.DataFrame) -> pl.DataFrame:
+    """Adds in which process each stay ends, `sender` or `receiver`: where a layer's name does not say it, the
+    side of what follows, or else of what was before."""
+    text = pl.col("layer").cast(pl.String())
+    named = (
+        pl.when(text.is_in(OF_SENDER))
+        .then(pl.lit(SENDER))
+        .when(text.is_in(OF_RECEIVER))
+        .then(pl.lit(RECEIVER))
+        .otherwise(None)
+    )
+    known = layers.with_columns(pl.col("edge").cast(pl.String()), named.alias("side"))
+    ordered = known.sort("edge", "sequence", "begin_ns", maintain_order=True)
+    message = ("edge", "sequence")
+    return ordered.with_columns(pl.col("side").backward_fill().over(message).forward_fill().over(message))
+
+
+def _in_nodes(
+    samples: pl.DataFrame,
+    facts: TrialFacts,
+    scheduled: Sequence[Scheduled],
+    workers: Mapping[str, tuple[int, int]],
+) -> Iterator[pl.DataFrame]:
+    """The rows of what nodes do between a message that they took and the one that it causes, on each edge."""
+    rows = in_nodes(samples, facts)
+    queues = [(each, RunQueues(each.log)) for each in scheduled]
+    for edge in facts.edges:
+        ends = workers.get(edge.name)
+        for each, of_host in queues if ends is not None else ():
+            assert ends is not None
+            number = each.of_node(ends[1], edge.receiver)
+            if number is not None:
+                yield _taken_apart(rows.filter(pl.col("edge") == edge.name), _Thread(of_host, number))
+
+
+def in_nodes(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
+    """From `taken` until the message is published that it causes: `computation`, and `idle` where another
+    callback uses its data (docs/methodology/chains.md). As stays in layers, by the edge and sequence that
+    were taken."""
+    text = pl.col("edge").cast(pl.String())
+    delivered = samples.filter(pl.col("outcome").cast(pl.String()) == "delivered").with_columns(text)
+    first = pl.struct(pl.col("cause_stream").alias("stream"), pl.col("cause_sequence").alias("sequence"))
+    caused = (
+        delivered.filter(pl.col("cause_stream").is_not_null())
+        .select("edge", "publish_ns", "begun_ns", pl.coalesce("causes", pl.concat_list(first)).alias("cause"))
+        .explode("cause")
+        .unnest("cause")
+    )
+    ends = pl.DataFrame(
+        [(each.name, each.sender, each.receiver, each.stream) for each in facts.edges],
+        schema={"edge": pl.String, "sender": pl.String, "receiver": pl.String, "stream": pl.UInt32},
+        orient="row",
+    )
+    taken = delivered.join(ends, on="edge").select(
+        pl.col("edge").alias("taken_edge"), "receiver", "stream", "sequence", "taken_ns", "handled_ns"
+    )
+    published = caused.join(ends.select("edge", "sender"), on="edge")
+    pairs = taken.join(
+        published, left_on=("receiver", "stream", "sequence"), right_on=("sender", "stream", "sequence")
+    ).filter(pl.col("taken_ns") <= pl.col("publish_ns"))
+    waits = (
+        (pl.col("taken_ns") <= pl.col("handled_ns"))
+        & (pl.col("handled_ns") < pl.col("begun_ns"))
+        & (pl.col("begun_ns") <= pl.col("publish_ns"))
+    ).fill_null(False)
+    later = pairs.filter(waits)
+    return pl.concat(
+        [
+            _stays(pairs.filter(~waits), COMPUTATION, "taken_ns", "publish_ns"),
+            _stays(later, COMPUTATION, "taken_ns", "handled_ns"),
+            _stays(later, IDLE, "handled_ns", "begun_ns"),
+            _stays(later, COMPUTATION, "begun_ns", "publish_ns"),
+        ]
+    ).unique(("edge", "sequence", "layer", "begin_ns"), maintain_order=True)
+
+
+def _stays(pairs: pl.DataFrame, layer: str, begin: str, end: str) -> pl.DataFrame:
+    return pairs.select(
+        pl.col("taken_edge").alias("edge"),
+        "sequence",
+        pl.lit(layer).cast(LAYERS_SCHEMA["layer"]).alias("layer"),
+        pl.col(begin).alias("begin_ns"),
+        pl.col(end).alias("end_ns"),
+        pl.lit(None, pl.UInt32()).alias("end_thread"),
+    ).filter(pl.col("begin_ns") < pl.col("end_ns"))
+
+
+def _taken_apart(stays: pl.DataFrame, thread: _Thread) -> pl.DataFrame:
+    """The rows of stays that end on one thread; those that are not known whole are left out."""
+    timeline = thread.queues.timeline(thread.number)
+    begins, ends = stays["begin_ns"].to_numpy(), stays["end_ns"].to_numpy()
+    spent = timeline.spent(begins, ends)
+    instead = [
+        _instead(thread, int(begin_ns), int(end_ns)) if waited else []
+        for begin_ns, end_ns, waited in zip(begins, ends, spent[:, WAITING] > 0, strict=True)
+    ]
+    return stays.select(
+        pl.col("edge").cast(SCHEDULER_SCHEMA["edge"]),
+        "sequence",
+        "layer",
+        "begin_ns",
+        "end_ns",
+        pl.col("end_thread").alias("thread"),
+        pl.Series("asleep_ns", spent[:, ASLEEP]),
+        pl.Series("waiting_ns", spent[:, WAITING]),
+        pl.Series("running_ns", spent[:, RUNNING]),
+        pl.Series("instead", instead, dtype=SCHEDULER_SCHEMA["instead"]),
+    ).filter(pl.Series(spent[:, UNKNOWN] == 0))
+
+
+def _instead(thread: _Thread, begin_ns: int, end_ns: int) -> list[dict[str, object]]:
+    """Who ran on its CPU while a thread waited, the longest first."""
+    spent: dict[Other, int] = {}
+    for from_ns, until_ns, cpu in thread.queues.timeline(thread.number).waits(begin_ns, end_ns):
+        for other, ran_ns in thread.queues.ran(cpu, from_ns, until_ns):
+            spent[other] = spent.get(other, 0) + ran_ns
+    ranked = sorted(spent.items(), key=lambda each: (-each[1], each[0].name))[:INSTEAD_MAX]
+    return [{**asdict(other), "ran_ns": ran_ns} for other, ran_ns in ranked]

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The scheduler's share in every view: the table, single messages, and the trace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace
+from way_campaign import CELL, FIRST, Made, write_ways
+
+from lagometer.exchange.perfetto import write_chosen
+from lagometer.store import format as form
+from lagometer.store.reader import Campaign, open_campaign
+from lagometer.summary.findings.derive import findings
+from lagometer.summary.scheduling import scheduling
+from lagometer.summary.summarise import summarise
+from lagometer.summary.ways import message_ways
+
+SLOW_NS, OTHERS_NS = 5_000_000, 20_000
+LATENCIES = [[OTHERS_NS] * 985 + [SLOW_NS] * 15]
+
+
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
+    """A thousand messages; the slowest waited in `transport` for a hog, of `take` nothing is known."""
+    directory = write_ways(tmp_path_factory.mktemp("scheduling"), Made(LATENCIES))
+    layers = pl.read_parquet(directory / form.LAYER_FILES / CELL / "0.parquet")
+    stay_ns = pl.col("end_ns") - pl.col("begin_ns")
+    waits = (pl.col("layer").cast(pl.String()) == "transport") & (stay_ns > OTHERS_NS)
+    waiting_ns = pl.when(waits).then(stay_ns - 1_000).otherwise(0)
+    ran = pl.struct(
+        pl.lit("hog").alias("name"),
+        pl.lit(4711, pl.Int64()).alias("thread"),
+        pl.lit(1, pl.UInt16()).alias("cpu"),
+        (stay_ns - 1_000).alias("ran_ns"),
+    )
+    instead = pl.when(waits).then(pl.concat_list(ran)).otherwise(pl.lit([], form.SCHEDULER_SCHEMA["instead"]))
+    stays = layers.filter(pl.col("layer").cast(pl.String()) != "take").select(
+        "edge",
+        "sequence",
+        "layer",
+        "begin_ns",
+        "end_ns",
+        pl.col("end_thread").alias("thread"),
+        (stay_ns - waiting_ns).alias("asleep_ns"),
+        waiting_ns.alias("waiting_ns"),
+        pl.lit(0, pl.Int64()).alias("running_ns"),
+        instead.alias("instead"),
+    )
+    path = directory / form.SCHEDULER / CELL / "0.parquet"
+    path.parent.mkdir(parents=True)
+    form.write_scheduler(stays.cast({**form.SCHEDULER_SCHEMA}), path)
+    return open_campaign(directory)
+
+
+def test_each_edge_has_a_row(campaign: Campaign) -> None:
+    found = {each.edge: each for each in scheduling([campaign])}
+    first = found[FIRST]
+    assert first.slowest is not None
+    assert (first.whole.messages, first.slowest.messages) == (1000, 10)
+    assert first.slowest.known_share == pytest.approx(0.96)
+    assert first.slowest.waiting_share == pytest.approx((SLOW_NS / 2 - 1_000) / (0.96 * SLOW_NS))
+    assert first.because.startswith(
+        "p99 is 5.00 ms: of the slowest 1 %, 52% is waiting for a CPU, while hog ran"
+    )
+    assert first.because.endswith("(of the 96% that the scheduler tells of).")
+    take = next(layer for layer in first.whole.layers if layer.name == "take")
+    assert (take.stays, take.known) == (1000, 0)
+    assert summarise(campaign).scheduling == list(found.values())
+
+
+def test_the_finding_is_there_in_every_view(campaign: Campaign) -> None:
+    said = [each for each in findings(campaign, {CELL}) if each.kind == "waited-for-a-cpu"]
+    assert len(said) == 2  # of each edge
+    assert said == [each for each in summarise(campaign).findings if each.kind == "waited-for-a-cpu"]
+    assert findings(campaign, {"another"}) == []
+
+
+def test_single_messages_say_who_ran(campaign: Campaign) -> None:
+    ways, _ = message_ways(campaign, [CELL])
+    slowest = next(way for way in ways if way.place == 1)
+    transport = next(stay for stay in slowest.stays if stay.layer == "transport")
+    assert transport.scheduler is not None
+    share = transport.scheduler
+    assert share.asleep_ns + share.waiting_ns + share.running_ns == transport.end_ns - transport.begin_ns
+    assert [(each.name, each.cpu) for each in share.instead] == [("hog", 1)]
+    assert all(stay.scheduler is None for stay in slowest.stays if stay.layer in ("take", "computation"))
+
+
+def test_the_trace_says_who_ran(campaign: Campaign, tmp_path: Path) -> None:
+    (path,) = write_chosen(campaign, tmp_path)
+    trace = Trace()
+    trace.ParseFromString(path.read_bytes())
+    notes = [
+        {note.name: note.string_value or note.int_value for note in packet.track_event.debug_annotations}
+        for packet in trace.packet
+        if packet.HasField("track_event")
+    ]
+    told = [each for each in notes if "ran_instead" in each]
+    assert told[0]["ran_instead"] == "hog (4711) on CPU 1 for 2499000 ns"
+    assert told[0]["waiting_for_cpu_ns"] == 2_499_000

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Generated from lagometer/summary/scheduling_data.py by `python -m lagometer.report.typescript web/src`; do not edit.
+
+/**
+ * One layer: its stays, those of which the scheduler tells everything, and of these the mean time asleep,
+ * waiting in a run queue, and running, of the thread that the message waits for.
+ */
+export interface LayerWaiting {
+  name: string;
+  stays: number;
+  known: number;
+  asleep_ns: number;
+  waiting_ns: number;
+  running_ns: number;
+}
+
+/**
+ * Who ran on a CPU while threads waited for it, by name: its share of all that waiting, how many threads
+ * bear the name, on which CPUs, and how long at most during one stay in a layer.
+ */
+export interface RanInstead {
+  name: string;
+  share: number;
+  threads: number;
+  cpus: number[];
+  longest_ns: number;
+}
+
+/**
+ * Of some messages. `known_share`: of their time, that of which the scheduler tells everything; the other
+ * shares are of this, and add up to 1.
+ */
+export interface WaitingShare {
+  messages: number;
+  latency_ns: number;
+  known_share: number;
+  asleep_share: number;
+  waiting_share: number;
+  running_share: number;
+  layers: LayerWaiting[];
+  instead: RanInstead[];
+}
+
+/**
+ * The scheduler's share of the layers of one edge, over all messages of the valid trials, and over the
+ * slowest 1 % of them (null, as `p99_ns`, with fewer than ten above p99). `in_node`: what the receiving node
+ * does until it publishes, `computation` and `idle`; those alone are counted that are known. `because` says
+ * it in a sentence.
+ */
+export interface CellScheduling {
+  cell: string;
+  edge: string;
+  trials: number;
+  p99_ns: number | null;
+  whole: WaitingShare;
+  slowest: WaitingShare | null;
+  in_node: LayerWaiting[];
+  because: string;
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long the messages of each edge wait for a CPU, and who ran meanwhile.
+
+import { element, numbers } from "./dom";
+import { durationText, shareText } from "./format";
+import { layerName } from "./layer-look";
+import { matches } from "./model";
+import type { Report } from "./report-data";
+import type { CellScheduling, RanInstead, WaitingShare } from "./scheduling-data";
+
+const NAMED = 3;
+
+function ran(each: RanInstead): string {
+  const cpus = `CPU ${each.cpus.join(", ")}`;
+  const who = each.name === "idle" ? `${cpus} woke from idling` : `${each.name} ran on ${cpus}`;
+  return `${who} (${shareText(each.share)}, up to ${durationText(each.longest_ns)})`;
+}
+
+/** The layer in which most of the waiting is. */
+function most(share: WaitingShare): string {
+  const [first] = [...share.layers].sort((a, b) => b.waiting_ns * b.known - a.waiting_ns * a.known);
+  return first === undefined || first.waiting_ns === 0 ? "" : `${layerName(first.name)} (${durationText(first.waiting_ns)})`;
+}
+
+/** A row of the table: of all messages of an edge, or of the slowest of them. */
+export function rowOf(found: CellScheduling, of: string, share: WaitingShare): string[] {
+  const shares = [share.known_share, share.asleep_share, share.waiting_share, share.running_share].map(shareText);
+  return [found.cell, found.edge, of, durationText(share.latency_ns), ...shares, most(share), share.instead.slice(0, NAMED).map(ran).join("; ")];
+}
+
+/** Sentences and a table; nothing where no cell of the page's choice has the scheduler recorded. */
+export function schedulingParts(report: Report, facets: Record<string, string>): HTMLElement[] {
+  const chosen = new Set(report.cells.filter((cell) => matches(cell, facets)).map((cell) => cell.id));
+  const found = report.scheduling.filter((each) => chosen.has(each.cell));
+  if (found.length === 0) return [];
+  const rows = found.flatMap((each) => [rowOf(each, "all", each.whole), ...(each.slowest === null ? [] : [rowOf(each, "slowest 1 %", each.slowest)])]);
+  const said = found.map((each) => element("li", { "data-scheduling": each.cell }, `${each.cell}, ${each.edge}: ${each.because}`));
+  const head = ["cell", "edge", "of", "mean", "known", "asleep", "waiting for a CPU", "running", "most of the waiting", "who ran instead"];
+  return [element("h3", {}, "Who ran instead"), element("ul", { class: "quiet" }, ...said), numbers("The scheduler's share", head, rows)];
+}
