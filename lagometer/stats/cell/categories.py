@@ -35,6 +35,7 @@ CATEGORY_OF: Mapping[str, str] = {
     "notify": NOTIFICATION,
     "executor": NOTIFICATION,
     "begin_take": COMMON,
+    "executor_begin_take": NOTIFICATION,  # most of it is the executor's
     "take": DDS,
     "whole_take": UNATTRIBUTED,  # rclcpp, rcl, rmw and the middleware together
     "deserialise": RMW,

@@ -39,6 +39,7 @@ LAYERS = (
     "notify",
     "executor",
     "begin_take",
+    "executor_begin_take",
     "take",
     "whole_take",
     "deserialise",
@@ -410,18 +411,33 @@ def _wake_up(way: Way, received: Call | None, take: Call, arrived_ns: int, recei
     thread = take.thread
     woken = receiver.last(probes.BLOCK, thread, arrived_ns, take.begin_ns)
     waited = receiver.last(probes.API_WAIT, thread, arrived_ns, take.begin_ns)
+    executes = receiver.last(probes.EXECUTOR_EXECUTE, thread, arrived_ns, take.begin_ns)
+    is_unstamped = executes is None and _is_called_back(way, take, receiver)
     if woken is not None and received is not None:
         by = receiver.notified(received.thread, woken.object, arrived_ns, woken.end_ns)
         if by is not None:
             way.go("receiving_thread", arrived_ns, by.begin_ns, received.thread)
             way.go("wake", by.begin_ns, woken.end_ns, received.thread, thread)
-            until_ns = waited.end_ns if waited is not None and waited.end_ns > woken.end_ns else take.begin_ns
-            way.go("notify", woken.end_ns, until_ns, thread)
-    executes = receiver.last(probes.EXECUTOR_EXECUTE, thread, arrived_ns, take.begin_ns)
-    if executes is None:
+            ready_ns = woken.end_ns if is_unstamped else take.begin_ns
+            if waited is not None and waited.end_ns > woken.end_ns:
+                ready_ns = waited.end_ns
+            way.go("notify", woken.end_ns, ready_ns, thread)
+    if is_unstamped:
+        ready = [call.end_ns for call in (woken, waited) if call is not None]
+        if ready:
+            way.go("executor_begin_take", max(ready), take.begin_ns, thread)
+    elif executes is None:
         if waited is not None and not receiver.knows(probes.RMW_TAKE):
             way.go("benchmark", waited.end_ns, take.begin_ns, thread)
     else:
         if waited is not None:
             way.go("executor", waited.end_ns, executes.begin_ns, thread)
         way.go("begin_take", executes.begin_ns, take.begin_ns, thread)
+
+
+def _is_called_back(way: Way, take: Call, receiver: Process) -> bool:
+    """Whether an executor of ROS 2 calls the node with what one call took. Those that look for no executable
+    (since Jazzy the static one, and the one of events) stamp no `rclcpp_executor_execute` before it."""
+    if not receiver.knows(probes.API_TAKE):
+        return False
+    return receiver.following(probes.CALLBACK_START, take.thread, take.end_ns, way.until_ns) is not None

@@ -145,6 +145,29 @@ def test_a_message_of_ros2_goes_through_its_layers_too() -> None:
     ]
 
 
+def without(received: Calls, *kinds: int) -> Calls:
+    return {
+        thread: [each for each in calls if each[0]["call"] not in kinds] for thread, calls in received.items()
+    }
+
+
+@pytest.mark.parametrize("waits_at_middleware", [True, False])
+def test_an_executor_without_stamps_of_its_own_has_what_comes_before_the_take(
+    waits_at_middleware: bool,
+) -> None:
+    """As of Jazzy the static one, which waits at the middleware, and the one of events, which doesn't."""
+    received = without(ros2_receiver(), probes.EXECUTOR_WAIT, probes.EXECUTOR_READY, probes.EXECUTOR_EXECUTE)
+    if not waits_at_middleware:
+        received = without(received, probes.API_WAIT)
+    found = spans(layers(ros2_sender(), received, 200))
+    waking = [("wake", 100, 150), ("executor_begin_take", 150, 170)]
+    if waits_at_middleware:
+        waking = [("wake", 100, 150), ("notify", 150, 160), ("executor_begin_take", 160, 170)]
+    begin = found.index(waking[0])
+    assert found[begin : begin + len(waking) + 1] == [*waking, ("take", 170, 190)]
+    assert "unattributed" not in {layer for layer, _, _ in found}
+
+
 def test_what_ros2_did_not_stamp_is_nobodys() -> None:
     """In Python there is no rclcpp; an rmw may have no stamps."""
     sent, received = dds_sender(), dds_receiver()
