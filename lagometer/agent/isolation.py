@@ -14,6 +14,8 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from lagometer.agent.observe.reading import read_whole
+
 PRIVATE_RUNTIME_DIRECTORY = "/dev/shm/lagometer"  # on the trial's own tmpfs, so the name need not be unique
 SHARED_MEMORY = Path("/dev/shm")
 _NAME = re.compile(r"lagometer-(\d+)-\d+")
@@ -50,7 +52,16 @@ def remove_stale_directories(root: Path = SHARED_MEMORY) -> list[Path]:
     removed = []
     for directory in root.glob("lagometer-*-*") if root.is_dir() else ():
         match = _NAME.fullmatch(directory.name)
-        if match and not Path(f"/proc/{match[1]}").exists():
+        if match and not _is_alive(int(match[1])):
             shutil.rmtree(directory, ignore_errors=True)
             removed.append(directory)
     return removed
+
+
+def _is_alive(pid: int) -> bool:
+    """Whether a process runs: one that has ended may wait long for its parent to ask how."""
+    try:
+        stat = read_whole(f"/proc/{pid}/stat")
+    except OSError:
+        return False
+    return stat.rpartition(b")")[2].split()[0] not in (b"Z", b"X")

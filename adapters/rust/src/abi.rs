@@ -84,6 +84,8 @@ pub const KEEP_LAST: u32 = 0;
 pub const KEEP_ALL: u32 = 1;
 pub const VOLATILE: u32 = 0;
 pub const TRANSIENT_LOCAL: u32 = 1;
+pub const AUTOMATIC: u32 = 0;
+pub const MANUAL_BY_TOPIC: u32 = 1;
 
 pub const TYPE_KEYED: u32 = 1 << 0;
 

@@ -25,7 +25,6 @@ from lagometer.store.storing import make_folders
 
 PROBED = "probed"  # the first part of the cell's id, and the manifest's key
 UNATTRIBUTED_MAX = 0.5
-TRACER_THREAD = "-ust"  # LTTng names its threads PROGRAM-ust
 
 
 @dataclass(frozen=True)
@@ -175,9 +174,6 @@ def told(carried: Carried) -> dict[str, Any]:
                 "calls": len(log.calls),
                 "lost_calls": log.overflow,
                 "ros2": _ros2(log),
-                "tracer_threads": [
-                    text for _, text in sorted(log.names.items()) if text.endswith(TRACER_THREAD)
-                ],
                 "writers": list(_endpoints(programs, index, True)),
                 "readers": list(_endpoints(programs, index, False)),
             }

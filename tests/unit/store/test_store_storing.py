@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -82,6 +84,18 @@ def test_runtime_directories_of_dead_processes_are_removed(tmp_path: Path) -> No
     (tmp_path / "lagometer-mine").mkdir()
     assert remove_stale_directories(tmp_path) == [tmp_path / "lagometer-999999999-0"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["lagometer-1-0", "lagometer-mine"]
+
+
+def test_a_process_that_ended_is_dead_though_nobody_asked_how(tmp_path: Path) -> None:
+    ended = subprocess.Popen(["true"])
+    try:
+        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+        assert Path(f"/proc/{ended.pid}").exists()
+        folder = tmp_path / f"lagometer-{ended.pid}-0"
+        folder.mkdir()
+        assert remove_stale_directories(tmp_path) == [folder]
+    finally:
+        ended.wait()
 
 
 def test_the_hosts_runtime_directory_goes_with_the_trial() -> None:
