@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import zlib
 from collections.abc import Iterator
@@ -15,6 +16,9 @@ import seats
 
 # Our commands write as a user's do: buffered, so that what can't be written in the end is noticed.
 os.environ.pop("PYTHONUNBUFFERED", None)
+# A shell lets a job in the background ignore SIGINT, and our commands would go on doing so.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 TURNS = 3  # after so many commits all that is marked `by_turn` was run
 

@@ -16,7 +16,7 @@ WORK_NS = 2_000_000
 
 def carried_out(tmp_path: Path, matrix: str) -> dict[str, Any]:
     need("netns")
-    (tmp_path / "study.yaml").write_text(f"name: s\nduration: 500ms\nmatrix: {matrix}\n")
+    (tmp_path / "study.yaml").write_text(f"name: s\nduration: 500ms\ndrain: 2s\nmatrix: {matrix}\n")
     out = tmp_path / "out"
     code, said, errors = lagometer(
         tmp_path, "run", str(tmp_path / "study.yaml"), "--out", str(out), "--no-report", "--json"
