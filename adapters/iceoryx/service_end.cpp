@@ -169,8 +169,12 @@ class ServerEnd final : public ServiceEnd {
     if (!server_) return nullptr;
     const auto request = server_->take();
     if (request.has_error()) return nullptr;
-    // iceoryx gives no more than so many at once.
-    *std::find(unanswered_.begin(), unanswered_.end(), nullptr) = request.value();
+    const auto place = std::find(unanswered_.begin(), unanswered_.end(), nullptr);
+    if (place == unanswered_.end()) {  // iceoryx gave more than it says; without a place it could not be answered
+      server_->releaseRequest(request.value());
+      return nullptr;
+    }
+    *place = request.value();
     return request.value();
   }
   void release(const void* payload) noexcept override {
@@ -189,7 +193,8 @@ class ServerEnd final : public ServiceEnd {
 
   iox::popo::ServerOptions options_;
   std::optional<iox::popo::UntypedServer> server_;
-  std::array<const void*, iox::MAX_REQUESTS_PROCESSED_SIMULTANEOUSLY> unanswered_{};
+  // One more than the maximum: iceoryx gives it before the oldest of the others is released (MAX_CHUNKS_IN_USE).
+  std::array<const void*, iox::MAX_REQUESTS_PROCESSED_SIMULTANEOUSLY + 1> unanswered_{};
   const void* answers_ = nullptr;
 };
 

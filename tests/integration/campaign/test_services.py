@@ -76,3 +76,10 @@ def test_an_action_has_a_goal_feedback_and_a_result(tmp_path: Path, adapter: str
     (chain,) = found["chains"]
     assert (chain["chain"], chain["lost"]) == ("navigate", 0)
     assert chain["computation_p50_ns"] >= 3 * WORK_NS  # three steps
+
+
+def test_requests_that_wait_together_are_each_answered(tmp_path: Path) -> None:
+    """A server that is busy finds five at once, as many as iceoryx lends it."""
+    need("iceoryx")
+    found = carried_out(tmp_path, "{adapter: iceoryx, workload: request-reply, rate: 100Hz, work: busy-12ms}")
+    assert found["valid"] == 1
