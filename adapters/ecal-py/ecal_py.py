@@ -12,6 +12,7 @@ import json
 import socket
 import threading
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -276,7 +277,7 @@ class EcalWriter(_Buffered):
         self._publisher = None
 
 
-class _Receiver(Generic[Message]):
+class _Receiver(ABC, Generic[Message]):
     """What brings messages by a callback, which eCAL calls on its own threads, one at a time."""
 
     def __init__(self, endpoint: EndpointConfiguration, on_data: Callable[[], None]) -> None:
@@ -294,9 +295,9 @@ class _Receiver(Generic[Message]):
         """How many messages wait at most."""
         return {"settings": {"queue": {"value": self.arrivals.depth, "default": "none"}}, "paste": []}
 
+    @abstractmethod
     def retire(self) -> Any:
         """Returns what eCAL calls back for: when this returns, no callback brings anything any more."""
-        raise NotImplementedError
 
 
 class EcalReader(_Receiver[bytes]):
