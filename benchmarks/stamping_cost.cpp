@@ -430,7 +430,7 @@ int main(int count, char** arguments) {
     return 1;
   }
   const nlohmann::json hot = rows_of({tight(smoke ? 5 : 400, 2000, full)});
-  const nlohmann::json idle = rows_of(cold(smoke ? 2 : 48, smoke ? 20 : 300, full));
+  const nlohmann::json idle = rows_of(cold(smoke ? 2 : 192, smoke ? 20 : 300, full));
   std::puts(nlohmann::json{{"tight", hot}, {"cold", idle}, {"recorder_full", full}}.dump().c_str());
   return full ? 1 : 0;
 }
