@@ -7,7 +7,10 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
 const [web, report, comparison, linkedCell, executablePath, scratch] = process.argv.slice(2);
-const { chromium } = createRequire(join(web, "package.json"))("playwright-core");
+const fromWeb = createRequire(join(web, "package.json"));
+const { chromium } = fromWeb("playwright-core");
+const AXE = fromWeb.resolve("axe-core/axe.min.js");
+const WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
 const FLAGS = [
   "--no-sandbox",
   "--disable-gpu",
@@ -38,6 +41,16 @@ async function open(width, colorScheme, fragment = "", file = report) {
   await page.goto(pathToFileURL(file).href + fragment);
   await page.waitForSelector("#figures tbody tr, #comparison tbody tr, [role=alert]");
   return { context, page };
+}
+
+/** What breaks a rule of WCAG, with everything unfolded: the rule, and where. */
+async function violationsOf(page) {
+  await page.evaluate(() => {
+    for (const each of document.querySelectorAll("details")) each.open = true;
+  });
+  await page.addScriptTag({ path: AXE });
+  const { violations } = await page.evaluate((tags) => globalThis.axe.run(document, { runOnly: tags }), WCAG);
+  return violations.map((each) => [each.id, ...each.nodes.slice(0, 3).map((node) => node.target.join(" "))]);
 }
 
 /** Every row of the table with its shown texts and exact values, by column. */
@@ -94,7 +107,9 @@ async function useIt() {
   seen.ariaSort = await page.getAttribute("th[data-column=latency_p50_ns]", "aria-sort");
   await page.click("#sort-latency_p50_ns");
   seen.descending = await rowsOf(page);
+  await page.evaluate(() => (window.chartBefore = document.querySelector("#payload canvas")));
   await page.fill("#table-filter", "cyclonedds 64KB -fastdds");
+  seen.chartStays = await page.evaluate(() => window.chartBefore === document.querySelector("#payload canvas"));
   seen.filtered = await rowsOf(page);
   seen.fragment = await page.evaluate(() => location.hash);
   await page.reload();
@@ -240,6 +255,7 @@ async function compareIt(width, theme) {
     theme: await page.evaluate(() => document.documentElement.dataset.theme),
     wanted: theme,
     width,
+    violations: await violationsOf(page),
   });
   await context.close();
 }
@@ -257,7 +273,7 @@ async function lookAtIt(width, theme) {
     }).length,
     canvases: document.querySelectorAll("canvas").length,
   }));
-  seen.layouts.push({ width, wanted: theme, ...layout });
+  seen.layouts.push({ width, wanted: theme, ...layout, violations: await violationsOf(page) });
   await context.close();
 }
 

@@ -175,7 +175,7 @@ export function failuresSection(report: Report): HTMLElement {
       ` trial ${String(each.trial)}: ${each.reasons.join("; ")}`,
       each.log === null
         ? null
-        : element("details", {}, element("summary", {}, "what the workers said"), element("pre", {}, each.log)),
+        : element("details", {}, element("summary", {}, "what the workers said"), element("pre", { tabindex: "0" }, each.log)),
     ),
   );
   const excluded = new Map<string, string[]>();

@@ -26,7 +26,7 @@ import { percentileView } from "./percentile-chart";
 import { seriesView } from "./series-chart";
 import { fromFragment, initialState, settle, toFragment, withCell, type State } from "./state";
 import { tableView } from "./table";
-import type { Context, View } from "./view";
+import { TABLE_ONLY, type Context, type View } from "./view";
 import { waysView } from "./ways";
 
 const DATA_FORMAT = 5;
@@ -71,7 +71,13 @@ function applyTheme(wanted: State["theme"]): void {
   document.documentElement.dataset["theme"] = dark ? "dark" : "light";
 }
 
-/** Draws everything, and puts the focus back to where it was. */
+/** Whether the two differ in nothing but what the table alone reads. */
+function onlyTableChanges(one: State, other: State): boolean {
+  const keys = (Object.keys(one) as (keyof State)[]).filter((name) => one[name] !== other[name]);
+  return keys.length > 0 && keys.every((name) => (TABLE_ONLY as readonly string[]).includes(name));
+}
+
+/** Draws the views, and puts the focus back to where it was. */
 function refresh(views: View[], context: Context): void {
   const focused = document.activeElement?.id ?? "";
   const { scrollX, scrollY } = window;
@@ -108,16 +114,18 @@ function start(main: HTMLElement, model: Model): void {
   const views = [barView(), payloadView(), factorView(), costView(), percentileView(), seriesView(), tableView(), ...cellTableViews(model.report), controlView(model.report), layersView(model.report), waysView(model.report)];
   const [bar, ...charts] = views;
   const themeButton = newThemeButton();
-  const redraw = (): void => {
+  const tables = views.filter((view) => view.readsTable === true);
+  const redraw = (shown: View[] = views): void => {
     themeButton.textContent = `Theme: ${state.theme}`;
-    refresh(views, { model, state, change });
+    refresh(shown, { model, state, change });
   };
   const change = (part: Partial<State>): void => {
     const themed = part.theme !== undefined && part.theme !== state.theme;
+    const before = state;
     state = settle(model, { ...state, ...part });
     if (themed) applyTheme(state.theme);
     history.replaceState(null, "", `#${toFragment(state, initial)}`);
-    redraw();
+    redraw(onlyTableChanges(before, state) ? tables : views);
   };
   themeButton.addEventListener("click", () => {
     change({ theme: THEMES[(THEMES.indexOf(state.theme) + 1) % THEMES.length] ?? "auto" });

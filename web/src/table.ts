@@ -269,6 +269,7 @@ export function tableView(): View {
   const note = element("p", { class: "note" });
   return {
     root: section("figures-section", "All figures", bar, element("div", frame, table), note),
+    readsTable: true,
     update: (context) => {
       latest = context;
       const { state, change, model } = context;

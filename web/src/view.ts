@@ -13,9 +13,14 @@ export interface Context {
   change: (part: Partial<State>) => void;
 }
 
+/** What only the table of figures reads: a word in its filter draws no chart anew. */
+export const TABLE_ONLY = ["filter", "sort", "descending", "allCells", "allEdges", "eachTrial", "failedOnly"] as const;
+
 /** A part of the page that is drawn again when the choice changes. */
 export interface View {
   root: HTMLElement;
+  /** Whether it reads what is TABLE_ONLY. */
+  readsTable?: boolean;
   update: (context: Context) => void;
 }
 

@@ -120,3 +120,31 @@ def test_the_smallest_p_value_depends_on_the_number_of_trials_alone() -> None:
     assert fewest_trials(0.02, paired=True) == 7
     assert fewest_trials(0.02, paired=False) == 5
     assert fewest_trials(1e-4, paired=False) == 9
+
+
+@pytest.mark.parametrize("paired", [False, True])
+def test_scipy_comes_to_the_same_p_value(paired: bool) -> None:
+    """Two programs that share nothing: SciPy's own relabelling and its own t, on shares counted here."""
+    generator = np.random.default_rng(11)
+    for scale in (1.0, 1.2):
+        a, b = trials(generator, 6), trials(generator, 6, scale=scale)
+        together = np.sort(np.concatenate((*a, *b)))
+        middle = together[math.ceil(0.5 * len(together)) - 1]
+        below = [[float((each < middle).mean()) for each in side] for side in (a, b)]
+        equal = [[float((each == middle).mean()) for each in side] for side in (a, b)]
+        part = (0.5 - np.mean(below)) / np.mean(equal)
+        shares = np.array(below) + part * np.array(equal)
+
+        def statistic(one: np.ndarray, other: np.ndarray) -> float:
+            test = stats.ttest_rel(other, one) if paired else stats.ttest_ind(other, one, equal_var=False)
+            return abs(round(float(test.statistic), 9))
+
+        expected = stats.permutation_test(
+            tuple(shares),
+            statistic,
+            permutation_type="samples" if paired else "independent",
+            vectorized=False,
+            n_resamples=np.inf,
+            alternative="greater",
+        )
+        assert RatioTest(Sides(a, b, paired), 500).p_value() == pytest.approx(expected.pvalue)
