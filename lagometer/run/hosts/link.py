@@ -242,18 +242,18 @@ class AgentLink:
             self._hashes |= {path: None if value is None else str(value) for path, value in said.items()}
         return {path: self._hashes[path] for path in wanted}
 
-    def answers(self) -> bool:
-        """Asks whether the agent is still there, and waits a little for its answer. One that is silent is
-        noted."""
+    def answers(self, more_s: float = 0.0) -> bool:
+        """Asks whether the agent is still there, and waits a little for its answer, `more_s` longer where its
+        host is busy. One that is silent is noted."""
         if not self.is_open:
             return False
         try:
             self.send({"command": "clock", "number": 0})
-            self._next("clock", ANSWER_S)
+            self._next("clock", ANSWER_S + more_s)
         except HostError:
             if self._silent:
                 self._lost = (
-                    f"its agent has not answered for {ANSWER_S:g} s: the host stands still, or its link is "
+                    f"its agent has not answered for {ANSWER_S + more_s:g} s: the host stands still, or its link is "
                     "cut: fix that; the next trial connects again"
                 )
             return False

@@ -90,7 +90,7 @@ def judge(
     """
     rows = {str(row["edge"]): row for row in summary.iter_rows(named=True)}
     reasons = list(facts.reasons)
-    if not _never_measured(facts):
+    if not _never_measured(facts, rows):
         reasons += _recorder_full(facts)
         reasons += _rate_missed(facts, rows)
         reasons += _nothing_received(facts, rows)
@@ -109,9 +109,11 @@ def is_saturated(reasons: Iterable[str]) -> bool:
     return words == {SATURATED}
 
 
-def _never_measured(facts: TrialFacts) -> bool:
-    """The trial ended before its measure phase, and a reason says so: nothing else can be blamed."""
-    return bool(facts.reasons) and facts.measure_end_ns <= facts.measure_begin_ns
+def _never_measured(facts: TrialFacts, rows: dict[str, dict[str, Any]]) -> bool:
+    """The trial ended before its measure phase, or nobody sent anything in it, and a reason says why: nothing
+    else can be blamed."""
+    sent = any(row.get("sent") for row in rows.values())
+    return bool(facts.reasons) and (facts.measure_end_ns <= facts.measure_begin_ns or not sent)
 
 
 def _recorder_full(facts: TrialFacts) -> Iterator[str]:

@@ -148,6 +148,9 @@ def test_what_the_conductor_found_comes_first_and_nothing_is_blamed_on_a_trial_t
     assert verdict(trial, facts)[1] == {"worker-died"}
     never = replace(facts, measure_begin_ns=0, measure_end_ns=0, drain_end_ns=0)
     assert summarise(samples([], never), never)["reasons"][0].to_list() == ["worker-died: sink, signal 9"]
+    silent = SmallTrial()
+    silent.edge(0, "source", "sink")
+    assert judged(silent, reasons=("agent-lost: host here",))[1] == {"agent-lost"}
 
 
 @pytest.mark.parametrize("word", [*REASONS, *WARNINGS, *CHECKS])
