@@ -8,6 +8,7 @@ the end of its input is only the fast path, since what carries the pipes may die
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import os
 import platform
@@ -15,6 +16,8 @@ import resource
 import select
 import selectors
 import stat
+import sys
+import termios
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -36,6 +39,7 @@ NS_PER_S = 1_000_000_000
 READ_BYTES = 1 << 16
 FILE_PART_BYTES = 1 << 20
 RENEW_NS = 2 * NS_PER_S  # how often the supervisor is told that this process goes on
+UNHEARD_S = 1.0  # after which a sender that waits looks for renewals
 ALONE_S = 1.0  # for the supervisor to end everything when the conductor is gone, before it is killed
 # The soft limits that decide what workers may do; -1: none.
 LIMITS = {
@@ -84,7 +88,11 @@ class Agent:
     def _wait_once(self) -> None:
         now_ns = time.monotonic_ns()
         if now_ns >= self._lease_ns:
-            raise _Over
+            # It may have been this agent that came late, on a crowded host: then the renewals lie unread.
+            self._hear()
+            if now_ns >= self._lease_ns:
+                sys.stderr.write(f"it heard nothing from its conductor for {LEASE_S:g} s, and ended\n")
+                raise _Over
         trial = self._trial
         due_ns = trial.due_ns() if trial is not None else None
         until_ns = min(self._lease_ns, due_ns if due_ns is not None else self._lease_ns)
@@ -187,16 +195,26 @@ class Agent:
     def _send(self, message: Mapping[str, Any], block: bytes | None = None) -> None:
         """Writes one frame; waits for a conductor that does not read, until the lease is over."""
         unsent = memoryview(framed(message, block))
+        unheard = 0
         while unsent:
             try:
                 unsent = unsent[os.write(self._writer, unsent) :]
             except BlockingIOError:
+                # Renewals that lie unread count: a conductor that is slow to read is not gone.
+                unheard, before = self._unheard_bytes(), unheard
+                if unheard > before:
+                    self._lease_ns = time.monotonic_ns() + round(LEASE_S * NS_PER_S)
                 remaining_ns = self._lease_ns - time.monotonic_ns()
                 if remaining_ns <= 0:
+                    sys.stderr.write(f"its conductor read nothing for {LEASE_S:g} s, and it ended\n")
                     raise _Over from None
-                select.select([], [self._writer], [], remaining_ns / NS_PER_S)
+                select.select([], [self._writer], [], min(remaining_ns / NS_PER_S, UNHEARD_S))
             except BrokenPipeError as error:
                 raise _Over from error
+
+    def _unheard_bytes(self) -> int:
+        """How much of the conductor's lies unread."""
+        return int.from_bytes(fcntl.ioctl(self._reader, termios.FIONREAD, b"\0" * 4), sys.byteorder)
 
 
 def hello() -> dict[str, Any]:
