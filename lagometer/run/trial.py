@@ -50,6 +50,7 @@ from lagometer.store.exchanges import exchanges_frame
 from lagometer.store.records import Lane, decode
 from lagometer.store.storing import make_folders, storing
 from lagometer.study import Adapter, Cell, Study
+from lagometer.study.daemons import service_address
 from lagometer.study.hosts import Host
 
 WORKER = "lagometer-worker"
@@ -154,13 +155,14 @@ class TrialRunner:
         directory = directory_of(network, owner, number)
         there = [plan for plan in plans if plan.worker.host == link.name]
         first = link.name == cell.hosts[0]
+        serving = service_address(cell, study.hosts)
         orders = Orders(
             network=network,
             directory=directory,
             workers=tuple(self._command(plan, study, link, directory) for plan in there),
             daemons=(
                 *wanted_link(cell, study.hosts, link.name, study.seed + trial, study.duration_ns, directory),
-                *(wanted_daemons(cell, self._adapters, directory) if first else ()),
+                *(wanted_daemons(cell, self._adapters, directory, serving) if first else ()),
             ),
             load=wanted_load(study, cell, owner, number) if first else None,
             leaves=self._leaves(there, network, directory),

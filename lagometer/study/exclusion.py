@@ -237,7 +237,10 @@ def _hosts(cell: Cell, around: Surroundings) -> Iterator[str]:
     names = " and ".join(cell.hosts)
     for name in cell.adapters:
         for daemon in daemons_in_use(around.adapters[name], cell.options, cell.factors.profile):
-            yield f"{name}: its {daemon.name} serves the workers of one host"
+            if not daemon.serves_hosts:
+                yield f"{name}: its {daemon.name} serves the workers of one host"
+            elif any(not named[each].address for each in named):
+                yield f"{name}: its {daemon.name} is reached by an address: give each host its `address`"
     emulated = [host.is_emulated for host in named.values()]
     if any(host.is_apart for host in named.values()):
         yield from _across_hosts(cell, around.adapters)
