@@ -38,7 +38,8 @@ OF_RTPS = ("fragments_per_message", "heartbeats_per_message", "acknacks_per_mess
 
 
 def on_the_wire(campaign: Campaign, cells: Sequence[Cell]) -> list[OnTheWire]:
-    """A row for each cell whose packets were counted in a valid or saturated trial, in the study's order."""
+    """A row for each cell whose packets were counted in a valid trial, else in saturated ones, in
+    the study's order."""
     rows = campaign.cells
     if "wire_bytes" not in rows.columns:
         return []
@@ -47,21 +48,21 @@ def on_the_wire(campaign: Campaign, cells: Sequence[Cell]) -> list[OnTheWire]:
     for row in captured.filter(pl.col("edge").str.contains(ARROW, literal=True)).iter_rows(named=True):
         edges.setdefault((row["cell"], row["trial"]), []).append(row)
     known = {cell.id: cell for cell in cells}
-    found: dict[str, list[dict[str, float | None]]] = {}
-    saturated: set[str] = set()
+    valid: dict[str, list[dict[str, float | None]]] = {}
+    saturated: dict[str, list[dict[str, float | None]]] = {}
     for row in captured.filter(pl.col("edge") == END_TO_END).sort("trial").iter_rows(named=True):
-        if not row["valid"] and not is_saturated(row["reasons"] or ()):
+        cell, is_valid = known.get(row["cell"]), row["valid"]
+        if cell is None or not (is_valid or is_saturated(row["reasons"] or ())):
             continue
-        cell = known.get(row["cell"])
-        if cell is None:
-            continue
-        if not row["valid"]:
-            saturated.add(cell.id)
         own, measure_ns = edges.get((row["cell"], row["trial"]), []), _measure_ns(campaign, row)
         trial = _of_trial(row, sum(each["n"] for each in own), measure_ns)
         trial |= _against_theory(campaign, cell, row, own, measure_ns)
-        found.setdefault(row["cell"], []).append(trial)
-    return [_of_cell(cell, found[cell.id], cell.id in saturated) for cell in cells if cell.id in found]
+        (valid if is_valid else saturated).setdefault(cell.id, []).append(trial)
+    return [
+        _of_cell(cell, valid.get(cell.id) or saturated[cell.id], cell.id not in valid)
+        for cell in cells
+        if cell.id in valid or cell.id in saturated
+    ]
 
 
 def _measure_ns(campaign: Campaign, row: Mapping[str, Any]) -> int | None:

@@ -148,7 +148,7 @@ export interface Saturated {
 
 /**
  * What the messages of a cell cost on its networks, where packets were captured: medians over valid
- * trials, and over saturated ones where the study keeps them (`saturated`).
+ * trials, of a cell without any over saturated ones (`saturated`).
  *
  * Bytes count whole frames, each once. `bytes_per_payload_byte`: for each byte of payload that a reader
  * took; `..._per_message`: for each message that a reader took; `..._share`: of all bytes;

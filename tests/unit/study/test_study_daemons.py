@@ -100,7 +100,7 @@ def test_a_daemon_that_serves_several_hosts_is_on_the_first_at_its_address(tmp_p
     words = {"files": {"conf": "listen {address}"}, "environment": {"BROKER": "{address}:1"}}
     broker, network = {**BROKER, **words, "serves_hosts": True}, {"scope": "network"}
     adapters = {"brokered": adapter(tmp_path, broker, **network)}
-    hosts: dict[str, Any] = {"robot": {"launcher": "netns", "runs": "source"}, "base": {"launcher": "netns"}}
+    hosts: dict[str, Any] = {"robot": {"launcher": "netns"}, "base": {"launcher": "netns", "runs": "sink"}}
 
     def found(adapters: dict[str, Adapter], hosts: dict[str, Any], cell_hosts: list[str]) -> Any:
         matrix = {"adapter": "brokered", "workload": "pipeline-2", "network": "host", "hosts": cell_hosts}
