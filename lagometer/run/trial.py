@@ -149,7 +149,7 @@ class TrialRunner:
         packets: Path,
         files: Mapping[str, str],
     ) -> HostPart:
-        """Returns what one host does in a trial. Daemons and load run beside the first host's workers; files:
+        """Returns what one host does in a trial. Daemons run beside the first host's workers; files:
         text by name, for the trial's folder."""
         network, owner = cell.factors.network, link.process_id
         directory = directory_of(network, owner, number)
@@ -164,7 +164,7 @@ class TrialRunner:
                 *wanted_link(cell, study.hosts, link.name, study.seed + trial, study.duration_ns, directory),
                 *(wanted_daemons(cell, self._adapters, directory, serving) if first else ()),
             ),
-            load=wanted_load(study, cell, owner, number) if first else None,
+            load=wanted_load(study, cell, link.name, owner, number),
             leaves=self._leaves(there, network, directory),
             address=study.hosts[link.name].address if len(cell.hosts) > 1 else "",
             captures=study.capture,
