@@ -33,9 +33,13 @@ std::string make_url(const lagometer_context_config& config, const Choices& choi
     throw Error(LAGOMETER_INVALID, "lcm: the domain must be 0 to " + std::to_string(ports_per_trial - 1) + ", not " +
                                        std::to_string(config.domain));
   }
-  const uint32_t trial = hash(view(config.runtime_directory)) % trials;
+  // Each host has a folder of its own for the trial, so between hosts the trial has a name.
+  std::string trial_name(view(config.runtime_directory));
+  const bool between_hosts = !view(config.network).empty() && nlohmann::json::parse(view(config.network)).contains("address");
+  if (between_hosts) trial_name = nlohmann::json::parse(view(config.network)).value("trial", "");
+  const uint32_t trial = hash(trial_name) % trials;
   const uint32_t port = first_port + trial * ports_per_trial + config.domain;
-  std::string url = "udpm://239.255.76.67:" + std::to_string(port) + "?ttl=0";
+  std::string url = "udpm://239.255.76.67:" + std::to_string(port) + (between_hosts ? "?ttl=1" : "?ttl=0");
   if (choices.receive_buffer_bytes) url += "&recv_buf_size=" + std::to_string(*choices.receive_buffer_bytes);
   return url;
 }

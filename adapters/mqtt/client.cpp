@@ -18,10 +18,7 @@ namespace {
 constexpr auto kLongest = std::chrono::seconds(10);  // for an answer of the broker
 constexpr int kRefused = 128;                        // granted to a subscription that is not
 
-const std::string& broker() {
-  static const std::string address = std::string(kBrokerHost) + ":" + std::to_string(kBrokerPort);
-  return address;
-}
+std::string at(const std::string& host) { return host + ":" + std::to_string(kBrokerPort); }
 
 std::string reason_of(int code) { return code == MOSQ_ERR_ERRNO ? std::strerror(errno) : mosquitto_strerror(code); }
 
@@ -49,13 +46,13 @@ Client::Client(const Settings& settings, Run run) : run_(run), settings_(setting
   check(mosquitto_int_option(handle_.get(), MOSQ_OPT_TCP_NODELAY, settings.tcp_nodelay ? 1 : 0), "setting tcp_nodelay");
   check(mosquitto_int_option(handle_.get(), MOSQ_OPT_SEND_MAXIMUM, settings.max_inflight_messages),
         "setting max_inflight_messages");
-  check(mosquitto_connect(handle_.get(), kBrokerHost, kBrokerPort, kKeepalive_s),
-        "connecting to the broker at " + broker());
+  check(mosquitto_connect(handle_.get(), settings.broker_host.c_str(), kBrokerPort, kKeepalive_s),
+        "connecting to the broker at " + at(settings_.broker_host));
   size_buffers();
   if (run_ == Run::by_library) check(mosquitto_loop_start(handle_.get()), "starting libmosquitto's thread");
   await([this] { return connected_.has_value(); }, "accept the connection");
   if (*connected_ != 0) {
-    throw Error(LAGOMETER_FAILED, "mqtt: the broker at " + broker() +
+    throw Error(LAGOMETER_FAILED, "mqtt: the broker at " + at(settings_.broker_host) +
                                       " refused the connection: " + mosquitto_connack_string(*connected_));
   }
 }
@@ -90,7 +87,7 @@ void Client::await(const std::function<bool()>& happened, const std::string& wha
   std::unique_lock lock(mutex_);
   while (!happened()) {
     if (std::chrono::steady_clock::now() > give_up_at)
-      throw Error(LAGOMETER_FAILED, "mqtt: the broker at " + broker() + " did not " + what + " within 10 s");
+      throw Error(LAGOMETER_FAILED, "mqtt: the broker at " + at(settings_.broker_host) + " did not " + what + " within 10 s");
     if (run_ == Run::by_library) {
       answered_.wait_until(lock, give_up_at);
       continue;

@@ -2,6 +2,7 @@
 // What a study asked for, in checked terms; the sidecar's options and what each profile makes of them.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include <nlohmann/json.hpp>
@@ -10,7 +11,7 @@
 
 namespace lagometer::mqtt {
 
-/// Where the daemon of the sidecar listens: not at 1883, where a broker of the distribution may run.
+/// Where the daemon of the sidecar listens, unless it serves several hosts: not at 1883, where a broker of the distribution may run.
 inline constexpr const char* kBrokerHost = "127.0.0.1";
 inline constexpr int kBrokerPort = 18830;
 /// The longest that may be asked for, so that no ping is sent while a trial measures.
@@ -32,6 +33,7 @@ struct Settings {
   int max_inflight_messages = 20;
   int max_queued_messages = 1000;  // the broker's
   int socket_buffer_bytes = 0;     // 0: the kernel's
+  std::string broker_host = kBrokerHost;
 };
 
 }  // namespace lagometer::mqtt

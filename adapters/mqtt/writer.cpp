@@ -5,6 +5,9 @@ namespace lagometer::mqtt {
 
 Context::Context(const lagometer_context_config& config)
     : settings_(Settings::from(view(config.profile), view(config.options))) {
+  // The broker of several hosts is on the first of them.
+  const auto network = view(config.network).empty() ? nlohmann::json() : nlohmann::json::parse(view(config.network));
+  if (network.contains("hosts")) settings_.broker_host = network.at("hosts").at(0).get<std::string>();
   if (config.domain != 0)
     throw Error(LAGOMETER_UNSUPPORTED, "mqtt: there are no domains; leave it 0, not " + std::to_string(config.domain));
   if (config.security.size != 0) throw Error(LAGOMETER_UNSUPPORTED, "mqtt: this adapter sets up no security");

@@ -12,7 +12,9 @@ Context::Context(const lagometer_context_config& config)
   if (config.domain != 0)
     throw Error(LAGOMETER_UNSUPPORTED, "ros1: ROS 1 has no domains; a second master would be another network");
   if (config.security.size != 0) throw Error(LAGOMETER_UNSUPPORTED, "ros1: ROS 1 has no security");
-  ros_node_ = &Process::node(view(config.name), view(config.runtime_directory));
+  std::string address = "127.0.0.1";
+  if (!view(config.network).empty()) address = nlohmann::json::parse(view(config.network)).value("address", address);
+  ros_node_ = &Process::node(view(config.name), view(config.runtime_directory), address);
 }
 
 Node::~Node() {

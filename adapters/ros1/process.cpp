@@ -36,15 +36,15 @@ void silence_information() {
 
 }  // namespace
 
-ros::NodeHandle& Process::node(std::string_view name, std::string_view directory) {
+ros::NodeHandle& Process::node(std::string_view name, std::string_view directory, std::string_view address) {
   // Made after roscpp's own statics, so destroyed before them.
-  static Process process(name, directory);
+  static Process process(name, directory, address);
   return *process.handle_;
 }
 
-Process::Process(std::string_view name, std::string_view directory) {
+Process::Process(std::string_view name, std::string_view directory, std::string_view address) {
   check_master_address();
-  const ros::M_string remappings{{"__ip", "127.0.0.1"}, {"__log", std::string(directory) + "/roscpp.log"}};
+  const ros::M_string remappings{{"__ip", std::string(address)}, {"__log", std::string(directory) + "/roscpp.log"}};
   constexpr uint32_t kOptions =
       ros::init_options::NoSigintHandler | ros::init_options::NoRosout | ros::init_options::AnonymousName;
   // A name may not begin with a digit; two nodes of one name would throw each other out.

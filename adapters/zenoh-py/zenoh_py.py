@@ -10,6 +10,7 @@ import json
 import os
 import socket
 import threading
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,8 @@ NAME = "zenoh-py"
 MEMBERS_MAX = 4096
 MATCHED_SOCKET_BUFFER_BYTES = 4 << 20
 CLOSING_S_MAX = 5.0
+# Between hosts: below the ports that the kernel gives away, one for each trial.
+SCOUTING_GROUP, SCOUTING_PORTS = "224.0.0.224", range(17_500, 18_500)
 # Option: its vendor's default, the values that are accepted.
 TRANSPORTS = {"tcp": "tcp", "unix": "unix-socket"}
 CONGESTION = {"drop": zenoh.CongestionControl.DROP, "block": zenoh.CongestionControl.BLOCK}
@@ -36,6 +39,8 @@ CHANGES_DEFAULT = {
     "mode": "peer",
     "scouting/multicast/enabled": True,
     "scouting/gossip/enabled": True,
+    "scouting/multicast/interface": "auto",
+    "scouting/multicast/address": f"{SCOUTING_GROUP}:7446",
     "connect/endpoints": [],
     "connect/retry": {"period_init_ms": 1000, "period_max_ms": 4000, "period_increase_factor": 2},
     "listen/endpoints": ["tcp/[::]:0"],
@@ -100,16 +105,15 @@ class ZenohContext:
         folder = Path(configuration.runtime_directory) / str(configuration.domain) / "zenoh"
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            own = _free_endpoint(self._settings.transport, folder)
+            link = configuration.network.get("address")
+            own = _free_endpoint(self._settings.transport, folder, link or "127.0.0.1")
             self._place, before = _take_place(folder, own)
         except OSError as error:
             raise AdapterError(f"{NAME}: taking a place among the peers in {folder}: {error}") from error
         self._changes: dict[str, Any] = {
             "mode": "peer",
-            # Scouting would leave the machine.
-            "scouting/multicast/enabled": False,
-            "scouting/gossip/enabled": False,
-            "connect/endpoints": [self._settings.with_buffers(each) for each in before],
+            **_scouting(link, str(configuration.network.get("trial", ""))),
+            "connect/endpoints": [] if link else [self._settings.with_buffers(each) for each in before],
             # A peer before this one may not listen yet: it is asked again at once, not after a second.
             "connect/retry": {"period_init_ms": 5, "period_max_ms": 20, "period_increase_factor": 2},
             "listen/endpoints": [self._settings.with_buffers(own)],
@@ -451,13 +455,21 @@ def _configured(changes: Mapping[str, Any]) -> Any:
     return configuration
 
 
-def _free_endpoint(transport: str, folder: Path) -> str:
+def _scouting(link: str | None, trial: str) -> dict[str, Any]:
+    """How peers find each other: between hosts by multicast on their link, apart from other trials."""
+    if link is None:
+        return {"scouting/multicast/enabled": False, "scouting/gossip/enabled": False}
+    port = SCOUTING_PORTS[zlib.crc32(trial.encode()) % len(SCOUTING_PORTS)]
+    return {"scouting/multicast/interface": link, "scouting/multicast/address": f"{SCOUTING_GROUP}:{port}"}
+
+
+def _free_endpoint(transport: str, folder: Path, address: str) -> str:
     """A place to listen at that nobody else uses."""
     if transport == "unix":
         return f"unixsock-stream/{folder / _unique('peer')}.sock"
     with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return f"tcp/127.0.0.1:{listener.getsockname()[1]}"
+        listener.bind((address, 0))
+        return f"tcp/{address}:{listener.getsockname()[1]}"
 
 
 def _take_place(folder: Path, endpoint: str) -> tuple[Path, list[str]]:

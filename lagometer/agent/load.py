@@ -41,7 +41,8 @@ _METRICS = re.compile(rb"^stress-ng: metrc: \[\d+\] \S+ +\d+ +[\d.]+ +[\d.]+ +[\
 class Wanted:
     """The load of a trial. name: the factor's value; kind, level: its parts; seconds: its longest time;
     pinned: words before each command; private: it has the trial's own network; folder: the name
-    of what it writes files to."""
+    of what it writes files to; of a connection between hosts `listens` is where this end receives,
+    `sends_to` where this end sends."""
 
     name: str
     kind: str
@@ -50,6 +51,8 @@ class Wanted:
     pinned: tuple[str, ...] = ()
     private: bool = True
     folder: str = ""
+    listens: str = ""
+    sends_to: str = ""
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,7 @@ class Load:
         self.name = wanted.name
         self.commands = tuple((*wanted.pinned, *command) for command in _commands(wanted))
         self.kind, self._level = wanted.kind, wanted.level
+        self._moves = "written_bytes" if wanted.kind == "io" or wanted.sends_to else "read_bytes"
         self._sessions: frozenset[int] = frozenset()
         self._before: Mapping[int, _Process] = {}
         self._began_ns = 0
@@ -100,7 +104,7 @@ class Load:
         busy = [each for each in found.values() if each.run_ns >= STARTED_NS]
         if self.kind != "network":
             return sum(each.program.startswith("stress-ng-") for each in busy) >= self._level
-        read = [each.read_bytes for each in busy if each.program == "iperf3"]
+        read = [getattr(each, self._moves) for each in busy if each.program == "iperf3"]
         known = [count for count in read if count is not None]
         return len(read) == len(self.commands) and (not known or sum(known) >= STARTED_BYTES)
 
@@ -134,8 +138,7 @@ class Load:
         return Done(self.name, self._cpu_ns, sum(rates) if rates else None)
 
     def _moved_bytes(self, now: Mapping[int, _Process]) -> int:
-        name = "read_bytes" if self.kind == "network" else "written_bytes"
-        moved = 0
+        name, moved = self._moves, 0
         for pid, each in now.items():
             before = getattr(self._before[pid], name) if pid in self._before else 0
             moved += (getattr(each, name) or 0) - (before or 0)
@@ -164,8 +167,13 @@ def files_folder() -> Path:
 def _commands(wanted: Wanted) -> Iterator[tuple[str, ...]]:
     seconds = wanted.seconds + SPARE_S
     if wanted.kind == "network":
-        port = IPERF_PORT if wanted.private else _free_port()
-        yield from _iperf(wanted.level, port, seconds)
+        if wanted.listens:
+            yield ("iperf3", "-s", "-1", "-B", wanted.listens, "-p", str(IPERF_PORT))
+        elif wanted.sends_to:
+            client = f"iperf3 -c {wanted.sends_to} -p {IPERF_PORT} -t {seconds} -b {wanted.level}G -i 0"
+            yield ("sh", "-c", f"until {client}; do sleep 0.05; done")  # the other end may not listen yet
+        else:
+            yield from _iperf(wanted.level, IPERF_PORT if wanted.private else _free_port(), seconds)
     else:
         yield _stress(wanted.kind, wanted.level, seconds, files_folder() / wanted.folder)
 

@@ -50,6 +50,7 @@ from lagometer.store.exchanges import exchanges_frame
 from lagometer.store.records import Lane, decode
 from lagometer.store.storing import make_folders, storing
 from lagometer.study import Adapter, Cell, Study
+from lagometer.study.daemons import service_address
 from lagometer.study.hosts import Host
 
 WORKER = "lagometer-worker"
@@ -148,21 +149,22 @@ class TrialRunner:
         packets: Path,
         files: Mapping[str, str],
     ) -> HostPart:
-        """Returns what one host does in a trial. Daemons and load run beside the first host's workers; files:
+        """Returns what one host does in a trial. Daemons run beside the first host's workers; files:
         text by name, for the trial's folder."""
         network, owner = cell.factors.network, link.process_id
         directory = directory_of(network, owner, number)
         there = [plan for plan in plans if plan.worker.host == link.name]
         first = link.name == cell.hosts[0]
+        serving = service_address(cell, study.hosts)
         orders = Orders(
             network=network,
             directory=directory,
             workers=tuple(self._command(plan, study, link, directory) for plan in there),
             daemons=(
                 *wanted_link(cell, study.hosts, link.name, study.seed + trial, study.duration_ns, directory),
-                *(wanted_daemons(cell, self._adapters, directory) if first else ()),
+                *(wanted_daemons(cell, self._adapters, directory, serving) if first else ()),
             ),
-            load=wanted_load(study, cell, owner, number) if first else None,
+            load=wanted_load(study, cell, link.name, owner, number),
             leaves=self._leaves(there, network, directory),
             address=study.hosts[link.name].address if len(cell.hosts) > 1 else "",
             captures=study.capture,

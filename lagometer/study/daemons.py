@@ -15,11 +15,14 @@ from lagometer.study.sidecar import PROFILE, Daemon, OptionValue
 
 if TYPE_CHECKING:
     from lagometer.study.adapter import Adapter
+    from lagometer.study.cell import Cell
+    from lagometer.study.hosts import Host
     from lagometer.study.stacking import Options
 
 # Where distributions put daemons; an ordinary user's PATH lacks them.
 SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
-_PLACEHOLDER = re.compile(rf"\{{(runtime|profile|{MESSAGES}|{MESSAGE_BYTES}|option:[a-z0-9_]+)\}}")
+LOOPBACK = "127.0.0.1"
+_PLACEHOLDER = re.compile(rf"\{{(runtime|profile|address|{MESSAGES}|{MESSAGE_BYTES}|option:[a-z0-9_]+)\}}")
 
 
 def daemons_in_use(adapter: Adapter, options: Options, profile: str) -> tuple[Daemon, ...]:
@@ -35,11 +38,21 @@ def option_values(adapter: Adapter, options: Options, profile: str) -> dict[str,
     return {**defaults, **options.get(owner.name, {}), PROFILE: profile}
 
 
-def filled_in(text: str, values: Mapping[str, OptionValue], runtime: str) -> str:
-    """The text with `{runtime}`, `{profile}`, `{option:NAME}` and those of the room replaced; other braces
-    stay."""
+def service_address(cell: Cell, hosts: Mapping[str, Host]) -> str:
+    """Where the workers of a cell reach a daemon: on the first of several hosts that can reach each other,
+    else on the loopback."""
+    addresses = [hosts[name].address for name in cell.hosts if name in hosts]
+    between_hosts = len(cell.hosts) > 1 and len(addresses) == len(cell.hosts) and all(addresses)
+    return addresses[0] if between_hosts else LOOPBACK
+
+
+def filled_in(text: str, values: Mapping[str, OptionValue], runtime: str, address: str = LOOPBACK) -> str:
+    """The text with `{runtime}`, `{profile}`, `{address}` (where daemons run), `{option:NAME}` and those of
+    the room replaced; other braces stay."""
 
     def value_of(match: re.Match[str]) -> str:
+        if match[1] == "address":
+            return address
         name = match[1].removeprefix("option:")
         value = runtime if match[1] == "runtime" else values[name]
         return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)

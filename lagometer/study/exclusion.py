@@ -20,7 +20,7 @@ from lagometer.study.daemons import daemons_in_use, missing_daemons
 from lagometer.study.graph import Graph
 from lagometer.study.hosts import SSH, Host, divided
 from lagometer.study.interference import NONE as NO_LOAD
-from lagometer.study.interference import missing_program
+from lagometer.study.interference import host_named, missing_program
 from lagometer.study.links import link_reasons, too_many_changes
 from lagometer.study.own_installation import PRODUCTS, look_for
 from lagometer.study.payload import holds_envelope, payload_reasons
@@ -232,12 +232,18 @@ def _hosts(cell: Cell, around: Surroundings) -> Iterator[str]:
     elsewhere = [name for name, host in named.items() if host.launcher == SSH]
     if cell.factors.tuning != "none" and elsewhere:
         yield f"tuning is for the machine that lagometer runs on, and {elsewhere[0]} is another one"
+    loaded = host_named(cell.factors.interference)
+    if loaded and loaded not in cell.hosts:
+        yield f"interference '{cell.factors.interference}' is for a host that this cell does not have"
     if len(cell.hosts) < 2:
         return
     names = " and ".join(cell.hosts)
     for name in cell.adapters:
         for daemon in daemons_in_use(around.adapters[name], cell.options, cell.factors.profile):
-            yield f"{name}: its {daemon.name} serves the workers of one host"
+            if not daemon.serves_hosts:
+                yield f"{name}: its {daemon.name} serves the workers of one host"
+            elif any(not named[each].address for each in named):
+                yield f"{name}: its {daemon.name} is reached by an address: give each host its `address`"
     emulated = [host.is_emulated for host in named.values()]
     if any(host.is_apart for host in named.values()):
         yield from _across_hosts(cell, around.adapters)
@@ -245,8 +251,10 @@ def _hosts(cell: Cell, around: Surroundings) -> Iterator[str]:
         yield f"no link joins {names}: those of the launcher netns reach each other alone"
     if cell.factors.network == "private":
         yield f"{names} each have a private network: set `network: host`"
-    if cell.factors.interference != NO_LOAD:
-        yield "load beside the workers is for one host"
+    if cell.factors.interference != NO_LOAD and not host_named(cell.factors.interference):
+        yield f"of several hosts one has the load: write {cell.factors.interference}@{cell.hosts[-1]}"
+    if cell.factors.interference.startswith("network") and not all(host.address for host in named.values()):
+        yield "load of the network between hosts needs their addresses: give each host its `address`"
     if cell.factors.tuning != "none" and not elsewhere:
         yield "tuning is for one host"
 

@@ -360,8 +360,11 @@ FACTORS: tuple[Factor, ...] = (
         "interference",
         parse_interference,
         str,
-        f"load beside the workers: none, {', '.join(PROGRAMS)}, or -N for N times as much (to {LEVEL_MAX})",
-        {"type": "string", "pattern": f"^(none|({'|'.join(PROGRAMS)})(-[0-9]+)?)$"},
+        f"load beside the workers: none, {', '.join(PROGRAMS)}, -N for N times (to {LEVEL_MAX}), @HOST",
+        {
+            "type": "string",
+            "pattern": f"^(none|({'|'.join(PROGRAMS)})(-[0-9]+)?(@[A-Za-z0-9][A-Za-z0-9._-]*)?)$",
+        },
         prefix="interference-",
     ),
     Factor(

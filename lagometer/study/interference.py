@@ -3,26 +3,37 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 
 from lagometer.units import UnitError
 
 NONE = "none"
+NETWORK = "network"
 # The kinds of load, and the program that makes each.
 PROGRAMS = {
     "cpu": "stress-ng",
     "memory": "stress-ng",
     "cache": "stress-ng",
     "io": "stress-ng",
-    "network": "iperf3",
+    NETWORK: "iperf3",
 }
+HOST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 LEVEL_MAX = 16  # io writes 64 MB a level
 
 
 def parse_interference(text: str) -> str:
-    """`none`, or a kind of load, with `-N` for N times as much; the canonical spelling. Raises UnitError."""
+    """`none`, or a kind of load, with `-N` for N times as much, and `@HOST` for where it runs; the canonical
+    spelling. Raises UnitError."""
     if text == NONE:
         return text
+    load, at, host = text.partition("@")
+    if at and HOST_NAME.fullmatch(host) is None:
+        raise UnitError(f"'{text}' names no host behind the @, such as cpu-2@base")
+    return f"{_load(load)}{at}{host}"
+
+
+def _load(text: str) -> str:
     kind, dash, number = text.partition("-")
     if kind not in PROGRAMS:
         raise UnitError(
@@ -36,9 +47,14 @@ def parse_interference(text: str) -> str:
 
 
 def kind_and_level(text: str) -> tuple[str, int]:
-    """The parts of a canonical spelling other than `none`."""
-    kind, _, number = text.partition("-")
+    """The parts of a canonical spelling other than `none`, without the host."""
+    kind, _, number = text.partition("@")[0].partition("-")
     return kind, int(number or 1)
+
+
+def host_named(text: str) -> str:
+    """The host behind the `@`; empty where none is named."""
+    return text.partition("@")[2]
 
 
 def missing_program(text: str) -> str | None:

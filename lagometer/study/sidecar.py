@@ -205,8 +205,9 @@ class Daemon(_Part):
     package: what to install if the command is not there; below: variables that name the folders of an
     installation that is sourced, and where in one of them the program lies; files: written into `{runtime}`
     before it starts, content by name; environment: its own and the workers', own_environment: its own alone,
-    over that; only_if: one of these sets of option values must be in force, none: always; leaves: patterns of
-    paths outside of `{runtime}` that it leaves behind.
+    over that; serves_hosts: where the cell has several hosts, it runs on the first, and the workers of all
+    reach it at `{address}`; only_if: one of these sets of option values must be in force, none: always;
+    leaves: patterns of paths outside of `{runtime}` that it leaves behind.
     """
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_-]*$")
@@ -215,6 +216,7 @@ class Daemon(_Part):
     below: dict[str, str] = Field(default_factory=dict)
     files: dict[str, str] = Field(default_factory=dict)
     ready: Ready
+    serves_hosts: bool = False
     environment: dict[str, str] = Field(default_factory=dict)
     own_environment: dict[str, str] = Field(default_factory=dict)
     only_if: tuple[dict[str, tuple[OptionValue, ...]], ...] = ()

@@ -38,6 +38,6 @@ def _interference(figures: Figures) -> Interference:
         cpu_high_ns=cpu[1],
         achieved_low_per_s=achieved[0],
         achieved_high_per_s=achieved[1],
-        unit="bytes" if figures["load"].partition("-")[0] in _OF_BYTES else "operations",
+        unit="bytes" if figures["load"].partition("@")[0].partition("-")[0] in _OF_BYTES else "operations",
         cpu_per_message_ns=figures["cpu_per_message_ns"],
     )

@@ -9,10 +9,12 @@ from typing import Any
 
 import polars as pl
 
+from lagometer.stats.verdict.validity import is_saturated
 from lagometer.store.format import ARROW, END_TO_END
 from lagometer.store.reader import Campaign
 from lagometer.summary.cell_data import OnTheWire
 from lagometer.summary.data import Cell
+from lagometer.summary.wire_theory import ETHERNET_MTU_BYTES, LOOPBACK_MTU_BYTES, Network
 
 NS_PER_S = 1_000_000_000
 # What stands beside each message, and the column that it is counted in.
@@ -23,26 +25,44 @@ PER_MESSAGE = {
     "acknacks_per_message": "wire_acknacks",
     "resent_per_message": "wire_resent",
 }
+NO_LINK = "none"
+UNIFORM_TOLERANCE = 0.001  # of what rounding leaves
+THEORY = (
+    "least_bytes_per_payload_byte",
+    "ideal_bytes_per_s",
+    "theoretical_bytes_per_s",
+    "link_goodput_bytes_per_s",
+    "theoretical_share",
+)
 OF_RTPS = ("fragments_per_message", "heartbeats_per_message", "acknacks_per_message", "resent_per_message")
 
 
 def on_the_wire(campaign: Campaign, cells: Sequence[Cell]) -> list[OnTheWire]:
-    """A row for each cell whose packets were counted in a valid trial, in the study's order."""
+    """A row for each cell whose packets were counted in a valid trial, else in saturated ones, in
+    the study's order."""
     rows = campaign.cells
     if "wire_bytes" not in rows.columns:
         return []
-    captured = rows.filter(pl.col("valid") & pl.col("wire_bytes").is_not_null())
-    single = captured.filter(pl.col("edge").str.contains(ARROW, literal=True))
-    taken = {
-        (cell, trial): n
-        for cell, trial, n in single.group_by("cell", "trial").agg(pl.col("n").sum()).iter_rows()
-    }
-    found: dict[str, list[dict[str, float | None]]] = {}
+    captured = rows.filter(pl.col("wire_bytes").is_not_null())
+    edges: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for row in captured.filter(pl.col("edge").str.contains(ARROW, literal=True)).iter_rows(named=True):
+        edges.setdefault((row["cell"], row["trial"]), []).append(row)
+    known = {cell.id: cell for cell in cells}
+    valid: dict[str, list[dict[str, float | None]]] = {}
+    saturated: dict[str, list[dict[str, float | None]]] = {}
     for row in captured.filter(pl.col("edge") == END_TO_END).sort("trial").iter_rows(named=True):
-        measure_ns = _measure_ns(campaign, row)
-        trial = _of_trial(row, taken.get((row["cell"], row["trial"]), 0), measure_ns)
-        found.setdefault(row["cell"], []).append(trial)
-    return [_of_cell(cell.id, found[cell.id]) for cell in cells if cell.id in found]
+        cell, is_valid = known.get(row["cell"]), row["valid"]
+        if cell is None or not (is_valid or is_saturated(row["reasons"] or ())):
+            continue
+        own, measure_ns = edges.get((row["cell"], row["trial"]), []), _measure_ns(campaign, row)
+        trial = _of_trial(row, sum(each["n"] for each in own), measure_ns)
+        trial |= _against_theory(campaign, cell, row, own, measure_ns)
+        (valid if is_valid else saturated).setdefault(cell.id, []).append(trial)
+    return [
+        _of_cell(cell, valid.get(cell.id) or saturated[cell.id], cell.id not in valid)
+        for cell in cells
+        if cell.id in valid or cell.id in saturated
+    ]
 
 
 def _measure_ns(campaign: Campaign, row: Mapping[str, Any]) -> int | None:
@@ -71,9 +91,69 @@ def _of_trial(row: Mapping[str, Any], taken: int, measure_ns: int | None) -> dic
     return found
 
 
-def _of_cell(cell: str, trials: Sequence[Mapping[str, float | None]]) -> OnTheWire:
+def _of_cell(cell: Cell, trials: Sequence[Mapping[str, float | None]], saturated: bool) -> OnTheWire:
     middles = {name: _middle(trial[name] for trial in trials) for name in trials[0]}
-    return OnTheWire(cell=cell, trials=len(trials), **middles)
+    payload = None if middles["least_bytes_per_payload_byte"] is None else cell.payload_bytes
+    name = cell.factors.get("link")
+    link = None if name in (None, NO_LINK) else name
+    return OnTheWire(
+        cell=cell.id, trials=len(trials), saturated=saturated, payload_bytes=payload, link=link, **middles
+    )
+
+
+def _against_theory(
+    campaign: Campaign,
+    cell: Cell,
+    row: Mapping[str, Any],
+    edges: Sequence[Mapping[str, Any]],
+    measure_ns: int | None,
+) -> dict[str, float | None]:
+    """What the cell's network could carry at most, and how much of it came through."""
+    found: dict[str, float | None] = dict.fromkeys(THEORY)
+    taken, payload_bytes, ratio = (
+        sum(each["n"] for each in edges),
+        cell.payload_bytes,
+        row["wire_bytes_per_payload_byte"],
+    )
+    if not taken or not payload_bytes or not ratio:
+        return found
+    # Topics may have payloads of their own: then the factor says nothing of what was carried.
+    if abs(row["wire_bytes"] / ratio / (taken * payload_bytes) - 1) > UNIFORM_TOLERANCE:
+        return found
+    network = _network(campaign, cell)
+    theoretical = network.theoretical_bytes_per_s(payload_bytes)
+    found["least_bytes_per_payload_byte"] = network.least_bytes_per_payload_byte(payload_bytes)
+    if theoretical is None or not measure_ns:
+        return found
+    found["ideal_bytes_per_s"], found["theoretical_bytes_per_s"] = network.ideal_bytes_per_s, theoretical
+    across = _busier_way(edges) * payload_bytes * NS_PER_S / measure_ns
+    found["link_goodput_bytes_per_s"], found["theoretical_share"] = across, across / theoretical
+    return found
+
+
+def _network(campaign: Campaign, cell: Cell) -> Network:
+    study = campaign.manifest.get("study") or {}
+    profile = (study.get("links") or {}).get(cell.factors.get("link") or NO_LINK)
+    if isinstance(profile, dict):
+        rate_bps = (
+            0 if profile.get("changes") else int(profile.get("rate_bps") or 0)
+        )  # else there is no one rate
+        overhead_bytes = int(profile.get("frame_overhead_bytes") or 0)
+        return Network(int(profile["mtu_bytes"]), rate_bps, overhead_bytes)
+    between_hosts = "+" in (cell.factors.get("hosts") or "")
+    return Network(ETHERNET_MTU_BYTES if between_hosts else LOOPBACK_MTU_BYTES)
+
+
+def _busier_way(edges: Sequence[Mapping[str, Any]]) -> int:
+    """How many messages were taken that crossed the link the busier way. On a loopback all share one way."""
+    ways: dict[str, int] = {}
+    for each in edges:
+        sender, receiver = each.get("sender_host"), each.get("receiver_host")
+        if sender is None or receiver is None:
+            sender, receiver = "here", "there"
+        if sender != receiver:
+            ways[sender] = ways.get(sender, 0) + each["n"]
+    return max(ways.values(), default=0)
 
 
 def _middle(values: Iterable[float | None]) -> float | None:

@@ -148,16 +148,30 @@ export interface Saturated {
 
 /**
  * What the messages of a cell cost on its networks, where packets were captured: medians over valid
- * trials.
+ * trials, of a cell without any over saturated ones (`saturated`).
  *
  * Bytes count whole frames, each once. `bytes_per_payload_byte`: for each byte of payload that a reader
  * took; `..._per_message`: for each message that a reader took; `..._share`: of all bytes;
  * `startup_discovery_bytes`: of the middleware's own traffic before the measure phase. What is RTPS's alone
  * is null without it.
+ *
+ * With one payload for all messages: `least_bytes_per_payload_byte`, Ethernet, IP and UDP alone, in frames
+ * that fill the MTU. Of a link with a rate: `ideal_bytes_per_s`, that rate as if messages were their payload
+ * alone; `theoretical_bytes_per_s`, with these headers and what a frame takes beside its bytes;
+ * `link_goodput_bytes_per_s`, the payload that readers took over it, the busier way; `theoretical_share`, of
+ * what is possible.
  */
 export interface OnTheWire {
   cell: string;
   trials: number;
+  saturated: boolean;
+  payload_bytes: number | null;
+  link: string | null;
+  least_bytes_per_payload_byte: number | null;
+  ideal_bytes_per_s: number | null;
+  theoretical_bytes_per_s: number | null;
+  link_goodput_bytes_per_s: number | null;
+  theoretical_share: number | null;
   bytes_per_payload_byte: number | null;
   bytes_per_s: number | null;
   goodput_bytes_per_s: number | null;

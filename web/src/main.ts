@@ -12,7 +12,7 @@ import type { Report } from "./report-data";
 import { chainsSection } from "./chains";
 import { nodeCostsSection } from "./node-costs";
 import { layersView } from "./layers";
-import { wireSection } from "./wire";
+import { wireViews } from "./wire";
 import { conformanceSection, environmentSection, failuresSection, headLine, methodSection, settingsSection } from "./details";
 import { choice, element } from "./dom";
 import { feasibilitySection } from "./feasibility";
@@ -111,7 +111,7 @@ function start(main: HTMLElement, model: Model): void {
   const initial = settle(model, initialState(model));
   const fromAddress = (): State => settle(model, withCell(model, fromFragment(location.hash, initial), location.hash));
   let state = fromAddress();
-  const views = [barView(), payloadView(), factorView(), costView(), percentileView(), seriesView(), tableView(), ...cellTableViews(model.report), controlView(model.report), layersView(model.report), waysView(model.report)];
+  const views = [barView(), payloadView(), factorView(), costView(), percentileView(), seriesView(), tableView(), ...cellTableViews(model.report), controlView(model.report), layersView(model.report), waysView(model.report), ...wireViews(model.report)];
   const [bar, ...charts] = views;
   const themeButton = newThemeButton();
   const tables = views.filter((view) => view.readsTable === true);
@@ -132,7 +132,7 @@ function start(main: HTMLElement, model: Model): void {
   });
   const { report } = model;
   main.append(headLine(report, themeButton), glanceSection(report.glance) ?? "", findingsSection(report) ?? "", bar?.root ?? "", ...charts.map((view) => view.root));
-  main.append(nodeCostsSection(report.node_costs) ?? "", chainsSection(report) ?? "", wireSection(report) ?? "", feasibilitySection(report) ?? "", failuresSection(report), settingsSection(report), ...conformanceSection(report), environmentSection(report), methodSection(report));
+  main.append(nodeCostsSection(report.node_costs) ?? "", chainsSection(report) ?? "", feasibilitySection(report) ?? "", failuresSection(report), settingsSection(report), ...conformanceSection(report), environmentSection(report), methodSection(report));
   applyTheme(state.theme);
   redraw();
   systemDark.addEventListener("change", () => {

@@ -50,7 +50,7 @@ impl DustContext {
             return Err(Error::invalid(why));
         }
         Ok(Self {
-            settings: Settings::new(config.profile, &config.options),
+            settings: Settings::new(config)?,
             domain: config.domain as i32,
             participant: Arc::default(),
         })

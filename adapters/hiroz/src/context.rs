@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A context is one Zenoh session, opened by `enable`, in which each node of lagometer's is a node of ROS 2.
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -11,7 +12,7 @@ use hiroz::qos::QosProfile;
 use hiroz::Builder;
 use lagometer_adapter::ros2::{graph_name, node_name};
 use lagometer_adapter::{
-    Context, ContextConfig, Description, Doing, Endpoint, Error, Matched, PayloadType, Result, Status,
+    Context, ContextConfig, Description, Doing, Endpoint, Error, Link, Matched, PayloadType, Result, Status,
 };
 use lagometer_zenoh_common::{free_tcp_endpoint, Changes, Membership};
 
@@ -26,6 +27,7 @@ pub(crate) struct HirozContext {
     settings: Settings,
     domain: u32,
     folder: PathBuf,
+    link: Option<Link>,
 }
 
 /// An open session, and its nodes by lagometer's names for them.
@@ -44,6 +46,7 @@ impl HirozContext {
             settings: Settings::new(&config.options),
             domain: config.domain,
             folder: config.own_folder("hiroz")?,
+            link: config.link,
         })
     }
 
@@ -53,12 +56,16 @@ impl HirozContext {
 
     /// What the session's configuration differs in, and its place among those that find each other without a router.
     fn changes(&self) -> Result<(Changes, Option<Membership>)> {
-        let own = free_tcp_endpoint()?;
+        let link = self.link.as_ref();
+        let own = free_tcp_endpoint(link.map_or(Ipv4Addr::LOCALHOST, |link| link.address))?;
         if self.settings.router {
             return Ok((changes_with_router(&own), None));
         }
+        if link.is_some() {
+            return Ok((changes(&own, &[], link), None));
+        }
         let (membership, before) = Membership::take(&self.folder, &own)?;
-        Ok((changes(&own, &before), Some(membership)))
+        Ok((changes(&own, &before, None), Some(membership)))
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a study may set, and the configuration of a session that comes of it.
-use lagometer_adapter::{Description, Options};
-use lagometer_zenoh_common::{connect_again_soon, Change, Changes};
+use lagometer_adapter::{Description, Link, Options};
+use lagometer_zenoh_common::{connect_again_soon, scouting, Change, Changes};
 use serde_json::json;
 
 /// The settings of a context.
@@ -44,9 +44,11 @@ pub(crate) fn changes_with_router(listen: &str) -> Changes {
 }
 
 /// What differs without a router that tells sessions of each other. `connect`: where those before this one listen.
-pub(crate) fn changes(listen: &str, connect: &[String]) -> Changes {
-    let no_gossip = Change::new("scouting/gossip/enabled", false, true);
-    vec![no_gossip, connect_to(connect), connect_again_soon(), wait_for_links(), listen_at(listen)].into()
+/// `link`: by which they find each other then.
+pub(crate) fn changes(listen: &str, connect: &[String], link: Option<&Link>) -> Changes {
+    let mut changes = scouting(link);
+    changes.extend([connect_to(connect), connect_again_soon(), wait_for_links(), listen_at(listen)]);
+    changes.into()
 }
 
 fn connect_to(endpoints: &[String]) -> Change {

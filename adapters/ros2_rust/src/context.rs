@@ -36,7 +36,7 @@ pub(crate) struct Nodes {
 impl Ros2Context {
     pub(crate) fn new(config: &ContextConfig) -> Result<Self> {
         Ok(Self {
-            settings: Settings::new(config.profile, &config.options),
+            settings: Settings::new(config),
             domain: domain(config)?,
             nodes: Arc::default(),
             participant: Arc::default(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a study may set, and the participant that comes of it.
-use lagometer_adapter::{Description, Options, Profile};
+use lagometer_adapter::{ContextConfig, Description};
 use lagometer_rustdds_common::Sockets;
 
 /// The settings of a context.
@@ -12,8 +12,8 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    pub(crate) fn new(profile: Profile, options: &Options) -> Self {
-        Self { rosout: options.boolean("rosout"), sockets: Sockets::new(profile, options) }
+    pub(crate) fn new(config: &ContextConfig) -> Self {
+        Self { rosout: config.options.boolean("rosout"), sockets: Sockets::new(config) }
     }
 
     pub(crate) fn describe(&self, domain: u16) -> Description {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the caller asked for, in checked Rust terms.
 use std::ffi::c_void;
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -37,6 +38,35 @@ pub struct ContextConfig {
     pub runtime_directory: PathBuf,
     /// How many contexts the trial has, if that is known.
     pub peers: Option<usize>,
+    /// The way to the trial's other hosts; none: there are none, or nobody knows how to reach them.
+    pub link: Option<Link>,
+}
+
+/// This host's link to the trial's other hosts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    /// Of this host, on the link.
+    pub address: Ipv4Addr,
+    /// What tells this trial from others on the same link.
+    pub trial: String,
+}
+
+impl Link {
+    fn read(network: &Value) -> Result<Option<Self>> {
+        let Some(address) = network["address"].as_str() else { return Ok(None) };
+        let address = address
+            .parse()
+            .map_err(|error| Error::invalid(format!("the address of this host, '{address}': {error}")))?;
+        Ok(Some(Self { address, trial: network["trial"].as_str().unwrap_or_default().to_owned() }))
+    }
+
+    /// A number below `count` that is this trial's: the same in each of its processes (FNV-1a).
+    pub fn number(&self, count: u16) -> u16 {
+        let hash = self.trial.bytes().fold(2_166_136_261_u32, |hash, byte| {
+            (hash ^ u32::from(byte)).wrapping_mul(16_777_619)
+        });
+        (hash % u32::from(count.max(1))) as u16
+    }
 }
 
 impl ContextConfig {
@@ -69,6 +99,7 @@ impl ContextConfig {
             options: sidecar.options(&options)?,
             runtime_directory: PathBuf::from(folder),
             peers: network["peers"].as_u64().map(|peers| peers as usize),
+            link: Link::read(&network)?,
         })
     }
 

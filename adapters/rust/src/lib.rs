@@ -27,7 +27,7 @@ mod waitset_table;
 
 pub use bell::{Bell, Knock, Poller};
 pub use config::{
-    ContextConfig, Dispatch, Endpoint, History, OnData, PayloadType, Profile, Qos, Ros2Message,
+    ContextConfig, Dispatch, Endpoint, History, Link, OnData, PayloadType, Profile, Qos, Ros2Message,
 };
 pub use description::{kernel_socket_limit, Description};
 pub use error::{Doing, Error, Result};

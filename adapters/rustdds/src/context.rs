@@ -16,7 +16,7 @@ pub(crate) struct RustDdsContext {
 impl RustDdsContext {
     pub(crate) fn new(config: &ContextConfig) -> Result<Self> {
         Ok(Self {
-            settings: Settings::new(config.profile, &config.options),
+            settings: Settings::new(config),
             domain: domain(config)?,
             participant: SharedParticipant::default(),
         })

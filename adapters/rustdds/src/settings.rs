@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a study may set, and the participant that comes of it.
-use lagometer_adapter::{Description, Options, Profile};
+use lagometer_adapter::{ContextConfig, Description, Profile};
 use lagometer_rustdds_common::Sockets;
 use serde_json::Value;
 
@@ -15,11 +15,12 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    pub(crate) fn new(profile: Profile, options: &Options) -> Self {
+    pub(crate) fn new(config: &ContextConfig) -> Self {
+        let (profile, options) = (config.profile, &config.options);
         Self {
             bulk_serialization: options.boolean("bulk_serialization") || profile == Profile::Matched,
             keep_all_samples: options.integer("keep_all_samples").map(|count| count as i32),
-            sockets: Sockets::new(profile, options),
+            sockets: Sockets::new(config),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use lagometer_adapter::{Context, ContextConfig, Description, Doing, Endpoint, Error, Result};
+use lagometer_adapter::{Context, ContextConfig, Description, Doing, Endpoint, Error, Link, Result};
 use lagometer_zenoh_common::{Changes, Membership};
 use serde_json::Value;
 use zenoh::{Config, Session, Wait};
@@ -21,6 +21,7 @@ pub(crate) struct ZenohContext {
     domain: u32,
     folder: PathBuf,
     runtime_directory: PathBuf,
+    link: Option<Link>,
 }
 
 /// What goes with an open session.
@@ -38,6 +39,7 @@ impl ZenohContext {
             domain: config.domain,
             folder: config.own_folder("zenoh")?,
             runtime_directory: config.runtime_directory,
+            link: config.link,
         })
     }
 
@@ -58,11 +60,15 @@ impl ZenohContext {
     fn changes(&self) -> Result<(Changes, Option<Membership>)> {
         if self.settings.router {
             let router = self.settings.router_endpoint(&self.runtime_directory);
-            return Ok((self.settings.changes(None, &[router]), None));
+            return Ok((self.settings.changes(None, &[router], None), None));
         }
-        let own = self.settings.free_endpoint(&self.folder)?;
+        let link = self.link.as_ref();
+        let own = self.settings.free_endpoint(&self.folder, link)?;
+        if link.is_some() {
+            return Ok((self.settings.changes(Some(&own), &[], link), None));
+        }
         let (membership, before) = Membership::take(&self.folder, &own)?;
-        Ok((self.settings.changes(Some(&own), &before), Some(membership)))
+        Ok((self.settings.changes(Some(&own), &before, None), Some(membership)))
     }
 }
 

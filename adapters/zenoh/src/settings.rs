@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a study may set, and the configuration of a session that comes of it.
+use std::net::Ipv4Addr;
 use std::path::Path;
 
-use lagometer_adapter::{Error, Options, Profile, Result};
-use lagometer_zenoh_common::{connect_again_soon, free_tcp_endpoint, unique_name, Change, Changes};
+use lagometer_adapter::{Error, Link, Options, Profile, Result};
+use lagometer_zenoh_common::{connect_again_soon, free_tcp_endpoint, scouting, unique_name, Change, Changes};
 use serde_json::json;
 use zenoh::qos::CongestionControl;
 
@@ -66,9 +67,9 @@ impl Settings {
     }
 
     /// A place to listen at that nobody else uses.
-    pub(crate) fn free_endpoint(&self, folder: &Path) -> Result<String> {
+    pub(crate) fn free_endpoint(&self, folder: &Path, link: Option<&Link>) -> Result<String> {
         if self.transport == Transport::Tcp {
-            return free_tcp_endpoint();
+            return free_tcp_endpoint(link.map_or(Ipv4Addr::LOCALHOST, |link| link.address));
         }
         Ok(format!("unixsock-stream/{}.sock", folder.join(unique_name("peer")).display()))
     }
@@ -82,23 +83,24 @@ impl Settings {
     }
 
     /// What differs from the vendor's configuration. `listen`: where this peer does, none for a client of a router;
-    /// `connect`: where others do.
-    pub(crate) fn changes(&self, listen: Option<&str>, connect: &[String]) -> Changes {
+    /// `connect`: where others do; `link`: by
+    /// which others are found.
+    pub(crate) fn changes(&self, listen: Option<&str>, connect: &[String], link: Option<&Link>) -> Changes {
         let shm = self.transport == Transport::SharedMemory;
         let mode = if listen.is_some() { "peer" } else { "client" };
         let with_buffers = |endpoint: &str| self.with_buffers(endpoint);
         let listen: Vec<String> = listen.into_iter().map(with_buffers).collect();
         let connect: Vec<String> = connect.iter().map(String::as_str).map(with_buffers).collect();
-        Changes::from(vec![
-            Change::new("mode", mode, "peer"),
-            Change::new("scouting/multicast/enabled", false, true),
-            Change::new("scouting/gossip/enabled", false, true),
+        let mut changes = vec![Change::new("mode", mode, "peer")];
+        changes.extend(scouting(link));
+        changes.extend([
             Change::new("connect/endpoints", connect, json!([])),
             connect_again_soon(),
             // The crate's default features have no shared memory, whatever the configuration says.
             Change::new("transport/shared_memory/enabled", shm, false),
             Change::new("listen/endpoints", listen, json!(["tcp/[::]:0"])),
-        ])
+        ]);
+        changes.into()
     }
 
     /// The words of docs/ADAPTERS.md for what carries messages between processes.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How a session's configuration differs from the vendor's, and what a description says of that.
-use lagometer_adapter::{Description, Doing, Result};
+use lagometer_adapter::{Description, Doing, Link, Result};
 use serde_json::{json, Map, Value};
 use zenoh::Config;
 
@@ -26,6 +26,27 @@ pub fn connect_again_soon() -> Change {
         json!({"period_init_ms": 5, "period_max_ms": 20, "period_increase_factor": 2}),
         json!({"period_init_ms": 1000, "period_max_ms": 4000, "period_increase_factor": 2}),
     )
+}
+
+/// Between hosts peers find each other as the vendor has it, by multicast, but on the link alone and apart from other
+/// trials. Without a link nobody scouts.
+pub fn scouting(link: Option<&Link>) -> Vec<Change> {
+    const GROUP: &str = "224.0.0.224";
+    const PORT: u16 = 7446;
+    const FIRST_PORT: u16 = 17_500;
+    const PORTS: u16 = 1000;
+    let Some(link) = link else {
+        return vec![
+            Change::new("scouting/multicast/enabled", false, true),
+            Change::new("scouting/gossip/enabled", false, true),
+        ];
+    };
+    let meeting_point = format!("{GROUP}:{}", FIRST_PORT + link.number(PORTS));
+    vec![
+        Change::new("scouting/multicast/enabled", true, true),
+        Change::new("scouting/multicast/interface", link.address.to_string(), "auto"),
+        Change::new("scouting/multicast/address", meeting_point, format!("{GROUP}:{PORT}")),
+    ]
 }
 
 /// All changes of a session's configuration.
@@ -74,6 +95,8 @@ impl Changes {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
 
     #[test]
@@ -88,7 +111,10 @@ mod tests {
 
     #[test]
     fn the_vendor_takes_them_and_refuses_others() {
-        assert!(Changes::from(vec![connect_again_soon()]).apply(Config::default()).is_ok());
+        let link = Link { address: Ipv4Addr::LOCALHOST, trial: "1".to_owned() };
+        for changes in [vec![connect_again_soon()], scouting(None), scouting(Some(&link))] {
+            assert!(Changes::from(changes).apply(Config::default()).is_ok());
+        }
         let unknown = Changes::from(vec![Change::new("no/such/key", 1, 2)]);
         assert!(unknown.apply(Config::default()).is_err());
     }

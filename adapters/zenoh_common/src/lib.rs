@@ -4,5 +4,5 @@
 mod changes;
 mod members;
 
-pub use changes::{connect_again_soon, Change, Changes};
+pub use changes::{connect_again_soon, scouting, Change, Changes};
 pub use members::{free_tcp_endpoint, unique_name, Membership};

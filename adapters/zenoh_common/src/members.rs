@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Who is there: the peers of a domain, by files in the trial's own folder. Zenoh would scout by multicast, which leaves
-//! the machine; here each peer takes the first free place, says where it listens, and connects to those before it. So
+//! the machine; so within one each peer takes the first free place, says where it listens, and connects to those before it. So
 //! each pair has exactly one connection, whoever comes first.
 use std::fs;
 use std::io::ErrorKind;
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -59,11 +59,11 @@ pub fn unique_name(prefix: &str) -> String {
     format!("{prefix}-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// A place to listen at, on the loopback, that nobody used a moment ago.
-pub fn free_tcp_endpoint() -> Result<String> {
+/// A place to listen at, at an address of this host, that nobody used a moment ago.
+pub fn free_tcp_endpoint(address: Ipv4Addr) -> Result<String> {
     let doing = "looking for a free TCP port";
-    let listener = TcpListener::bind(("127.0.0.1", 0)).doing(doing)?;
-    Ok(format!("tcp/127.0.0.1:{}", listener.local_addr().doing(doing)?.port()))
+    let listener = TcpListener::bind((address, 0)).doing(doing)?;
+    Ok(format!("tcp/{address}:{}", listener.local_addr().doing(doing)?.port()))
 }
 
 #[cfg(test)]

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 KIB = 1024
 HEADINGS = (
-    *("cell", "B / payload B", "sent", "goodput", "packets", "fragments", "heartbeats", "acknacks", "resent"),
+    *("cell", "B / payload B", "at least", "sent", "goodput", "link at most", "of that"),
+    *("packets", "fragments", "heartbeats", "acknacks", "resent"),
     *("control", "discovery", "before"),
 )
 
@@ -35,8 +36,11 @@ def render_wire(found: Sequence[OnTheWire], console: Console) -> None:
         table.add_row(
             escape(each.cell),
             _number(each.bytes_per_payload_byte),
+            _number(each.least_bytes_per_payload_byte),
             _size(each.bytes_per_s, "/s"),
             _size(each.goodput_bytes_per_s, "/s"),
+            _size(each.theoretical_bytes_per_s, "/s"),
+            percent(each.theoretical_share),
             _number(each.packets_per_message),
             _number(each.fragments_per_message),
             _number(each.heartbeats_per_message),
@@ -47,7 +51,9 @@ def render_wire(found: Sequence[OnTheWire], console: Console) -> None:
             _size(each.startup_discovery_bytes),
         )
     console.print(
-        "\n[bold]on the wire[/]: whole frames, each once; packets to resent: for each message that a reader "
+        "\n[bold]on the wire[/]: whole frames, each once; at least: with the headers of Ethernet, IP and UDP "
+        "alone; link at most: the goodput that its rate leaves, and how much of it came through, the busier "
+        "way; packets to resent: for each message that a reader "
         "took; control and discovery: of all bytes; before: bytes of discovery until the measure phase"
     )
     print_wide(table, console)

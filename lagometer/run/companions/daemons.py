@@ -8,13 +8,16 @@ from collections.abc import Mapping
 from lagometer.agent.commands import Companion
 from lagometer.agent.daemons import Ready, Wanted
 from lagometer.study import Adapter, Cell
-from lagometer.study.daemons import daemons_in_use, filled_in, find_program, option_values
+from lagometer.study.daemons import LOOPBACK, daemons_in_use, filled_in, find_program, option_values
 from lagometer.study.room import UNKNOWN_ROOM, room_for
 from lagometer.study.stacking import Options
 
 
-def wanted_daemons(cell: Cell, adapters: Mapping[str, Adapter], runtime: str) -> tuple[Wanted, ...]:
-    """Returns the daemons of a cell, each once, with the texts that a trial in the folder `runtime` gives."""
+def wanted_daemons(
+    cell: Cell, adapters: Mapping[str, Adapter], runtime: str, address: str = LOOPBACK
+) -> tuple[Wanted, ...]:
+    """Returns the daemons of a cell, each once, with the texts that a trial in the folder `runtime` gives;
+    address: where its workers reach them."""
     factors = cell.factors
     pinned: tuple[str, ...] = ()
     if factors.cpus not in ("any", "spread"):
@@ -22,7 +25,7 @@ def wanted_daemons(cell: Cell, adapters: Mapping[str, Adapter], runtime: str) ->
     room = room_for(cell)
     found: list[Wanted] = []
     for name in cell.adapters:
-        each = filled_daemons(adapters[name], cell.options, factors.profile, runtime, pinned, room)
+        each = filled_daemons(adapters[name], cell.options, factors.profile, runtime, pinned, room, address)
         found += [daemon for daemon in each if not any(map(daemon.is_like, found))]
     return tuple(found)
 
@@ -34,13 +37,14 @@ def filled_daemons(
     runtime: str,
     before: tuple[str, ...] = (),
     room: Mapping[str, int] = UNKNOWN_ROOM,
+    address: str = LOOPBACK,
 ) -> tuple[Wanted, ...]:
     """Returns the daemons of one adapter, their texts filled in; `before`: words before each command; `room`:
     what its messages take."""
     values = {**option_values(adapter, options, profile), **room}
 
     def filled(text: str) -> str:
-        return filled_in(text, values, runtime)
+        return filled_in(text, values, runtime, address)
 
     found = []
     for daemon in daemons_in_use(adapter, options, profile):

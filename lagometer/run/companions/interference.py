@@ -5,19 +5,31 @@ from __future__ import annotations
 
 from lagometer.agent.load import Wanted
 from lagometer.study import Cell, Study
-from lagometer.study.interference import NONE, kind_and_level
+from lagometer.study.interference import NETWORK, NONE, host_named, kind_and_level
 
 NS_PER_S = 1_000_000_000
 
 
-def wanted_load(study: Study, cell: Cell, owner: int, number: int) -> Wanted | None:
-    """Returns the load of one trial of a cell, None if it has none.
+def _role(study: Study, cell: Cell, host: str) -> dict[str, str] | None:
+    """Returns which end of the load a host has, None for a host without; over several hosts the network's
+    goes from the one that is named to the next of the cell."""
+    name = cell.factors.interference
+    loaded = host_named(name) or cell.hosts[0]
+    if kind_and_level(name)[0] != NETWORK or len(cell.hosts) < 2:
+        return {} if host == loaded else None
+    other = cell.hosts[(cell.hosts.index(loaded) + 1) % len(cell.hosts)]
+    address = study.hosts[other].address
+    return {loaded: {"sends_to": address}, other: {"listens": address}}.get(host)
+
+
+def wanted_load(study: Study, cell: Cell, host: str, owner: int, number: int) -> Wanted | None:
+    """Returns the load of one trial of a cell on a host, None if it has none there.
 
     owner: the process number of the agent that starts it; number: tells its trials apart. The folder of what
     the generators write bears both, so that a killed agent's is found.
     """
     name = cell.factors.interference
-    if name == NONE:
+    if name == NONE or (role := _role(study, cell, host)) is None:
         return None
     pinned: tuple[str, ...] = ()
     if cell.factors.cpus not in ("any", "spread"):
@@ -31,4 +43,5 @@ def wanted_load(study: Study, cell: Cell, owner: int, number: int) -> Wanted | N
         pinned=pinned,
         private=cell.factors.network == "private",
         folder=f"lagometer-{owner}-{number}",
+        **role,
     )

@@ -35,7 +35,7 @@ from lagometer.run.worker.rules import drawn, plan_rule
 from lagometer.study.adapter import Adapter as BuiltAdapter
 from lagometer.study.adapters import available_cpus
 from lagometer.study.cell import Cell
-from lagometer.study.daemons import daemons_in_use, filled_in, option_values
+from lagometer.study.daemons import daemons_in_use, filled_in, option_values, service_address
 from lagometer.study.graph import Graph, Rule
 from lagometer.study.policies import NONE, liveliness_of
 from lagometer.study.schedule import RECORDED
@@ -286,9 +286,11 @@ class _Layout:
         found = dict(built.sidecar.environment)
         options, profile = self._cell.options, self._cell.factors.profile
         values = option_values(built, options, profile)
+        address = service_address(self._cell, self._study.hosts)
         for daemon in daemons_in_use(built, options, profile):
             found |= {
-                name: filled_in(text, values, runtime_directory) for name, text in daemon.environment.items()
+                name: filled_in(text, values, runtime_directory, address)
+                for name, text in daemon.environment.items()
             }
         return {**found, **self._cell.environment}
 

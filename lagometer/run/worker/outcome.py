@@ -77,7 +77,13 @@ class TrialOutcome:
     def load(self) -> LoadDone | None:
         """What the load beside the workers did; None without interference."""
         done = [host.load for host in self.hosts if host.load is not None]
-        return done[0] if done else None
+        if len(done) < 2:
+            return done[0] if done else None
+        # Two ends of a connection: no more came through than either says.
+        used, moved = [each.cpu_ns for each in done], [each.achieved_per_s for each in done]
+        cpu_ns = None if None in used else sum(each or 0 for each in used)
+        achieved = None if None in moved else min(each or 0 for each in moved)
+        return LoadDone(done[0].name, cpu_ns, achieved)
 
     @property
     def daemons(self) -> tuple[DaemonDone, ...]:

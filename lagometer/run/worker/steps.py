@@ -79,7 +79,7 @@ class TrialSteps:
     # --- the steps ---
 
     def start(self) -> None:
-        """Starts all workers and sends the first of them their plans."""
+        """Starts all workers and, on one host, sends the first of them their plans."""
         self._selector.register(self._interruption.descriptor(), selectors.EVENT_READ, self._on_interruption)
         self._started = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
         self._started_ns = time.monotonic_ns()
@@ -95,14 +95,17 @@ class TrialSteps:
                 raise TrialFailed from error
             for descriptor in part.link.descriptors():
                 self._selector.register(descriptor, selectors.EVENT_READ, partial(self._receive, part))
-        for index in self._waves[0]:
+        for index in self._waves[0] if len(self._parts) == 1 else ():
             self._send(index, self._plans[index].line())
 
     def await_workers(self) -> None:
-        """Waits until every agent has started its workers, which it does once their daemons serve."""
+        """Waits until every agent has started its workers, which it does once their daemons serve. Several
+        hosts get their plans only then: a daemon may serve the workers of another host, too."""
         seconds = max(part.patience_s for part in self._parts)
         self._ask(lambda part: part.serving_ns is not None, "serving", round(seconds * NS_PER_S))
         self._workers_started_ns = min(part.serving_ns or 0 for part in self._parts)
+        for index in self._waves[0] if len(self._parts) > 1 else ():
+            self._send(index, self._plans[index].line())
 
     def _ask(self, done: Callable[[HostPart], bool], event: str, more_ns: int = 0) -> None:
         """Waits until every agent has said something; one that does not is lost."""

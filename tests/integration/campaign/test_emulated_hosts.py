@@ -26,6 +26,8 @@ from lagometer.run.hosts.netns import NetnsLauncher, Switch
 from lagometer.stats.verdict.validity import REASONS
 
 CARRIER = {"udp": "udp", "tcp": "tcp", "cyclonedds": "udp", "fastdds": "udp", "cyclonedds11": "udp"}
+# Of each way to find and to reach another host one, and those whose daemon serves both.
+HALF = ("cyclonedds", "rustdds", "mqtt", "dust_dds", "zenoh", "ros1", "lcm", "hiroz", "zenoh-py")
 AGENT_LOST_S = 15.0  # longer than an agent lives without its conductor
 
 
@@ -64,6 +66,29 @@ def test_messages_go_from_one_emulated_host_to_the_other(tmp_path: Path, adapter
     assert set(rows["clock"]) == {"same"} and all(0 < each < 10**9 for each in rows["latency_max_ns"])
     assert dict(rows.select("edge", "transport").iter_rows())["relay-1→sink"] == CARRIER[adapter]
     assert rows["kernel_link_bytes"][0] >= 8_000 * rows.filter(edge="relay-1→sink")["n"][0]
+
+
+@pytest.mark.by_turn
+@pytest.mark.parametrize("adapter", HALF)
+def test_half_a_round_trip_between_hosts_needs_no_other_clock(tmp_path: Path, adapter: str) -> None:
+    """What pong takes between taking and publishing is told by pong's clock, and taken off."""
+    need_emulated_hosts()
+    need(adapter)
+    hosts = {"robot": {"launcher": "netns"}, "base": {"launcher": "netns", "runs": ["pong"]}}
+    matrix = {"adapter": adapter, "workload": "roundtrip", "rate": "20Hz", "network": "host"}
+    study, out = write_study(tmp_path, hosts=hosts, matrix=matrix, duration="1s"), tmp_path / "out"
+    code, _, errors = lagometer(tmp_path, "run", str(study), "--out", str(out), "--no-report")
+    assert code == 0, errors or journal(out)[0]["reasons"]
+    rows = {row["edge"]: row for row in pl.read_parquet(out / "cells.parquet").iter_rows(named=True)}
+    assert (rows["ping→pong"]["sender_host"], rows["ping→pong"]["receiver_host"]) == ("robot", "base")
+    chain = rows["round-trip"]
+    assert chain["n"] >= 15 and 0 < 2 * chain["half_round_trip_p50_ns"] < chain["whole_p50_ns"] < 10**9
+    assert 2 * chain["half_round_trip_mean_ns"] == pytest.approx(
+        rows["ping→pong"]["latency_mean_ns"] + rows["pong→ping"]["latency_mean_ns"], rel=0.2
+    )
+    code, text, _ = lagometer(tmp_path, "show", str(out), "--json")
+    (shown,) = json.loads(text)["chains"]
+    assert code == 0 and shown["half_round_trip_p50_ns"] == chain["half_round_trip_p50_ns"]
 
 
 def test_every_view_calls_them_emulated(tmp_path: Path) -> None:

@@ -62,6 +62,25 @@ def test_load_runs_beside_the_workers_and_is_counted(tmp_path: Path, interferenc
     assert told["unit"] == ("bytes" if interference in ("io", "network") else "operations")
 
 
+@pytest.mark.parametrize("interference", ["cpu@base", "network@robot"])
+def test_load_runs_on_a_chosen_host(tmp_path: Path, interference: str) -> None:
+    for name in ("root", "netns", "mount", "ip", "ethtool", "stress-ng", "iperf3"):
+        need(name)
+    hosts = {"robot": {"launcher": "netns"}, "base": {"launcher": "netns", "runs": ["sink"]}}
+    matrix = {"adapter": "tcp", "workload": "pipeline-2", "network": "host", "interference": interference}
+    study, out = write_study(tmp_path, matrix=matrix, hosts=hosts, machine_floor="off"), tmp_path / "out"
+    code, _, errors = lagometer(tmp_path, "run", str(study), "--out", str(out), "--no-report")
+    assert code == 0, errors or journal(out)[0]["reasons"]
+    row = pl.read_parquet(out / "cells.parquet").row(0, named=True)
+    assert row["interference_cpu_ns"] > 0 and row["interference_achieved_per_s"] > 0
+    if interference.startswith("network"):  # it crosses the link between hosts, and nothing else does so much
+        assert row["kernel_link_bytes"] > 1_000_000
+    _, output, errors = lagometer(tmp_path, "show", str(out), "--json")
+    (told,) = json.loads(output)["interference"]
+    unit = "bytes" if interference.startswith("network") else "operations"
+    assert (told["load"], told["unit"]) == (interference, unit), errors
+
+
 def test_a_generator_that_dies_fails_the_trial(tmp_path: Path) -> None:
     need("netns")
     need("stress-ng")

@@ -21,7 +21,7 @@ from lagometer.run.companions.daemons import filled_daemons, wanted_daemons
 from lagometer.run.worker.layout import worker_plans
 from lagometer.study import Adapter, discover_adapters, expand, study_from_mapping
 from lagometer.study.adapters import load_adapter
-from lagometer.study.daemons import daemons_in_use, filled_in, missing_daemons
+from lagometer.study.daemons import daemons_in_use, filled_in, missing_daemons, service_address
 from lagometer.study.sidecar import Daemon, Ready
 
 BROKER: dict[str, Any] = {
@@ -94,6 +94,32 @@ def test_what_is_a_daemons_own_is_kept_from_workers(tmp_path: Path) -> None:
     (daemon,) = filled_daemons(adapter(tmp_path, {**BROKER, "own_environment": own}), {}, "default", "/run/x")
     assert daemon.companion.environment == {"BROKER_CONF": "/run/x/own", "BROKER_PORT": "1883"}
     assert daemon.for_workers == {"BROKER_CONF": "/run/x/conf"}
+
+
+def test_a_daemon_that_serves_several_hosts_is_on_the_first_at_its_address(tmp_path: Path) -> None:
+    words = {"files": {"conf": "listen {address}"}, "environment": {"BROKER": "{address}:1"}}
+    broker, network = {**BROKER, **words, "serves_hosts": True}, {"scope": "network"}
+    adapters = {"brokered": adapter(tmp_path, broker, **network)}
+    hosts: dict[str, Any] = {"robot": {"launcher": "netns"}, "base": {"launcher": "netns", "runs": "sink"}}
+
+    def found(adapters: dict[str, Adapter], hosts: dict[str, Any], cell_hosts: list[str]) -> Any:
+        matrix = {"adapter": "brokered", "workload": "pipeline-2", "network": "host", "hosts": cell_hosts}
+        given = study_from_mapping({"name": "test", "matrix": matrix, "hosts": hosts}, source="test")
+        return given, expand(given, adapters, (0, 1))
+
+    given, expansion = found(adapters, hosts, ["robot", "robot+base"])
+    one, both = expansion.cells
+    assert [service_address(cell, given.hosts) for cell in (one, both)] == ["127.0.0.1", "10.77.0.1"]
+    (daemon,) = wanted_daemons(both, adapters, "/run/x", service_address(both, given.hosts))
+    assert daemon.files == {"conf": "listen 10.77.0.1"}
+    environments = [plan.adapters[0].environment for plan in worker_plans(given, both, 0, adapters)]
+    assert [each["BROKER"] for each in environments] == ["10.77.0.1:1"] * 2
+    nowhere = {name: {**host, "launcher": "local"} for name, host in hosts.items()}
+    (excluded,) = found(adapters, nowhere, ["robot+base"])[1].excluded
+    assert excluded.reason == "brokered: its broker is reached by an address: give each host its `address`"
+    alone = {"brokered": adapter(tmp_path / "alone", {**broker, "serves_hosts": False}, **network)}
+    (excluded,) = found(alone, hosts, ["robot+base"])[1].excluded
+    assert excluded.reason == "brokered: its broker serves the workers of one host"
 
 
 def test_texts_are_filled_in(tmp_path: Path) -> None:

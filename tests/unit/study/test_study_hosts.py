@@ -156,7 +156,11 @@ def test_plans_name_their_host_and_take_its_folder_and_cpus(adapters: dict[str, 
             {**BOTH, "placement": "single-process"},
             "one process can't be on several hosts: source on robot, relay-1 on robot, sink on base",
         ),
-        ({**BOTH, "interference": "cpu"}, "load beside the workers is for one host"),
+        ({**BOTH, "interference": "cpu-2"}, "of several hosts one has the load: write cpu-2@base"),
+        (
+            {**BOTH, "interference": "cpu@other"},
+            "interference 'cpu@other' is for a host that this cell does not have",
+        ),
     ],
 )
 def test_what_cannot_be_on_several_hosts_is_excluded(

@@ -19,9 +19,12 @@ def test_a_level_of_one_is_not_written() -> None:
     spellings = ("none", "cpu", "cpu-1", "io-16")
     assert [parse_interference(text) for text in spellings] == ["none", "cpu", "cpu", "io-16"]
     assert kind_and_level("io-16") == ("io", 16)
+    assert parse_interference("cpu-1@base") == "cpu@base" and kind_and_level("io-3@a-2") == ("io", 3)
 
 
-@pytest.mark.parametrize("text", ["", "gpu", "cpu-", "cpu-0", "cpu-17", "cpu-x", "none-2", "cpu-²"])
+@pytest.mark.parametrize(
+    "text", ["", "gpu", "cpu-", "cpu-0", "cpu-17", "cpu-x", "none-2", "cpu-²", "cpu@", "none@base", "cpu@a b"]
+)
 def test_what_is_no_interference_is_refused(text: str) -> None:
     with pytest.raises(UnitError):
         parse_interference(text)
@@ -43,7 +46,7 @@ def commands(interference: str, **factors: object) -> tuple[Path | None, tuple[t
     matrix = {"adapter": "shm", "workload": "pingpong", "interference": interference, **factors}
     study = study_from_mapping({"name": "beside", "matrix": matrix}, "test")
     cell = expand(study, discover_adapters({}), (0, 1)).cells[0]
-    wanted = wanted_load(study, cell, os.getpid(), 7)
+    wanted = wanted_load(study, cell, cell.hosts[0], os.getpid(), 7)
     if wanted is None:
         return None, ()
     with files_of(wanted):
@@ -83,3 +86,21 @@ def test_what_was_achieved_is_read_from_the_program() -> None:
     line = b"stress-ng: metrc: [3246] cpu        526     1.23     0.21      0.00       428.68 2458.52\n"
     assert load.done([b"stress-ng: info: [1] dispatching\n" + line]).achieved_per_s == 428.68
     assert load.done([b"killed"]).achieved_per_s is None
+
+
+def test_between_hosts_load_runs_on_the_one_that_is_named() -> None:
+    hosts = {"robot": {"launcher": "netns"}, "base": {"launcher": "netns", "runs": "sink"}}
+    matrix = {"adapter": "tcp", "workload": "pipeline-2", "network": "host", "hosts": "robot+base"}
+
+    def of(interference: str) -> list[Wanted | None]:
+        given = {"name": "beside", "matrix": {**matrix, "interference": interference}, "hosts": hosts}
+        study = study_from_mapping(given, "test")
+        cell = expand(study, discover_adapters({}), (0, 1)).cells[0]
+        return [wanted_load(study, cell, host, 1, 1) for host in ("robot", "base")]
+
+    robot, base = of("cpu-2@base")
+    assert robot is None and base is not None and (base.kind, base.level) == ("cpu", 2)
+    ends = of("network@base")
+    assert [(end.listens, end.sends_to) for end in ends if end] == [("10.77.0.1", ""), ("", "10.77.0.1")]
+    with pytest.raises(IndexError):  # excluded
+        of("cpu@other")

@@ -52,7 +52,7 @@ def test_the_workloads_at_quick_are_the_ends_of_kronauers_row() -> None:
 def test_what_can_not_be_done_here_stands_in_the_file_with_what_it_needs(name: str) -> None:
     study = study_of(name)
     parts = {part: each.needs for part, each in study.parts.items() if each.needs}
-    if name != "kronauer-2021":
+    if name in ("paul-2024", "betz-2024"):
         assert parts
     for part in parts:
         found = [

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import polars as pl
+import pytest
 
 from lagometer.store.format import FIGURES_SCHEMA
 from lagometer.store.observed import WIRE_COUNTS
@@ -16,19 +17,39 @@ from lagometer.summary.wire import on_the_wire
 
 
 def rows(
-    cell: str, trial: int, *, valid: bool = True, ratio: float = 1.5, **counts: int
+    cell: str,
+    trial: int,
+    *,
+    valid: bool = True,
+    ratio: float = 1.5,
+    reasons: tuple[str, ...] = (),
+    hosts: tuple[str | None, str | None] = (None, None),
+    **counts: int,
 ) -> list[dict[str, Any]]:
     wire = {f"wire_{name}": counts.get(name, 0) for name in WIRE_COUNTS}
-    common = {"cell": cell, "trial": trial, "valid": valid, "wire_bytes_per_payload_byte": ratio, **wire}
+    sent = {"sender_host": hosts[0], "receiver_host": hosts[1], "reasons": list(reasons)}
+    common = {
+        **sent,
+        "cell": cell,
+        "trial": trial,
+        "valid": valid,
+        "wire_bytes_per_payload_byte": ratio,
+        **wire,
+    }
     return [{**common, "edge": "source→sink", "n": 10}, {**common, "edge": "end-to-end", "n": 10}]
 
 
-def found(*of_trials: list[dict[str, Any]]) -> Any:
+def found(*of_trials: list[dict[str, Any]], links: Any = None, **factors: str) -> Any:
     wanted = {name: FIGURES_SCHEMA[name] for name in (*of_trials[0][0],)}
     frame = pl.DataFrame([row for each in of_trials for row in each], schema=wanted)
-    campaign = Campaign(Path("out"), {"study": {"duration_ns": 500_000_000}}, {}, frame, ())
+    campaign = Campaign(
+        Path("out"), {"study": {"duration_ns": 500_000_000, "links": links or {}}}, {}, frame, ()
+    )
     names = dict.fromkeys(frame["cell"])
-    return on_the_wire(campaign, cast("Any", [SimpleNamespace(id=name) for name in names]))
+    return on_the_wire(
+        campaign,
+        cast("Any", [SimpleNamespace(id=name, payload_bytes=100, factors=factors) for name in names]),
+    )
 
 
 def test_figures_are_medians_over_valid_trials() -> None:
@@ -46,3 +67,50 @@ def test_what_belongs_to_rtps_is_unknown_without_it() -> None:
     (cell,) = found(rows("a", 0, bytes=1500, packets=20, other_bytes=1500))
     assert cell.packets_per_message == 2.0
     assert (cell.heartbeats_per_message, cell.resent_per_message, cell.discovery_share) == (None, None, None)
+
+
+LINK = {"rate_bps": 1_000_000, "mtu_bytes": 1500, "frame_overhead_bytes": 24, "changes": []}
+LEAST = 142 / 100  # 14 B of Ethernet, 20 of IP and 8 of UDP beside 100 of payload
+
+
+def test_what_came_through_is_held_against_what_the_link_carries_at_most() -> None:
+    """10 messages of 100 B in half a second, each with the headers of one frame and the gaps around it."""
+    links, counts = {"slow": LINK}, {"bytes": 1500, "packets": 10}
+    (cell,) = found(
+        rows("a", 0, hosts=("robot", "base"), **counts), links=links, link="slow", hosts="robot+base"
+    )
+    assert (cell.payload_bytes, cell.link, cell.least_bytes_per_payload_byte) == (100, "slow", LEAST)
+    assert cell.ideal_bytes_per_s == 125_000
+    assert cell.theoretical_bytes_per_s == pytest.approx(125_000 * 100 / 166)
+    assert cell.link_goodput_bytes_per_s == 2000
+    assert cell.theoretical_share == pytest.approx(2000 / (125_000 * 100 / 166))
+    # What stays on a host does not cross the link.
+    (cell,) = found(
+        rows("a", 0, hosts=("robot", "robot"), **counts), links=links, link="slow", hosts="robot+base"
+    )
+    assert cell.link_goodput_bytes_per_s == 0
+    # A link that changes has no one rate; without a link there is none at all.
+    changing = {"slow": {**LINK, "changes": [{"at_ns": 1}]}}
+    for given in ({"links": changing, "link": "slow"}, {}):
+        (cell,) = found(rows("a", 0, **counts), **given)  # type: ignore[arg-type]
+        assert (cell.theoretical_bytes_per_s, cell.theoretical_share) == (None, None)
+        assert cell.least_bytes_per_payload_byte == LEAST
+
+
+def test_topics_with_payloads_of_their_own_have_no_theory() -> None:
+    (cell,) = found(rows("a", 0, bytes=1600, packets=10), links={"slow": LINK}, link="slow")
+    assert (cell.payload_bytes, cell.least_bytes_per_payload_byte, cell.theoretical_share) == (
+        None,
+        None,
+        None,
+    )
+
+
+def test_a_saturated_cell_has_its_goodput_and_a_failed_one_nothing() -> None:
+    counts = {"bytes": 1500, "packets": 10}
+    (cell,) = found(rows("a", 0, valid=False, reasons=("saturated: 5 Hz",), **counts))
+    assert (cell.saturated, cell.goodput_bytes_per_s) == (True, 2000)
+    both = (rows("a", 0, valid=False, reasons=("saturated: 5 Hz",), **counts), rows("a", 1, **counts))
+    (cell,) = found(*both)
+    assert (cell.saturated, cell.trials) == (False, 1)
+    assert found(rows("a", 0, valid=False, reasons=("worker-died: x",), **counts)) == []
