@@ -35,6 +35,17 @@ TEST(Layouts, AreThoseOfFastDds) {
   EXPECT_EQ(*reinterpret_cast<const uint32_t*>(at + FastLayout::kNanosecondsAt), 9U);
 }
 
+TEST(Layouts, AreThoseOfTimesThatAreGivenToIt) {
+  const eprosima::fastrtps::Time_t time(7, 9);
+  const auto* at = reinterpret_cast<const uint8_t*>(&time);
+  EXPECT_EQ(*reinterpret_cast<const int32_t*>(at), 7);
+  EXPECT_EQ(*reinterpret_cast<const uint32_t*>(at + FastLayout::kGivenNanosecondsAt), 9U);
+  const eprosima::fastrtps::rtps::Time_t other(time);
+  at = reinterpret_cast<const uint8_t*>(&other);
+  EXPECT_EQ(*reinterpret_cast<const int32_t*>(at), 7);
+  EXPECT_EQ(*reinterpret_cast<const uint32_t*>(at + FastLayout::kGivenRtpsNanosecondsAt), 9U);
+}
+
 TEST(Layouts, AreThoseOfItsCollections) {
   using namespace eprosima::fastdds::dds;
   LoanableSequence<int> numbers;
