@@ -15,6 +15,16 @@ struct CycloneLayout {
   static constexpr int64_t kForwardedTimeAt = 32;  // int64_t likewise, of ddsi_serdata
 };
 
+/// Of Fast DDS 2: where the policies lie in DataWriterQos or DataReaderQos. Each kind is one byte, the depth int32_t.
+struct FastQosLayout {
+  int64_t reliability_at;
+  int64_t history_at;
+  int64_t depth_at;
+  int64_t durability_at;
+};
+constexpr FastQosLayout kFastWriterQos{242, 314, 316, 26};
+constexpr FastQosLayout kFastReaderQos{186, 258, 260, 26};
+
 /// Of Fast DDS 2: SampleInfo, its Time_t, and LoanableCollection, whose first member is a pointer to its functions.
 struct FastLayout {
   static constexpr int64_t kSourceTimeAt = 28;  // int32_t, s since 1970
