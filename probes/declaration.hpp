@@ -54,9 +54,9 @@ class Declaration {
     constexpr std::array<const char*, 4> kDurabilities{"volatile", "transient_local", "transient", "persistent"};
     if (qos.durability >= kDurabilities.size()) return;
     std::array<char, 64> words{};
-    const int size = std::snprintf(words.data(), words.size(), "%s %s %d %s",
-                                   qos.is_reliable ? "reliable" : "best_effort",
-                                   qos.keeps_all ? "keep_all" : "keep_last", qos.depth, kDurabilities[qos.durability]);
+    const int size =
+        std::snprintf(words.data(), words.size(), "%s %s %d %s", qos.is_reliable ? "reliable" : "best_effort",
+                      qos.keeps_all ? "keep_all" : "keep_last", qos.depth, kDurabilities[qos.durability]);
     if (size > 0) text(2, words.data(), static_cast<size_t>(size));
   }
 

@@ -172,8 +172,7 @@ void* fast_create_writer(void* publisher, void* topic, const void* qos, void* li
   auto* const create = reinterpret_cast<FastCreate*>(next.get(LAGOMETER_CALLER));
   void* const made = create(publisher, topic, qos, listener, mask);
   entered.left();
-  if (made != nullptr && wanted())
-    declare(entered, LAGOMETER_CALLER, Call::declare_writer, kFastWriter, made, topic);
+  if (made != nullptr && wanted()) declare(entered, LAGOMETER_CALLER, Call::declare_writer, kFastWriter, made, topic);
   return made;
 }
 
@@ -183,7 +182,6 @@ void* fast_create_reader(void* subscriber, void* topic, const void* qos, void* l
   auto* const create = reinterpret_cast<FastCreate*>(next.get(LAGOMETER_CALLER));
   void* const made = create(subscriber, topic, qos, listener, mask);
   entered.left();
-  if (made != nullptr && wanted())
-    declare(entered, LAGOMETER_CALLER, Call::declare_reader, kFastReader, made, topic);
+  if (made != nullptr && wanted()) declare(entered, LAGOMETER_CALLER, Call::declare_reader, kFastReader, made, topic);
   return made;
 }

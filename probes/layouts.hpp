@@ -30,8 +30,8 @@ struct FastLayout {
   static constexpr int64_t kSourceTimeAt = 28;  // int32_t, s since 1970
   static constexpr int64_t kNanosecondsAt = kSourceTimeAt + 8;
   static constexpr int64_t kValidAt = 86;
-  static constexpr int64_t kLengthAt = 12;    // int32_t, of the collection
-  static constexpr int64_t kElementsAt = 16;  // void**
+  static constexpr int64_t kLengthAt = 12;               // int32_t, of the collection
+  static constexpr int64_t kElementsAt = 16;             // void**
   static constexpr int64_t kGivenNanosecondsAt = 4;      // uint32_t, behind int32_t seconds: of fastrtps::Time_t
   static constexpr int64_t kGivenRtpsNanosecondsAt = 8;  // likewise, of fastrtps::rtps::Time_t
 };

@@ -173,3 +173,17 @@ def test_fast_dds_writes_with_a_time_that_is_kept(build: Path, tmp_path: Path) -
     given = [1_700_000_000 * 10**9 + nanoseconds for nanoseconds in (5, 6)]
     assert [int(log.calls[each]["connection"]) for each in writes] == given
     assert [int(log.calls[each]["result"]) for each in writes] == [105, 106]
+
+
+def test_of_waits_that_lead_to_nothing_the_last_is_kept(build: Path, tmp_path: Path) -> None:
+    """A multi-threaded executor of ROS 2 that spins fills no file: what comes after would be missing."""
+    need("c++")
+    source, library = Path(__file__).parents[2] / "programs" / "cyclonedds_waits.c", tmp_path / "libwaits.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-DLIBRARY", "-o", library, source], check=True)
+    subprocess.run(["cc", "-o", tmp_path / "waits", source, library], check=True)
+    log = logged(build, tmp_path, command=[str(tmp_path / "waits"), "100000"], room_bytes=4096 + 65536)
+    assert log.overflow == 0
+    kinds = [int(call["call"]) for call in log.calls if int(call["call"]) >= probes.API_WRITE]
+    assert kinds == [probes.API_WAIT, probes.API_WRITE, probes.API_WAIT]
+    waits = log.calls[log.calls["call"] == probes.API_WAIT]
+    assert waits["result"].tolist() == [100_000, 200_000]  # how many the library has counted
