@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <span>
 
@@ -14,7 +15,15 @@ namespace lagometer::probes {
 
 constexpr size_t kTextMax = 256;
 
-/// What is declared, as records: the GUID, then the name and the type of the topic.
+/// The quality of service that is in force for a writer or reader, in the order of the middleware's own constants.
+struct Qos {
+  bool is_reliable;
+  bool keeps_all;
+  int32_t depth;
+  uint32_t durability;
+};
+
+/// What is declared, as records: the GUID, then the name and the type of the topic, and the QoS.
 class Declaration {
  public:
   void guid(std::span<const uint8_t, 16> value) noexcept {
@@ -40,6 +49,17 @@ class Declaration {
     }
   }
 
+  /// Text 2: "reliable keep_last 10 volatile".
+  void qos(const Qos& qos) noexcept {
+    constexpr std::array<const char*, 4> kDurabilities{"volatile", "transient_local", "transient", "persistent"};
+    if (qos.durability >= kDurabilities.size()) return;
+    std::array<char, 64> words{};
+    const int size =
+        std::snprintf(words.data(), words.size(), "%s %s %d %s", qos.is_reliable ? "reliable" : "best_effort",
+                      qos.keeps_all ? "keep_all" : "keep_last", qos.depth, kDurabilities[qos.durability]);
+    if (size > 0) text(2, words.data(), static_cast<size_t>(size));
+  }
+
   void write(const Entered& entered, Call call, uint64_t object, uint64_t topic) const noexcept {
     CallRecord record{};
     record.descriptor = -1;
@@ -49,7 +69,7 @@ class Declaration {
   }
 
  private:
-  std::array<KeyRecord, 15> records_{};  // two texts of 256 characters and a GUID
+  std::array<KeyRecord, 15> records_{};  // two texts of 256 characters, the QoS and a GUID
   size_t used_ = 0;
 };
 

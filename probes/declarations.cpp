@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions of Cyclone DDS and Fast DDS by which a program that is not ours creates topics, writers and readers: what
-// they are called is written down once. Of the libraries' objects nothing is read but what these functions were given,
-// and what the libraries' own functions say.
+// they are called is written down once, and their QoS. Of the libraries' objects nothing is read but what these
+// functions were given, and what the libraries' own functions say.
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -10,6 +10,7 @@
 
 #include "declaration.hpp"
 #include "journal.hpp"
+#include "layouts.hpp"
 #include "next.hpp"
 
 namespace lagometer::probes {
@@ -20,6 +21,29 @@ bool wanted() noexcept { return is_on() && follows_programs(); }
 template <typename Function>
 Function* find(void* caller, const char* name) noexcept {
   return reinterpret_cast<Function*>(function_of(caller, name));
+}
+
+/// What Cyclone DDS says of the QoS of a writer or reader of its; with a function missing nothing.
+void declare_qos(Declaration& declaration, void* caller, int32_t endpoint) noexcept {
+  auto* const create = find<void*()>(caller, "dds_create_qos");
+  auto* const destroy = find<void(void*)>(caller, "dds_delete_qos");
+  auto* const get = find<int32_t(int32_t, void*)>(caller, "dds_get_qos");
+  auto* const reliability = find<bool(const void*, int32_t*, int64_t*)>(caller, "dds_qget_reliability");
+  auto* const history = find<bool(const void*, int32_t*, int32_t*)>(caller, "dds_qget_history");
+  auto* const durability = find<bool(const void*, int32_t*)>(caller, "dds_qget_durability");
+  for (const bool is_there : {create != nullptr, destroy != nullptr, get != nullptr, reliability != nullptr,
+                              history != nullptr, durability != nullptr})
+    if (!is_there) return;
+  void* const qos = create();
+  int32_t reliable = 0;
+  int32_t keeps = 0;
+  int32_t depth = 0;
+  int32_t durable = 0;
+  int64_t blocks_ns = 0;
+  if (get(endpoint, qos) == 0 && reliability(qos, &reliable, &blocks_ns) && history(qos, &keeps, &depth) &&
+      durability(qos, &durable))
+    declaration.qos({reliable == 1, keeps == 1, depth, static_cast<uint32_t>(durable)});
+  destroy(qos);
 }
 
 /// What Cyclone DDS says of a writer or reader of its.
@@ -36,15 +60,32 @@ void declare(const Entered& entered, void* caller, Call call, int32_t endpoint, 
       declaration.text(number, text.data(), strnlen(text.data(), text.size()));
     ++number;
   }
+  declare_qos(declaration, caller, endpoint);
   declaration.write(entered, call, static_cast<uint32_t>(endpoint), 0);
 }
 
+/// Of a writer or reader of Fast DDS: its functions, and where they say what.
+struct FastSide {
+  const char* guid_function;
+  const char* qos_function;
+  FastQosLayout qos;
+};
+
+Qos qos_at(const uint8_t* qos, const FastQosLayout& layout) noexcept {
+  constexpr uint8_t kReliable = 2;
+  int32_t depth = 0;
+  std::memcpy(&depth, qos + layout.depth_at, sizeof depth);
+  return {qos[layout.reliability_at] == kReliable, qos[layout.history_at] == 1, depth, qos[layout.durability_at]};
+}
+
 /// The same of Fast DDS; topic: as in `declare_topic`.
-void declare(const Entered& entered, void* caller, Call call, const char* guid_function, void* endpoint,
+void declare(const Entered& entered, void* caller, Call call, const FastSide& side, void* endpoint,
              void* topic) noexcept {
   Declaration declaration;
-  auto* const get_guid = find<const uint8_t*(const void*)>(caller, guid_function);
+  auto* const get_guid = find<const uint8_t*(const void*)>(caller, side.guid_function);
   if (get_guid != nullptr) declaration.guid(std::span<const uint8_t, 16>(get_guid(endpoint), 16));
+  auto* const get_qos = find<const uint8_t*(const void*)>(caller, side.qos_function);
+  if (get_qos != nullptr) declaration.qos(qos_at(get_qos(endpoint), side.qos));
   declaration.write(entered, call, reinterpret_cast<uint64_t>(endpoint), reinterpret_cast<uint64_t>(topic));
 }
 
@@ -91,8 +132,13 @@ LAGOMETER_PROBE int32_t dds_create_reader(int32_t parent, int32_t topic, const v
   LAGOMETER_DDS                                                                    \
   "10Subscriber17create_datareaderEPNS1_16TopicDescriptionERKNS1_13DataReaderQosE" \
   "PNS1_18DataReaderListenerERKNS1_10StatusMaskE"
-#define LAGOMETER_WRITER_GUID "_ZNK8eprosima7fastdds3dds10DataWriter4guidEv"
-#define LAGOMETER_READER_GUID "_ZNK8eprosima7fastdds3dds10DataReader4guidEv"
+
+namespace {
+constexpr FastSide kFastWriter{"_ZNK8eprosima7fastdds3dds10DataWriter4guidEv",
+                               "_ZNK8eprosima7fastdds3dds10DataWriter7get_qosEv", kFastWriterQos};
+constexpr FastSide kFastReader{"_ZNK8eprosima7fastdds3dds10DataReader4guidEv",
+                               "_ZNK8eprosima7fastdds3dds10DataReader7get_qosEv", kFastReaderQos};
+}  // namespace
 
 using FastCreateTopic = void*(void*, const std::string*, const std::string*, const void*, void*, const void*);
 using FastCreate = void*(void*, void*, const void*, void*, const void*);
@@ -126,8 +172,7 @@ void* fast_create_writer(void* publisher, void* topic, const void* qos, void* li
   auto* const create = reinterpret_cast<FastCreate*>(next.get(LAGOMETER_CALLER));
   void* const made = create(publisher, topic, qos, listener, mask);
   entered.left();
-  if (made != nullptr && wanted())
-    declare(entered, LAGOMETER_CALLER, Call::declare_writer, LAGOMETER_WRITER_GUID, made, topic);
+  if (made != nullptr && wanted()) declare(entered, LAGOMETER_CALLER, Call::declare_writer, kFastWriter, made, topic);
   return made;
 }
 
@@ -137,7 +182,6 @@ void* fast_create_reader(void* subscriber, void* topic, const void* qos, void* l
   auto* const create = reinterpret_cast<FastCreate*>(next.get(LAGOMETER_CALLER));
   void* const made = create(subscriber, topic, qos, listener, mask);
   entered.left();
-  if (made != nullptr && wanted())
-    declare(entered, LAGOMETER_CALLER, Call::declare_reader, LAGOMETER_READER_GUID, made, topic);
+  if (made != nullptr && wanted()) declare(entered, LAGOMETER_CALLER, Call::declare_reader, kFastReader, made, topic);
   return made;
 }

@@ -52,6 +52,13 @@ Number read_at(const void* structure, int64_t at) noexcept {
   return number;
 }
 
+/// A time of Fast DDS's that an application gave, with its nanoseconds at this place.
+NoTimes given_at(const void* time, int64_t nanoseconds_at) noexcept {
+  constexpr int64_t kNs = 1'000'000'000;
+  if (!is_on()) return {};
+  return {read_at<int32_t>(time, 0) * kNs + read_at<uint32_t>(time, nanoseconds_at)};
+}
+
 /// Of an array of dds_sample_info_t.
 struct CycloneTimes {
   const void* infos;
@@ -185,6 +192,7 @@ LAGOMETER_PROBE int32_t dds_waitset_wait_until(int32_t set, intptr_t* found, siz
 using FastWrite = bool(void*, void*);
 using FastWriteHandle = uint32_t(void*, void*, const void*);
 using FastWriteParameters = bool(void*, void*, void*);
+using FastWriteAt = uint32_t(void*, void*, const void*, const void*);
 using FastTake = uint32_t(void*, void*, void*, int32_t, uint16_t, uint16_t, uint16_t);
 using FastTakeNext = uint32_t(void*, void*, void*);
 using FastWait = uint32_t(const void*, void*, uint64_t);
@@ -194,6 +202,9 @@ using FastWait = uint32_t(const void*, void*, uint64_t);
 #define LAGOMETER_WRITE LAGOMETER_DDS "10DataWriter5writeEPv"
 #define LAGOMETER_WRITE_HANDLE LAGOMETER_WRITE "RKNS_8fastrtps4rtps16InstanceHandle_tE"
 #define LAGOMETER_WRITE_PARAMETERS LAGOMETER_WRITE "RNS_8fastrtps4rtps11WriteParamsE"
+#define LAGOMETER_WRITE_AT LAGOMETER_DDS "10DataWriter17write_w_timestampEPvRKNS_8fastrtps4rtps16InstanceHandle_tE"
+#define LAGOMETER_WRITE_AT_TIME LAGOMETER_WRITE_AT "RKNS4_6Time_tE"
+#define LAGOMETER_WRITE_AT_RTPS_TIME LAGOMETER_WRITE_AT "RKNS5_6Time_tE"
 #define LAGOMETER_TAKE                                                                    \
   LAGOMETER_DDS                                                                           \
   "10DataReader4takeERNS1_18LoanableCollectionERNS1_16LoanableSequenceINS1_10SampleInfoE" \
@@ -205,6 +216,10 @@ LAGOMETER_PROBE bool fast_write(void* writer, void* data) __asm__(LAGOMETER_WRIT
 LAGOMETER_PROBE uint32_t fast_write_handle(void* writer, void* data,
                                            const void* handle) __asm__(LAGOMETER_WRITE_HANDLE);
 LAGOMETER_PROBE bool fast_write_parameters(void* writer, void* data, void* given) __asm__(LAGOMETER_WRITE_PARAMETERS);
+LAGOMETER_PROBE uint32_t fast_write_at(void* writer, void* data, const void* handle,
+                                       const void* time) __asm__(LAGOMETER_WRITE_AT_TIME);
+LAGOMETER_PROBE uint32_t fast_write_at_rtps(void* writer, void* data, const void* handle,
+                                            const void* time) __asm__(LAGOMETER_WRITE_AT_RTPS_TIME);
 LAGOMETER_PROBE uint32_t fast_take(void* reader, void* data, void* infos, int32_t most, uint16_t sample_states,
                                    uint16_t view_states, uint16_t instance_states) __asm__(LAGOMETER_TAKE);
 LAGOMETER_PROBE uint32_t fast_take_next(void* reader, void* data, void* info) __asm__(LAGOMETER_TAKE_NEXT);
@@ -219,6 +234,15 @@ uint32_t fast_write_handle(void* writer, void* data, const void* handle) {
 bool fast_write_parameters(void* writer, void* data, void* given) {
   LAGOMETER_THROUGH(LAGOMETER_WRITE_PARAMETERS, Call::api_write, always, NoTimes{}, FastWriteParameters, writer, data,
                     given);
+}
+/// Since Jazzy rmw_fastrtps_cpp publishes by this, with the time that it tells ROS 2's trace functions.
+uint32_t fast_write_at(void* writer, void* data, const void* handle, const void* time) {
+  LAGOMETER_THROUGH(LAGOMETER_WRITE_AT_TIME, Call::api_write, always, given_at(time, FastLayout::kGivenNanosecondsAt),
+                    FastWriteAt, writer, data, handle, time);
+}
+uint32_t fast_write_at_rtps(void* writer, void* data, const void* handle, const void* time) {
+  LAGOMETER_THROUGH(LAGOMETER_WRITE_AT_RTPS_TIME, Call::api_write, always,
+                    given_at(time, FastLayout::kGivenRtpsNanosecondsAt), FastWriteAt, writer, data, handle, time);
 }
 uint32_t fast_take(void* reader, void* data, void* infos, int32_t most, uint16_t sample_states, uint16_t view_states,
                    uint16_t instance_states) {

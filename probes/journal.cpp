@@ -31,6 +31,7 @@ struct Place {
   ChunkHeader* chunk;
   uint32_t used;
   uint32_t thread;
+  uint16_t last;  // call; 0: of no record that stands alone
 };
 thread_local Place place __attribute__((tls_model("initial-exec")));
 
@@ -60,6 +61,14 @@ uint8_t* claim(Header* header, uint32_t count) noexcept {
   own.used = first + count;
   std::atomic_signal_fence(std::memory_order_seq_cst);
   return reinterpret_cast<uint8_t*>(own.chunk) + (uint64_t{first} + 1) * kRecordBytes;
+}
+
+/// The record that this one takes the place of, since nothing came of it: an executor that spins waits again and again
+/// for what it may not take yet. Null: there is none.
+CallRecord* replaced(Call call) noexcept {
+  const Place& own = place;
+  if (call != Call::api_wait || own.last != static_cast<uint16_t>(call) || own.chunk == nullptr) return nullptr;
+  return reinterpret_cast<CallRecord*>(own.chunk) + own.used;  // the chunk's head is as long as a record
 }
 
 uint64_t bytes_wanted() noexcept {
@@ -151,16 +160,21 @@ Moment now() noexcept {
 void Entered::write(Call call, CallRecord record, std::span<const KeyRecord> keys) const noexcept {
   Header* const header = file.load(std::memory_order_acquire);
   if (header == nullptr) return;
-  const auto count = static_cast<uint32_t>(1 + keys.size());
-  uint8_t* const room = claim(header, count);
-  if (room == nullptr) return;
-  ChunkHeader* const chunk = place.chunk;
   record.begin_ns = begin_.ns;
   record.end_ns = end_.ns;
   record.call = static_cast<uint16_t>(call);
   record.cpu_begin = begin_.cpu;
   record.cpu_end = end_.cpu;
   record.keys = static_cast<uint16_t>(keys.size());
+  if (CallRecord* const before = replaced(call)) {
+    *before = record;
+    return;
+  }
+  const auto count = static_cast<uint32_t>(1 + keys.size());
+  uint8_t* const room = claim(header, count);
+  place.last = room != nullptr && keys.empty() ? record.call : uint16_t{0};
+  if (room == nullptr) return;
+  ChunkHeader* const chunk = place.chunk;
   *reinterpret_cast<CallRecord*>(room) = record;
   auto* to = reinterpret_cast<KeyRecord*>(room) + 1;
   for (const KeyRecord& key : keys) *to++ = key;

@@ -44,7 +44,7 @@ enum class Call : uint16_t {
   notify = 5,      // a condition variable
   api_write = 16,  // the middleware's own functions
   api_take = 17,
-  api_wait = 18,
+  api_wait = 18,  // of several in a row on one thread, with nothing in between, the last
   // Of programs that are not ours, once for each; two texts follow, its name and its type.
   declare_topic = 32,
   declare_writer = 33,  // `object`: as in its writes; `connection`: its topic, where that was declared by itself
@@ -60,8 +60,6 @@ enum class Call : uint16_t {
   rclcpp_take = 69,
   callback_start = 70,
   callback_end = 71,
-  executor_wait = 72,
-  executor_ready = 73,  // it looks for what is ready
   executor_execute = 74,
   rclcpp_intra_publish = 75,
 };

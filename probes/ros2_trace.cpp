@@ -24,7 +24,8 @@
 namespace lagometer::probes {
 namespace {
 
-/// What is stamped of each function; 0: nothing.
+/// What is stamped of each function; 0: nothing. An executor that spins calls `rclcpp_executor_wait_for_work` and
+/// `…_get_next_ready` a million times a second, and no layer begins or ends there.
 constexpr uint16_t call_of(Trace trace) noexcept {
   switch (trace) {
     case Trace::rclcpp_publish:
@@ -43,10 +44,6 @@ constexpr uint16_t call_of(Trace trace) noexcept {
       return static_cast<uint16_t>(Call::callback_start);
     case Trace::callback_end:
       return static_cast<uint16_t>(Call::callback_end);
-    case Trace::rclcpp_executor_wait_for_work:
-      return static_cast<uint16_t>(Call::executor_wait);
-    case Trace::rclcpp_executor_get_next_ready:
-      return static_cast<uint16_t>(Call::executor_ready);
     case Trace::rclcpp_executor_execute:
       return static_cast<uint16_t>(Call::executor_execute);
     case Trace::rclcpp_intra_publish:

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """ROS 2 through rclpy, over any rmw; its limits are in README.md."""
 
+# long file: an adapter in Python is one module, and this one has topics and services
+
 from __future__ import annotations
 
 import array
 import contextlib
+import ctypes
 import importlib
 import importlib.metadata
 import itertools
@@ -96,7 +99,7 @@ class Ros2Context:
             os.environ["RMW_IMPLEMENTATION"] = self._settings.rmw
         os.environ["ROS_LOG_DIR"] = str(Path(configuration.runtime_directory) / "ros_log")
         rclpy = _module("rclpy")
-        self._readers: list[Ros2Reader] = []
+        self._one_callback = threading.Lock()  # the futures of replies belong to no callback group
         self._executor: Any = None
         self._spinning: threading.Thread | None = None
         self._context: Any = _module("rclpy.context").Context()
@@ -117,13 +120,31 @@ class Ros2Context:
 
     def create_reader(self, endpoint: EndpointConfiguration, on_data: Callable[[], None]) -> Ros2Reader:
         """Makes a subscription, which comes to be with `enable`."""
-        reader = Ros2Reader(self._node, endpoint, on_data, self._spin)
-        self._readers.append(reader)
-        return reader
+        return Ros2Reader(self._node, endpoint, self._arrivals(endpoint, on_data), self._spin)
+
+    def create_client(
+        self, request: EndpointConfiguration, reply: EndpointConfiguration, on_data: Callable[[], None]
+    ) -> tuple[Ros2RequestWriter, Ros2Replies]:
+        """Makes a client; each request is a `call_async`."""
+        kind, topic, qos = _service(request, reply)
+        replies = Ros2Replies(self._node, reply, self._arrivals(reply, on_data), self._spin)
+        try:
+            client = self._node.create_client(kind, topic, qos_profile=qos)
+        except (RuntimeError, ValueError) as error:
+            raise AdapterError(f"{NAME}: making a client of {topic}: {error}") from error
+        return Ros2RequestWriter(client, kind.Request(), request, replies), replies
+
+    def create_server(
+        self, request: EndpointConfiguration, reply: EndpointConfiguration, on_data: Callable[[], None]
+    ) -> tuple[Ros2Requests, Ros2ReplyWriter]:
+        """Makes a service, which comes to be with `enable` of its reader."""
+        kind, _, _ = _service(request, reply)
+        requests = Ros2Requests(self._node, request, self._arrivals(request, on_data), self._spin)
+        return requests, Ros2ReplyWriter(kind.Response, reply)
 
     def create_waitset(self, readers: Sequence[Reader]) -> ArrivalsWaitset:
         """Makes something to wait on for the readers' callbacks."""
-        return ArrivalsWaitset([reader.arrivals for reader in readers if isinstance(reader, Ros2Reader)])
+        return ArrivalsWaitset([reader.arrivals for reader in readers if isinstance(reader, _Heard)])
 
     def describe(self) -> dict[str, Any]:
         """What is in force, and which library of the rmw this process has mapped."""
@@ -158,6 +179,9 @@ class Ros2Context:
         self._node.destroy_node()
         self._context.destroy()
 
+    def _arrivals(self, endpoint: EndpointConfiguration, on_data: Callable[[], None]) -> _Serial:
+        return _Serial(endpoint, on_data, self._one_callback)
+
     def _spin(self) -> None:
         """Starts the executor's thread, once."""
         if self._spinning is None:
@@ -180,21 +204,31 @@ class Ros2Context:
             )
 
 
-class Ros2Writer:
-    """A publisher; the application fills the message's own field, which rclpy copies as it converts it."""
+class _Serial(Arrivals[Any]):
+    """What a reader has got. Whatever thread of the executor's brings it, it waits for the others."""
+
+    def __init__(
+        self, endpoint: EndpointConfiguration, on_data: Callable[[], None], one_callback: threading.Lock
+    ) -> None:
+        super().__init__(endpoint, on_data)
+        self._one_callback = one_callback
+
+    def note(self, message: Any) -> None:
+        """As Arrivals does."""
+        with self._one_callback:
+            super().note(message)
+
+
+class _Filled:
+    """A writer; the application fills the message's own field, which rclpy copies as it converts it."""
 
     origin = "native"
 
-    def __init__(self, node: Any, endpoint: EndpointConfiguration) -> None:
-        kind = _message_class(endpoint.type)
+    def __init__(self, message: Any, endpoint: EndpointConfiguration) -> None:
+        self._message = message
         self._topic = "/" + _graph_name(endpoint.topic, "/")
         self._qos = _qos(endpoint.qos)
-        self._message: Any = kind()
         self._reshape(endpoint.payload_bytes)
-        try:
-            self._publisher: Any = node.create_publisher(kind, self._topic, self._qos)
-        except (RuntimeError, ValueError) as error:
-            raise AdapterError(f"{NAME}: making a publisher on {self._topic}: {error}") from error
 
     def borrow(self, size: int) -> memoryview:
         """The field `data` of a message that the application keeps."""
@@ -205,6 +239,26 @@ class Ros2Writer:
     def _reshape(self, size: int) -> None:
         self._message.data = array.array("B", bytes(size))
         self._data: Any = self._message.data  # the message's own: it may have copied what it was given
+
+    def counters(self) -> dict[str, int]:
+        """Nothing is counted."""
+        return {}
+
+    def describe(self) -> dict[str, Any]:
+        """The profile that was given."""
+        return _described(self._qos)
+
+
+class Ros2Writer(_Filled):
+    """A publisher."""
+
+    def __init__(self, node: Any, endpoint: EndpointConfiguration) -> None:
+        kind = _message_class(endpoint.type)
+        super().__init__(kind(), endpoint)
+        try:
+            self._publisher: Any = node.create_publisher(kind, self._topic, self._qos)
+        except (RuntimeError, ValueError) as error:
+            raise AdapterError(f"{NAME}: making a publisher on {self._topic}: {error}") from error
 
     def commit(self) -> bool:
         """Publishes. rclpy does not say that nothing was sent but by an error."""
@@ -218,38 +272,75 @@ class Ros2Writer:
         """As the rmw counts them."""
         return int(self._publisher.get_subscription_count())
 
-    def counters(self) -> dict[str, int]:
-        """Nothing is counted."""
-        return {}
 
-    def describe(self) -> dict[str, Any]:
-        """The profile that was given."""
-        return _described(self._qos)
-
-
-class Ros2Reader:
-    """A subscription, whose callback the executor calls with the message made for it."""
+class Ros2RequestWriter(_Filled):
+    """A client's writer of requests."""
 
     def __init__(
-        self,
-        node: Any,
-        endpoint: EndpointConfiguration,
-        on_data: Callable[[], None],
-        spin: Callable[[], None],
+        self, client: Any, message: Any, endpoint: EndpointConfiguration, replies: Ros2Replies
+    ) -> None:
+        super().__init__(message, endpoint)
+        self._client, self._replies = client, replies
+
+    def commit(self) -> bool:
+        """Sends the request; its reply comes to a callback of its future."""
+        try:
+            self._client.call_async(self._message).add_done_callback(self._replies.note_reply)
+        except RuntimeError as error:
+            raise AdapterError(f"{NAME}: asking {self._topic}: {error}") from error
+        return True
+
+    def matched_readers(self) -> int:
+        """Whether the graph has a server; whether that one has seen the client is not told."""
+        return int(self._client.service_is_ready())
+
+
+class Ros2ReplyWriter(_Filled):
+    """A server's writer of replies, each a message of its own: the executor may send it later."""
+
+    def __init__(self, kind: Any, endpoint: EndpointConfiguration) -> None:
+        self._kind = kind
+        self._request: _Request | None = None
+        super().__init__(kind(), endpoint)
+
+    def borrow(self, size: int) -> memoryview:
+        """The field `data` of a new message."""
+        self._message = self._kind()
+        self._reshape(size)
+        return memoryview(self._data)
+
+    def answer(self, request: _Request) -> None:
+        """Keeps the request. Raises AdapterError if it was answered."""
+        if request.response is not None:
+            raise AdapterError(f"{NAME}: a request on {self._topic} is answered twice")
+        self._request = request
+
+    def commit(self) -> bool:
+        """Sends the reply, or leaves it to the executor, if the request's callback has not returned."""
+        request, self._request = self._request, None
+        if request is None:
+            raise AdapterError(f"{NAME}: a reply on {self._topic} without a request: call answer()")
+        try:
+            request.note_response(self._message)
+        except RuntimeError as error:
+            raise AdapterError(f"{NAME}: replying on {self._topic}: {error}") from error
+        return True
+
+    def matched_readers(self) -> int:
+        """A server is told nothing of its clients."""
+        return 0
+
+
+class _Heard:
+    """A reader whose messages come with callbacks that the executor calls."""
+
+    def __init__(
+        self, node: Any, endpoint: EndpointConfiguration, arrivals: _Serial, spin: Callable[[], None]
     ) -> None:
         self._node, self._spin = node, spin
-        self._kind = _message_class(endpoint.type)
         self._topic = "/" + _graph_name(endpoint.topic, "/")
         self._qos = _qos(endpoint.qos)
-        self.arrivals: Arrivals[Any] = Arrivals(endpoint, on_data)
-
-    def enable(self) -> None:
-        """Makes the subscription: it hears from then on."""
-        try:
-            self._node.create_subscription(self._kind, self._topic, self._on_message, self._qos)
-        except (RuntimeError, ValueError) as error:
-            raise AdapterError(f"{NAME}: making a subscription on {self._topic}: {error}") from error
-        self._spin()
+        self.arrivals = arrivals
 
     def take(self) -> list[Any]:
         """The field `data` of each message, an array of octets."""
@@ -263,8 +354,90 @@ class Ros2Reader:
         """The profile that was given."""
         return _described(self._qos)
 
+
+class Ros2Reader(_Heard):
+    """A subscription, whose callback the executor calls with the message made for it."""
+
+    def __init__(
+        self, node: Any, endpoint: EndpointConfiguration, arrivals: _Serial, spin: Callable[[], None]
+    ) -> None:
+        self._kind = _message_class(endpoint.type)
+        super().__init__(node, endpoint, arrivals, spin)
+
+    def enable(self) -> None:
+        """Makes the subscription: it hears from then on."""
+        try:
+            self._node.create_subscription(self._kind, self._topic, self._on_message, self._qos)
+        except (RuntimeError, ValueError) as error:
+            raise AdapterError(f"{NAME}: making a subscription on {self._topic}: {error}") from error
+        self._spin()
+
     def _on_message(self, message: Any) -> None:
         self.arrivals.note(message.data)
+
+
+class Ros2Replies(_Heard):
+    """A client's reader of replies."""
+
+    def enable(self) -> None:
+        """The client is there; the executor has to know it."""
+        self._spin()
+
+    def note_reply(self, future: Any) -> None:
+        """The executor's task for a future that is done."""
+        self.arrivals.note(future.result().data)
+
+
+class _Request(array.array):  # type: ignore[type-arg]
+    """A request's payload. rclpy tells who asked when the request's callback has returned, and the reply may
+    be there earlier or later: whoever comes second sends."""
+
+    def prepare(self, service: Any) -> _Request:
+        """service: what it came to."""
+        self.response: Any = None
+        self._header: Any = None
+        self._service, self._both = service, threading.Lock()
+        return self
+
+    def note_response(self, response: Any) -> None:
+        """The node has a reply."""
+        with self._both:
+            self.response = response
+            if self._header is None:
+                return
+        type(self._service).send_response(self._service, response, self._header)
+
+    def note_header(self, header: Any) -> None:
+        """The callback has returned."""
+        with self._both:
+            self._header = header
+            if self.response is None:
+                return
+        type(self._service).send_response(self._service, self.response, header)
+
+
+class Ros2Requests(_Heard):
+    """A server's reader of requests, and the service."""
+
+    _service: Any = None
+
+    def enable(self) -> None:
+        """Makes the service: it answers from then on."""
+        kind = _service_class()
+        try:
+            self._service = self._node.create_service(
+                kind, self._topic, self._on_request, qos_profile=self._qos
+            )
+        except (RuntimeError, ValueError) as error:
+            raise AdapterError(f"{NAME}: making a service of {self._topic}: {error}") from error
+        # The executor calls it with what the callback returned: here a request, which knows its reply.
+        self._service.send_response = _Request.note_header
+        self._spin()
+
+    def _on_request(self, message: Any, _response: Any) -> _Request:
+        request = _Request("B", message.data).prepare(self._service)
+        self.arrivals.note(request)
+        return request
 
 
 def _prefixes() -> list[Path]:
@@ -300,6 +473,36 @@ def _message_class(name: str) -> Any:
     if name != "bytes":
         raise AdapterError(f"{NAME}: no payload type {name}; there is bytes alone")
     return _module("std_msgs.msg").UInt8MultiArray
+
+
+def _service_class() -> Any:
+    """lagometer_interfaces/srv/Bytes, which was generated beside the adapter `ros2`."""
+    folder = Path(__file__).resolve().parent
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
+    # An rmw looks for its kind of type support by the library's name, and finds what is loaded.
+    for library in sorted((folder.parent / "ros2").glob("liblagometer_interfaces__*_c.so")):
+        ctypes.CDLL(str(library))
+    try:
+        return _module("lagometer_interfaces.srv").Bytes
+    except AdapterError as error:
+        raise AdapterError(
+            f"{NAME}: services need lagometer_interfaces, which set-up makes where ROS 2 is sourced with its "
+            f"generator for Python (rosidl_generator_py): {error}"
+        ) from error
+
+
+def _service(request: EndpointConfiguration, reply: EndpointConfiguration) -> tuple[Any, str, Any]:
+    """The type, name and QoS of a service. Raises AdapterError: what services of ROS 2 have not got."""
+    topic = "/" + _graph_name(request.topic, "/")
+    if {request.type, reply.type} != {"bytes"}:
+        raise AdapterError(f"{NAME}: services have the payload type bytes alone: service {topic}")
+    qos = _qos(request.qos)
+    if qos != _qos(reply.qos):
+        raise AdapterError(
+            f"{NAME}: requests and replies of a service of ROS 2 have the same QoS: service {topic}"
+        )
+    return _service_class(), topic, qos
 
 
 def _graph_name(name: str, keep: str) -> str:

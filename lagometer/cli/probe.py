@@ -228,6 +228,9 @@ def _render(carried: Carried) -> None:
             named = [edge.name for edge in programs.edges if (edge.begins, edge.ends) == (begins, ends)]
             which = "" if len(named) == len(programs.edges) else f": {', '.join(named)}"
             console.print(f"latency from {begins} to {ends}{which}", markup=False, soft_wrap=True)
+        for qos, named in _by_qos(programs.edges).items():
+            which = "" if len(named) == len(programs.edges) else f": {', '.join(named)}"
+            console.print(f"QoS: {qos}{which}", markup=False, soft_wrap=True)
     else:
         console.print("no message was seen to be taken", style="yellow")
     tables = [
@@ -250,6 +253,16 @@ def _render(carried: Carried) -> None:
             )
     if unused:
         console.print(f"{unused:,} writers and readers had no message; --json names them", soft_wrap=True)
+
+
+def _by_qos(edges: Sequence[ProgramEdge]) -> dict[str, list[str]]:
+    """The names of the edges by what both of their ends ask for."""
+    found: dict[str, list[str]] = {}
+    for edge in edges:
+        writer, reader = (str(end.qos or "not seen") for end in (edge.writer, edge.reader))
+        said = writer if writer == reader else f"{writer} to {reader}"
+        found.setdefault(said, []).append(edge.name)
+    return found
 
 
 def _render_end(carried: Carried, out: Path, said: Sequence[str]) -> None:

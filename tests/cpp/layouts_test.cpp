@@ -5,7 +5,9 @@
 
 #include <cstddef>
 #include <fastdds/dds/core/LoanableSequence.hpp>
+#include <fastdds/dds/publisher/qos/DataWriterQos.hpp>
 #include <fastdds/dds/subscriber/SampleInfo.hpp>
+#include <fastdds/dds/subscriber/qos/DataReaderQos.hpp>
 
 // After Fast DDS, whose names its macros would replace.
 #include <dds/ddsi/ddsi_serdata.h>
@@ -33,6 +35,34 @@ TEST(Layouts, AreThoseOfFastDds) {
   const auto* const at = reinterpret_cast<const uint8_t*>(&info);
   EXPECT_EQ(*reinterpret_cast<const int32_t*>(at + FastLayout::kSourceTimeAt), 7);
   EXPECT_EQ(*reinterpret_cast<const uint32_t*>(at + FastLayout::kNanosecondsAt), 9U);
+}
+
+TEST(Layouts, AreThoseOfTimesThatAreGivenToIt) {
+  const eprosima::fastrtps::Time_t time(7, 9);
+  const auto* at = reinterpret_cast<const uint8_t*>(&time);
+  EXPECT_EQ(*reinterpret_cast<const int32_t*>(at), 7);
+  EXPECT_EQ(*reinterpret_cast<const uint32_t*>(at + FastLayout::kGivenNanosecondsAt), 9U);
+  const eprosima::fastrtps::rtps::Time_t other(time);
+  at = reinterpret_cast<const uint8_t*>(&other);
+  EXPECT_EQ(*reinterpret_cast<const int32_t*>(at), 7);
+  EXPECT_EQ(*reinterpret_cast<const uint32_t*>(at + FastLayout::kGivenRtpsNanosecondsAt), 9U);
+}
+
+template <typename Qos>
+void expect_layout(const FastQosLayout& layout) {
+  const Qos qos;
+  const auto* const at = reinterpret_cast<const uint8_t*>(&qos);
+  const auto offset_of = [at](const auto& policy) { return reinterpret_cast<const uint8_t*>(&policy) - at; };
+  EXPECT_EQ(offset_of(qos.reliability().kind), layout.reliability_at);
+  EXPECT_EQ(offset_of(qos.history().kind), layout.history_at);
+  EXPECT_EQ(offset_of(qos.history().depth), layout.depth_at);
+  EXPECT_EQ(offset_of(qos.durability().kind), layout.durability_at);
+  static_assert(sizeof qos.reliability().kind == 1 && sizeof qos.history().kind == 1);
+}
+
+TEST(Layouts, AreThoseOfItsQos) {
+  expect_layout<eprosima::fastdds::dds::DataWriterQos>(kFastWriterQos);
+  expect_layout<eprosima::fastdds::dds::DataReaderQos>(kFastReaderQos);
 }
 
 TEST(Layouts, AreThoseOfItsCollections) {

@@ -37,6 +37,7 @@ const LAYERS: Record<string, [Hue, number]> = {
   executor: [WAKING, 0.3],
   begin_take: [ROS2, 0.85],
   executor_begin_take: [WAKING, 0.4],
+  wait_begin_take: [WAKING, 0.4],
   take: [TAKING, 1],
   whole_take: [TAKING, 0.75],
   deserialise: [TAKING, 0.5],

@@ -200,7 +200,13 @@ def _endpoints(programs: Programs, program: int, writes: bool) -> Iterator[Mappi
     counts = programs.written if writes else programs.taken
     for place, each in enumerate(programs.endpoints):
         if each.program == program and each.writes == writes:
-            yield {"topic": each.topic, "type": each.type, "guid": each.guid.hex(), "messages": counts[place]}
+            yield {
+                "topic": each.topic,
+                "type": each.type,
+                "guid": each.guid.hex(),
+                "qos": None if each.qos is None else asdict(each.qos),
+                "messages": counts[place],
+            }
 
 
 def median_size(samples: pl.DataFrame) -> int | None:

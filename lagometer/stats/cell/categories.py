@@ -36,6 +36,7 @@ CATEGORY_OF: Mapping[str, str] = {
     "executor": NOTIFICATION,
     "begin_take": COMMON,
     "executor_begin_take": NOTIFICATION,  # most of it is the executor's
+    "wait_begin_take": NOTIFICATION,
     "take": DDS,
     "whole_take": UNATTRIBUTED,  # rclcpp, rcl, rmw and the middleware together
     "deserialise": RMW,

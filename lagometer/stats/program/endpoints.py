@@ -19,8 +19,23 @@ TOPIC_OBJECT_BYTES = 512
 
 
 @dataclass(frozen=True)
+class Qos:
+    """What is in force for a writer or reader, as its middleware says."""
+
+    reliability: str
+    history: str
+    depth: int
+    durability: str
+
+    def __str__(self) -> str:
+        kept = f"{self.history} {self.depth}" if self.history == "keep_last" else self.history
+        return f"{self.reliability}, {kept}, {self.durability}"
+
+
+@dataclass(frozen=True)
 class Endpoint:
-    """A writer or reader of a program. program: its index; object: as in its calls; guid: may be empty."""
+    """A writer or reader of a program. program: its index; object: as in its calls; guid: may be empty; qos:
+    reliability, history, depth and durability, None where they were not seen."""
 
     program: int
     object: int
@@ -28,6 +43,7 @@ class Endpoint:
     topic: str = UNKNOWN_TOPIC
     type: str = ""
     guid: bytes = b""
+    qos: Qos | None = None
 
 
 def endpoints_of(log: ProbeLog, program: int) -> list[Endpoint]:
@@ -49,7 +65,9 @@ def endpoints_of(log: ProbeLog, program: int) -> list[Endpoint]:
         if type_.startswith(OWN_TYPES):
             own.add(key)
             continue
-        found[key] = Endpoint(program, key[1], key[0], name or UNKNOWN_TOPIC, type_, _guid(keys))
+        found[key] = Endpoint(
+            program, key[1], key[0], name or UNKNOWN_TOPIC, type_, _guid(keys), _qos(log, index)
+        )
     for kind, writes in ((probes.API_WRITE, True), (probes.API_TAKE, False)):
         for number in np.unique(log.calls["object"][kinds == kind]).tolist():
             if (writes, number) not in own:
@@ -89,6 +107,13 @@ def _last_part(path: str) -> str:
 def _guid(keys: Records) -> bytes:
     endpoint = keys[keys["kind"] == probes.ENDPOINT]
     return bytes(endpoint[0]["writer"]) if len(endpoint) else b""
+
+
+def _qos(log: ProbeLog, call: int) -> Qos | None:
+    words = probes.text_of(log, call, 2).split()
+    if len(words) != 4 or not words[2].removeprefix("-").isdecimal():
+        return None
+    return Qos(words[0], words[1], int(words[2]), words[3])
 
 
 def _topic_at(topics: Mapping[int, tuple[str, str]], address: int) -> tuple[str, str]:

@@ -40,6 +40,7 @@ LAYERS = (
     "executor",
     "begin_take",
     "executor_begin_take",
+    "wait_begin_take",
     "take",
     "whole_take",
     "deserialise",
@@ -403,7 +404,15 @@ def _take_by_ros2(way: Way, take: Call, taken_ns: int, receiver: Process) -> boo
         else:  # what lies between the two is not told
             way.skip(stamp.begin_ns, take.thread)
         begin_ns = stamp.begin_ns
+        if kind == probes.RCLCPP_TAKE and _takes_itself(take, taken_ns, receiver):
+            return True
     return not stamped or begin_ns is not None
+
+
+def _takes_itself(take: Call, taken_ns: int, receiver: Process) -> bool:
+    """Whether no executor of rclcpp's calls the node back with this message: then `rclcpp_take` returns to it."""
+    called_back = receiver.following(probes.CALLBACK_START, take.thread, take.end_ns, taken_ns)
+    return called_back is None and receiver.last(probes.EXECUTOR_EXECUTE, take.thread, 0, take.begin_ns) is None
 
 
 def _wake_up(way: Way, received: Call | None, take: Call, arrived_ns: int, receiver: Process) -> None:
@@ -427,8 +436,9 @@ def _wake_up(way: Way, received: Call | None, take: Call, arrived_ns: int, recei
         if ready:
             way.go("executor_begin_take", max(ready), take.begin_ns, thread)
     elif executes is None:
-        if waited is not None and not receiver.knows(probes.RMW_TAKE):
-            way.go("benchmark", waited.end_ns, take.begin_ns, thread)
+        if waited is not None:  # ROS 2's code and the node's own, with nothing stamped in between
+            layer = "wait_begin_take" if receiver.knows(probes.RMW_TAKE) else "benchmark"
+            way.go(layer, waited.end_ns, take.begin_ns, thread)
     else:
         if waited is not None:
             way.go("executor", waited.end_ns, executes.begin_ns, thread)

@@ -19,6 +19,12 @@ from lagometer.store.reader import open_campaign
 from tests.fixtures.ros2_stub import VERSIONS, Ros2Stub
 
 LOOPBACK = "ip link set lo up multicast on; ip route add 224.0.0.0/4 dev lo; "
+PAIR_QOS = {
+    "reliability": "reliable",
+    "history": "keep_all",
+    "depth": 1,
+    "durability": "transient_local",
+}
 INTERFACE = '<General><Interfaces><NetworkInterface name="lo" multicast="true"/></Interfaces></General>'
 
 
@@ -63,6 +69,9 @@ def test_ddsperf_is_followed_there_and_back(
         names = {layer["name"] for layer in each["layers"]}
         assert {"send_path", "transport", "receiving_thread", "take"} <= names
     assert told["ambiguous"] == 0
+    found = {end["topic"]: end["qos"] for each in told["programs"] for end in each["writers"]}
+    assert found["DDSPerfRPingKS"]["reliability"] == "reliable"
+    assert found["DDSPerfRPingKS"]["durability"] == "volatile"
     cells = layers_add_up(tmp_path)
     assert cells == [
         "probed/both/ddsperf-2→ddsperf/DDSPerfRPingKS",
@@ -97,6 +106,8 @@ def test_a_program_of_fast_dds_is_followed_through_shared_memory(
     (edge,) = told["edges"]
     assert (edge["edge"], edge["topic"], edge["type"]) == ("pair-2→pair /numbers", "rt/numbers", "Bytes")
     assert (edge["n"], edge["lost"], edge["duplicated"]) == (50, 0, 0)
+    (writer, reader) = [end for each in told["programs"] for end in each["writers"] + each["readers"]]
+    assert writer["qos"] == reader["qos"] == PAIR_QOS
     assert (told["ambiguous"], told["taken_from_elsewhere"]) == (0, 0)
     assert layers_add_up(tmp_path) == ["probed/pair/pair-2→pair/numbers"]
 

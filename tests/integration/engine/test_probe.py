@@ -7,9 +7,11 @@ import os
 import struct
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from needs import need
 
 from lagometer.agent.observe.probes import ProbeFile
 from lagometer.store import probes
@@ -28,8 +30,14 @@ def udp():
 """
 
 
-def logged(build: Path, folder: Path, program: str, room_bytes: int = 1 << 20) -> ProbeLog:
-    """What the probe wrote in a Python program."""
+def logged(
+    build: Path,
+    folder: Path,
+    program: str = "",
+    room_bytes: int = 1 << 20,
+    command: Sequence[str] | None = None,
+) -> ProbeLog:
+    """What the probe wrote in a Python program, or in another one that is started by a command."""
     path = folder / "probe"
     environment = {
         **os.environ,
@@ -37,7 +45,7 @@ def logged(build: Path, folder: Path, program: str, room_bytes: int = 1 << 20) -
         "LAGOMETER_PROBE_FILE": str(path),
         "LAGOMETER_PROBE_BYTES": str(room_bytes),
     }
-    command = [sys.executable, "-I", "-c", HEAD + program]
+    command = command or [sys.executable, "-I", "-c", HEAD + program]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     file = ProbeFile(os.getpid(), str(folder), "probe")
@@ -152,3 +160,30 @@ def test_without_room_nothing_is_made(build: Path, tmp_path: Path, room: str) ->
         [sys.executable, "-I", "-c", HEAD + "udp()[0].send(ENVELOPE)"], env=environment, check=True
     )
     assert not (tmp_path / "probe").exists()
+
+
+def test_fast_dds_writes_with_a_time_that_is_kept(build: Path, tmp_path: Path) -> None:
+    """As rmw_fastrtps_cpp does since Jazzy."""
+    need("c++")
+    source, library = Path(__file__).parents[2] / "programs" / "fastdds_times.cpp", tmp_path / "libtimes.so"
+    subprocess.run(["c++", "-shared", "-fPIC", "-DLIBRARY", "-o", library, source], check=True)
+    subprocess.run(["c++", "-o", tmp_path / "times", source, library], check=True)
+    log = logged(build, tmp_path, command=[str(tmp_path / "times")])
+    writes = of_kind(log, probes.API_WRITE)
+    given = [1_700_000_000 * 10**9 + nanoseconds for nanoseconds in (5, 6)]
+    assert [int(log.calls[each]["connection"]) for each in writes] == given
+    assert [int(log.calls[each]["result"]) for each in writes] == [105, 106]
+
+
+def test_of_waits_that_lead_to_nothing_the_last_is_kept(build: Path, tmp_path: Path) -> None:
+    """A multi-threaded executor of ROS 2 that spins fills no file: what comes after would be missing."""
+    need("c++")
+    source, library = Path(__file__).parents[2] / "programs" / "cyclonedds_waits.c", tmp_path / "libwaits.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-DLIBRARY", "-o", library, source], check=True)
+    subprocess.run(["cc", "-o", tmp_path / "waits", source, library], check=True)
+    log = logged(build, tmp_path, command=[str(tmp_path / "waits"), "100000"], room_bytes=4096 + 65536)
+    assert log.overflow == 0
+    kinds = [int(call["call"]) for call in log.calls if int(call["call"]) >= probes.API_WRITE]
+    assert kinds == [probes.API_WAIT, probes.API_WRITE, probes.API_WAIT]
+    waits = log.calls[log.calls["call"] == probes.API_WAIT]
+    assert waits["result"].tolist() == [100_000, 200_000]  # how many the library has counted

@@ -20,8 +20,6 @@ ONE_MESSAGE = [
     probes.RCLCPP_PUBLISH,
     probes.RCL_PUBLISH,
     probes.RMW_PUBLISH,
-    probes.EXECUTOR_WAIT,
-    probes.EXECUTOR_READY,
     probes.EXECUTOR_EXECUTE,
     probes.RMW_TAKE,
     probes.RCL_TAKE,

@@ -70,7 +70,7 @@ def test_a_campaign_has_a_cell_for_each_edge_and_a_trial_for_each_run(tmp_path: 
     told = campaign.manifest["probed"]
     assert len(told) == 6 and told[0]["command"] == ["robot", "--fast"]
     assert told[0]["programs"][0]["writers"] == [
-        {"topic": "rt/chatter", "type": "String", "guid": "", "messages": 200}
+        {"topic": "rt/chatter", "type": "String", "guid": "", "qos": None, "messages": 200}
     ]
 
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lagometer.stats.program.edges import Programs, programs_of
-from lagometer.stats.program.endpoints import UNKNOWN_TOPIC, names_of
+from lagometer.stats.program.endpoints import UNKNOWN_TOPIC, Qos, endpoints_of, names_of
 from lagometer.stats.program.realtime import ClockPair, RealtimeClock
 from lagometer.store import probes
 from lagometer.store.probes import ProbeLog, decode, encode
@@ -300,3 +300,21 @@ def test_a_publishing_belongs_to_the_next_write_alone() -> None:
     writes = [stamp(probes.RCLCPP_PUBLISH, 900), wrote(1_000, 2_000), wrote(11_000, 12_000)]
     (edge,) = pair(writes, [took(3_000, 1_500), took(13_500, 11_001)]).edges
     assert (edge.begins, edge.samples["publish_ns"].to_list()) == ("write", [1_000, 11_000])
+
+
+def test_the_qos_of_a_writer_is_read_and_what_is_none_is_not_seen() -> None:
+    said = ("rt/chatter", "String", "reliable keep_last 10 volatile")
+    log = decode(
+        encode(
+            {
+                MAIN: [
+                    (declared(probes.DECLARE_WRITER, WRITER)[0], texts(*said)),
+                    (declared(probes.DECLARE_READER, READER)[0], texts("rt/chatter", "String", "reliable ?")),
+                ]
+            }
+        )
+    )
+    writer, reader = endpoints_of(log, 0)
+    assert writer.qos == Qos("reliable", "keep_last", 10, "volatile")
+    assert str(writer.qos) == "reliable, keep_last 10, volatile"
+    assert reader.qos is None
