@@ -97,6 +97,21 @@ DescriptorKind kind_of(int descriptor) noexcept {
   return kind;
 }
 
+void note_signal(int read_end, int write_end) noexcept {
+  static std::atomic<uint64_t> last{0};
+  const uint64_t number = last.fetch_add(1, std::memory_order_relaxed) + 1;
+  for (const int end : {read_end, write_end}) {
+    if (!has_room_for(end)) continue;
+    Known& known = all[static_cast<size_t>(end)];
+    known.sent.store(number, std::memory_order_relaxed);
+    known.kind.store(DescriptorKind::signal, std::memory_order_relaxed);
+  }
+}
+
+uint64_t signal_of(int descriptor) noexcept {
+  return all[static_cast<size_t>(descriptor)].sent.load(std::memory_order_relaxed);
+}
+
 void forget(int descriptor) noexcept {
   if (!has_room_for(descriptor)) return;
   Known& known = all[static_cast<size_t>(descriptor)];

@@ -1,18 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of the process's descriptors: which are sockets, and how many bytes went over a stream.
+// What is known of the process's descriptors: which are sockets, how many bytes went over a stream, and
+// which are eventfds or pipes, by which threads wake each other.
 #pragma once
 
 #include <cstdint>
 
 namespace lagometer::probes {
 
-enum class DescriptorKind : uint8_t { unknown = 0, other, datagram, stream };
+enum class DescriptorKind : uint8_t { unknown = 0, other, datagram, stream, signal };
 
 /// Asks the kernel the first time that it sees a descriptor. Keeps errno.
 [[nodiscard]] DescriptorKind kind_of(int descriptor) noexcept;
 
 /// The descriptor may mean something else from now on.
 void forget(int descriptor) noexcept;
+
+/// These two ends, which may be one, were made as an eventfd or a pipe. Keeps errno.
+void note_signal(int read_end, int write_end) noexcept;
+
+/// What both ends of an eventfd or pipe are known by in this process; never 0.
+[[nodiscard]] uint64_t signal_of(int descriptor) noexcept;
 
 /// So many bytes more went this way. Returns how many had before.
 uint64_t count_bytes(int descriptor, bool sent, uint64_t bytes) noexcept;

@@ -40,8 +40,9 @@ enum class Call : uint16_t {
   send = 1,
   receive = 2,
   wait = 3,        // poll, select, epoll: for several descriptors at once
-  block = 4,       // on a condition variable
-  notify = 5,      // a condition variable
+  block = 4,       // on a condition variable or a futex
+  notify = 5,      // a condition variable or a futex; with a descriptor: an eventfd or pipe was written to
+  drained = 6,     // an eventfd or pipe was read: what it notified has come
   api_write = 16,  // the middleware's own functions
   api_take = 17,
   api_wait = 18,  // of several in a row on one thread, with nothing in between, the last
@@ -74,9 +75,10 @@ struct CallRecord {
   uint16_t keys;
   int32_t descriptor;  // of sockets; -1 elsewhere
   int32_t zero;
-  int64_t result;       // bytes, or what the function returned; of ROS 2's rmw: the message's source time stamp
-  uint64_t object;      // the condition variable; of a stream socket: bytes that went this way before; of the
-                        // middleware's functions: the writer or reader; of ROS 2: the handle, 0 where none is told
+  int64_t result;  // bytes, or what the function returned; of ROS 2's rmw: the message's source time stamp
+  uint64_t
+      object;  // the condition variable, futex, eventfd or pipe; of a stream socket: bytes that went this way before;
+               // of the middleware's functions: the writer or reader; of ROS 2: the handle, 0 where none is told
   uint64_t connection;  // of a stream socket with addresses: what both ends know it by, this way; of a write: the
                         // time that the application gave, CLOCK_REALTIME; of ROS 2: where the message is; else 0
   uint64_t is_stream;   // 1: a stream socket, whose bytes are counted
@@ -103,7 +105,8 @@ struct KeyRecord {
   std::array<uint8_t, 12> prefix;  // of the GUID; zeros without RTPS
   std::array<uint8_t, 4> writer;
   int64_t number;  // the writer's sequence number; of a heartbeat the last that it has, of a gap the first that
-                   // will not come, of an acknowledgement the first that has not come
+                   // will not come, of an acknowledgement the first that has not come; of
+                   // an envelope alone how many of the call's bytes stand before it
   uint32_t first_fragment;  // 0: not fragmented
   uint32_t fragments;       // in this submessage
   uint32_t fragments_all;   // of the whole sample

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <string_view>
 
 namespace lagometer::probes {
 namespace {
@@ -219,26 +220,32 @@ size_t parse_rtps(const Scattered& datagram, std::span<KeyRecord> keys, Known kn
   return found;
 }
 
-bool find_envelope(const Scattered& bytes, uint64_t offset, uint64_t end, KeyRecord& key) noexcept {
+bool find_envelope(const Scattered& bytes, uint64_t offset, uint64_t end, KeyRecord& key, uint64_t* found_at) noexcept {
   std::array<uint8_t, kEnvelopeSearchBytes> copy;
   end = std::min(end, bytes.bytes());
   if (offset >= end) return false;
   const size_t size = std::min<uint64_t>(copy.size(), end - offset);
   if (size < kEnvelopeSize || !bytes.read(offset, copy.data(), size)) return false;
   constexpr std::array<uint8_t, 4> kHead = {0x67, 0x4C, 1, 0};  // magic, version, kind: data
-  std::array<uint8_t, kEnvelopeSize> text;
-  for (size_t at = 0; at + kEnvelopeSize <= size; at += 4) {
-    const uint8_t* envelope = copy.data() + at;
-    if (std::memcmp(envelope, kHead.data(), kHead.size()) != 0) {
-      if (size - at < 2 * kEnvelopeSize || !read_digits(envelope, text)) continue;
-      if (std::memcmp(text.data(), kHead.data(), kHead.size()) != 0) continue;
-      envelope = text.data();
-    }
+  constexpr std::string_view kDigits = "674c0100";
+  const auto fill = [&](const uint8_t* envelope, const uint8_t* found) {
+    if (found_at != nullptr) *found_at = offset + static_cast<uint64_t>(found - copy.data());
     std::memcpy(&key.stream, envelope + 4, sizeof key.stream);
     std::memcpy(&key.sequence, envelope + 8, sizeof key.sequence);
     return true;
+  };
+  // What stands before it, such as a frame's length or a topic, has any number of bytes.
+  const auto* const last = copy.data() + size;
+  const void* const found = memmem(copy.data(), size, kHead.data(), kHead.size());
+  if (const auto* const envelope = static_cast<const uint8_t*>(found);
+      envelope != nullptr && last - envelope >= ptrdiff_t{kEnvelopeSize}) {
+    return fill(envelope, envelope);
   }
-  return false;
+  std::array<uint8_t, kEnvelopeSize> text;
+  const void* const written = memmem(copy.data(), size, kDigits.data(), kDigits.size());
+  const auto* const digits = static_cast<const uint8_t*>(written);
+  return digits != nullptr && last - digits >= ptrdiff_t{2 * kEnvelopeSize} && read_digits(digits, text) &&
+         fill(text.data(), digits);
 }
 
 }  // namespace lagometer::probes

@@ -36,7 +36,9 @@ enum class Known : uint8_t { by_envelope, by_time };
 /// left out.
 size_t parse_rtps(const Scattered& datagram, std::span<KeyRecord> keys, Known known = Known::by_envelope) noexcept;
 
-/// Looks for our envelope in the first bytes from `offset` on, at every fourth byte; fills stream and sequence.
-bool find_envelope(const Scattered& bytes, uint64_t offset, uint64_t end, KeyRecord& key) noexcept;
+/// Looks for our envelope in the first bytes from `offset` on; fills stream and sequence, and
+/// `found_at` with how many bytes stand before it.
+bool find_envelope(const Scattered& bytes, uint64_t offset, uint64_t end, KeyRecord& key,
+                   uint64_t* found_at = nullptr) noexcept;
 
 }  // namespace lagometer::probes

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of the C library that move bytes over sockets. Only those that moved some are written down.
+// Calls of the C library that move bytes over sockets, or over eventfds and pipes, by which threads wake each other.
+// Only those that moved some are written down.
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -32,7 +34,10 @@ class SocketCall {
     entered.left();
     if (moved <= 0 || !counts) return moved;
     const int error = errno;
-    note(entered, static_cast<uint64_t>(moved), parts());
+    if (kind_ == DescriptorKind::signal)
+      note_woken(entered, static_cast<uint64_t>(moved));
+    else
+      note(entered, static_cast<uint64_t>(moved), parts());
     errno = error;
     return moved;
   }
@@ -54,13 +59,24 @@ class SocketCall {
   }
 
  private:
+  void note_woken(const Entered& entered, uint64_t bytes) const noexcept {
+    CallRecord record{};
+    record.descriptor = descriptor_;
+    record.result = static_cast<int64_t>(bytes);
+    record.object = signal_of(descriptor_);
+    entered.write(sends_ ? Call::notify : Call::drained, record);
+  }
+
   static size_t look_into(const Scattered& bytes, std::span<KeyRecord> keys) noexcept {
     if (is_rtps(bytes)) return parse_rtps(bytes, keys, follows_programs() ? Known::by_time : Known::by_envelope);
     KeyRecord& key = keys[0];
     key = {};
     key.stream = kStreamUnknown;
     key.kind = static_cast<uint8_t>(KeyKind::envelope);
-    return find_envelope(bytes, 0, bytes.bytes(), key) ? 1 : 0;
+    uint64_t before = 0;
+    if (!find_envelope(bytes, 0, bytes.bytes(), key, &before)) return 0;
+    key.number = static_cast<int64_t>(before);
+    return 1;
   }
 
   int descriptor_;
@@ -191,6 +207,27 @@ LAGOMETER_PROBE ssize_t __recvfrom_chk(int socket, void* data, size_t size, size
 LAGOMETER_PROBE ssize_t __read_chk(int descriptor, void* data, size_t size, size_t room) {
   static constinit Next<ssize_t(int, void*, size_t, size_t)> next("__read_chk");
   return SocketCall(descriptor, false).make([&] { return next(descriptor, data, size, room); }, OnePart(data, size));
+}
+
+LAGOMETER_PROBE int eventfd(unsigned count, int flags) noexcept {
+  static constinit Next<int(unsigned, int)> next("eventfd");
+  const int made = next(count, flags);
+  if (made >= 0) note_signal(made, made);
+  return made;
+}
+
+LAGOMETER_PROBE int pipe(int* ends) noexcept {
+  static constinit Next<int(int*)> next("pipe");
+  const int result = next(ends);
+  if (result == 0) note_signal(ends[0], ends[1]);
+  return result;
+}
+
+LAGOMETER_PROBE int pipe2(int* ends, int flags) noexcept {
+  static constinit Next<int(int*, int)> next("pipe2");
+  const int result = next(ends, flags);
+  if (result == 0) note_signal(ends[0], ends[1]);
+  return result;
 }
 
 // After these a descriptor may be another one.

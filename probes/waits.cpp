@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls of the C library that wait, and those that end the wait of another thread. Waits that ended without an event
 // are not written down.
+#include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
+#include <sys/syscall.h>
 
 #include "journal.hpp"
 #include "next.hpp"
@@ -116,4 +118,26 @@ LAGOMETER_PROBE int pthread_cond_signal(pthread_cond_t* condition) noexcept {
 LAGOMETER_PROBE int pthread_cond_broadcast(pthread_cond_t* condition) noexcept {
   static constinit Next<int(pthread_cond_t*)> next("pthread_cond_broadcast", LAGOMETER_CONDITION_VERSION);
   return on_condition(Call::notify, condition, [&] { return next(condition); });
+}
+
+// The C library's own door to the kernel: Rust's and C++'s threads wait on futexes by it. Its six numbers are handed on
+// as they came, and all but futexes by a jump: no frame of ours is on the stack while a vfork() returns twice.
+LAGOMETER_PROBE long any_system_call(long number, long a, long b, long c, long d, long e, long f) __asm__("syscall");
+long any_system_call(long number, long a, long b, long c, long d, long e, long f) {
+  static constinit Next<long(long, long, long, long, long, long, long)> next("syscall");
+  auto* const function = next.get();
+  if (number != SYS_futex || !is_on()) return function(number, a, b, c, d, e, f);
+  const long operation = b & FUTEX_CMD_MASK;
+  const bool blocks = operation == FUTEX_WAIT || operation == FUTEX_WAIT_BITSET;
+  if (!blocks && operation != FUTEX_WAKE && operation != FUTEX_WAKE_BITSET) return function(number, a, b, c, d, e, f);
+  Entered entered;
+  const long result = function(number, a, b, c, d, e, f);
+  if (blocks ? result != 0 : result <= 0) return result;
+  entered.left();
+  CallRecord record{};
+  record.descriptor = -1;
+  record.result = result;
+  record.object = static_cast<uint64_t>(a);
+  entered.write(blocks ? Call::block : Call::notify, record);
+  return result;
 }

@@ -25,7 +25,7 @@ PROGRAM_AT = 64  # in the header
 STREAM_UNKNOWN = 2**32 - 1
 STREAM_IS_TIME = 2**32 - 2  # the sequence is the writer's time, CLOCK_REALTIME
 
-SEND, RECEIVE, WAIT, BLOCK, NOTIFY = 1, 2, 3, 4, 5
+SEND, RECEIVE, WAIT, BLOCK, NOTIFY, DRAINED = 1, 2, 3, 4, 5, 6
 API_WRITE, API_TAKE, API_WAIT = 16, 17, 18
 DECLARE_TOPIC, DECLARE_WRITER, DECLARE_READER = 32, 33, 34
 # As ROS 2's trace functions tell it.

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +25,7 @@ class Call:
     end_ns: int
     thread: int
     object: int = 0
+    descriptor: int = -1
 
 
 @dataclass(frozen=True)
@@ -44,12 +45,16 @@ class Process:
         self.names = log.names
         begins, ends = log.calls["begin_ns"].tolist(), log.calls["end_ns"].tolist()
         threads, objects = log.threads.tolist(), log.calls["object"].tolist()
-        self._calls = [Call(*each) for each in zip(begins, ends, threads, objects, strict=True)]
+        descriptors = log.calls["descriptor"].tolist()
+        self._calls = [Call(*each) for each in zip(begins, ends, threads, objects, descriptors, strict=True)]
         self._of: dict[tuple[int, int], list[Call]] = defaultdict(list)
         self._of_kind: dict[int, list[Call]] = defaultdict(list)
+        self._drains: dict[int, set[int]] = defaultdict(set)  # by eventfd or pipe, the threads that read it
         for kind, call in zip(log.calls["call"].tolist(), self._calls, strict=True):
             self._of[call.thread, kind].append(call)
             self._of_kind[kind].append(call)
+            if kind == probes.DRAINED:
+                self._drains[call.object].add(call.thread)
 
     # --- by thread and kind
 
@@ -91,12 +96,47 @@ class Process:
                 return call
         return None
 
+    def handed_over(self, thread: int, to: int, after_ns: int, until_ns: int) -> tuple[Call, Call] | None:
+        """The call by which a thread woke another one between two moments, and the call in which that one
+        had waited; None: it was not seen."""
+        woken = self.last(probes.BLOCK, to, after_ns, until_ns)
+        by = self.notified(thread, woken.object, after_ns, woken.end_ns) if woken is not None else None
+        if woken is not None and by is not None:
+            return by, woken
+        return self._handed_over_by_signal(thread, to, after_ns, until_ns)
+
+    def _handed_over_by_signal(
+        self, thread: int, to: int, after_ns: int, until_ns: int
+    ) -> tuple[Call, Call] | None:
+        """The same by an eventfd or a pipe: one thread writes, the other one waits for several descriptors.
+        Who empties it must be the one that waited; of one that nobody ever empties no more is known."""
+        waits, writes = self._of[to, probes.WAIT], self._of[thread, probes.NOTIFY]
+        for by in writes[bisect_left(writes, after_ns, key=_end) :]:
+            if by.begin_ns > until_ns:
+                break
+            place = bisect_right(waits, by.begin_ns, key=_end)
+            found = by.descriptor >= 0 and by.begin_ns >= after_ns and place < len(waits)
+            if found and waits[place].end_ns <= until_ns and self._heeds(to, by):
+                return by, waits[place]
+        return None
+
+    def thread_named(self, name: str) -> int | None:
+        """The one thread with this name; None: there is none, or several."""
+        threads = [thread for thread, known in self.names.items() if known == name]
+        return threads[0] if len(threads) == 1 else None
+
+    def _heeds(self, thread: int, by: Call) -> bool:
+        """Whether a thread that waits looks at what was written to."""
+        drains = self._drains[by.object]
+        return not drains or thread in drains
+
     # --- by message
 
     def samples(self) -> Iterator[tuple[Sample, Message]]:
         """Which message of ours each sample of RTPS is."""
         for key in self._log.keys:
-            if int(key["number"]) and int(key["stream"]) < probes.STREAM_IS_TIME:
+            of_rtps = int(key["kind"]) != probes.BY_ENVELOPE
+            if of_rtps and int(key["number"]) and int(key["stream"]) < probes.STREAM_IS_TIME:
                 yield _sample(key), (int(key["stream"]), int(key["sequence"]))
 
     def carried(self, kind: int, known: dict[Sample, Message]) -> dict[Message, list[Carried]]:
@@ -123,8 +163,8 @@ class Process:
     def streams(self, kind: int) -> dict[tuple[int, int], Stream]:
         """What went over each stream socket, by descriptor and the number of its connection."""
         calls = self._log.calls
-        of_messages: dict[int, Message] = {
-            owner: (int(key["stream"]), int(key["sequence"]))
+        of_messages: dict[int, tuple[Message, int]] = {
+            owner: ((int(key["stream"]), int(key["sequence"])), int(key["number"]))
             for key, owner in zip(self._log.keys, self._log.owners.tolist(), strict=True)
             if int(key["kind"]) == probes.BY_ENVELOPE
         }
@@ -133,7 +173,8 @@ class Process:
             call = calls[index]
             stream = found.setdefault((int(call["descriptor"]), int(call["connection"])), Stream([], [], {}))
             if index in of_messages:
-                stream.begins.setdefault(of_messages[index], int(call["object"]))
+                message, before = of_messages[index]
+                stream.begins.setdefault(message, int(call["object"]) + before)
             stream.ends.append(int(call["object"]) + int(call["result"]))
             stream.calls.append(self._calls[index])
         return found
@@ -142,7 +183,7 @@ class Process:
 @dataclass(frozen=True)
 class Stream:
     """The calls on one stream socket. ends: bytes that had gone when each returned; begins: by message, how
-    many had before it."""
+    many had before its payload."""
 
     calls: list[Call]
     ends: list[int]
@@ -153,11 +194,17 @@ class Stream:
         place = bisect_right(self.ends, byte)
         return self.calls[place] if place < len(self.calls) else None
 
-    def extents(self) -> dict[Message, tuple[int, int]]:
-        """The first byte of each message, and the one after its last: the next one follows."""
+    def extents(self, size_of: Callable[[int], int] | None = None) -> dict[Message, tuple[int, int]]:
+        """The first byte of each message's payload, and the one after its last: what `size_of` says of its
+        sequence. Behind it may stand other things before the next one, at the latest, begins."""
         order = sorted(self.begins, key=self.begins.__getitem__)
         ends = [*(self.begins[message] for message in order[1:]), self.ends[-1] if self.ends else 0]
-        return {message: (self.begins[message], end) for message, end in zip(order, ends, strict=True)}
+        found = {}
+        for message, end in zip(order, ends, strict=True):
+            begin = self.begins[message]
+            size = size_of(message[1]) if size_of is not None else end - begin
+            found[message] = (begin, min(end, begin + size))
+        return found
 
 
 def _end(call: Call) -> int:

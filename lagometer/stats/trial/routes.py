@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lagometer.stats.trial.calls import Call, Carried, Message, Process, Sample, Stream
@@ -53,9 +53,13 @@ class Route:
 
 
 def routes(
-    sender: Process | None, receiver: Process | None, stream: int, known: dict[Sample, Message]
+    sender: Process | None,
+    receiver: Process | None,
+    stream: int,
+    known: dict[Sample, Message],
+    size_of: Callable[[int], int] | None = None,
 ) -> Mapping[Message, Route]:
-    """By message, how it went from one process to another."""
+    """By message, how it went from one process to another. size_of: bytes of the payload, by sequence."""
     sent = sender.carried(probes.SEND, known) if sender is not None else {}
     received = receiver.carried(probes.RECEIVE, known) if receiver is not None else {}
     found = {
@@ -65,19 +69,23 @@ def routes(
     }
     if found or sender is None or receiver is None:
         return found
-    return _over_streams(sender, receiver, stream)
+    return _over_streams(sender, receiver, stream, size_of)
 
 
-def _over_streams(sender: Process, receiver: Process, stream: int) -> Mapping[Message, Route]:
+def _over_streams(
+    sender: Process, receiver: Process, stream: int, size_of: Callable[[int], int] | None
+) -> Mapping[Message, Route]:
     """The same where bytes have no borders: by how many went before."""
     pair = _matching(sender.streams(probes.SEND), receiver.streams(probes.RECEIVE), stream)
     if pair is None:
         return {}
     found = {}
-    sent, received = pair
-    for message, (begin, end) in sent.extents().items():
+    sent, received, is_one = pair
+    extents = sent.extents(size_of)
+    there = extents if is_one else received.extents(size_of)
+    for message, (begin, end) in extents.items():
         of_sender = [sent.call_with(begin), sent.call_with(end - 1)]
-        of_receiver = received.call_with(end - 1)
+        of_receiver = received.call_with(there[message][1] - 1) if message in there else None
         found[message] = Route(
             [Carried(call) for call in of_sender if call is not None],
             [Carried(of_receiver)] if of_receiver is not None else [],
@@ -87,8 +95,9 @@ def _over_streams(sender: Process, receiver: Process, stream: int) -> Mapping[Me
 
 def _matching(
     sent: Mapping[tuple[int, int], Stream], received: Mapping[tuple[int, int], Stream], stream: int
-) -> tuple[Stream, Stream] | None:
-    """The socket that a stream is sent over and that which it comes from; None if several may be meant."""
+) -> tuple[Stream, Stream, bool] | None:
+    """The socket that a stream is sent over, that which it comes from, and whether they are the two ends of
+    one connection: with a broker in between they are not. None if several may be meant."""
     senders = {key: each for key, each in sent.items() if _carries(each, stream)}
     pairs = [
         (ours, theirs)
@@ -96,7 +105,12 @@ def _matching(
         for (_, other), theirs in received.items()
         if (connection == other if connection and other else _carries(theirs, stream))
     ]
-    return pairs[0] if len(pairs) == 1 else None
+    if len(pairs) == 1:
+        return *pairs[0], True
+    takers = [each for each in received.values() if _carries(each, stream)]
+    if not pairs and len(senders) == len(takers) == 1:
+        return *senders.values(), takers[0], False
+    return None
 
 
 def _carries(socket: Stream, stream: int) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 
 import polars as pl
 
@@ -166,6 +167,9 @@ class Passage:
     received: Call | None = None  # that brought that byte
     write: Call | None = None  # of the middleware, where it is known which one
     take: Call | None = None  # likewise
+    publisher: int | None = None  # the thread that publishes, where its name tells
+    signalled_ns: int | None = None  # our own stamps: on the middleware's thread
+    woken_ns: int | None = None  # on the node's
 
 
 def layer_times(
@@ -187,9 +191,10 @@ def layer_times(
         if ends is None or not edge.one_clock:
             continue
         sender, receiver = processes.get(ends[0]), processes.get(ends[1])
-        found = routes(sender, receiver, edge.stream, known)
+        found = routes(sender, receiver, edge.stream, known, partial(_payload_bytes, edge))
         inner = _inner(stamps, edge.name)
-        for sequence, passage in _passages(samples, edge, found, inner):
+        publisher = sender.thread_named(thread_name(edge.sender)) if sender is not None else None
+        for sequence, passage in _passages(samples, edge, found, inner, publisher):
             messages += 1
             sent += passage.first is not None
             received += passage.received is not None
@@ -223,12 +228,12 @@ def _inner(stamps: pl.DataFrame | None, edge: str) -> Inner:
 
 
 def _passages(
-    samples: pl.DataFrame, edge: EdgeSpec, found: Mapping[Message, Route], inner: Inner
+    samples: pl.DataFrame, edge: EdgeSpec, found: Mapping[Message, Route], inner: Inner, publisher: int | None
 ) -> Iterator[tuple[int, Passage]]:
     """Each message that was delivered on an edge."""
     delivered = samples.filter((pl.col("edge") == edge.name) & (pl.col("outcome") == "delivered"))
-    columns = ("sequence", "publish_ns", "published_ns", "taken_ns")
-    for sequence, publish_ns, published_ns, taken_ns in delivered.select(columns).iter_rows():
+    columns = ("sequence", "publish_ns", "published_ns", "taken_ns", "signalled_ns", "woken_ns")
+    for sequence, publish_ns, published_ns, taken_ns, *noticed in delivered.select(columns).iter_rows():
         route = found.get((edge.stream, sequence), Route([], []))
         received = route.completed(taken_ns)
         first = route.first(publish_ns)
@@ -243,8 +248,21 @@ def _passages(
                 first=first.call if first is not None else None,
                 last=route.last_for(received),
                 received=received.call if received is not None else None,
+                publisher=publisher,
+                signalled_ns=noticed[0],
+                woken_ns=noticed[1],
             ),
         )
+
+
+def _payload_bytes(edge: EdgeSpec, sequence: int) -> int:
+    sizes = edge.sizes_bytes
+    return sizes[sequence % len(sizes)] if sizes else edge.payload_bytes
+
+
+def thread_name(node: str) -> str:
+    """What the kernel keeps of the name that the worker gives a node's thread."""
+    return f"{NODE_THREAD}{node}"[:THREAD_NAME_MAX]
 
 
 def way_of(passage: Passage, sender: Process | None, receiver: Process | None, node: str) -> Way:
@@ -276,14 +294,15 @@ def _leave_sender(way: Way, passage: Passage, sender: Process) -> None:
             )
         return
     # Without an interface of the middleware the thread that sends in time is taken for that which publishes.
-    thread = write.thread if write is not None else first.thread
+    thread = write.thread if write is not None else passage.publisher
+    thread = first.thread if thread is None else thread
     # A program may have messages gathered, and sent by a call of its own that follows.
     if first.thread == thread and (write is not None or first.begin_ns <= passage.published_ns):
         way.split("send_path", "serialise", begin_ns, first.begin_ns, thread, passage.serialise)
-    elif write is not None:
-        woken = sender.last(probes.BLOCK, first.thread, begin_ns, first.begin_ns)
-        by = sender.notified(thread, woken.object, begin_ns, woken.end_ns) if woken is not None else None
-        if woken is not None and by is not None:
+    elif first.thread != thread:
+        handed = sender.handed_over(thread, first.thread, begin_ns, first.begin_ns)
+        if handed is not None:
+            by, woken = handed
             way.split("send_path", "serialise", begin_ns, by.begin_ns, thread, passage.serialise)
             way.go("send_hand_over", by.begin_ns, woken.end_ns, thread, first.thread)
             way.go("send_path", woken.end_ns, first.begin_ns, first.thread)
@@ -352,10 +371,7 @@ def _arrive(way: Way, passage: Passage, receiver: Process, node: str) -> None:
         _arrive_by_ros2(way, passage, receiver, arrived_ns)
         return
     if not receiver.knows(probes.API_TAKE):
-        # Nobody says which thread takes, but for its name.
-        name = f"{NODE_THREAD}{node}"[:THREAD_NAME_MAX]
-        if received is not None and receiver.names.get(received.thread) == name:
-            way.go("take", arrived_ns, taken_ns, received.thread)
+        _arrive_by_own_stamps(way, passage, receiver, receiver.thread_named(thread_name(node)))
         return
     take = passage.take or receiver.last(probes.API_TAKE, None, arrived_ns, taken_ns)
     if take is None:
@@ -368,6 +384,32 @@ def _arrive(way: Way, passage: Passage, receiver: Process, node: str) -> None:
     way.split("take", "deserialise", take.begin_ns, take.end_ns, thread, passage.deserialise)
     if _take_by_ros2(way, take, taken_ns, receiver):
         way.go("benchmark", way.at_ns, taken_ns, thread)
+
+
+def _arrive_by_own_stamps(way: Way, passage: Passage, receiver: Process, thread: int | None) -> None:
+    """The same where nothing but our own stamps, and a thread's name, says which thread takes."""
+    received, taken_ns = passage.received, passage.taken_ns
+    signalled_ns, woken_ns = passage.signalled_ns, passage.woken_ns
+    if received is not None and received.thread == thread:
+        way.go("take", received.end_ns, taken_ns, received.thread)
+        return
+    on_thread = received.thread if received is not None else way.thread
+    if signalled_ns is not None:
+        if received is not None:
+            way.go("receiving_thread", received.end_ns, signalled_ns, on_thread)
+        if woken_ns is None:  # a listener: the middleware's thread takes
+            way.go("take", max(signalled_ns, way.at_ns), taken_ns, on_thread)
+        elif thread is not None:
+            way.go("wake", signalled_ns, woken_ns, on_thread, thread)
+    elif woken_ns is not None and received is not None and thread is not None:
+        handed = receiver.handed_over(received.thread, thread, received.end_ns, woken_ns)
+        if handed is not None:
+            by, woken = handed
+            way.go("receiving_thread", received.end_ns, by.begin_ns, received.thread)
+            way.go("wake", by.begin_ns, woken.end_ns, received.thread, thread)
+            way.go("notify", woken.end_ns, woken_ns, thread)
+    if woken_ns is not None and woken_ns >= way.at_ns and thread is not None:
+        way.go("take", woken_ns, taken_ns, thread)
 
 
 def _arrive_by_ros2(way: Way, passage: Passage, receiver: Process, arrived_ns: int) -> None:

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 from needs import need
 
@@ -66,6 +67,64 @@ def test_a_datagram_is_known_by_its_envelope_on_both_sides(build: Path, tmp_path
     assert [(int(key["stream"]), int(key["sequence"])) for key in log.keys] == [(5, 77)] * 2
     assert int(log.calls[sent]["result"]) == int(log.calls[received]["result"]) == 56
     assert log.calls[sent]["begin_ns"] < log.calls[received]["end_ns"]
+
+
+def test_an_envelope_may_stand_behind_any_number_of_bytes(build: Path, tmp_path: Path) -> None:
+    """A frame's length or a topic before it need not fill words."""
+    program = """
+a, b = udp()
+for before in range(9): a.send(b"g" * before + ENVELOPE)
+a.send(b"xyz" + ENVELOPE.hex().encode())
+a.send(b"gL" + ENVELOPE[:-1])
+"""
+    log = logged(build, tmp_path, program)
+    assert [(int(key["stream"]), int(key["sequence"])) for key in log.keys] == [(5, 77)] * 10
+
+
+@pytest.mark.parametrize("made", ["os.eventfd(0),) * 2", "*os.pipe(),)"], ids=["eventfd", "pipe"])
+def test_what_wakes_by_a_descriptor_is_told_on_both_threads(build: Path, tmp_path: Path, made: str) -> None:
+    program = f"""
+import select
+ends = ({made}
+def waits():
+    select.select([ends[0]], [], [])
+    os.read(ends[0], 8)
+thread = threading.Thread(target=waits)
+thread.start()
+os.write(ends[1], (1).to_bytes(8, "little"))
+thread.join()
+"""
+    log = logged(build, tmp_path, program)
+    by_signal = log.calls["descriptor"] >= 0
+    ((wrote,), (drained,)) = (
+        np.flatnonzero((log.calls["call"] == kind) & by_signal) for kind in (probes.NOTIFY, probes.DRAINED)
+    )
+    assert log.calls[wrote]["object"] == log.calls[drained]["object"] != 0
+    assert log.threads[wrote] != log.threads[drained]
+    assert log.threads[drained] in log.threads[of_kind(log, probes.WAIT)]
+
+
+def test_a_futex_by_the_c_librarys_own_door_hands_over(build: Path, tmp_path: Path) -> None:
+    """Threads of Rust and of C++ wait so; numbers of x86-64 and aarch64."""
+    program = """
+import ctypes, platform, time
+FUTEX = {"x86_64": 202, "aarch64": 98}[platform.machine()]
+libc, word = ctypes.CDLL(None, use_errno=True), ctypes.c_int(0)
+def waits():
+    libc.syscall(FUTEX, ctypes.byref(word), 128, 0, None)
+thread = threading.Thread(target=waits)
+thread.start()
+while libc.syscall(FUTEX, ctypes.byref(word), 129, 1) != 1: time.sleep(0.001)
+thread.join()
+print(ctypes.addressof(word))
+assert libc.syscall(-1) == -1 and ctypes.get_errno() == 38
+"""
+    log = logged(build, tmp_path, program)
+    own = log.calls["descriptor"] == -1
+    blocks = np.flatnonzero((log.calls["call"] == probes.BLOCK) & own)
+    objects = {int(log.calls[block]["object"]) for block in blocks}
+    woke = [each for each in of_kind(log, probes.NOTIFY) if int(log.calls[each]["object"]) in objects]
+    assert any(int(log.calls[each]["result"]) == 1 for each in woke)
 
 
 def test_both_ends_of_a_stream_count_the_same_bytes(build: Path, tmp_path: Path) -> None:

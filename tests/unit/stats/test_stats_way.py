@@ -44,17 +44,22 @@ def fragment(first: int, count: int, of: int) -> dict[str, Any]:
 
 
 def layers(
-    sent: Calls, received: Calls, taken: int, stamps: pl.DataFrame | None = None, **names: str
+    sent: Calls,
+    received: Calls,
+    taken: int,
+    stamps: pl.DataFrame | None = None,
+    own: Mapping[str, int] | None = None,
+    names: Mapping[int, str] | None = None,
 ) -> LayerTimes:
-    """One message of `source` (worker 0) to `sink` (worker 1), published at T0, taken so much later."""
+    """One message of `source` (worker 0) to `sink` (worker 1), published at T0, taken so much later; own:
+    when it was signalled and the node woken."""
     built = SmallTrial()
     edge = built.edge(0, "source", "sink")
     built.send(0, 0, T0, published_ns=T0 + 900)
-    built.take(edge, 0, T0 + taken)
+    built.take(edge, 0, T0 + taken, **{name: T0 + at for name, at in (own or {}).items()})
     lanes: list[Lane] = [replace(lane, worker=int(lane.kind == 2)) for lane in built.lanes()]
     facts = built.facts({0}, {"sink"})
-    named = {int(thread.removeprefix("thread")): name for thread, name in names.items()}
-    logs = {0: decode(encode(sent)), 1: decode(encode(received, named))}
+    logs = {0: decode(encode(sent, names)), 1: decode(encode(received, names))}
     return layer_times(lanes, facts, samples_of(lanes, facts), logs, stamps)
 
 
@@ -338,7 +343,7 @@ def test_without_an_interface_only_the_nodes_own_thread_takes(name: str) -> None
     received: Calls = {
         9: [(call(probes.WAIT, -50, 30), []), (call(probes.RECEIVE, 32, 36), [envelope])],
     }
-    found = spans(layers(sent, received, 50, thread9=name))
+    found = spans(layers(sent, received, 50, names={9: name}))
     assert found[:3] == [("send_path", 0, 5), ("transport", 5, 30), ("receive", 30, 36)]
     assert found[3:] == [("take" if name == "node:sink" else "unattributed", 36, 50)]
 
@@ -364,12 +369,86 @@ def test_over_a_stream_bytes_are_counted() -> None:
             (moved(probes.RECEIVE, 31, 45, 100, 36), []),
         ]
     }
-    assert spans(layers(sent, received, 50, thread9="node:sink")) == [
+    assert spans(layers(sent, received, 50, names={9: "node:sink"})) == [
         ("send_path", 0, 5),
         ("transport", 5, 31),
         ("receive", 31, 45),
         ("take", 45, 50),
     ]
+
+
+ENVELOPE = {"kind": probes.BY_ENVELOPE, "stream": 0, "sequence": 0}
+IO = 9  # a thread of the middleware
+NODES = {1: "node:source", 4: "node:sink"}
+
+
+def moved(kind: int, begin: int, end: int, connection: int, at: int = 0) -> Any:
+    """A call that moves the whole message over a stream socket."""
+    more = {"object": at, "result": 68, "is_stream": 1, "descriptor": 4, "connection": connection}
+    return call(kind, begin, end, **more), [ENVELOPE]
+
+
+def by_io_threads(receives: int = 7) -> tuple[Calls, Calls]:
+    """As ZeroMQ does: a thread on each side moves the bytes, and eventfds wake who waits."""
+    sent: Calls = {
+        NODE: [(call(probes.NOTIFY, 10, 14, object=1, descriptor=3), [])],
+        IO: [
+            (call(probes.WAIT, -90, 20), []),
+            (call(probes.DRAINED, 21, 22, object=1, descriptor=3), []),
+            moved(probes.SEND, 30, 60, 7),
+        ],
+    }
+    received: Calls = {
+        IO: [
+            (call(probes.WAIT, -80, 70), []),
+            moved(probes.RECEIVE, 72, 75, receives),
+            (call(probes.NOTIFY, 80, 85, object=2, descriptor=5), []),
+        ],
+        4: [
+            (call(probes.WAIT, -70, 90), []),
+            (call(probes.DRAINED, 92, 93, object=2, descriptor=5), []),
+        ],
+    }
+    return sent, received
+
+
+@pytest.mark.parametrize("receives", [7, 8], ids=["one connection", "by a broker"])
+def test_threads_that_wake_each_other_by_eventfds_hand_over(receives: int) -> None:
+    found = layers(*by_io_threads(receives), 100, own={"woken_ns": 95}, names=NODES)
+    assert spans(found) == [
+        ("send_path", 0, 10),
+        ("send_hand_over", 10, 20),
+        ("send_path", 20, 30),
+        ("transport", 30, 70),
+        ("receive", 70, 75),
+        ("receiving_thread", 75, 80),
+        ("wake", 80, 90),
+        ("notify", 90, 95),
+        ("take", 95, 100),
+    ]
+
+
+def test_an_eventfd_that_another_thread_reads_hands_nothing_over() -> None:
+    sent, received = by_io_threads()
+    sent[SENDER] = [sent[IO].pop(1)]
+    received[SENDER] = [received[4].pop(1)]
+    found = spans(layers(sent, received, 100, own={"woken_ns": 95}, names=NODES))
+    assert found[0] == ("unattributed", 0, 30)
+    assert found[-2:] == [("unattributed", 75, 95), ("take", 95, 100)]
+
+
+@pytest.mark.parametrize("woken", [90, None], ids=["waitset", "listener"])
+def test_our_own_stamps_say_when_the_middleware_called_back(woken: int | None) -> None:
+    """As of Zenoh, whose thread calls a function of the adapter."""
+    sent, received = by_io_threads()
+    received = {IO: received[IO][:2]}
+    own: dict[str, int] = {"signalled_ns": 80} | ({"woken_ns": woken} if woken is not None else {})
+    names = NODES if woken is not None else {1: "node:source"}
+    if woken is not None:
+        received[4] = [(call(probes.WAIT, -70, 90), [])]
+    found = spans(layers(sent, received, 100, own=own, names=names))
+    waking = [("wake", 80, 90), ("take", 90, 100)] if woken is not None else [("take", 80, 100)]
+    assert found[4:] == [("receive", 70, 75), ("receiving_thread", 75, 80), *waking]
 
 
 def test_a_worker_without_a_probe_is_named() -> None:
@@ -379,7 +458,7 @@ def test_a_worker_without_a_probe_is_named() -> None:
     assert len(list(replace(found.counts, unprobed=1, overflow=2).warnings())) == 2
 
 
-KINDS = (1, 2, 3, 4, 5, 16, 17, 18, *range(64, 76))
+KINDS = (1, 2, 3, 4, 5, 6, 16, 17, 18, *range(64, 76))
 
 
 @settings(max_examples=40, deadline=None)
