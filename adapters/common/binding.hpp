@@ -156,10 +156,20 @@ inline void refuse_settings(std::string_view adapter, const lagometer_context_co
 }
 
 /// A flag or bit that this header does not know is refused, whatever it may come to mean.
-inline void refuse_unknown(const lagometer_type_config& config) {
+/// `Class`: says with `kTakesKeys` that its types may have keys.
+template <typename Class>
+void refuse_unknown(const lagometer_type_config& config) {
   if ((config.flags & ~LAGOMETER_TYPE_KEYED) != 0)
     throw Error(LAGOMETER_INVALID, "a type with a flag that is not known: leave it out");
-  if (config.flags != 0) throw Error(LAGOMETER_UNSUPPORTED, "no payload type has a key: leave the flag out");
+  const bool keyed = (config.flags & LAGOMETER_TYPE_KEYED) != 0;
+  if constexpr (requires { Class::kTakesKeys; }) {
+    if (keyed != (config.instances > 0))
+      throw Error(LAGOMETER_INVALID, "a type with a key has at least 1 instance, and one without has none");
+    if (keyed && view(config.name) != "bytes")
+      throw Error(LAGOMETER_UNSUPPORTED, "only the type bytes can have a key: leave the flag out");
+  } else if (keyed) {
+    throw Error(LAGOMETER_UNSUPPORTED, "no payload type has a key: leave the flag out");
+  }
 }
 inline void refuse_unknown(const lagometer_endpoint_config& config) {
   constexpr uint64_t kPolicies = LAGOMETER_QOS_RELIABILITY | LAGOMETER_QOS_HISTORY | LAGOMETER_QOS_DURABILITY |
@@ -293,7 +303,7 @@ struct Binding {
   template <typename Class, typename Parent, typename Handle>
   static lagometer_status create_from(Handle** out, Parent* parent, const lagometer_type_config& given) {
     const lagometer_type_config config = completed(given);
-    refuse_unknown(config);
+    refuse_unknown<Class>(config);
     return create<Class>(out, *parent, config);
   }
   template <typename Class, typename Parent, typename Handle>

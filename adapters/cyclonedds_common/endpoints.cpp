@@ -9,6 +9,7 @@ namespace lagometer::cyclonedds {
 namespace {
 
 constexpr const char* kBytesName = "lagometer::Bytes";
+constexpr const char* kKeyedName = "lagometer::KeyedBytes";
 
 /// names: with semicolons between them.
 void set_partitions(dds_qos_t* qos, std::string names) {
@@ -59,13 +60,13 @@ std::unique_ptr<dds_qos_t, void (*)(dds_qos_t*)> make_qos(const lagometer_qos& q
 Type::Type(Context&, const lagometer_type_config& config)
     : message_(ros2::message_of(view(config.name))),
       fixed_(view(config.name) == "fixed"),
+      keyed_(config.flags == LAGOMETER_TYPE_KEYED),
       max_bytes_(config.max_bytes) {
   if (!message_ && !fixed_ && view(config.name) != "bytes")
     throw unsupported("no type '" + std::string(view(config.name)) +
                       "'; valid: bytes, fixed, string, Image, Imu, PointCloud2");
-  if (config.flags != 0) throw invalid("keyed types are not offered");
   constexpr uint32_t kMember = uint32_t{DDS_OP_ADR} | uint32_t{DDS_OP_SUBTYPE_1BY};
-  // What the vendor's compiler writes for the two types; see docs/ADAPTERS.md for their IDL.
+  // What the vendor's compiler writes for the three types; see docs/ADAPTERS.md for their IDL.
   if (message_) {
     if (!ros2::has_size(*message_, max_bytes_))
       throw invalid("a payload of type " + std::string(view(config.name)) + " has " + ros2::sizes_of(*message_) +
@@ -73,6 +74,15 @@ Type::Type(Context&, const lagometer_type_config& config)
   } else if (fixed_) {
     name_ = "lagometer::Fixed" + std::to_string(max_bytes_);
     operations_ = {kMember | uint32_t{DDS_OP_TYPE_ARR}, 0, static_cast<uint32_t>(max_bytes_), DDS_OP_RTS};
+  } else if (keyed_) {
+    name_ = kKeyedName;
+    operations_ = {kMember | uint32_t{DDS_OP_TYPE_4BY} | uint32_t{DDS_OP_FLAG_KEY} | uint32_t{DDS_OP_FLAG_MU},
+                   offsetof(KeyedOctets, instance),
+                   kMember | uint32_t{DDS_OP_TYPE_SEQ},
+                   offsetof(KeyedOctets, data),
+                   DDS_OP_RTS,
+                   uint32_t{DDS_OP_KOF} | 1U,  // where in the sample the key is, kKey points here
+                   0};
   } else {
     name_ = kBytesName;
     operations_ = {kMember | uint32_t{DDS_OP_TYPE_SEQ}, 0, DDS_OP_RTS};
@@ -84,14 +94,17 @@ std::string Type::topic_name(std::string_view topic) const {
 }
 
 Entity Type::create_topic(dds_entity_t participant, const std::string& name) const {
+  static constexpr dds_key_descriptor_t kKey[] = {{.m_name = "instance", .m_offset = 5, .m_idx = 0}};
   const dds_topic_descriptor_t own = {
-      .m_size = fixed_ ? static_cast<uint32_t>(max_bytes_) : static_cast<uint32_t>(sizeof(OctetSequence)),
+      .m_size = static_cast<uint32_t>(fixed_   ? max_bytes_
+                                      : keyed_ ? sizeof(KeyedOctets)
+                                               : sizeof(OctetSequence)),
       .m_align = fixed_ ? 1 : static_cast<uint32_t>(alignof(OctetSequence)),
-      .m_flagset = fixed_ ? DDS_TOPIC_FIXED_SIZE : 0,
-      .m_nkeys = 0,
+      .m_flagset = fixed_ ? DDS_TOPIC_FIXED_SIZE : keyed_ ? DDS_TOPIC_FIXED_KEY | DDS_TOPIC_FIXED_KEY_XCDR2 : 0U,
+      .m_nkeys = keyed_ ? 1U : 0U,
       .m_typename = name_.c_str(),
-      .m_keys = nullptr,
-      .m_nops = 2,
+      .m_keys = keyed_ ? kKey : nullptr,
+      .m_nops = keyed_ ? 3U : 2U,
       .m_ops = operations_.data(),
       .m_meta = "",
       .type_information = {},
@@ -115,6 +128,7 @@ std::unique_ptr<Message> Type::make_message() const {
     }
   }
   if (fixed_) return std::make_unique<FixedMessage>(max_bytes_);
+  if (keyed_) return std::make_unique<KeyedMessage>(max_bytes_);
   return std::make_unique<BytesMessage>(max_bytes_);
 }
 
@@ -243,6 +257,7 @@ void Writer::discard(lagometer_message&) noexcept {
 }
 
 lagometer_status Writer::commit(lagometer_message& message) {
+  if (type_.is_keyed()) message_->set_instance(message.instance);
   const bool stamped = stamped_ && has_stamps(message);
   const dds_return_t status = stamped ? write_stamped(message) : dds_write(writer_.get(), sample_);
   if (status == DDS_RETCODE_TIMEOUT) return LAGOMETER_REJECTED;
@@ -370,6 +385,7 @@ void Reader::show(lagometer_sample& sample, uint32_t index) const noexcept {
       sample.regions[sample.region_count++] = {static_cast<uint8_t*>(pointers_[index]), type_.bytes()};
   } else if (info.valid_data) {
     sample.region_count = messages_[index]->show(sample.regions);
+    sample.instance = messages_[index]->instance();
   }
   sample.writer_id = info.publication_handle;
   sample.middleware_sequence = 0;

@@ -167,6 +167,13 @@ uint32_t BytesMessage::shape(uint64_t bytes, lagometer_region* regions) noexcept
 }
 uint32_t BytesMessage::show(lagometer_region* regions) const noexcept { return shown(sample_, regions); }
 
+KeyedMessage::KeyedMessage(uint64_t bytes_max) : sample_{.instance = 0, .data = octets_of(bytes_max)} {}
+KeyedMessage::~KeyedMessage() { dds_free(sample_.data.buffer); }
+uint32_t KeyedMessage::shape(uint64_t bytes, lagometer_region* regions) noexcept {
+  return resized(sample_.data, bytes, regions);
+}
+uint32_t KeyedMessage::show(lagometer_region* regions) const noexcept { return shown(sample_.data, regions); }
+
 uint32_t FixedMessage::shape(uint64_t, lagometer_region* regions) noexcept {
   regions[0] = {sample_.data(), sample_.size()};
   return 1;

@@ -27,6 +27,9 @@ class Message {
   virtual uint32_t shape(uint64_t bytes, lagometer_region* regions) noexcept = 0;
   /// Received: shows where they are. Returns the number of regions.
   virtual uint32_t show(lagometer_region* regions) const noexcept = 0;
+  /// The key, of a type that has one.
+  [[nodiscard]] virtual uint32_t instance() const noexcept { return 0; }
+  virtual void set_instance(uint32_t) noexcept {}
 };
 
 struct OctetSequence {
@@ -47,6 +50,26 @@ class BytesMessage final : public Message {
 
  private:
   OctetSequence sample_;
+};
+
+struct KeyedOctets {
+  uint32_t instance;
+  OctetSequence data;
+};
+
+/// struct KeyedBytes { @key unsigned long instance; sequence<octet> data; }
+class KeyedMessage final : public Message {
+ public:
+  explicit KeyedMessage(uint64_t bytes_max);
+  ~KeyedMessage() override;
+  [[nodiscard]] void* sample() noexcept override { return &sample_; }
+  uint32_t shape(uint64_t bytes, lagometer_region* regions) noexcept override;
+  uint32_t show(lagometer_region* regions) const noexcept override;
+  [[nodiscard]] uint32_t instance() const noexcept override { return sample_.instance; }
+  void set_instance(uint32_t instance) noexcept override { sample_.instance = instance; }
+
+ private:
+  KeyedOctets sample_;
 };
 
 /// struct FixedN { octet data[N]; }

@@ -65,15 +65,17 @@ struct Node {
   Context& context;
 };
 
-/// A payload type: lagometer's own, or a message of ROS 2. All are final, XCDR1, without a key.
+/// A payload type: lagometer's own, or a message of ROS 2. All are final, XCDR1.
 class Type {
  public:
+  static constexpr bool kTakesKeys = true;
   Type(Context& context, const lagometer_type_config& config);
   /// What a topic is called in DDS that lagometer calls `topic`.
   [[nodiscard]] std::string topic_name(std::string_view topic) const;
   [[nodiscard]] Entity create_topic(dds_entity_t participant, const std::string& name) const;
   [[nodiscard]] std::unique_ptr<Message> make_message() const;
   [[nodiscard]] bool is_fixed() const noexcept { return fixed_; }
+  [[nodiscard]] bool is_keyed() const noexcept { return keyed_; }
   /// Of a type of fixed size.
   [[nodiscard]] uint64_t bytes() const noexcept { return max_bytes_; }
   /// Throws lagometer::Error if a message on this topic can't have so many bytes.
@@ -82,6 +84,7 @@ class Type {
  private:
   std::optional<ros2::Message> message_;  // none: lagometer's own
   bool fixed_;
+  bool keyed_;
   uint64_t max_bytes_;
   std::string name_;
   std::vector<uint32_t> operations_;  // of lagometer's own

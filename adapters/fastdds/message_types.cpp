@@ -10,6 +10,7 @@ namespace lagometer::fastdds {
 namespace {
 
 constexpr uint32_t kLengthBytes = 4;
+constexpr uint32_t kHashBytes = 16;  // of a key
 // What the vendor's generator reserves at first for an unbounded sequence of octets: 100 elements. Payloads grow to the
 // size in use with their first messages.
 constexpr uint32_t kOctetsInitial = 100;
@@ -46,7 +47,7 @@ uint32_t wire_bytes(const Kind& message) noexcept {
 }
 
 template <typename Kind>
-class RosType final : public dds::TopicDataType {
+class RosType : public dds::TopicDataType {
  public:
   explicit RosType(const char* name) {
     setName(name);
@@ -80,6 +81,18 @@ class RosType final : public dds::TopicDataType {
   void* createData() override { return handed_over(std::make_unique<Kind>()); }
   void deleteData(void* data) override { taken_back(data); }
   bool getKey(void*, rtps::InstanceHandle_t*, bool) override { return false; }
+};
+
+/// The hash of a key that is no longer than a hash is the key itself, big-endian (RTPS 2.5, 9.6.4.8).
+class KeyedType final : public RosType<KeyedMessage> {
+ public:
+  KeyedType() : RosType("lagometer::KeyedBytes") { m_isGetKeyDefined = true; }
+  bool getKey(void* data, rtps::InstanceHandle_t* handle, bool) override {
+    const uint32_t key = __builtin_bswap32(sample_of<const KeyedMessage>(data).instance);
+    std::memset(handle->value, 0, sizeof(rtps::octet) * kHashBytes);
+    std::memcpy(handle->value, &key, sizeof key);
+    return true;
+  }
 };
 
 }  // namespace
@@ -160,6 +173,8 @@ bool FixedType::construct_sample(void* memory) const {
   std::memset(memory, 0, bytes_);
   return true;
 }
+
+std::unique_ptr<dds::TopicDataType> make_keyed_type() { return std::make_unique<KeyedType>(); }
 
 std::unique_ptr<dds::TopicDataType> make_type(ros2::Message message) {
   const char* name = ros2::type_name(message);

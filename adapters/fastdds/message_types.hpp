@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The payload types on the wire, written by hand as the vendor's generator would declare them:
-//   module lagometer { @final struct Bytes { sequence<octet> data; }; struct Fixed64 { octet data[64]; }; ... };
+//   module lagometer { @final struct Bytes { sequence<octet> data; }; struct Fixed64 { octet data[64]; }; ...
+//     struct KeyedBytes { @key unsigned long instance; sequence<octet> data; }; };
 // and messages of ROS 2 as their IDL has them. Plain CDR, version 1, little-endian: a 4-byte encapsulation header, then
 // for Bytes a u32 length and the octets, for FixedN the N octets, for messages of ROS 2 see messages.hpp.
 // A sample is a Message to the middleware, but of FixedN the N octets themselves.
@@ -46,6 +47,8 @@ class FixedType final : public dds::TopicDataType {
   uint32_t bytes_;
 };
 
+/// KeyedBytes; the caller's.
+std::unique_ptr<dds::TopicDataType> make_keyed_type();
 /// The type of a message of ROS 2; the caller's.
 std::unique_ptr<dds::TopicDataType> make_type(ros2::Message message);
 /// A message of it.

@@ -22,6 +22,12 @@ uint32_t BytesMessage::shape(uint64_t bytes, lagometer_region* regions) {
 }
 uint32_t BytesMessage::show(lagometer_region* regions) noexcept { return shown(data, regions); }
 
+uint32_t KeyedMessage::shape(uint64_t bytes, lagometer_region* regions) {
+  data.resize(bytes);
+  return show(regions);
+}
+uint32_t KeyedMessage::show(lagometer_region* regions) noexcept { return shown(data, regions); }
+
 uint32_t StringMessage::shape(uint64_t bytes, lagometer_region* regions) {
   data.resize(bytes, ros2::kFiller);
   return show(regions);

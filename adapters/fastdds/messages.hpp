@@ -25,6 +25,9 @@ class Message {
   virtual uint32_t shape(uint64_t bytes, lagometer_region* regions) = 0;
   /// Received: shows where they are. Returns the number of regions.
   virtual uint32_t show(lagometer_region* regions) noexcept = 0;
+  /// The key, of a type that has one.
+  [[nodiscard]] virtual uint32_t key() const noexcept { return 0; }
+  virtual void set_key(uint32_t) noexcept {}
 };
 
 struct BytesMessage final : Message {
@@ -33,7 +36,25 @@ struct BytesMessage final : Message {
   std::vector<uint8_t> data{};
 };
 
-// --- Messages of ROS 2. Each writes itself to a CdrCount or CdrOutput, and reads itself from a CdrInput. ---
+struct KeyedMessage final : Message {
+  template <typename Output>
+  void write(Output& output) const {
+    output.number(instance);
+    output.octets(data);
+  }
+  template <typename Input>
+  bool read(Input& input) {
+    return input.number(instance) && input.octets(data);
+  }
+  uint32_t shape(uint64_t bytes, lagometer_region* regions) override;
+  uint32_t show(lagometer_region* regions) noexcept override;
+  [[nodiscard]] uint32_t key() const noexcept override { return instance; }
+  void set_key(uint32_t wanted) noexcept override { instance = wanted; }
+  uint32_t instance = 0;
+  std::vector<uint8_t> data{};
+};
+
+// --- Messages of ROS 2. As KeyedMessage, each writes itself to a CdrCount or CdrOutput, and reads itself from a CdrInput. ---
 
 struct RosHeader {
   template <typename Output>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "qos.hpp"
 
+#include <algorithm>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -44,6 +45,19 @@ void apply_history(const lagometer_qos& wanted, Qos& qos) {
                                                             std::to_string(wanted.depth));
   qos.history().kind = dds::KEEP_LAST_HISTORY_QOS;
   qos.history().depth = static_cast<int32_t>(wanted.depth);
+}
+
+// Each instance has a history of its own: the vendor's limits are for 10 of them, and 5000 samples in all.
+template <typename Qos>
+void make_room(uint32_t instances, Qos& qos) {
+  if (instances == 0) return;
+  auto& limits = qos.resource_limits();
+  const auto count = static_cast<int32_t>(instances);
+  const bool all = qos.history().kind == dds::KEEP_ALL_HISTORY_QOS;
+  limits.max_samples_per_instance = all ? std::max(1, limits.max_samples / count) : qos.history().depth;
+  limits.max_instances = count;
+  limits.max_samples = count * limits.max_samples_per_instance;
+  limits.allocated_samples = std::min(limits.allocated_samples, limits.max_samples);
 }
 
 // A writer must announce itself more often than its lease.
@@ -113,6 +127,7 @@ dds::DataWriterQos writer_qos(const dds::DataWriterQos& initial, const lagometer
                               const Type& type) {
   dds::DataWriterQos qos = initial;
   if (wanted != nullptr) apply_policies(*wanted, qos);
+  make_room(type.instances(), qos);
   apply_options(wanted, settings, type, qos);
   if (settings.heartbeat_period_ms != 0) {
     qos.reliable_writer_qos().times.heartbeatPeriod =
@@ -128,6 +143,7 @@ dds::DataReaderQos reader_qos(dds::DataReaderQos initial, const lagometer_qos* w
                               const Type& type) {
   dds::DataReaderQos qos = std::move(initial);
   if (wanted != nullptr) apply_policies(*wanted, qos);
+  make_room(type.instances(), qos);
   apply_options(wanted, settings, type, qos);
   return qos;
 }

@@ -174,6 +174,7 @@ void Reader::show(const Loan& loan, int32_t index, lagometer_sample& sample) con
     sample.regions[0] = {static_cast<uint8_t*>(data), bytes_max_};
   } else {
     sample.region_count = static_cast<Message*>(data)->show(sample.regions);
+    sample.instance = static_cast<Message*>(data)->key();
   }
 }
 

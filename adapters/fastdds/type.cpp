@@ -16,8 +16,8 @@ constexpr std::array<uint64_t, 4> kFixedBytes{64, 1024, 65536, 1048576};
 Type::Type(Context& context, const lagometer_type_config& config)
     : message_(ros2::message_of(view(config.name))),
       bytes_max_(config.max_bytes),
-      fixed_(view(config.name) == "fixed") {
-  if (config.flags != 0) throw Error(LAGOMETER_UNSUPPORTED, "fastdds: only keyless types: leave the flags at 0");
+      fixed_(view(config.name) == "fixed"),
+      instances_(config.instances) {
   if (fixed_) {
     if (std::find(kFixedBytes.begin(), kFixedBytes.end(), bytes_max_) == kFixedBytes.end()) {
       throw Error(LAGOMETER_INVALID,
@@ -37,8 +37,9 @@ Type::Type(Context& context, const lagometer_type_config& config)
     throw Error(LAGOMETER_INVALID, "fastdds: a payload of type " + std::string(view(config.name)) + " has " +
                                        ros2::sizes_of(*message_) + ", not " + std::to_string(bytes_max_));
   }
-  name_ = context.register_type(message_ ? dds::TypeSupport(make_type(*message_).release())
-                                         : dds::TypeSupport(new BytesType));
+  name_ = context.register_type(message_         ? dds::TypeSupport(make_type(*message_).release())
+                                : instances_ > 0 ? dds::TypeSupport(make_keyed_type().release())
+                                                 : dds::TypeSupport(new BytesType));
 }
 
 std::string Type::topic_name(std::string_view topic) const {
@@ -47,6 +48,7 @@ std::string Type::topic_name(std::string_view topic) const {
 
 std::unique_ptr<Message> Type::make_message() const {
   if (message_) return fastdds::make_message(*message_);
+  if (instances_ > 0) return std::make_unique<KeyedMessage>();
   return std::make_unique<BytesMessage>();
 }
 

@@ -19,6 +19,7 @@ class Context;
 /// A payload type of the registry, registered with the participant.
 class Type {
  public:
+  static constexpr bool kTakesKeys = true;
   /// Throws Error(LAGOMETER_INVALID or LAGOMETER_UNSUPPORTED) if there is no such type.
   Type(Context& context, const lagometer_type_config& config);
 
@@ -31,12 +32,15 @@ class Type {
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
   [[nodiscard]] uint64_t bytes_max() const noexcept { return bytes_max_; }
   [[nodiscard]] bool fixed() const noexcept { return fixed_; }
+  /// Of a type with a key; else 0.
+  [[nodiscard]] uint32_t instances() const noexcept { return instances_; }
 
  private:
   std::optional<ros2::Message> message_;  // none: lagometer's own
   std::string name_;                      // on the wire
   uint64_t bytes_max_;
   bool fixed_;
+  uint32_t instances_;
 };
 
 }  // namespace lagometer::fastdds

@@ -28,6 +28,7 @@ Writer::Writer(Node& node, const lagometer_endpoint_config& config)
       type_(*reinterpret_cast<const Type*>(config.type)),
       topic_(type_.topic_name(view(config.topic))),
       fixed_(type_.fixed()),
+      keyed_(type_.instances() > 0),
       user_(config.user),
       on_event_(config.on_event) {
   const dds::DataWriterQos qos = writer_qos(node.initial_writer_qos(), config.qos, node.context().settings(), type_);
@@ -101,6 +102,7 @@ uint32_t Writer::origin_of_loan() const noexcept {
 }
 
 lagometer_status Writer::commit(lagometer_message& message) {
+  if (keyed_) message_->set_key(message.instance);
   if (!fixed_) return publish(message_.get(), message);
   // The loan is over once it is written: a reply may be there, and answered, before write() returns.
   void* sample = std::exchange(loan_, nullptr);

@@ -48,6 +48,7 @@ class Writer final : private dds::DataWriterListener {
   Type type_;  // its own, since who made it may let it go
   std::string topic_;
   bool fixed_;
+  bool keyed_;
   uint64_t stamped_layers_ = 0;  // those that were asked for
   void* user_;
   lagometer_event_function on_event_;

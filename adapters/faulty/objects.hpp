@@ -47,6 +47,7 @@ class Node {
 
 class Type {
  public:
+  static constexpr bool kTakesKeys = true;  // if the adapter within has them
   Type(Context& context, const lagometer_type_config& config) : max_bytes(config.max_bytes), table_(context.table()) {
     // Its faults look at the envelope, and know it as bytes alone.
     if (const std::string_view name = view(config.name); name != "bytes" && name != "fixed")

@@ -91,15 +91,17 @@ lagometer_status Writer::commit_data(lagometer_message& message, uint32_t stream
   if (struck(Fault::crash)) crash();
   if (struck(Fault::drop) || (faults_.concerns(stream) && over_the_limit())) return drop(message);
   if (struck(Fault::corrupt)) corrupt(message);
+  if (struck(Fault::key)) message.instance = 0;
   if (struck(Fault::delay)) sleep_for(faults_.delay_ns);
   if (struck(Fault::spin)) spin_for(faults_.spin_ns);
   if (struck(Fault::reorder) && !holding_) return hold(message);
   const bool twice = struck(Fault::duplicate);
   const bool followed = struck(Fault::stray);
+  const uint32_t instance = message.instance;
   if (twice || followed) copy_out(message, copy_);
   const lagometer_status status = table_.commit(inner_, &message);
-  for (uint32_t copy = 0; twice && copy < faults_.copies; ++copy) send(copy_);
-  if (followed) send_stray(sequence);
+  for (uint32_t copy = 0; twice && copy < faults_.copies; ++copy) send(copy_, instance);
+  if (followed) send_stray(sequence, instance);
   if (holding_) send_held();
   return status;
 }
@@ -113,6 +115,7 @@ lagometer_status Writer::drop(lagometer_message& message) {
 /// Accepted, and sent after the next one.
 lagometer_status Writer::hold(lagometer_message& message) {
   copy_out(message, held_);
+  held_instance_ = message.instance;
   table_.discard(inner_, &message);
   holding_ = true;
   return LAGOMETER_OK;
@@ -120,14 +123,14 @@ lagometer_status Writer::hold(lagometer_message& message) {
 
 void Writer::send_held() {
   holding_ = false;
-  send(held_);
+  send(held_, held_instance_);
 }
 
 /// Another publisher's message, as it were: nobody has recorded that it was sent.
-void Writer::send_stray(uint64_t sequence) {
+void Writer::send_stray(uint64_t sequence, uint32_t instance) {
   sequence += kStrayFrom;
   std::memcpy(copy_.data() + offsetof(Envelope, sequence), &sequence, sizeof sequence);
-  send(copy_);
+  send(copy_, instance);
 }
 
 void Writer::copy_out(const lagometer_message& message, std::vector<uint8_t>& payload) {
@@ -139,7 +142,7 @@ void Writer::copy_out(const lagometer_message& message, std::vector<uint8_t>& pa
 }
 
 /// One more message of the adapter's own; one that is rejected is lost, which is a fault, too.
-void Writer::send(const std::vector<uint8_t>& payload) {
+void Writer::send(const std::vector<uint8_t>& payload, uint32_t instance) {
   lagometer_message message{};
   message.size = sizeof message;
   message.abi_version = LAGOMETER_ABI_VERSION;
@@ -150,6 +153,7 @@ void Writer::send(const std::vector<uint8_t>& payload) {
     std::memcpy(message.regions[region].data, payload.data() + at, bytes);
     at += bytes;
   }
+  message.instance = instance;
   table_.commit(inner_, &message);
 }
 

@@ -30,8 +30,8 @@ class Writer {
   lagometer_status drop(lagometer_message& message);
   lagometer_status hold(lagometer_message& message);
   void send_held();
-  void send_stray(uint64_t sequence);
-  void send(const std::vector<uint8_t>& payload);
+  void send_stray(uint64_t sequence, uint32_t instance);
+  void send(const std::vector<uint8_t>& payload, uint32_t instance);
   static void copy_out(const lagometer_message& message, std::vector<uint8_t>& payload);
   bool over_the_limit();
 
@@ -40,6 +40,7 @@ class Writer {
   lagometer_writer* inner_ = nullptr;
   std::vector<uint8_t> held_;  // the message that waits for the next one; its room is made once, before `enable`
   std::vector<uint8_t> copy_;
+  uint32_t held_instance_ = 0;
   bool holding_ = false;
   double tokens_ = 0.0;  // what limit_rate_hz still allows
   int64_t filled_ns_ = 0;

@@ -24,6 +24,7 @@ Inbox::Inbox(Context& context, const EndpointSpec& spec, int64_t work_ns)
       payload_(engine::payload_type(spec.type)),
       work_ns_(work_ns),
       stamps_(spec.stamps),
+      instances_(spec.instances),
       reader_(context, spec, {.user = this, .on_data = &Inbox::on_data}) {
   if (dispatch_ != LAGOMETER_DISPATCH_WAITSET) return;
   waitset_ = std::make_unique<Waitset>(context);
@@ -116,7 +117,10 @@ uint64_t Inbox::take_all() {
 
 void Inbox::note(const lagometer_sample& sample) {
   if ((sample.flags & LAGOMETER_SAMPLE_NOT_DATA) != 0) return;
-  const Opened opened = open(sample, payload_);
+  Opened opened = open(sample, payload_);
+  if (instances_ > 0 && opened.damage.empty() && sample.instance != opened.envelope.sequence % instances_)
+    opened.damage = "message " + std::to_string(opened.envelope.sequence) + " came with the key " +
+                    std::to_string(sample.instance) + " of " + std::to_string(instances_);
   const std::lock_guard lock(mutex_);
   if (!opened.damage.empty()) {
     if (damaged_++ == 0) damage_ = opened.damage;

@@ -133,6 +133,7 @@ EndpointSpec parse_endpoint(const nlohmann::json& given) {
   spec.qos = parse_qos(given.value("qos", nlohmann::json::object()));
   spec.dispatch = dispatch_of(given.value("dispatch", std::string("poll")));
   spec.stamps = given.value("stamps", false);
+  spec.instances = given.value("instances", uint32_t{0});
   return spec;
 }
 
@@ -175,7 +176,8 @@ Type::Type(Context& context, const EndpointSpec& spec, Manner manner) : table_(c
   auto& config = lent.make<lagometer_type_config>();
   config.name = lent.text(spec.type);
   config.max_bytes = spec.bytes;
-  config.flags = spec.type_flags;
+  config.flags = spec.type_flags | (spec.instances > 0 ? LAGOMETER_TYPE_KEYED : 0U);
+  config.instances = spec.instances;
   demand("type_create", [&] { return table_.type_create(context.handle(), &config, &handle_); });
 }
 
@@ -190,6 +192,7 @@ Writer::Writer(Context& context, const EndpointSpec& spec, uint32_t stream, Mann
       stamps_(spec.stamps),
       payload_(engine::payload_type(spec.type)),
       probe_bytes_(payload_.probe_bytes(spec.bytes)),
+      instances_(spec.instances),
       stream_(stream) {
   Lent lent(manner);
   auto& config = to_c_endpoint(spec, type_, lent);
@@ -211,6 +214,7 @@ lagometer_status Writer::send(uint64_t sequence, uint64_t bytes, MessageKind kin
   const lagometer_status lent = demand("borrow", [&] { return table_.borrow(handle_, bytes, &message); });
   if (lent != LAGOMETER_OK) return lent;
   fill(message, {.kind = static_cast<uint8_t>(kind), .stream = stream_, .sequence = sequence}, payload_);
+  if (instances_ > 0) message.instance = static_cast<uint32_t>(sequence % instances_);
   const lagometer_status sent = demand("commit", [&] { return table_.commit(handle_, &message); });
   if (stamps_ && sent == LAGOMETER_OK && kind == MessageKind::data)
     traces_.push_back(trace_of(sequence, message.key, message.stamps));

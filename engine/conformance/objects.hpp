@@ -168,6 +168,7 @@ struct EndpointSpec {
   uint32_t dispatch = LAGOMETER_DISPATCH_POLL;
   uint32_t flags = 0;
   uint32_t type_flags = 0;
+  uint32_t instances = 0;  // of a keyed type, whose messages have the key: sequence modulo this number
   bool stamps = false;  // asked for, all that there are
 };
 
@@ -231,6 +232,7 @@ class Writer {
   nlohmann::json traces_ = nlohmann::json::array();
   const PayloadType& payload_;
   uint64_t probe_bytes_;
+  uint32_t instances_;
   uint32_t stream_;
   uint64_t probes_ = 0;
   lagometer_writer* handle_ = nullptr;

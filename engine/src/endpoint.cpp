@@ -40,6 +40,11 @@ inline void mark_lines(lagometer_message& message, uint64_t mark) noexcept {
   }
 }
 
+/// The key of a keyed topic's message: the same on both sides, and spread evenly.
+constexpr uint32_t instance_of(uint64_t sequence, uint32_t instances) noexcept {
+  return static_cast<uint32_t>(sequence % instances);
+}
+
 /// From the begin of a callback to its publishing, as a record keeps it: at least 1, since 0 is "not known".
 uint32_t callback_ns(int64_t begun_ns, int64_t publish_ns) noexcept {
   constexpr int64_t kMost_ns = std::numeric_limits<uint32_t>::max();
@@ -97,6 +102,8 @@ Output::Sent Output::fill_and_commit(const Envelope& envelope, uint64_t bytes,
     if (touch_write_) mark_lines(message, envelope.sequence);
     write_envelope(message.regions[0].data, envelope);
   }
+  if (plan_.qos.instances > 0) [[unlikely]]
+    message.instance = instance_of(envelope.sequence, plan_.qos.instances);
   sent.publish = stamp_now(cpu);
   {
     const Lent lent;
@@ -310,6 +317,8 @@ bool Input::read_payload(const lagometer_sample& sample, const Envelope& envelop
   }
   bool whole = plan_.sizes_vary ? bytes <= plan_.payload_bytes : bytes == plan_.payload_bytes;
   if (whole && touch_.read && touch_.write) whole = is_marked(sample, envelope.sequence);
+  if (plan_.qos.instances > 0) [[unlikely]]
+    whole = whole && sample.instance == instance_of(envelope.sequence, plan_.qos.instances);
   if (!whole) ++corrupted_count_;
   return whole;
 }

@@ -43,6 +43,7 @@ Qos parse_qos(const Json& value, const std::string& path) {
                                 .lease_ns = part.integer("lease_ns", plan_bounds::Liveliness::lease_ns)};
     part.finish();
   }
+  if (object.has("instances")) qos.instances = object.integer("instances", plan_bounds::Qos::instances);
   if (object.has("partition")) qos.partition = object.text("partition", plan_bounds::Qos::partition_characters);
   object.finish();
   return qos;

@@ -36,6 +36,7 @@ struct Qos {
   std::optional<int64_t> lifespan_ns;
   std::optional<Liveliness> liveliness;
   std::string partition;  ///< empty: none
+  uint32_t instances = 0;  ///< of a keyed topic; 0: it has no key
 };
 
 struct EndpointPlan {

@@ -94,6 +94,7 @@ struct Qos {
   static constexpr Bounds<int64_t> deadline_ns{1000, 4611686018427387904};
   static constexpr Bounds<int64_t> lifespan_ns{1000, 4611686018427387904};
   static constexpr Bounds<uint32_t> partition_characters{1U, 256U};
+  static constexpr Bounds<uint32_t> instances{1U, 10000U};
 };
 
 struct Endpoint {

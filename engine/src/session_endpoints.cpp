@@ -69,6 +69,8 @@ lagometer_type* Session::create_type(const EndpointPlan& endpoint) {
   config.abi_version = LAGOMETER_ABI_VERSION;
   config.name = to_c(endpoint.type);
   config.max_bytes = endpoint.payload_bytes;
+  config.instances = endpoint.qos.instances;
+  if (config.instances > 0) config.flags |= LAGOMETER_TYPE_KEYED;
   lagometer_type* handle = nullptr;
   check("type_create", [&] { return table.type_create(contexts_[endpoint.context], &config, &handle); });
   deleters_.emplace_back([&table, handle] { table.type_destroy(handle); });

@@ -26,6 +26,7 @@ FACTORS = (
     "lifespan",
     "liveliness",
     "partition",
+    "instances",
     "dispatch",
     "touch",
     "profile",
@@ -72,6 +73,7 @@ DeadlinePeriod = Annotated[
 Lifespan = Annotated[str | None, option("lifespan", "TIME", "none, or the age that drops a message.")]
 Liveliness = Annotated[str | None, option("liveliness", "QOS", "none, automatic-1s, manual-1s.")]
 Partition = Annotated[str | None, option("partition", "NAME", "none, or the partition of all endpoints.")]
+Instances = Annotated[str | None, option("instances", "N", "none, or how many instances a key makes.")]
 Dispatch = Annotated[str | None, option("dispatch", "MODE", "listener, waitset, poll.")]
 Touch = Annotated[str | None, option("touch", "MODE", "header, write, read, write+read.")]
 Profile = Annotated[str | None, option("profile", "NAME", "default, matched.")]

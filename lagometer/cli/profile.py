@@ -45,6 +45,7 @@ def command(
     lifespan: one_cell.Lifespan = None,
     liveliness: one_cell.Liveliness = None,
     partition: one_cell.Partition = None,
+    instances: one_cell.Instances = None,
     dispatch: one_cell.Dispatch = None,
     touch: one_cell.Touch = None,
     profile: one_cell.Profile = None,

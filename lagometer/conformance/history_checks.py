@@ -12,6 +12,8 @@ from lagometer.conformance.findings import Findings
 from lagometer.conformance.stage import Sent, Stage
 
 UNDER_WAY_S = 0.5  # for what was sent last: nobody tells when it has reached a subscriber that takes nothing
+INSTANCES = 8
+LATE_S = 10.0  # for discovery, of which nothing tells here
 BLOCKING_SLACK_NS = 2_000_000_000  # a busy machine wakes nobody on time
 
 
@@ -84,7 +86,10 @@ def check_keep_all(subject: Subject, findings: Findings) -> None:
 
 
 def check_transient_local(subject: Subject, findings: Findings) -> None:
-    """A late subscriber gets what was sent before; one that asks for volatile alone does not."""
+    """A late subscriber gets what was sent before, of a keyed topic the newest of each instance; one that asks
+    for volatile alone does not."""
+    if "instances" in subject.adapter.sidecar.abilities.policies:
+        _check_instances(subject, findings)
     kept = asks.TRANSIENT_LOCAL.depth_within(subject.adapter.sidecar.limits)
     early_count = max(1, min(asks.TRANSIENT_LOCAL.messages, kept // 4))  # probes are kept, too
     for durability in ("transient_local", "volatile"):
@@ -110,3 +115,27 @@ def check_transient_local(subject: Subject, findings: Findings) -> None:
                 account.sequences == expected,
                 f"{len(account.sequences)} came, the first {account.sequences[:3]}; expected {len(expected)}",
             )
+
+
+def _check_instances(subject: Subject, findings: Findings) -> None:
+    """With a depth of 1 and 8 instances, a late subscriber gets 8 messages: the newest of each."""
+    with Stage(subject) as stage:
+        qos = stage.qos(depth=1, durability="transient_local")
+        writer = stage.writer(0, "keys", qos=qos, instances=INSTANCES)
+        early = stage.reader(0, "keys", qos=qos, instances=INSTANCES)
+        stage.meet()
+        last: list[int] = []
+        for _ in range(3):  # no more at once than the early one's queue holds
+            last = stage.send(writer, INSTANCES).accepted
+            stage.settled([(early, writer)], last[-1] + 1)
+        late = stage.reader(1, "keys", qos=qos, instances=INSTANCES)
+        # Without meet(): probes have keys, too, and would take the place of messages.
+        stage.settled([(late, writer)], INSTANCES, quiet_s=LATE_S)
+        time.sleep(UNDER_WAY_S)
+        account = stage.account(late, writer)
+        findings.judge("instances: whole, each with its key", not account.trouble, account.trouble)
+        findings.judge(
+            "instances: a late subscriber gets the newest of each",
+            sorted(account.sequences) == last,
+            f"{sorted(account.sequences)} came; expected {last}",
+        )

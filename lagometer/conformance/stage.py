@@ -149,7 +149,7 @@ class Stage:
         return self._contexts[key]
 
     def writer(self, role: int, topic: str, *, domain: int = 0, size: int = 64, **more: Any) -> Endpoint:
-        """Makes a publisher. `more`: qos, type, stamps."""
+        """Makes a publisher. `more`: qos, type, stamps, instances."""
         self._names += 1
         made = Endpoint(f"writer-{self._names}", role, topic, domain, size, stream=self._names)
         self._make("writer", made, stream=made.stream, **more)
@@ -157,7 +157,7 @@ class Stage:
         return made
 
     def reader(self, role: int, topic: str, *, domain: int = 0, size: int = 64, **more: Any) -> Endpoint:
-        """Makes a subscriber. `more`: qos, type, dispatch, work_ns, stamps."""
+        """Makes a subscriber. `more`: qos, type, dispatch, work_ns, stamps, instances."""
         self._names += 1
         made = Endpoint(f"reader-{self._names}", role, topic, domain, size)
         self._make("reader", made, **{"dispatch": self.usual_dispatch(), **more})

@@ -46,7 +46,7 @@ class EdgeSpec:
         """Whether a reliable stream is allowed to lose a message that nobody took in time."""
         return self.history == "keep_last" or self.lifespan_ns > 0
 
-    in_order: bool = True  # False: replies of a service, which may overtake each other, however reliable
+    in_order: bool = True  # False: replies of a service, or messages of several instances, overtake each other, however reliable
 
     @property
     def is_whole(self) -> bool:

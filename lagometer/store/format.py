@@ -205,6 +205,7 @@ FACTOR_TYPES: dict[str, pl.DataType] = {
     "lifespan_ns": pl.Int64(),
     "liveliness": pl.String(),
     "partition": pl.String(),
+    "instances": pl.Int64(),
     "dispatch": pl.String(),
     "touch": pl.String(),
     "profile": pl.String(),

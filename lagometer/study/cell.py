@@ -43,6 +43,7 @@ class Factors:
     lifespan_ns: int = 0
     liveliness: str = "none"
     partition: str = "none"
+    instances: int = 0
     dispatch: Literal["listener", "waitset", "poll"] = "waitset"
     touch: Literal["header", "write", "read", "write+read"] = "write+read"
     profile: Literal["default", "matched"] = "default"
@@ -88,6 +89,7 @@ class Factors:
             lifespan_ns=self.lifespan_ns,
             liveliness=self.liveliness,
             partition=self.partition,
+            instances=self.instances,
         )
 
 

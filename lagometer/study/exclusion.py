@@ -24,6 +24,7 @@ from lagometer.study.interference import host_named, missing_program
 from lagometer.study.links import link_reasons, too_many_changes
 from lagometer.study.own_installation import PRODUCTS, look_for
 from lagometer.study.payload import holds_envelope, payload_reasons
+from lagometer.study.policies import Policy
 from lagometer.study.security import unsecured
 from lagometer.study.sidecar import Limits
 from lagometer.study.stacking import Options
@@ -136,7 +137,7 @@ def _topic(
 def _service(traffic: Traffic, adapters: Mapping[str, Adapter]) -> Iterator[str]:
     """Why this can't be a topic of a service."""
     for policy in traffic.policies:
-        yield f"a request and its reply have no QoS {policy} here"
+        yield f"a request and its reply have no {'keys' if policy == 'instances' else f'QoS {policy}'} here"
     if len(traffic.adapters) > 1:
         yield f"a request and its reply are of one adapter, not of {' and '.join(traffic.adapters)}"
     for name in traffic.adapters:
@@ -162,8 +163,16 @@ def _abilities(name: str, adapter: Adapter, traffic: Traffic, serves: bool) -> I
         yield f"{name} has no domains"
     for policy in traffic.policies:
         if policy not in can.policies:
-            yield f"{name} does not offer the QoS {policy}"
+            yield _without_policy(name, policy)
+    if traffic.instances and traffic.type != "bytes":
+        yield f"messages of type {traffic.type} have no key: only those of type bytes have instances"
     yield from _limits(name, adapter.sidecar.limits, traffic, serves)
+
+
+def _without_policy(name: str, policy: Policy) -> str:
+    if policy == "instances":
+        return f"{name} has no keyed topics, so a topic of it has no instances"
+    return f"{name} does not offer the QoS {policy}"
 
 
 def _limits(name: str, limit: Limits, traffic: Traffic, serves: bool) -> Iterator[str]:

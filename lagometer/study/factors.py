@@ -274,6 +274,15 @@ FACTORS: tuple[Factor, ...] = (
         {"type": "string"},
         prefix="partition-",
     ),
+    Factor(
+        "instances",
+        "instances",
+        policies.parse_instances,
+        policies.write_instances,
+        "none, or into how many instances the key of a topic parts its messages (sequence modulo this number)",
+        {"type": ["string", "integer"], "pattern": "^none$", "minimum": 1, "maximum": policies.INSTANCES_MAX},
+        prefix="instances-",
+    ),
     _words(
         "dispatch",
         "how a node learns about messages: listener (middleware's thread), waitset (blocks), poll (spins)",

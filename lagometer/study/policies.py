@@ -8,11 +8,12 @@ from typing import Literal
 
 from lagometer.units import UnitError, format_duration, parse_duration_ns
 
-Policy = Literal["deadline", "lifespan", "liveliness", "partition"]
+Policy = Literal["deadline", "lifespan", "liveliness", "partition", "instances"]
 
 NONE = "none"
 PERIOD_NS_MIN = 1_000
 PERIOD_NS_MAX = 3_600 * 10**9
+INSTANCES_MAX = 10_000
 PARTITION = re.compile(r"[A-Za-z0-9_.]{1,64}")
 LIVELINESS_PATTERN = "^(none|automatic-.+|manual-.+)$"
 
@@ -55,3 +56,17 @@ def parse_partition(text: str) -> str:
     if PARTITION.fullmatch(text) is None:
         raise UnitError(f"'{text}' is no partition: use letters, digits, _ and . (at most 64), or 'none'")
     return text
+
+
+def parse_instances(text: str) -> int:
+    """How many instances a keyed topic has; 0 for `none`, a topic without a key. Raises UnitError."""
+    if text == NONE:
+        return 0
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= INSTANCES_MAX:
+        raise UnitError(f"'{text}' is not 'none', or a number of instances from 1 to {INSTANCES_MAX}")
+    return int(text)
+
+
+def write_instances(instances: object) -> str:
+    """The inverse."""
+    return str(instances) if instances else NONE

@@ -32,6 +32,7 @@ class TopicSettings:
     lifespan_ns: int | None = None
     liveliness: str | None = None
     partition: str | None = None
+    instances: int | None = None
     domain: int | None = None
     adapter: str | None = None
 
@@ -45,8 +46,8 @@ class Traffic:
     """The messages of one topic in one cell.
 
     payload_bytes: the largest; deadline_period_ns, lifespan_ns: 0 for none; liveliness: in its canonical
-    spelling; partition: a name, or `none`; sizes_bytes: of message `sequence` modulo their number, empty
-    where all have `payload_bytes`.
+    spelling; partition: a name, or `none`; instances: 0 without a key; sizes_bytes: of message `sequence`
+    modulo their number, empty where all have `payload_bytes`.
     """
 
     adapter: str
@@ -62,6 +63,7 @@ class Traffic:
     lifespan_ns: int = 0
     liveliness: str = NONE
     partition: str = NONE
+    instances: int = 0
     sizes_bytes: tuple[int, ...] = ()
 
     @property
@@ -72,6 +74,7 @@ class Traffic:
             "lifespan": self.lifespan_ns > 0,
             "liveliness": self.liveliness != NONE,
             "partition": self.partition != NONE,
+            "instances": self.instances > 0,
         }
         return tuple(policy for policy, is_on in asked.items() if is_on)
 

@@ -27,6 +27,7 @@ FACTOR_KEYS = (
     "lifespan",
     "liveliness",
     "partition",
+    "instances",
     "domain",
     "adapter",
 )

@@ -95,6 +95,7 @@ class Qos:
     DEADLINE_NS = Bounds(1_000, 4_611_686_018_427_387_904)
     LIFESPAN_NS = Bounds(1_000, 4_611_686_018_427_387_904)
     PARTITION_CHARACTERS = Bounds(1, 256)
+    INSTANCES = Bounds(1, 10_000)
 
 
 class Endpoint:

@@ -37,4 +37,7 @@ def _other_policies(part: Fields) -> tuple[str, ...]:
     if part.has("partition"):
         part.text("partition", plan_bounds.Qos.PARTITION_CHARACTERS)
         found.append("partition")
+    if part.has("instances"):
+        part.integer("instances", plan_bounds.Qos.INSTANCES)
+        found.append("instances")
     return tuple(found)

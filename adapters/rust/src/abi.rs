@@ -208,6 +208,8 @@ pub struct TypeConfig {
     pub flags: u32,
     pub encapsulation: u32,
     pub hash: Text,
+    pub instances: u32,
+    pub reserved: u32,
 }
 
 #[repr(C)]
@@ -241,6 +243,8 @@ pub struct Message {
     pub adapter_data: *mut c_void,
     pub key: StampKey,
     pub stamps: StampList,
+    pub instance: u32,
+    pub reserved: u32,
 }
 
 #[repr(C)]
@@ -258,7 +262,7 @@ pub struct Sample {
     pub reception_clock: u32,
     pub signalled_ns: i64,
     pub signalled_cpu: u32,
-    pub reserved: u32,
+    pub instance: u32,
     pub adapter_data: *mut c_void,
     pub stamps: StampList,
 }

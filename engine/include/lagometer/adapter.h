@@ -244,6 +244,8 @@ typedef struct lagometer_qos {
 } lagometer_qos;
 #define LAGOMETER_QOS_SIZE_1_0 LAGOMETER_END_OF(lagometer_qos, partition)
 
+/* The messages of a topic are of instances, each with a history of its own. The key is a member of the type, beside the
+ * payload: the middleware's own means, so that it tells them apart. Of "bytes" alone. */
 #define LAGOMETER_TYPE_KEYED (1u << 0)
 typedef struct lagometer_type_config {
   uint32_t size, abi_version;
@@ -252,6 +254,9 @@ typedef struct lagometer_type_config {
   uint32_t flags;         /* LAGOMETER_TYPE_... */
   uint32_t encapsulation; /* of an opaque type: the CDR identifier; else 0 */
   lagometer_string hash;  /* of an opaque type; else empty */
+  /* Since 1.1. With LAGOMETER_TYPE_KEYED: how many instances a topic of this type has, at least 1; else 0. */
+  uint32_t instances;
+  uint32_t reserved;
 } lagometer_type_config;
 #define LAGOMETER_TYPE_CONFIG_SIZE_1_0 LAGOMETER_END_OF(lagometer_type_config, hash)
 
@@ -292,6 +297,8 @@ typedef struct lagometer_message {
   /* Beyond LAGOMETER_MESSAGE_SIZE_1_0: filled by commit() if stamps were asked for (stamps.h). */
   lagometer_stamp_key key;
   lagometer_stamp_list stamps;
+  uint32_t instance; /* since 1.1, of a keyed type alone: the key, which the caller writes before commit() */
+  uint32_t reserved;
 } lagometer_message;
 #define LAGOMETER_MESSAGE_SIZE_1_0 LAGOMETER_END_OF(lagometer_message, adapter_data)
 
@@ -318,7 +325,7 @@ typedef struct lagometer_sample {
   uint32_t source_clock, reception_clock;          /* LAGOMETER_CLOCK_... */
   int64_t signalled_ns; /* when the middleware's own thread noticed this message; 0: the adapter can't observe it */
   uint32_t signalled_cpu;
-  uint32_t reserved;
+  uint32_t instance;  /* since 1.1, of a keyed type: the key that came; else 0, as in 1.0, where it was reserved */
   void* adapter_data; /* the adapter's own */
   /* Beyond LAGOMETER_SAMPLE_SIZE_1_0: filled by take() if stamps were asked for (stamps.h). */
   lagometer_stamp_list stamps;

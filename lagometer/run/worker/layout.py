@@ -415,6 +415,7 @@ def _qos(traffic: Traffic) -> Qos:
         lifespan_ns=traffic.lifespan_ns or None,
         liveliness=None if lives is None else Liveliness(kind=lives[0], lease_ns=lives[1]),
         partition=None if traffic.partition == NONE else traffic.partition,
+        instances=traffic.instances or None,
     )
 
 

@@ -22,6 +22,7 @@ from pydantic import (
 )
 
 from lagometer.study.payload import PayloadType
+from lagometer.study.policies import INSTANCES_MAX
 
 PROTOCOL_VERSION = 1
 
@@ -139,6 +140,7 @@ class Qos(PlanModel):
     lifespan_ns: Annotated[int, Field(ge=1_000, le=2**62)] | None = None
     liveliness: Liveliness | None = None
     partition: Annotated[str, Field(min_length=1, max_length=256)] | None = None
+    instances: Annotated[int, Field(ge=1, le=INSTANCES_MAX)] | None = None
 
     @model_serializer(mode="wrap")
     def _leave_out_absent(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:

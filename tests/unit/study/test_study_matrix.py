@@ -241,6 +241,7 @@ WORDS = {
     "lifespan": ["none", "50ms"],
     "liveliness": ["none", "automatic-1s", "manual-1s"],
     "partition": ["none", "left"],
+    "instances": ["none", 1, 1000],
     "dispatch": ["listener", "waitset", "poll"],
     "touch": ["header", "write", "read", "write+read"],
     "profile": ["default", "matched"],
