@@ -11,6 +11,7 @@
 #include <iterator>
 
 #include "contract.hpp"
+#include "message_queues.hpp"
 #include "reopening.hpp"
 
 namespace lagometer::conformance {
@@ -44,6 +45,12 @@ long files_below(const char* folder) {
   return files;
 }
 
+/// Of the IPC namespace; 0 where they can't be seen.
+long message_queues() {
+  const supervisor::MessageQueueFolder folder(true);
+  return folder.path().empty() ? 0 : files_below(folder.path().c_str());
+}
+
 }  // namespace
 
 json held_now() {
@@ -52,6 +59,7 @@ json held_now() {
   return {{"descriptors", entries("/proc/self/fd")},
           {"threads", entries("/proc/self/task")},
           {"files", files_below("/dev/shm")},
+          {"message_queues", message_queues()},
           {"printed_bytes", printed.st_size}};
 }
 

@@ -36,13 +36,14 @@ int detached_view() noexcept {
 
 }  // namespace
 
-MessageQueueFolder::MessageQueueFolder() {
+MessageQueueFolder::MessageQueueFolder(bool own_first) {
+  if (own_first) view_ = detached_view();
   struct statfs mounted {};
-  if (statfs(kMounted, &mounted) == 0 && static_cast<long>(mounted.f_type) == kMagic) {
+  if (view_ < 0 && statfs(kMounted, &mounted) == 0 && static_cast<long>(mounted.f_type) == kMagic) {
     path_ = kMounted;
     return;
   }
-  view_ = detached_view();
+  if (view_ < 0) view_ = detached_view();
   if (view_ >= 0)
     path_ = "/proc/self/fd/" + std::to_string(view_);
   else

@@ -6,10 +6,11 @@
 
 namespace lagometer::supervisor {
 
-/// /dev/mqueue where it is mounted, else a view of its own that nobody else sees and that needs root.
+/// /dev/mqueue where it is mounted, else a view of its own that nobody else sees and that needs root. `own_first`: the
+/// other way round, for a process whose namespace is younger than that mount.
 class MessageQueueFolder {
  public:
-  MessageQueueFolder();
+  explicit MessageQueueFolder(bool own_first = false);
   ~MessageQueueFolder();
   MessageQueueFolder(const MessageQueueFolder&) = delete;
   MessageQueueFolder& operator=(const MessageQueueFolder&) = delete;

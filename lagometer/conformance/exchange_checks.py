@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 from lagometer.conformance import asks
 from lagometer.conformance.bench import Subject
 from lagometer.conformance.findings import Findings
-from lagometer.conformance.stage import QUIET_S, Account, Endpoint, NotMet, Sent, Stage
+from lagometer.conformance.stage import MEET_S, PAUSE_S, QUIET_S, Account, Endpoint, NotMet, Sent, Stage
 from lagometer.study.payload import (
     FIXED_PAYLOADS_BYTES,
     IMU_BYTES,
@@ -40,6 +41,24 @@ def check_discovery(subject: Subject, findings: Findings) -> None:
         else:
             _met(stage, findings, third, [(0, "writer_first"), (1, "writer_first")])
         stage.send(first, 1)
+    _hears_late(subject, findings)
+
+
+def _hears_late(subject: Subject, findings: Findings) -> None:
+    """A publisher that only publishes: nobody asks it who is there, as in a measure phase."""
+    name = "a subscriber that comes while messages flow hears them"
+    if not subject.adapter.sidecar.abilities.late_readers:
+        findings.skip(name, "late_readers is false")
+        return
+    with Stage(subject) as stage:
+        writer = stage.writer(0, "writer_first", qos=stage.qos_of(asks.DISCOVERY))
+        late = stage.reader(1, writer.topic)
+        until_s = time.monotonic() + MEET_S
+        while (account := stage.account(late, writer)).count == 0 and time.monotonic() < until_s:
+            stage.send(writer, 1)
+            time.sleep(PAUSE_S)
+    came = f"nothing came within {MEET_S:g} s, since nobody called writer_matched: declare `late_readers: false`"
+    findings.judge(name, account.count > 0 and not account.trouble, account.trouble or came)
 
 
 def _met(stage: Stage, findings: Findings, name: str, readers: list[tuple[int, str]]) -> None:

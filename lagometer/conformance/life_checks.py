@@ -32,9 +32,11 @@ def check_reopening(subject: Subject, findings: Findings) -> None:
             )
         before, after = answer["before"], answer["after"]
         spare = {"descriptors": subject.adapter.sidecar.limits.descriptors_spare}
-        for held in ("descriptors", "threads", "files"):
+        for held in ("descriptors", "threads", "files", "message_queues"):
+            if held not in before:  # a process in Python can't see the queues
+                continue
             findings.judge(
-                f"{dispatch}: {held} after {rounds} openings",
+                f"{dispatch}: {held.replace('_', ' ')} after {rounds} openings",
                 after[held] <= before[held] + spare.get(held, 0),
                 f"{after[held]} where there were {before[held]}",
             )

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from needs import adapter_library, need, require
 
+from lagometer.conformance import exchange_checks
 from lagometer.conformance.abilities import ABILITIES, Ability
 from lagometer.conformance.bench import Bench, Subject
 from lagometer.conformance.suite import examine
@@ -126,3 +127,15 @@ def test_the_contract_keeps_within_them(shm: Adapter, monkeypatch: pytest.Monkey
     (contract,) = [each for each in ABILITIES if each.name == "contract"]
     asked = asked_by(contract, replace(shm, sidecar=limited), monkeypatch)
     assert asked.depths == {2}
+
+
+def test_a_writer_that_finds_no_late_reader_may_not_claim_it(
+    shm: Adapter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody who wrote an adapter took `late_readers` away, and nothing said that it was wrong."""
+    claims = shm.sidecar.abilities.model_copy(update={"late_readers": True})
+    adapter = replace(shm, sidecar=shm.sidecar.model_copy(update={"abilities": claims}))
+    monkeypatch.setattr(exchange_checks, "MEET_S", 1.0)
+    (discovery,) = [each for each in ABILITIES if each.name == "discovery"]
+    (result,) = examine(Subject(adapter), [discovery]).results
+    assert result.verdict == "fail" and "declare `late_readers: false`" in result.reason
