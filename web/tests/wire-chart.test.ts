@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which cells the charts of the wire draw, and the lines of theory.
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { index } from "../src/model";
 import type { Report } from "../src/report-data";
 import type { State } from "../src/state";
 import type { Context } from "../src/view";
 import { decimalText, linesOf, theoryOf } from "../src/wire-chart";
+
+vi.stubGlobal("document", { documentElement: { dataset: {} } }); // whose theme looks are chosen by
 
 const CELLS: [string, number, number | null][] = [
   ["udp", 64, 64],
