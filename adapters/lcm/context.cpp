@@ -35,7 +35,8 @@ std::string make_url(const lagometer_context_config& config, const Choices& choi
   }
   // Each host has a folder of its own for the trial, so between hosts the trial has a name.
   std::string trial_name(view(config.runtime_directory));
-  const bool between_hosts = !view(config.network).empty() && nlohmann::json::parse(view(config.network)).contains("address");
+  const bool between_hosts =
+      !view(config.network).empty() && nlohmann::json::parse(view(config.network)).contains("address");
   if (between_hosts) trial_name = nlohmann::json::parse(view(config.network)).value("trial", "");
   const uint32_t trial = hash(trial_name) % trials;
   const uint32_t port = first_port + trial * ports_per_trial + config.domain;

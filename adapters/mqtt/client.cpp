@@ -87,7 +87,8 @@ void Client::await(const std::function<bool()>& happened, const std::string& wha
   std::unique_lock lock(mutex_);
   while (!happened()) {
     if (std::chrono::steady_clock::now() > give_up_at)
-      throw Error(LAGOMETER_FAILED, "mqtt: the broker at " + at(settings_.broker_host) + " did not " + what + " within 10 s");
+      throw Error(LAGOMETER_FAILED,
+                  "mqtt: the broker at " + at(settings_.broker_host) + " did not " + what + " within 10 s");
     if (run_ == Run::by_library) {
       answered_.wait_until(lock, give_up_at);
       continue;

@@ -11,7 +11,8 @@
 
 namespace lagometer::mqtt {
 
-/// Where the daemon of the sidecar listens, unless it serves several hosts: not at 1883, where a broker of the distribution may run.
+/// Where the daemon of the sidecar listens, unless it serves several hosts: not at 1883, where a broker of the
+/// distribution may run.
 inline constexpr const char* kBrokerHost = "127.0.0.1";
 inline constexpr int kBrokerPort = 18830;
 /// The longest that may be asked for, so that no ping is sent while a trial measures.

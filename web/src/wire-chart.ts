@@ -27,7 +27,7 @@ interface Kind {
 }
 
 /** A link's rate is in powers of ten, and so are the steps of the axis. */
-function decimalText(bytesPerS: number): string {
+export function decimalText(bytesPerS: number): string {
   const units: [number, string][] = [[1e9, "GB/s"], [1e6, "MB/s"], [1e3, "kB/s"]];
   const [size, unit] = units.find(([each]) => bytesPerS >= each) ?? [1, "B/s"];
   return `${String(Number((bytesPerS / size).toPrecision(3)))} ${unit}`;
@@ -50,10 +50,18 @@ const KINDS: Kind[] = [
     least: (each) => each.theoretical_bytes_per_s,
     format: decimalText,
   },
+  {
+    title: "Share of what the link carries at most",
+    label: "share",
+    value: (each) => each.theoretical_share,
+    ideal: () => null,
+    least: (each) => (each.theoretical_bytes_per_s === null ? null : 1),
+    format: (value) => shareText(value),
+  },
 ];
 
 /** Cells with one payload, by adapter. Where facets leave several cells for one place, the first stands for it. */
-function linesOf({ model, state }: Context): { payloads: number[]; lines: Line[] } {
+export function linesOf({ model, state }: Context): { payloads: number[]; lines: Line[] } {
   const wire = new Map(model.report.wire.map((each) => [each.cell, each]));
   const cells = selectedCells(model, state.facets).filter((cell) => wire.get(cell.id)?.payload_bytes != null);
   const payloads = [...new Set(cells.map((cell) => cell.payload_bytes ?? 0))].sort((a, b) => a - b);
@@ -69,7 +77,7 @@ function linesOf({ model, state }: Context): { payloads: number[]; lines: Line[]
 }
 
 /** What any of the lines' cells says of a payload: theory is the same for all. */
-function theoryOf(lines: Line[], payloads: number[], figure: (each: OnTheWire) => number | null): (number | null)[] {
+export function theoryOf(lines: Line[], payloads: number[], figure: (each: OnTheWire) => number | null): (number | null)[] {
   return payloads.map((_, place) => {
     const known = lines.map((line) => line.cells[place]).find((each) => each != null && figure(each) !== null);
     return known == null ? null : figure(known);
@@ -81,8 +89,7 @@ function tipLines(kind: Kind, lines: Line[], payloads: number[], place: number):
     const each = cells[place] ?? null;
     const value = each === null ? null : kind.value(each);
     if (each === null || value === null) return [];
-    const share = kind.label !== "goodput" || each.theoretical_share === null ? "" : `, ${shareText(each.theoretical_share)} of what is possible`;
-    return [{ text: `${adapter}  ${kind.format(value)}${share}${each.saturated ? ", saturated" : ""}`, colour: look.colour }];
+    return [{ text: `${adapter}  ${kind.format(value)}${each.saturated ? ", saturated" : ""}`, colour: look.colour }];
   });
   const [ideal, least] = [kind.ideal, kind.least].map((figure) => theoryOf(lines, payloads, figure)[place] ?? null);
   return [
@@ -138,7 +145,7 @@ function drawOne(kind: Kind, payloads: number[], all: Line[], hidden: string[], 
 export const WIRE_CHART_NOTE =
   "Dotted: the ideal, as if a message were its payload alone. Dashed: Ethernet, IP and UDP headers in frames that fill the MTU, and nothing of the middleware; of a link with a rate, the goodput that leaves. Goodput between hosts is that of the busier way.";
 
-/** Both charts, one under the other; those of figures that no shown cell has are left out. */
+/** The charts, one under the other; those of figures that no shown cell has are left out. */
 export function drawWireCharts(context: Context, parent: HTMLElement): Chart[] {
   const { payloads, lines } = linesOf(context);
   if (payloads.length === 0) return [];

@@ -62,9 +62,10 @@ impl Link {
 
     /// A number below `count` that is this trial's: the same in each of its processes (FNV-1a).
     pub fn number(&self, count: u16) -> u16 {
-        let hash = self.trial.bytes().fold(2_166_136_261_u32, |hash, byte| {
-            (hash ^ u32::from(byte)).wrapping_mul(16_777_619)
-        });
+        let hash = self
+            .trial
+            .bytes()
+            .fold(2_166_136_261_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(16_777_619));
         (hash % u32::from(count.max(1))) as u16
     }
 }

@@ -53,7 +53,8 @@ impl Sockets {
             "DomainParticipantBuilder::new({domain})\n    .with_only_networks([IpAddr::from([{}])])\n    \
              .socket_receive_buffer_size({})\n    .socket_send_buffer_size({})\n    .build()",
             self.interface.to_string().replace('.', ", "),
-            self.receive_buffer_bytes, self.send_buffer_bytes
+            self.receive_buffer_bytes,
+            self.send_buffer_bytes
         )
     }
 
