@@ -133,12 +133,15 @@ static lagometer_status describe(uint32_t kind, const void* object, lagometer_si
  * nothing to do is one of lagometer/plain.h's, which start with lagometer_plain_ or lagometer_free_. */
 /* clang-format off */
 static const lagometer_adapter_table table = {
-    sizeof table, LAGOMETER_ABI_VERSION, {"in_c", 4}, probe, context_create, lagometer_plain_enable_context,
-    node_create, type_create, writer_create, lagometer_plain_enable_writer, reader_create, reader_enable,
-    reader_destroy, lagometer_free_writer, lagometer_free_type, lagometer_free_node, lagometer_free_context,
-    borrow, commit, lagometer_plain_discard, take, release, lagometer_plain_writer_matched,
-    lagometer_plain_reader_matched, lagometer_plain_writer_counters, lagometer_plain_reader_counters, describe,
-    NULL, NULL, NULL, NULL, NULL, lagometer_plain_extension};
+    .size = sizeof table, .abi_version = LAGOMETER_ABI_VERSION, .name = {"in_c", 4}, .probe = probe,
+    .context_create = context_create, .context_enable = lagometer_plain_enable_context, .node_create = node_create,
+    .type_create = type_create, .writer_create = writer_create, .writer_enable = lagometer_plain_enable_writer,
+    .reader_create = reader_create, .reader_enable = reader_enable, .reader_destroy = reader_destroy,
+    .writer_destroy = lagometer_free_writer, .type_destroy = lagometer_free_type, .node_destroy = lagometer_free_node,
+    .context_destroy = lagometer_free_context, .borrow = borrow, .commit = commit, .discard = lagometer_plain_discard,
+    .take = take, .release = release, .writer_matched = lagometer_plain_writer_matched,
+    .reader_matched = lagometer_plain_reader_matched, .writer_counters = lagometer_plain_writer_counters,
+    .reader_counters = lagometer_plain_reader_counters, .describe = describe, .extension = lagometer_plain_extension};
 /* clang-format on */
 const lagometer_adapter_table* lagometer_adapter(const lagometer_host* given) {
   return lagometer_serves(given) ? &table : NULL;
