@@ -149,7 +149,8 @@ Endpoint::Endpoint(Node& node, const lagometer_endpoint_config& config)
       topic_(type_.create_topic(participant_, topic_name_)),
       qos_(make_qos(*config.qos)),
       user_(config.user),
-      on_event_(config.on_event) {
+      on_event_(config.on_event),
+      on_policy_(config.on_policy) {
   const bool kept = (config.qos->present & LAGOMETER_QOS_DURABILITY) != 0;
   if (in_shared_memory_ && kept && config.qos->durability == LAGOMETER_TRANSIENT_LOCAL)
     throw unsupported(
@@ -216,7 +217,7 @@ Listener Writer::event_listener() {
     static_cast<Writer*>(self)->tell(LAGOMETER_EVENT_DEADLINE_MISSED, status.total_count);
   });
   dds_lset_offered_incompatible_qos(listener.get(), [](dds_entity_t, auto status, void* self) {
-    static_cast<Writer*>(self)->tell(LAGOMETER_EVENT_INCOMPATIBLE_QOS, status.total_count);
+    static_cast<Writer*>(self)->tell_incompatible(status.last_policy_id, status.total_count);
   });
   return listener;
 }
@@ -319,7 +320,7 @@ Listener Reader::event_listener() {
     static_cast<Reader*>(self)->tell(LAGOMETER_EVENT_DEADLINE_MISSED, status.total_count);
   });
   dds_lset_requested_incompatible_qos(listener.get(), [](dds_entity_t, auto status, void* self) {
-    static_cast<Reader*>(self)->tell(LAGOMETER_EVENT_INCOMPATIBLE_QOS, status.total_count);
+    static_cast<Reader*>(self)->tell_incompatible(status.last_policy_id, status.total_count);
   });
   return listener;
 }

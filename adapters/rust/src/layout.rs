@@ -30,8 +30,8 @@ layout!(Qos, lagometer_qos, 88, {
 layout!(TypeConfig, lagometer_type_config, 64, {
     name: 8, max_bytes: 24, flags: 32, encapsulation: 36, hash: 40, instances: 56,
 });
-layout!(EndpointConfig, lagometer_endpoint_config, 72, {
-    type_: 8, topic: 16, qos: 32, dispatch: 40, flags: 44, user: 48, on_data: 56, on_event: 64,
+layout!(EndpointConfig, lagometer_endpoint_config, 80, {
+    type_: 8, topic: 16, qos: 32, dispatch: 40, flags: 44, user: 48, on_data: 56, on_event: 64, on_policy: 72,
 });
 layout!(Region, lagometer_region, 16, { data: 0, size: 8 });
 layout!(Message, lagometer_message, 256, {
