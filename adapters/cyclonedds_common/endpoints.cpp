@@ -386,7 +386,7 @@ void Reader::show(lagometer_sample& sample, uint32_t index) const noexcept {
       sample.regions[sample.region_count++] = {static_cast<uint8_t*>(pointers_[index]), type_.bytes()};
   } else if (info.valid_data) {
     sample.region_count = messages_[index]->show(sample.regions);
-    sample.instance = messages_[index]->instance();
+    if (type_.is_keyed()) sample.instance = messages_[index]->instance();
   }
   sample.writer_id = info.publication_handle;
   sample.middleware_sequence = 0;

@@ -175,7 +175,7 @@ void Reader::show(const Loan& loan, int32_t index, lagometer_sample& sample) con
     sample.regions[0] = {static_cast<uint8_t*>(data), bytes_max_};
   } else {
     sample.region_count = static_cast<Message*>(data)->show(sample.regions);
-    sample.instance = static_cast<Message*>(data)->key();
+    if (LAGOMETER_HAS(&sample, instance)) sample.instance = static_cast<Message*>(data)->key();
   }
 }
 

@@ -268,9 +268,11 @@ pub struct Sample {
     pub reception_clock: u32,
     pub signalled_ns: i64,
     pub signalled_cpu: u32,
-    pub instance: u32,
+    pub reserved: u32,
     pub adapter_data: *mut c_void,
     pub stamps: StampList,
+    pub instance: u32,
+    pub reserved_too: u32,
 }
 
 #[repr(C)]

@@ -37,10 +37,10 @@ layout!(Region, lagometer_region, 16, { data: 0, size: 8 });
 layout!(Message, lagometer_message, 256, {
     origin: 8, region_count: 12, regions: 16, adapter_data: 80, key: 88, stamps: 112, instance: 248,
 });
-layout!(Sample, lagometer_sample, 280, {
+layout!(Sample, lagometer_sample, 288, {
     flags: 8, region_count: 12, regions: 16, writer_id: 80, middleware_sequence: 88, source_time_ns: 96,
-    reception_time_ns: 104, source_clock: 112, reception_clock: 116, signalled_ns: 120, signalled_cpu: 128, instance: 132,
-    adapter_data: 136, stamps: 144,
+    reception_time_ns: 104, source_clock: 112, reception_clock: 116, signalled_ns: 120, signalled_cpu: 128,
+    adapter_data: 136, stamps: 144, instance: 280,
 });
 layout!(Matched, lagometer_matched, 16, { count: 8, exact: 12 });
 layout!(Counters, lagometer_counters, 56, {

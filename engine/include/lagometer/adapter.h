@@ -334,10 +334,12 @@ typedef struct lagometer_sample {
   uint32_t source_clock, reception_clock;          /* LAGOMETER_CLOCK_... */
   int64_t signalled_ns; /* when the middleware's own thread noticed this message; 0: the adapter can't observe it */
   uint32_t signalled_cpu;
-  uint32_t instance;  /* since 1.1, of a keyed type: the key that came; else 0, as in 1.0, where it was reserved */
+  uint32_t reserved;
   void* adapter_data; /* the adapter's own */
   /* Beyond LAGOMETER_SAMPLE_SIZE_1_0: filled by take() if stamps were asked for (stamps.h). */
   lagometer_stamp_list stamps;
+  uint32_t instance; /* since 1.1, of a keyed type alone: the key that came */
+  uint32_t reserved_too;
 } lagometer_sample;
 #define LAGOMETER_SAMPLE_SIZE_1_0 LAGOMETER_END_OF(lagometer_sample, adapter_data)
 
