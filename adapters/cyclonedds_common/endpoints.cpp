@@ -95,21 +95,22 @@ std::string Type::topic_name(std::string_view topic) const {
 
 Entity Type::create_topic(dds_entity_t participant, const std::string& name) const {
   static constexpr dds_key_descriptor_t kKey[] = {{.m_name = "instance", .m_offset = 5, .m_idx = 0}};
-  const dds_topic_descriptor_t own = {
-      .m_size = static_cast<uint32_t>(fixed_   ? max_bytes_
-                                      : keyed_ ? sizeof(KeyedOctets)
-                                               : sizeof(OctetSequence)),
-      .m_align = fixed_ ? 1 : static_cast<uint32_t>(alignof(OctetSequence)),
-      .m_flagset = fixed_ ? DDS_TOPIC_FIXED_SIZE : keyed_ ? DDS_TOPIC_FIXED_KEY | DDS_TOPIC_FIXED_KEY_XCDR2 : 0U,
-      .m_nkeys = keyed_ ? 1U : 0U,
-      .m_typename = name_.c_str(),
-      .m_keys = keyed_ ? kKey : nullptr,
-      .m_nops = keyed_ ? 3U : 2U,
-      .m_ops = operations_.data(),
-      .m_meta = "",
-      .type_information = {},
-      .type_mapping = {},
-      .restrict_data_representation = 0};
+  const dds_topic_descriptor_t own = {.m_size = static_cast<uint32_t>(fixed_   ? max_bytes_
+                                                                      : keyed_ ? sizeof(KeyedOctets)
+                                                                               : sizeof(OctetSequence)),
+                                      .m_align = fixed_ ? 1 : static_cast<uint32_t>(alignof(OctetSequence)),
+                                      .m_flagset = fixed_   ? DDS_TOPIC_FIXED_SIZE
+                                                   : keyed_ ? DDS_TOPIC_FIXED_KEY | DDS_TOPIC_FIXED_KEY_XCDR2
+                                                            : 0U,
+                                      .m_nkeys = keyed_ ? 1U : 0U,
+                                      .m_typename = name_.c_str(),
+                                      .m_keys = keyed_ ? kKey : nullptr,
+                                      .m_nops = keyed_ ? 3U : 2U,
+                                      .m_ops = operations_.data(),
+                                      .m_meta = "",
+                                      .type_information = {},
+                                      .type_mapping = {},
+                                      .restrict_data_representation = 0};
   const dds_topic_descriptor_t& descriptor = message_ ? descriptor_of(*message_) : own;
   return {dds_create_topic(participant, &descriptor, name.c_str(), nullptr, nullptr), "making topic " + name};
 }

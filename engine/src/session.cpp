@@ -201,9 +201,7 @@ json Session::missing() const {
 
 namespace {
 
-std::string written(std::optional<int64_t> time_ns) {
-  return time_ns ? std::to_string(*time_ns) + " ns" : "none";
-}
+std::string written(std::optional<int64_t> time_ns) { return time_ns ? std::to_string(*time_ns) + " ns" : "none"; }
 
 /// Which policy does not fit, and what this side has of it.
 void name_policy(json& event, uint32_t policy, const Qos& qos) {

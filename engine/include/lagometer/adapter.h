@@ -280,7 +280,7 @@ typedef struct lagometer_endpoint_config {
   uint32_t flags;           /* none yet */
   void* user;               /* first argument of the two functions below */
   lagometer_data_function on_data;
-  lagometer_event_function on_event; /* may be null */
+  lagometer_event_function on_event;   /* may be null */
   lagometer_policy_function on_policy; /* since 1.1; may be null */
 } lagometer_endpoint_config;
 #define LAGOMETER_ENDPOINT_CONFIG_SIZE_1_0 LAGOMETER_END_OF(lagometer_endpoint_config, on_event)
