@@ -43,7 +43,7 @@ inline void show(lagometer_sample& sample, const void* data, uint64_t bytes, boo
   sample.source_time_ns = sample.reception_time_ns = 0;
   sample.source_clock = sample.reception_clock = LAGOMETER_CLOCK_NONE;
   sample.signalled_ns = 0;
-  sample.signalled_cpu = sample.instance = 0;
+  sample.signalled_cpu = sample.reserved = 0;
   sample.adapter_data = nullptr;
 }
 

@@ -155,6 +155,12 @@ inline void refuse_settings(std::string_view adapter, const lagometer_context_co
     throw Error(LAGOMETER_INVALID, std::string(adapter) + " has no profile '" + profile + "'; valid: default, matched");
 }
 
+/// Whether a class says that its types may have keys; without C++20's `requires`, as ROS 1's headers are C++17.
+template <typename Class, typename = void>
+struct TakesKeys : std::false_type {};
+template <typename Class>
+struct TakesKeys<Class, std::void_t<decltype(Class::kTakesKeys)>> : std::true_type {};
+
 /// A flag or bit that this header does not know is refused, whatever it may come to mean.
 /// `Class`: says with `kTakesKeys` that its types may have keys.
 template <typename Class>
@@ -162,7 +168,7 @@ void refuse_unknown(const lagometer_type_config& config) {
   if ((config.flags & ~LAGOMETER_TYPE_KEYED) != 0)
     throw Error(LAGOMETER_INVALID, "a type with a flag that is not known: leave it out");
   const bool keyed = (config.flags & LAGOMETER_TYPE_KEYED) != 0;
-  if constexpr (requires { Class::kTakesKeys; }) {
+  if constexpr (TakesKeys<Class>::value) {
     if (keyed != (config.instances > 0))
       throw Error(LAGOMETER_INVALID, "a type with a key has at least 1 instance, and one without has none");
     if (keyed && view(config.name) != "bytes")

@@ -95,21 +95,22 @@ std::string Type::topic_name(std::string_view topic) const {
 
 Entity Type::create_topic(dds_entity_t participant, const std::string& name) const {
   static constexpr dds_key_descriptor_t kKey[] = {{.m_name = "instance", .m_offset = 5, .m_idx = 0}};
-  const dds_topic_descriptor_t own = {
-      .m_size = static_cast<uint32_t>(fixed_   ? max_bytes_
-                                      : keyed_ ? sizeof(KeyedOctets)
-                                               : sizeof(OctetSequence)),
-      .m_align = fixed_ ? 1 : static_cast<uint32_t>(alignof(OctetSequence)),
-      .m_flagset = fixed_ ? DDS_TOPIC_FIXED_SIZE : keyed_ ? DDS_TOPIC_FIXED_KEY | DDS_TOPIC_FIXED_KEY_XCDR2 : 0U,
-      .m_nkeys = keyed_ ? 1U : 0U,
-      .m_typename = name_.c_str(),
-      .m_keys = keyed_ ? kKey : nullptr,
-      .m_nops = keyed_ ? 3U : 2U,
-      .m_ops = operations_.data(),
-      .m_meta = "",
-      .type_information = {},
-      .type_mapping = {},
-      .restrict_data_representation = 0};
+  const dds_topic_descriptor_t own = {.m_size = static_cast<uint32_t>(fixed_   ? max_bytes_
+                                                                      : keyed_ ? sizeof(KeyedOctets)
+                                                                               : sizeof(OctetSequence)),
+                                      .m_align = fixed_ ? 1 : static_cast<uint32_t>(alignof(OctetSequence)),
+                                      .m_flagset = fixed_   ? DDS_TOPIC_FIXED_SIZE
+                                                   : keyed_ ? DDS_TOPIC_FIXED_KEY | DDS_TOPIC_FIXED_KEY_XCDR2
+                                                            : 0U,
+                                      .m_nkeys = keyed_ ? 1U : 0U,
+                                      .m_typename = name_.c_str(),
+                                      .m_keys = keyed_ ? kKey : nullptr,
+                                      .m_nops = keyed_ ? 3U : 2U,
+                                      .m_ops = operations_.data(),
+                                      .m_meta = "",
+                                      .type_information = {},
+                                      .type_mapping = {},
+                                      .restrict_data_representation = 0};
   const dds_topic_descriptor_t& descriptor = message_ ? descriptor_of(*message_) : own;
   return {dds_create_topic(participant, &descriptor, name.c_str(), nullptr, nullptr), "making topic " + name};
 }
@@ -149,7 +150,8 @@ Endpoint::Endpoint(Node& node, const lagometer_endpoint_config& config)
       topic_(type_.create_topic(participant_, topic_name_)),
       qos_(make_qos(*config.qos)),
       user_(config.user),
-      on_event_(config.on_event) {
+      on_event_(config.on_event),
+      on_policy_(config.on_policy) {
   const bool kept = (config.qos->present & LAGOMETER_QOS_DURABILITY) != 0;
   if (in_shared_memory_ && kept && config.qos->durability == LAGOMETER_TRANSIENT_LOCAL)
     throw unsupported(
@@ -216,7 +218,7 @@ Listener Writer::event_listener() {
     static_cast<Writer*>(self)->tell(LAGOMETER_EVENT_DEADLINE_MISSED, status.total_count);
   });
   dds_lset_offered_incompatible_qos(listener.get(), [](dds_entity_t, auto status, void* self) {
-    static_cast<Writer*>(self)->tell(LAGOMETER_EVENT_INCOMPATIBLE_QOS, status.total_count);
+    static_cast<Writer*>(self)->tell_incompatible(status.last_policy_id, status.total_count);
   });
   return listener;
 }
@@ -319,7 +321,7 @@ Listener Reader::event_listener() {
     static_cast<Reader*>(self)->tell(LAGOMETER_EVENT_DEADLINE_MISSED, status.total_count);
   });
   dds_lset_requested_incompatible_qos(listener.get(), [](dds_entity_t, auto status, void* self) {
-    static_cast<Reader*>(self)->tell(LAGOMETER_EVENT_INCOMPATIBLE_QOS, status.total_count);
+    static_cast<Reader*>(self)->tell_incompatible(status.last_policy_id, status.total_count);
   });
   return listener;
 }
@@ -385,7 +387,7 @@ void Reader::show(lagometer_sample& sample, uint32_t index) const noexcept {
       sample.regions[sample.region_count++] = {static_cast<uint8_t*>(pointers_[index]), type_.bytes()};
   } else if (info.valid_data) {
     sample.region_count = messages_[index]->show(sample.regions);
-    sample.instance = messages_[index]->instance();
+    if (type_.is_keyed()) sample.instance = messages_[index]->instance();
   }
   sample.writer_id = info.publication_handle;
   sample.middleware_sequence = 0;

@@ -99,6 +99,11 @@ class Endpoint {
   void tell(uint32_t event, uint32_t total) const noexcept {
     if (on_event_ != nullptr) on_event_(user_, event, total);
   }
+  /// The same of others that don't fit; `policy`: as DDS numbers it, which Cyclone DDS does, too.
+  void tell_incompatible(uint32_t policy, uint32_t total) const noexcept {
+    if (on_policy_ != nullptr) on_policy_(user_, policy);
+    tell(LAGOMETER_EVENT_INCOMPATIBLE_QOS, total);
+  }
   /// The quality of service in force, read back from the entity, where it differs from the default of the standard;
   /// with the option shared_memory also what carries its messages.
   [[nodiscard]] nlohmann::json describe_entity(dds_entity_t entity, bool reliable_by_default) const;
@@ -110,6 +115,7 @@ class Endpoint {
   std::unique_ptr<dds_qos_t, void (*)(dds_qos_t*)> qos_;
   void* user_;
   lagometer_event_function on_event_;  // null: nobody asked for events
+  lagometer_policy_function on_policy_;
 };
 
 using Listener = std::unique_ptr<dds_listener_t, void (*)(dds_listener_t*)>;

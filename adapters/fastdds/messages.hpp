@@ -54,7 +54,8 @@ struct KeyedMessage final : Message {
   std::vector<uint8_t> data{};
 };
 
-// --- Messages of ROS 2. As KeyedMessage, each writes itself to a CdrCount or CdrOutput, and reads itself from a CdrInput. ---
+// --- Messages of ROS 2. As KeyedMessage, each writes itself to a CdrCount or CdrOutput, and reads itself from a
+// CdrInput. ---
 
 struct RosHeader {
   template <typename Output>

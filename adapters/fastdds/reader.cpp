@@ -37,7 +37,8 @@ Reader::Reader(Node& node, const lagometer_endpoint_config& config)
       bytes_max_(reinterpret_cast<const Type*>(config.type)->bytes_max()),
       user_(config.user),
       on_data_(config.on_data),
-      on_event_(config.on_event) {
+      on_event_(config.on_event),
+      on_policy_(config.on_policy) {
   if (config.dispatch == LAGOMETER_DISPATCH_LISTENER && on_data_ == nullptr) {
     throw Error(LAGOMETER_INVALID, "fastdds: a reader that dispatches by listener needs on_data");
   }
@@ -174,7 +175,7 @@ void Reader::show(const Loan& loan, int32_t index, lagometer_sample& sample) con
     sample.regions[0] = {static_cast<uint8_t*>(data), bytes_max_};
   } else {
     sample.region_count = static_cast<Message*>(data)->show(sample.regions);
-    sample.instance = static_cast<Message*>(data)->key();
+    if (LAGOMETER_HAS(&sample, instance)) sample.instance = static_cast<Message*>(data)->key();
   }
 }
 
@@ -242,6 +243,7 @@ void Reader::on_requested_deadline_missed(dds::DataReader*, const dds::Requested
 }
 
 void Reader::on_requested_incompatible_qos(dds::DataReader*, const dds::RequestedIncompatibleQosStatus& status) {
+  if (on_policy_ != nullptr) on_policy_(user_, status.last_policy_id);  // numbered as in DDS
   on_event_(user_, LAGOMETER_EVENT_INCOMPATIBLE_QOS, status.total_count);
 }
 

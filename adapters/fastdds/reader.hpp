@@ -64,6 +64,7 @@ class Reader final : private dds::DataReaderListener {
   void* user_;
   lagometer_data_function on_data_;
   lagometer_event_function on_event_;
+  lagometer_policy_function on_policy_;
   std::array<Loan, 32> loans_;
   std::shared_ptr<void> scratch_;  // where a stale sample is looked at; null if messages are too small to be fragmented
   std::atomic<bool> full_take_{false};

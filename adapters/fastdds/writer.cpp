@@ -30,7 +30,8 @@ Writer::Writer(Node& node, const lagometer_endpoint_config& config)
       fixed_(type_.fixed()),
       keyed_(type_.instances() > 0),
       user_(config.user),
-      on_event_(config.on_event) {
+      on_event_(config.on_event),
+      on_policy_(config.on_policy) {
   const dds::DataWriterQos qos = writer_qos(node.initial_writer_qos(), config.qos, node.context().settings(), type_);
   if (!fixed_) message_ = type_.make_message();
   reshape(type_.bytes_max());  // from now on there is room for every message
@@ -190,6 +191,7 @@ void Writer::on_offered_deadline_missed(dds::DataWriter*, const dds::OfferedDead
 }
 
 void Writer::on_offered_incompatible_qos(dds::DataWriter*, const dds::OfferedIncompatibleQosStatus& status) {
+  if (on_policy_ != nullptr) on_policy_(user_, status.last_policy_id);  // numbered as in DDS
   on_event_(user_, LAGOMETER_EVENT_INCOMPATIBLE_QOS, status.total_count);
 }
 

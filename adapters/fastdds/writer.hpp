@@ -52,6 +52,7 @@ class Writer final : private dds::DataWriterListener {
   uint64_t stamped_layers_ = 0;  // those that were asked for
   void* user_;
   lagometer_event_function on_event_;
+  lagometer_policy_function on_policy_;
   std::unique_ptr<Message> message_;  // of any type but Fixed: what is sent, and borrow() shows
   // Where a message of the size of the last one is written; sizes hardly ever change.
   uint64_t shaped_bytes_ = 0;

@@ -15,7 +15,7 @@ namespace lagometer::faulty {
 
 enum class Fault : uint8_t { drop, duplicate, reorder, delay, corrupt, hang, crash, spin, stray, key };
 inline constexpr std::array<const char*, 10> kFaultNames{"drop", "duplicate", "reorder", "delay", "corrupt",
-                                                        "hang", "crash",     "spin",    "stray", "key"};
+                                                         "hang", "crash",     "spin",    "stray", "key"};
 
 /// A share of the messages, and one position; either may be off.
 struct Strike {

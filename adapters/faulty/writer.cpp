@@ -91,13 +91,14 @@ lagometer_status Writer::commit_data(lagometer_message& message, uint32_t stream
   if (struck(Fault::crash)) crash();
   if (struck(Fault::drop) || (faults_.concerns(stream) && over_the_limit())) return drop(message);
   if (struck(Fault::corrupt)) corrupt(message);
-  if (struck(Fault::key)) message.instance = 0;
+  const bool has_key = LAGOMETER_HAS(&message, instance);
+  if (struck(Fault::key) && has_key) message.instance = 0;
   if (struck(Fault::delay)) sleep_for(faults_.delay_ns);
   if (struck(Fault::spin)) spin_for(faults_.spin_ns);
   if (struck(Fault::reorder) && !holding_) return hold(message);
   const bool twice = struck(Fault::duplicate);
   const bool followed = struck(Fault::stray);
-  const uint32_t instance = message.instance;
+  const uint32_t instance = has_key ? message.instance : 0;
   if (twice || followed) copy_out(message, copy_);
   const lagometer_status status = table_.commit(inner_, &message);
   for (uint32_t copy = 0; twice && copy < faults_.copies; ++copy) send(copy_, instance);
@@ -115,7 +116,7 @@ lagometer_status Writer::drop(lagometer_message& message) {
 /// Accepted, and sent after the next one.
 lagometer_status Writer::hold(lagometer_message& message) {
   copy_out(message, held_);
-  held_instance_ = message.instance;
+  held_instance_ = LAGOMETER_HAS(&message, instance) ? message.instance : 0;
   table_.discard(inner_, &message);
   holding_ = true;
   return LAGOMETER_OK;

@@ -94,7 +94,7 @@ void Reader::show(const void* payload, const iox::mepoo::ChunkHeader& header, la
   sample.source_clock = sample.reception_clock = LAGOMETER_CLOCK_NONE;
   sample.signalled_ns = 0;
   sample.signalled_cpu = 0;
-  sample.instance = 0;
+  sample.reserved = 0;
   sample.adapter_data = memory;
 }
 

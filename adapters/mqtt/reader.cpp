@@ -121,7 +121,7 @@ lagometer_status Reader::take(lagometer_sample* samples, uint32_t stride, uint32
     sample.source_time_ns = sample.reception_time_ns = 0;
     sample.source_clock = sample.reception_clock = LAGOMETER_CLOCK_NONE;
     sample.signalled_ns = 0;
-    sample.signalled_cpu = sample.instance = 0;
+    sample.signalled_cpu = sample.reserved = 0;
     sample.adapter_data = slot;
   };
   while (taken < max) {

@@ -132,7 +132,7 @@ void Reader::show(lagometer_sample& sample, uint32_t index, uint32_t slot) noexc
   sample.source_clock = sample.reception_clock = LAGOMETER_CLOCK_NONE;
   sample.signalled_ns = listening_ ? signalled_ns_ : 0;
   sample.signalled_cpu = listening_ ? signalled_cpu_ : 0;
-  sample.instance = 0;
+  sample.reserved = 0;
   sample.adapter_data = pack(index, slot);
 }
 

@@ -111,7 +111,7 @@ lagometer_status StreamReader::take(lagometer_sample* samples, uint32_t stride, 
       sample.source_time_ns = sample.reception_time_ns = 0;
       sample.source_clock = sample.reception_clock = LAGOMETER_CLOCK_NONE;
       sample.signalled_cpu = listening_ ? woken_cpu_ : 0;
-      sample.instance = 0;
+      sample.reserved = 0;
       sample.adapter_data = &source;
     }
     count_left(source);

@@ -84,7 +84,7 @@ lagometer_status DatagramReader::take(lagometer_sample* samples, uint32_t stride
     sample.signalled_cpu = woken_cpu_;
     first_since_woken_ = false;
   }
-  sample.instance = 0;
+  sample.reserved = 0;
   sample.adapter_data = &held_[buffer_index_];
   held_[buffer_index_] = true;
   taken = 1;

@@ -57,7 +57,7 @@ class Inbox {
   int64_t work_ns_;
   bool stamps_;
   uint32_t instances_;  // of a keyed topic; else 0
-  std::mutex mutex_;  // of the account and the stall
+  std::mutex mutex_;    // of the account and the stall
   std::condition_variable changed_;
   bool stalled_ = false;
   std::map<uint32_t, Heard> heard_;

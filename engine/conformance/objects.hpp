@@ -169,7 +169,7 @@ struct EndpointSpec {
   uint32_t flags = 0;
   uint32_t type_flags = 0;
   uint32_t instances = 0;  // of a keyed type, whose messages have the key: sequence modulo this number
-  bool stamps = false;  // asked for, all that there are
+  bool stamps = false;     // asked for, all that there are
 };
 
 QosSpec parse_qos(const nlohmann::json& given);

@@ -2,6 +2,7 @@
 // What an adapter knows an endpoint by (`user` in its configuration), and what it reports of it on threads of its own.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "endpoint_events.hpp"
@@ -41,11 +42,19 @@ class EndpointUser {
     self->events.happened(self->stage, event, total);
   }
 
+  /// The policy of an event that is about to be told. [thread: any; allocates: no]
+  static void tell_policy(void* user, uint32_t policy) noexcept {
+    static_cast<EndpointUser*>(user)->policy_.store(policy, std::memory_order_relaxed);
+  }
+  /// For which it met others that don't fit, the last; 0: not known.
+  [[nodiscard]] uint32_t policy() const noexcept { return policy_.load(std::memory_order_relaxed); }
+
   const Stage& stage;
   EndpointEvents events;
   bool stamped = false;  // its adapter was asked for stamps, and gives them
 
  private:
+  std::atomic<uint32_t> policy_{0};
   StampLane stamps_;
   uint32_t stream_ = kStreamUnknown;
 };

@@ -35,7 +35,7 @@ struct Qos {
   std::optional<int64_t> deadline_ns;
   std::optional<int64_t> lifespan_ns;
   std::optional<Liveliness> liveliness;
-  std::string partition;  ///< empty: none
+  std::string partition;   ///< empty: none
   uint32_t instances = 0;  ///< of a keyed topic; 0: it has no key
 };
 

@@ -199,22 +199,49 @@ json Session::missing() const {
   return result;
 }
 
+namespace {
+
+std::string written(std::optional<int64_t> time_ns) { return time_ns ? std::to_string(*time_ns) + " ns" : "none"; }
+
+/// Which policy does not fit, and what this side has of it.
+void name_policy(json& event, uint32_t policy, const Qos& qos) {
+  const auto put = [&](const char* name, const std::string& value) {
+    event["policy"] = name;
+    event["value"] = value;
+  };
+  const auto word = [](std::optional<bool> is, const char* yes, const char* no) {
+    return !is ? "the vendor's default" : *is ? yes : no;
+  };
+  if (policy == LAGOMETER_POLICY_RELIABILITY) put("reliability", word(qos.reliable, "reliable", "best_effort"));
+  if (policy == LAGOMETER_POLICY_DURABILITY)
+    put("durability", word(qos.transient_local, "transient_local", "volatile"));
+  if (policy == LAGOMETER_POLICY_DEADLINE) put("deadline", written(qos.deadline_ns));
+  if (policy == LAGOMETER_POLICY_LIVELINESS) {
+    const char* kind = qos.liveliness && qos.liveliness->manual ? "manual " : "automatic ";
+    put("liveliness", qos.liveliness ? kind + written(qos.liveliness->lease_ns) : "none");
+  }
+}
+
+}  // namespace
+
 template <typename Visit>
 void Session::for_each_endpoint(Visit visit) {
   auto writer = writer_users_.begin();
   for (Node& node : nodes_) {
-    for (const Output& output : node.outputs) visit(node, "writer", output.plan().topic, **writer++);
-    for (const Input& input : node.inputs) visit(node, "reader", input.plan().topic, user_of(input));
+    for (const Output& output : node.outputs) visit(node, "writer", output.plan(), **writer++);
+    for (const Input& input : node.inputs) visit(node, "reader", input.plan(), user_of(input));
   }
 }
 
 json Session::newly_incompatible() {
   json result = json::array();
-  for_each_endpoint([&](const Node& node, const char* side, const std::string& topic, const EndpointUser& user) {
+  for_each_endpoint([&](const Node& node, const char* side, const EndpointPlan& plan, const EndpointUser& user) {
     const uint64_t total = user.events.total(LAGOMETER_EVENT_INCOMPATIBLE_QOS);
     if (total == 0 || std::find(incompatible_.begin(), incompatible_.end(), &user) != incompatible_.end()) return;
     incompatible_.push_back(&user);
-    result.push_back({{"node", node.plan().name}, {"side", side}, {"topic", topic}, {"total", total}});
+    json event{{"node", node.plan().name}, {"side", side}, {"topic", plan.topic}, {"total", total}};
+    name_policy(event, user.policy(), plan.qos);
+    result.push_back(std::move(event));
   });
   return result;
 }

@@ -218,6 +218,7 @@ void Session::ask_for_events(EndpointUser& user, const json& abilities, const ch
   user.events.offer(abilities, side);
   config.user = &user;
   config.on_event = user.events.offered() ? &EndpointUser::event : nullptr;
+  config.on_policy = user.events.offered() ? &EndpointUser::tell_policy : nullptr;
 }
 
 bool Session::ask_for_stamps(uint32_t context, uint32_t kind, void* endpoint) {

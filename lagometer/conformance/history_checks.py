@@ -86,8 +86,8 @@ def check_keep_all(subject: Subject, findings: Findings) -> None:
 
 
 def check_transient_local(subject: Subject, findings: Findings) -> None:
-    """A late subscriber gets what was sent before, of a keyed topic the newest of each instance; one that asks
-    for volatile alone does not."""
+    """A late subscriber gets what was sent before, of a keyed topic the newest of each instance; one that
+    asks for volatile alone does not."""
     if "instances" in subject.adapter.sidecar.abilities.policies:
         _check_instances(subject, findings)
     kept = asks.TRANSIENT_LOCAL.depth_within(subject.adapter.sidecar.limits)

@@ -309,6 +309,7 @@ class CampaignRun:
                     "factors": cell.columns(),
                     "trials": study.of(cell).fewest_trials(),
                     **({"topics": _topics(cell)} if cell.graph.topics else {}),
+                    **({"bridges": cell.bridges} if cell.bridges else {}),
                 }
                 for cell in self._assignment.cells
             ],

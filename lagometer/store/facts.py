@@ -46,7 +46,8 @@ class EdgeSpec:
         """Whether a reliable stream is allowed to lose a message that nobody took in time."""
         return self.history == "keep_last" or self.lifespan_ns > 0
 
-    in_order: bool = True  # False: replies of a service, or messages of several instances, overtake each other, however reliable
+    # False: replies of a service, or messages of several instances, overtake each other, however reliable.
+    in_order: bool = True
 
     @property
     def is_whole(self) -> bool:

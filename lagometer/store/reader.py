@@ -81,6 +81,10 @@ class Campaign:
         """Where the scheduler's share of a trial's layers lies, if the study asked. As `samples_path`."""
         return self._path_below(form.SCHEDULER, cell, trial)
 
+    def resources_path(self, cell: str, trial: int) -> Path:
+        """Where what the processes of a trial cost lies, if they were looked at. As `samples_path`."""
+        return self._path_below(form.RESOURCES, cell, trial)
+
     def events_path(self, cell: str, trial: int) -> Path:
         """Where the events of a trial lie, if its middleware reported any. As `samples_path`."""
         return self._path_below(form.EVENTS, cell, trial)

@@ -143,6 +143,24 @@ class Cell:
             return group.name
         return nodes[0] if len(nodes) == 1 else f"worker-{worker}"
 
+    @property
+    def bridges(self) -> dict[str, str]:
+        """The nodes that pass messages on into another domain or to another adapter, and the worker that each
+        is in."""
+        found = {}
+        for rule in self.graph.rules:
+            sides = [
+                {(self.traffic[topic].adapter, self.traffic[topic].domain) for topic in topics}
+                for topics in (rule.reads, rule.writes)
+            ]
+            if rule.trigger != "timer" and all(sides) and sides[0] != sides[1]:
+                found[rule.node] = next(
+                    self.worker_name(worker)
+                    for worker, nodes in enumerate(self.workers)
+                    if rule.node in nodes
+                )
+        return found
+
     def worker_host(self, worker: int) -> str:
         """The host that a worker runs on: that of its nodes."""
         return self.host_of.get(self.workers[worker][0], HERE)

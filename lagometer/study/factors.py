@@ -279,7 +279,7 @@ FACTORS: tuple[Factor, ...] = (
         "instances",
         policies.parse_instances,
         policies.write_instances,
-        "none, or into how many instances the key of a topic parts its messages (sequence modulo this number)",
+        "none, or how many instances a topic with a key has: the key is a sequence modulo this number",
         {"type": ["string", "integer"], "pattern": "^none$", "minimum": 1, "maximum": policies.INSTANCES_MAX},
         prefix="instances-",
     ),

@@ -271,3 +271,26 @@ class NodeCosts(Model):
     rows: list[NodeCost]
     all_cells: bool
     not_available: list[NotAvailable]
+
+
+class Bridge(Model):
+    """What a node takes that passes messages on into another domain, or to another adapter.
+
+    process: that it runs in, whose CPU time, threads and memory these are, with all other nodes in it;
+    passed_on: messages of the valid trials' measure phases; stay: of one, from when the callback began that
+    took it to when it was published again; cpu_per_message_ns: of the whole process, for each message passed
+    on; medians over trials. Null is not available.
+    """
+
+    cell: str
+    node: str
+    process: str
+    trials: int
+    passed_on: int
+    stay_p50_ns: float | None
+    stay_p99_ns: float | None
+    cpu_per_message_ns: float | None
+    threads: float | None
+    rss_bytes: float | None
+    pss_bytes: float | None
+    uss_bytes: float | None

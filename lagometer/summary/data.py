@@ -9,6 +9,7 @@ observed, or a quantile with fewer than 10 samples beyond it. It never stands fo
 from __future__ import annotations
 
 from lagometer.summary.cell_data import (
+    Bridge,
     ChainRow,
     Deadline,
     Feasibility,
@@ -476,6 +477,7 @@ class Summary(Model):
     chains: list[ChainRow]
     wire: list[OnTheWire]
     node_costs: NodeCosts | None
+    bridges: list[Bridge]
     layers: list[CellLayers]
     scheduling: list[CellScheduling]
     feasibility: list[Feasibility]

@@ -10,6 +10,7 @@ from lagometer.stats.interval.confidence import TRIALS_MIN
 from lagometer.store.format import ARROW
 from lagometer.store.reader import Campaign
 from lagometer.summary import steadiness
+from lagometer.summary.bridges import bridges
 from lagometer.summary.campaign import (
     campaign_head,
     cell_factors,
@@ -106,6 +107,7 @@ def summarise(
         chains=chains(campaign.cells, named),
         wire=on_the_wire(campaign, named),
         node_costs=node_costs(campaign, factors),
+        bridges=bridges(campaign, [each.id for each in named]),
         scheduling=shares,
         layers=list(layers.cells),
         feasibility=feasibility(campaign),

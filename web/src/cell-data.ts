@@ -268,3 +268,26 @@ export interface NodeCosts {
   all_cells: boolean;
   not_available: NotAvailable[];
 }
+
+/**
+ * What a node takes that passes messages on into another domain, or to another adapter.
+ *
+ * process: that it runs in, whose CPU time, threads and memory these are, with all other nodes in it;
+ * passed_on: messages of the valid trials' measure phases; stay: of one, from when the callback began that
+ * took it to when it was published again; cpu_per_message_ns: of the whole process, for each message passed
+ * on; medians over trials. Null is not available.
+ */
+export interface Bridge {
+  cell: string;
+  node: string;
+  process: string;
+  trials: number;
+  passed_on: number;
+  stay_p50_ns: number | null;
+  stay_p99_ns: number | null;
+  cpu_per_message_ns: number | null;
+  threads: number | null;
+  rss_bytes: number | null;
+  pss_bytes: number | null;
+  uss_bytes: number | null;
+}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Generated from lagometer/summary/data.py by `python -m lagometer.report.typescript web/src`; do not edit.
 
-import type { ChainRow, Deadline, Feasibility, Interference, LostTail, NodeCosts, OnTheWire, Queue, Saturated } from "./cell-data";
+import type { Bridge, ChainRow, Deadline, Feasibility, Interference, LostTail, NodeCosts, OnTheWire, Queue, Saturated } from "./cell-data";
 import type { CellScheduling } from "./scheduling-data";
 import type { CellLayers } from "./way-data";
 
@@ -470,6 +470,7 @@ export interface Summary {
   chains: ChainRow[];
   wire: OnTheWire[];
   node_costs: NodeCosts | null;
+  bridges: Bridge[];
   layers: CellLayers[];
   scheduling: CellScheduling[];
   feasibility: Feasibility[];

@@ -9,6 +9,7 @@ import { controlView } from "./control-chart";
 import { costView } from "./cost-chart";
 import type { ComparisonReport } from "./comparison-data";
 import type { Report } from "./report-data";
+import { bridgesSection } from "./bridges";
 import { chainsSection } from "./chains";
 import { nodeCostsSection } from "./node-costs";
 import { layersView } from "./layers";
@@ -132,7 +133,7 @@ function start(main: HTMLElement, model: Model): void {
   });
   const { report } = model;
   main.append(headLine(report, themeButton), glanceSection(report.glance) ?? "", findingsSection(report) ?? "", bar?.root ?? "", ...charts.map((view) => view.root));
-  main.append(nodeCostsSection(report.node_costs) ?? "", chainsSection(report) ?? "", feasibilitySection(report) ?? "", failuresSection(report), settingsSection(report), ...conformanceSection(report), environmentSection(report), methodSection(report));
+  main.append(nodeCostsSection(report.node_costs) ?? "", bridgesSection(report) ?? "", chainsSection(report) ?? "", feasibilitySection(report) ?? "", failuresSection(report), settingsSection(report), ...conformanceSection(report), environmentSection(report), methodSection(report));
   applyTheme(state.theme);
   redraw();
   systemDark.addEventListener("change", () => {

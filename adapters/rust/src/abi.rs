@@ -88,6 +88,10 @@ pub const AUTOMATIC: u32 = 0;
 pub const MANUAL_BY_TOPIC: u32 = 1;
 
 pub const TYPE_KEYED: u32 = 1 << 0;
+pub const POLICY_DURABILITY: u32 = 2;
+pub const POLICY_DEADLINE: u32 = 4;
+pub const POLICY_LIVELINESS: u32 = 8;
+pub const POLICY_RELIABILITY: u32 = 11;
 
 pub const DISPATCH_POLL: u32 = 0;
 pub const DISPATCH_WAITSET: u32 = 1;
@@ -113,6 +117,7 @@ pub type Status = i32;
 pub type Sink = extern "C" fn(user: *mut c_void, text: Text);
 pub type DataFunction = extern "C" fn(user: *mut c_void);
 pub type EventFunction = extern "C" fn(user: *mut c_void, event: u32, total: u64);
+pub type PolicyFunction = extern "C" fn(*mut c_void, u32);
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -224,6 +229,7 @@ pub struct EndpointConfig {
     pub user: *mut c_void,
     pub on_data: Option<DataFunction>,
     pub on_event: Option<EventFunction>,
+    pub on_policy: Option<PolicyFunction>,
 }
 
 #[repr(C)]
@@ -262,9 +268,11 @@ pub struct Sample {
     pub reception_clock: u32,
     pub signalled_ns: i64,
     pub signalled_cpu: u32,
-    pub instance: u32,
+    pub reserved: u32,
     pub adapter_data: *mut c_void,
     pub stamps: StampList,
+    pub instance: u32,
+    pub reserved_too: u32,
 }
 
 #[repr(C)]

@@ -30,17 +30,17 @@ layout!(Qos, lagometer_qos, 88, {
 layout!(TypeConfig, lagometer_type_config, 64, {
     name: 8, max_bytes: 24, flags: 32, encapsulation: 36, hash: 40, instances: 56,
 });
-layout!(EndpointConfig, lagometer_endpoint_config, 72, {
-    type_: 8, topic: 16, qos: 32, dispatch: 40, flags: 44, user: 48, on_data: 56, on_event: 64,
+layout!(EndpointConfig, lagometer_endpoint_config, 80, {
+    type_: 8, topic: 16, qos: 32, dispatch: 40, flags: 44, user: 48, on_data: 56, on_event: 64, on_policy: 72,
 });
 layout!(Region, lagometer_region, 16, { data: 0, size: 8 });
 layout!(Message, lagometer_message, 256, {
     origin: 8, region_count: 12, regions: 16, adapter_data: 80, key: 88, stamps: 112, instance: 248,
 });
-layout!(Sample, lagometer_sample, 280, {
+layout!(Sample, lagometer_sample, 288, {
     flags: 8, region_count: 12, regions: 16, writer_id: 80, middleware_sequence: 88, source_time_ns: 96,
-    reception_time_ns: 104, source_clock: 112, reception_clock: 116, signalled_ns: 120, signalled_cpu: 128, instance: 132,
-    adapter_data: 136, stamps: 144,
+    reception_time_ns: 104, source_clock: 112, reception_clock: 116, signalled_ns: 120, signalled_cpu: 128,
+    adapter_data: 136, stamps: 144, instance: 280,
 });
 layout!(Matched, lagometer_matched, 16, { count: 8, exact: 12 });
 layout!(Counters, lagometer_counters, 56, {

@@ -263,6 +263,14 @@ typedef struct lagometer_type_config {
 #define LAGOMETER_DISPATCH_POLL 0u     /* the engine calls take() whenever it likes */
 #define LAGOMETER_DISPATCH_WAITSET 1u  /* the reader will be attached to a waitset */
 #define LAGOMETER_DISPATCH_LISTENER 2u /* on_data is called on the middleware's own thread */
+/* The policy for which endpoints don't fit, by the number that DDS 1.4 (2.3.3, QosPolicyId_t) gives it. */
+#define LAGOMETER_POLICY_DURABILITY 2u
+#define LAGOMETER_POLICY_DEADLINE 4u
+#define LAGOMETER_POLICY_LIVELINESS 8u
+#define LAGOMETER_POLICY_RELIABILITY 11u
+/* Says for which policy LAGOMETER_EVENT_INCOMPATIBLE_QOS is about to be reported. 0: not known. */
+typedef void (*lagometer_policy_function)(void* user, uint32_t policy);
+
 typedef struct lagometer_endpoint_config {
   uint32_t size, abi_version;
   lagometer_type* type;
@@ -272,7 +280,8 @@ typedef struct lagometer_endpoint_config {
   uint32_t flags;           /* none yet */
   void* user;               /* first argument of the two functions below */
   lagometer_data_function on_data;
-  lagometer_event_function on_event; /* may be null */
+  lagometer_event_function on_event;   /* may be null */
+  lagometer_policy_function on_policy; /* since 1.1; may be null */
 } lagometer_endpoint_config;
 #define LAGOMETER_ENDPOINT_CONFIG_SIZE_1_0 LAGOMETER_END_OF(lagometer_endpoint_config, on_event)
 
@@ -325,10 +334,12 @@ typedef struct lagometer_sample {
   uint32_t source_clock, reception_clock;          /* LAGOMETER_CLOCK_... */
   int64_t signalled_ns; /* when the middleware's own thread noticed this message; 0: the adapter can't observe it */
   uint32_t signalled_cpu;
-  uint32_t instance;  /* since 1.1, of a keyed type: the key that came; else 0, as in 1.0, where it was reserved */
+  uint32_t reserved;
   void* adapter_data; /* the adapter's own */
   /* Beyond LAGOMETER_SAMPLE_SIZE_1_0: filled by take() if stamps were asked for (stamps.h). */
   lagometer_stamp_list stamps;
+  uint32_t instance; /* since 1.1, of a keyed type alone: the key that came */
+  uint32_t reserved_too;
 } lagometer_sample;
 #define LAGOMETER_SAMPLE_SIZE_1_0 LAGOMETER_END_OF(lagometer_sample, adapter_data)
 

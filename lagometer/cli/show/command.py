@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from lagometer.store.reader import Campaign
-    from lagometer.summary.cell_data import ChainRow, OnTheWire, Queue, Saturated
+    from lagometer.summary.cell_data import Bridge, ChainRow, OnTheWire, Queue, Saturated
     from lagometer.summary.data import Finding
     from lagometer.summary.layers import LayerTable
     from lagometer.summary.scheduling_data import CellScheduling
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 OfCell = TypeVar(
     "OfCell",
+    "Bridge",
     "CellLayers",
     "CellScheduling",
     "ChainRow",
@@ -133,6 +134,7 @@ def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None
         "feasibility": [each.model_dump() for each in summary.feasibility],
         "chains": [each.model_dump() for each in _of_cells(summary.chains, cell)],
         "node_costs": summary.node_costs.model_dump() if summary.node_costs is not None else None,
+        "bridges": [each.model_dump() for each in _of_cells(summary.bridges, cell)],
         "wire": [each.model_dump() for each in _of_cells(summary.wire, cell)],
         "layers": [
             {"cell": each.cell, "edge": each.edge, "trials": each.trials, **layers_as_json(each.figures)}
@@ -194,6 +196,7 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     from rich.markup import escape
 
     from lagometer.cli.show.answer import render_answer
+    from lagometer.cli.show.bridges import render_bridges
     from lagometer.cli.show.cells import render_cells
     from lagometer.cli.show.chains import render_chains
     from lagometer.cli.show.daemons import render_daemons
@@ -235,6 +238,7 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     render_daemons(campaign, console, {row["cell"] for row in valid})
     render_cells(summary, console, edge, cell)
     render_node_costs(summary.node_costs if whole else None, console)
+    render_bridges(_of_cells(summary.bridges, cell), console)
     render_chains(_of_cells(summary.chains, cell), console)
     render_wire(_of_cells(summary.wire, cell), console)
     render_layers(_of_cells(layers.edges, cell), console)

@@ -169,15 +169,22 @@ def failure_code(failed: Failed, conversations: Iterable[Conversation]) -> str:
     """The code of a worker's failure. Where readers were not matched, it is the quality of service if the
     middleware reported that of the same topics."""
     topics = {str(each.get("topic")) for each in failed.missing if isinstance(each, dict)}
-    ends = [
-        f"{end.side} {end.node} on {end.topic}"
-        for each in conversations
-        for end in each.incompatible
-        if end.topic in topics
-    ]
-    if failed.reason != "endpoints-missing" or not ends:
+    told = [end for each in conversations for end in each.incompatible if end.topic in topics]
+    if failed.reason != "endpoints-missing" or not told:
         return failed.reason
-    return f"incompatible-qos: the middleware says so of {', '.join(dict.fromkeys(ends))}"
+    ends = dict.fromkeys(f"{end.side} {end.node} on {end.topic}" for end in told)
+    return f"incompatible-qos: {_policies(told)}the middleware says so of {', '.join(ends)}"
+
+
+def _policies(told: Iterable[Incompatible]) -> str:
+    """Each policy that does not fit, with what was offered and requested of it as far as a side told."""
+    sides = {"writer": "offered", "reader": "requested"}
+    found: dict[str, dict[str, None]] = {}
+    for side, word in sides.items():
+        for end in told:
+            if end.side == side and end.policy:
+                found.setdefault(end.policy, {})[f"{word} {end.value}"] = None
+    return "".join(f"{policy}: {', '.join(values)}; " for policy, values in found.items())
 
 
 def creation_ns(conversations: Iterable[Conversation], started_ns: int) -> int:

@@ -67,13 +67,18 @@ class ContextSwitches(Message):
 
 
 class Incompatible(Message):
-    """An endpoint met others of a quality of service that does not fit."""
+    """An endpoint met others of a quality of service that does not fit.
+
+    policy: the last that didn't, empty if the middleware doesn't say; value: what this side has of it.
+    """
 
     event: Literal["incompatible"]
     node: str
     side: Literal["writer", "reader"]
     topic: str
     total: int = 1
+    policy: str = ""
+    value: str = ""
 
 
 class EventCount(Message):

@@ -63,7 +63,8 @@ def test_a_quality_of_service_that_does_not_fit_is_the_reason(
     row = edge_of(campaign)
     (reason,) = row["reasons"][:1]
     assert not row["valid"]
-    assert reason.startswith("incompatible-qos: the middleware says so of "), reason
+    named = "reliability: offered best_effort, requested reliable; "
+    assert reason.startswith(f"incompatible-qos: {named}the middleware says so of "), reason
     assert "writer source on lagometer/" in reason and "reader sink on lagometer/" in reason
     (kind,) = {finding.kind for finding in summarise(campaign).findings}
     assert kind == "incompatible-qos"

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What bridges between domains or adapters take, in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from lagometer.cli.show.figures import new_table, print_wide
+from lagometer.cli.show.node_costs import number, size
+from lagometer.units import duration_text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from lagometer.summary.cell_data import Bridge
+
+HEADINGS = ("passed on", "stay p50", "stay p99", "CPU", "threads", "RSS", "PSS", "USS")
+
+
+def render_bridges(found: Sequence[Bridge], console: Console) -> None:
+    """Prints the table; nothing without a bridge."""
+    from rich.markup import escape
+
+    if not found:
+        return
+    table = new_table()
+    table.add_column("cell")
+    table.add_column("bridge")
+    for heading in HEADINGS:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in found:
+        table.add_row(
+            escape(row.cell),
+            escape(row.node if row.node == row.process else f"{row.node} in {row.process}"),
+            str(row.passed_on),
+            duration_text(row.stay_p50_ns),
+            duration_text(row.stay_p99_ns),
+            duration_text(row.cpu_per_message_ns),
+            number(row.threads),
+            *(size(each) for each in (row.rss_bytes, row.pss_bytes, row.uss_bytes)),
+        )
+    console.print(
+        "\n[bold]bridges[/]: stay is from the begin of the callback that takes a message to its publishing "
+        "on the other side; CPU of the process for each message passed on"
+    )
+    print_wide(table, console)

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What bridges between domains or adapters take: time from entry to exit; CPU, memory, threads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import polars as pl
+
+from lagometer.store.errors import CampaignError
+from lagometer.store.format import END_TO_END
+from lagometer.store.reader import Campaign
+from lagometer.summary.cell_data import Bridge
+from lagometer.summary.hops import ends
+
+SAMPLES = ("edge", "sequence", "publish_ns", "begun_ns", "phase", "outcome")
+MEMORY = ("rss_bytes", "pss_bytes", "uss_bytes")
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """One trial. stays_ns: of each message that was passed on, from entry to exit; run_ns: CPU time of the
+    process in the measure phase; of what was not looked at: None."""
+
+    stays_ns: pl.Series
+    run_ns: int | None = None
+    threads: int | None = None
+    memory: Mapping[str, int | None] | None = None
+
+
+def bridges(campaign: Campaign, names: Sequence[str]) -> list[Bridge]:
+    """A row for each bridge of each of these cells that has valid trials."""
+    found = []
+    for cell in campaign.manifest.get("cells", []):
+        for node, process in (cell.get("bridges") or {}).items() if cell["id"] in names else ():
+            seen = [
+                _seen(campaign, cell["id"], trial, node, process) for trial in _valid(campaign, cell["id"])
+            ]
+            if seen:
+                found.append(_row(cell["id"], node, process, seen))
+    return found
+
+
+def _valid(campaign: Campaign, cell: str) -> list[int]:
+    rows = campaign.cells.filter((pl.col("cell") == cell) & pl.col("valid") & (pl.col("edge") == END_TO_END))
+    return sorted(rows["trial"].unique())
+
+
+def _seen(campaign: Campaign, cell: str, trial: int, node: str, process: str) -> _Seen:
+    stays_ns = pl.Series([], dtype=pl.Int64)
+    try:
+        samples = campaign.samples(cell, trial, SAMPLES)
+    except CampaignError:
+        samples = None
+    if samples is not None:
+        edges = [edge for edge in samples["edge"].cast(pl.String).unique() if ends(edge)[0] == node]
+        own = samples.filter(
+            pl.col("edge").cast(pl.String).is_in(edges)
+            & (pl.col("phase").cast(pl.String) == "measure")
+            & (pl.col("outcome").cast(pl.String) != "duplicate")
+            & pl.col("begun_ns").is_not_null()
+            & pl.col("publish_ns").is_not_null()
+        )
+        # Of a message that several nodes subscribe to there is a row for each.
+        own = own.unique(["publish_ns", "begun_ns", "sequence"])
+        stays_ns = own["publish_ns"] - own["begun_ns"]
+    path = campaign.resources_path(cell, trial)
+    if not path.is_file():
+        return _Seen(stays_ns)
+    rows = pl.read_parquet(path, glob=False, hive_partitioning=False)
+    rows = rows.filter((pl.col("process") == process) & (pl.col("kind") == "worker"))
+    whole, threads = rows.filter(pl.col("what") == "process"), rows.filter(pl.col("what") == "thread")
+    if whole.height != 1:
+        return _Seen(stays_ns)
+    run_ns = None if threads["run_ns"].null_count() else int(threads["run_ns"].sum())
+    memory: dict[str, Any] = {name: whole[name][0] for name in MEMORY}
+    return _Seen(stays_ns, run_ns, threads.height, memory)
+
+
+def _row(cell: str, node: str, process: str, seen: Sequence[_Seen]) -> Bridge:
+    stays_ns = pl.concat([each.stays_ns for each in seen])
+    passed = [len(each.stays_ns) for each in seen]
+    cpu = [
+        each.run_ns / count if each.run_ns is not None and count else None
+        for each, count in zip(seen, passed, strict=True)
+    ]
+    return Bridge(
+        cell=cell,
+        node=node,
+        process=process,
+        trials=len(seen),
+        passed_on=sum(passed),
+        stay_p50_ns=_quantile(stays_ns, 0.5),
+        stay_p99_ns=_quantile(stays_ns, 0.99),
+        cpu_per_message_ns=_middle(cpu),
+        threads=_middle([each.threads for each in seen]),
+        **{name: _middle([(each.memory or {}).get(name) for each in seen]) for name in MEMORY},
+    )
+
+
+def _quantile(values: pl.Series, share: float) -> float | None:
+    return values.quantile(share, "higher") if len(values) else None
+
+
+def _middle(values: Sequence[float | None]) -> float | None:
+    """The median; None unless each trial has the figure."""
+    known = [value for value in values if value is not None]
+    return median(known) if known and len(known) == len(values) else None

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What nodes take that pass messages on into another domain, or to another adapter.
+import type { Bridge } from "./cell-data";
+import { element, section } from "./dom";
+import { bytesText, durationText, numberText } from "./format";
+import type { Report } from "./report-data";
+
+const COLUMNS: [string, (each: Bridge) => string][] = [
+  ["passed on", (each) => String(each.passed_on)],
+  ["stay p50", (each) => durationText(each.stay_p50_ns)],
+  ["stay p99", (each) => durationText(each.stay_p99_ns)],
+  ["CPU / message", (each) => durationText(each.cpu_per_message_ns)],
+  ["threads", (each) => numberText(each.threads)],
+  ["RSS", (each) => bytesText(each.rss_bytes)],
+  ["PSS", (each) => bytesText(each.pss_bytes)],
+  ["USS", (each) => bytesText(each.uss_bytes)],
+];
+
+/** Null where no cell has a bridge. */
+export function bridgesSection(report: Report): HTMLElement | null {
+  if (report.bridges.length === 0) return null;
+  const rows = report.bridges.map((each) =>
+    element(
+      "tr",
+      { "data-cell": each.cell },
+      element("th", { scope: "row" }, element("code", {}, each.cell), ` ${each.node === each.process ? each.node : `${each.node} in ${each.process}`}`),
+      ...COLUMNS.map(([, text]) => element("td", { class: "number" }, text(each))),
+    ),
+  );
+  const heads = ["cell and bridge", ...COLUMNS.map(([name]) => name)].map((head) => element("th", { scope: "col" }, head));
+  const table = element("table", { id: "bridges-table" }, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
+  const said =
+    "Stay is the time from the begin of the callback that takes a message to its publishing on the other side. CPU, threads and memory are those of the process that the bridge runs in, CPU for each message passed on; medians over the valid trials.";
+  return section("bridges", "Bridges", element("p", { class: "quiet" }, said), element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Bridges" }, table));
+}
