@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "descriptors.hpp"
 
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <linux/sock_diag.h>
+#include <linux/unix_diag.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -75,6 +83,65 @@ void learn_connection(int descriptor, Known& known) noexcept {
   known.received_connection.store(hash(there, here), std::memory_order_relaxed);
 }
 
+/// The number of the other end of a socket without a name, as the kernel tells it (sock_diag(7)); 0: it does not.
+uint32_t peer_inode_of(uint32_t inode) noexcept {
+  struct Request {
+    nlmsghdr head;
+    unix_diag_req body;
+  };
+  Request request{};
+  request.head.nlmsg_len = sizeof request;
+  request.head.nlmsg_type = SOCK_DIAG_BY_FAMILY;
+  request.head.nlmsg_flags = NLM_F_REQUEST;
+  request.body.sdiag_family = AF_UNIX;
+  request.body.udiag_states = ~0U;
+  request.body.udiag_ino = inode;
+  request.body.udiag_show = UDIAG_SHOW_PEER;
+  request.body.udiag_cookie[0] = request.body.udiag_cookie[1] = ~0U;
+  // Not by functions of the C library, before which this library stands.
+  const auto socket = static_cast<int>(syscall(SYS_socket, AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
+  if (socket < 0) return 0;
+  alignas(nlmsghdr) std::array<uint8_t, 512> answer{};
+  long size = syscall(SYS_sendto, socket, &request, sizeof request, MSG_DONTWAIT, nullptr, 0);
+  if (size > 0) size = syscall(SYS_recvfrom, socket, answer.data(), answer.size(), MSG_DONTWAIT, nullptr, nullptr);
+  static_cast<void>(syscall(SYS_close, socket));
+  constexpr long kBefore = NLMSG_LENGTH(sizeof(unix_diag_msg));
+  nlmsghdr head{};
+  if (size > kBefore) std::memcpy(&head, answer.data(), sizeof head);
+  if (head.nlmsg_type != SOCK_DIAG_BY_FAMILY) return 0;
+  for (long at = kBefore; at + long{sizeof(rtattr)} + 4 <= size;) {
+    rtattr part;
+    std::memcpy(&part, answer.data() + at, sizeof part);
+    uint32_t peer = 0;
+    if (part.rta_type == UNIX_DIAG_PEER) {
+      std::memcpy(&peer, answer.data() + at + sizeof part, sizeof peer);
+      return peer;
+    }
+    if (part.rta_len < sizeof part) break;
+    at += RTA_ALIGN(part.rta_len);
+  }
+  return 0;
+}
+
+/// Of a pair of sockets that nobody saw made, such as by a system call of Rust's own: the same number for both ends,
+/// beside those that this library gives; 0: it is no such pair.
+uint64_t unseen_pair_of(int descriptor) noexcept {
+  sockaddr_storage own{}, peer{};
+  socklen_t own_size = sizeof own, peer_size = sizeof peer;
+  if (getsockname(descriptor, reinterpret_cast<sockaddr*>(&own), &own_size) != 0 || own.ss_family != AF_UNIX) return 0;
+  if (getpeername(descriptor, reinterpret_cast<sockaddr*>(&peer), &peer_size) != 0) return 0;
+  ucred who{};
+  socklen_t who_size = sizeof who;
+  if (own_size > sizeof own.ss_family || peer_size > sizeof peer.ss_family) return 0;
+  if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &who, &who_size) != 0 || who.pid != getpid()) return 0;
+  struct stat facts {};
+  if (fstat(descriptor, &facts) != 0) return 0;
+  const auto here = static_cast<uint32_t>(facts.st_ino);
+  const uint32_t there = peer_inode_of(here);
+  constexpr uint64_t kUnseen = uint64_t{1} << 63U;
+  return there != 0 ? kUnseen | std::min(here, there) : 0;
+}
+
 bool has_room_for(int descriptor) noexcept { return descriptor >= 0 && descriptor < kDescriptorsMax; }
 
 }  // namespace
@@ -91,6 +158,10 @@ DescriptorKind kind_of(int descriptor) noexcept {
   if (getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &size) == 0) {
     kind = type == SOCK_STREAM ? DescriptorKind::stream : DescriptorKind::datagram;
     if (kind == DescriptorKind::stream) learn_connection(descriptor, known);
+    if (const uint64_t pair = kind == DescriptorKind::stream ? unseen_pair_of(descriptor) : 0; pair != 0) {
+      known.sent.store(pair, std::memory_order_relaxed);
+      kind = DescriptorKind::signal;
+    }
   }
   known.kind.store(kind, std::memory_order_relaxed);
   errno = before;
@@ -106,6 +177,15 @@ void note_signal(int read_end, int write_end) noexcept {
     known.sent.store(number, std::memory_order_relaxed);
     known.kind.store(DescriptorKind::signal, std::memory_order_relaxed);
   }
+}
+
+void note_copy(int of, int made) noexcept {
+  if (!has_room_for(of) || !has_room_for(made) || of == made) return;
+  const Known& known = all[static_cast<size_t>(of)];
+  if (known.kind.load(std::memory_order_relaxed) != DescriptorKind::signal) return;
+  Known& copy = all[static_cast<size_t>(made)];
+  copy.sent.store(known.sent.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  copy.kind.store(DescriptorKind::signal, std::memory_order_relaxed);
 }
 
 uint64_t signal_of(int descriptor) noexcept {

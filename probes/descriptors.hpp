@@ -18,6 +18,9 @@ void forget(int descriptor) noexcept;
 /// These two ends, which may be one, were made as an eventfd or a pipe. Keeps errno.
 void note_signal(int read_end, int write_end) noexcept;
 
+/// Another descriptor of the same eventfd or pipe, where it is one. Keeps errno.
+void note_copy(int of, int made) noexcept;
+
 /// What both ends of an eventfd or pipe are known by in this process; never 0.
 [[nodiscard]] uint64_t signal_of(int descriptor) noexcept;
 

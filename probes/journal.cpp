@@ -59,6 +59,9 @@ uint8_t* claim(Header* header, uint32_t count) noexcept {
   }
   const uint32_t first = own.used;
   own.used = first + count;
+  // A thread may be given its name after its first calls.
+  for (const uint32_t again : {32U, 128U})
+    if (first < again && own.used >= again) prctl(PR_GET_NAME, own.chunk->name.data());
   std::atomic_signal_fence(std::memory_order_seq_cst);
   return reinterpret_cast<uint8_t*>(own.chunk) + (uint64_t{first} + 1) * kRecordBytes;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls of the C library that move bytes over sockets, or over eventfds and pipes, by which threads wake each other.
 // Only those that moved some are written down.
+#include <fcntl.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -230,6 +231,14 @@ LAGOMETER_PROBE int pipe2(int* ends, int flags) noexcept {
   return result;
 }
 
+/// Whoever waits for descriptors and is to be woken by another thread may have this in place of a pipe.
+LAGOMETER_PROBE int socketpair(int domain, int type, int protocol, int* ends) noexcept {
+  static constinit Next<int(int, int, int, int*)> next("socketpair");
+  const int result = next(domain, type, protocol, ends);
+  if (result == 0) note_signal(ends[0], ends[1]);
+  return result;
+}
+
 // After these a descriptor may be another one.
 LAGOMETER_PROBE int close(int descriptor) {
   static constinit Next<int(int)> next("close");
@@ -240,14 +249,38 @@ LAGOMETER_PROBE int close(int descriptor) {
 LAGOMETER_PROBE int dup2(int from, int to) noexcept {
   static constinit Next<int(int, int)> next("dup2");
   if (from != to) forget(to);
-  return next(from, to);
+  const int made = next(from, to);
+  note_copy(from, made);
+  return made;
 }
 
 LAGOMETER_PROBE int dup3(int from, int to, int flags) noexcept {
   static constinit Next<int(int, int, int)> next("dup3");
   if (from != to) forget(to);
-  return next(from, to, flags);
+  const int made = next(from, to, flags);
+  note_copy(from, made);
+  return made;
 }
+
+LAGOMETER_PROBE int dup(int from) noexcept {
+  static constinit Next<int(int)> next("dup");
+  const int made = next(from);
+  note_copy(from, made);
+  return made;
+}
+
+// Its third argument is a number or a pointer, or absent: handed on as it came.
+LAGOMETER_PROBE int any_fcntl(int descriptor, int command, long given) __asm__("fcntl");
+LAGOMETER_PROBE int any_fcntl64(int descriptor, int command, long given) __asm__("fcntl64");
+
+int any_fcntl(int descriptor, int command, long given) {
+  static constinit Next<int(int, int, long)> next("fcntl");
+  const int result = next(descriptor, command, given);
+  if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) note_copy(descriptor, result);
+  return result;
+}
+
+int any_fcntl64(int descriptor, int command, long given) { return any_fcntl(descriptor, command, given); }
 
 LAGOMETER_PROBE int connect(int socket, const sockaddr* address, socklen_t size) {
   static constinit Next<int(int, const sockaddr*, socklen_t)> next("connect");

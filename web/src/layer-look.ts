@@ -32,6 +32,7 @@ const LAYERS: Record<string, [Hue, number]> = {
   transport: [KERNEL, 1],
   receive: [RECEIVING, 0.55],
   receiving_thread: [RECEIVING, 1],
+  receive_hand_over: [RECEIVING, 0.3],
   wake: [WAKING, 1],
   notify: [WAKING, 0.5],
   executor: [WAKING, 0.3],

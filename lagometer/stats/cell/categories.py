@@ -31,6 +31,7 @@ CATEGORY_OF: Mapping[str, str] = {
     "transport": DDS,
     "receive": DDS,
     "receiving_thread": DDS,
+    "receive_hand_over": DDS,
     "wake": NOTIFICATION,
     "notify": NOTIFICATION,
     "executor": NOTIFICATION,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,7 @@ from lagometer.store import probes
 from lagometer.store.probes import ProbeLog
 
 Message = tuple[int, int]  # stream and sequence, as our envelope says
+HOPS_MAX = 32  # threads that wake each other on the way of one message
 Sample = tuple[bytes, int]  # writer and sequence number, as RTPS says
 
 
@@ -49,12 +50,22 @@ class Process:
         self._calls = [Call(*each) for each in zip(begins, ends, threads, objects, descriptors, strict=True)]
         self._of: dict[tuple[int, int], list[Call]] = defaultdict(list)
         self._of_kind: dict[int, list[Call]] = defaultdict(list)
+        self._notifies: dict[int, list[Call]] = defaultdict(
+            list
+        )  # by what was notified, as they were entered
+        self._signals: set[int] = set()  # eventfds and pipes
         self._drains: dict[int, set[int]] = defaultdict(set)  # by eventfd or pipe, the threads that read it
         for kind, call in zip(log.calls["call"].tolist(), self._calls, strict=True):
             self._of[call.thread, kind].append(call)
             self._of_kind[kind].append(call)
             if kind == probes.DRAINED:
                 self._drains[call.object].add(call.thread)
+            elif kind == probes.NOTIFY:
+                self._notifies[call.object].append(call)
+                if call.descriptor >= 0:
+                    self._signals.add(call.object)
+        for calls in self._notifies.values():
+            calls.sort(key=_begin)
 
     # --- by thread and kind
 
@@ -96,39 +107,71 @@ class Process:
                 return call
         return None
 
-    def handed_over(self, thread: int, to: int, after_ns: int, until_ns: int) -> tuple[Call, Call] | None:
-        """The call by which a thread woke another one between two moments, and the call in which that one
-        had waited; None: it was not seen."""
-        woken = self.last(probes.BLOCK, to, after_ns, until_ns)
-        by = self.notified(thread, woken.object, after_ns, woken.end_ns) if woken is not None else None
-        if woken is not None and by is not None:
-            return by, woken
-        return self._handed_over_by_signal(thread, to, after_ns, until_ns)
-
-    def _handed_over_by_signal(
+    def handed_over(
         self, thread: int, to: int, after_ns: int, until_ns: int
-    ) -> tuple[Call, Call] | None:
-        """The same by an eventfd or a pipe: one thread writes, the other one waits for several descriptors.
-        Who empties it must be the one that waited; of one that nobody ever empties no more is known."""
-        waits, writes = self._of[to, probes.WAIT], self._of[thread, probes.NOTIFY]
-        for by in writes[bisect_left(writes, after_ns, key=_end) :]:
-            if by.begin_ns > until_ns:
+    ) -> Sequence[tuple[Call, Call]] | None:
+        """How one thread woke another one between two moments, perhaps by others in between: each call that
+        woke, and the call in which who was woken had waited. None: it was not seen."""
+        found: list[tuple[Call, Call]] = []
+        at, until = to, until_ns
+        while len(found) < HOPS_MAX:
+            hop = self._woken_by(at, after_ns, until)
+            if hop is None:
+                return None
+            found.append(hop)
+            at, until = hop[0].thread, hop[0].begin_ns
+            if at == thread:
+                return found[::-1]
+        return None
+
+    def _woken_by(self, thread: int, after_ns: int, until_ns: int) -> tuple[Call, Call] | None:
+        """Who woke a thread last, and in which call it had waited."""
+        hops = [
+            self._woken_by_condition(thread, after_ns, until_ns),
+            self._woken_by_signal(thread, after_ns, until_ns),
+        ]
+        return max((hop for hop in hops if hop is not None), key=lambda hop: hop[1].end_ns, default=None)
+
+    def _woken_by_condition(self, thread: int, after_ns: int, until_ns: int) -> tuple[Call, Call] | None:
+        waits = self._of[thread, probes.BLOCK]
+        for woken in reversed(waits[: bisect_right(waits, until_ns, key=_end)]):
+            if woken.end_ns <= after_ns:
                 break
-            place = bisect_right(waits, by.begin_ns, key=_end)
-            found = by.descriptor >= 0 and by.begin_ns >= after_ns and place < len(waits)
-            if found and waits[place].end_ns <= until_ns and self._heeds(to, by):
-                return by, waits[place]
+            since_ns = max(after_ns, woken.begin_ns)
+            by = self._notified_by(woken.object, thread, since_ns, woken.end_ns)
+            if by is not None:
+                return by, woken
+        return None
+
+    def _woken_by_signal(self, thread: int, after_ns: int, until_ns: int) -> tuple[Call, Call] | None:
+        """By an eventfd or a pipe. Who empties it must be the one that waited; of one that nobody ever
+        empties no more is known than that it was written to."""
+        waits, found = self._of[thread, probes.WAIT], None
+        for target in self._signals:
+            if self._drains[target] and thread not in self._drains[target]:
+                continue
+            by = self._notified_by(target, thread, after_ns, until_ns)
+            place = bisect_right(waits, by.begin_ns, key=_end) if by is not None else len(waits)
+            if by is None or place == len(waits) or waits[place].end_ns > until_ns:
+                continue
+            if found is None or waits[place].end_ns > found[1].end_ns:
+                found = by, waits[place]
+        return found
+
+    def _notified_by(self, target: int, woken: int, after_ns: int, until_ns: int) -> Call | None:
+        """The last call by which another thread notified, entered between two moments."""
+        calls = self._notifies[target]
+        for call in reversed(calls[: bisect_right(calls, until_ns, key=_begin)]):
+            if call.begin_ns < after_ns:
+                break
+            if call.thread != woken:
+                return call
         return None
 
     def thread_named(self, name: str) -> int | None:
         """The one thread with this name; None: there is none, or several."""
         threads = [thread for thread, known in self.names.items() if known == name]
         return threads[0] if len(threads) == 1 else None
-
-    def _heeds(self, thread: int, by: Call) -> bool:
-        """Whether a thread that waits looks at what was written to."""
-        drains = self._drains[by.object]
-        return not drains or thread in drains
 
     # --- by message
 
@@ -205,6 +248,10 @@ class Stream:
             size = size_of(message[1]) if size_of is not None else end - begin
             found[message] = (begin, min(end, begin + size))
         return found
+
+
+def _begin(call: Call) -> int:
+    return call.begin_ns
 
 
 def _end(call: Call) -> int:

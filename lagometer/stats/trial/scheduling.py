@@ -22,7 +22,16 @@ from lagometer.store.scheduler import SchedulerLog
 INSTEAD_MAX = 32  # of a stay, who ran longest instead of its thread
 OF_SENDER = ("serialise", "send_path", "send_hand_over", "send")
 # A message goes over to the receiver's process within `transport`; the thread waited for is the receiver's.
-OF_RECEIVER = ("transport", "receive", "receiving_thread", "wake", "notify", "take", "deserialise")
+OF_RECEIVER = (
+    "transport",
+    "receive",
+    "receiving_thread",
+    "receive_hand_over",
+    "wake",
+    "notify",
+    "take",
+    "deserialise",
+)
 SENDER, RECEIVER = "sender", "receiver"
 COMPUTATION, IDLE = "computation", "idle"  # between two edges
 

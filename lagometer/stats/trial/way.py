@@ -36,6 +36,7 @@ LAYERS = (
     "transport",
     "receive",
     "receiving_thread",
+    "receive_hand_over",
     "wake",
     "notify",
     "executor",
@@ -300,12 +301,13 @@ def _leave_sender(way: Way, passage: Passage, sender: Process) -> None:
     if first.thread == thread and (write is not None or first.begin_ns <= passage.published_ns):
         way.split("send_path", "serialise", begin_ns, first.begin_ns, thread, passage.serialise)
     elif first.thread != thread:
-        handed = sender.handed_over(thread, first.thread, begin_ns, first.begin_ns)
-        if handed is not None:
-            by, woken = handed
-            way.split("send_path", "serialise", begin_ns, by.begin_ns, thread, passage.serialise)
-            way.go("send_hand_over", by.begin_ns, woken.end_ns, thread, first.thread)
-            way.go("send_path", woken.end_ns, first.begin_ns, first.thread)
+        for by, woken in sender.handed_over(thread, first.thread, begin_ns, first.begin_ns) or ():
+            way.split(
+                "send_path", "serialise", max(begin_ns, way.at_ns), by.begin_ns, by.thread, passage.serialise
+            )
+            way.go("send_hand_over", by.begin_ns, woken.end_ns, by.thread, woken.thread)
+        if way.thread == first.thread:
+            way.go("send_path", way.at_ns, first.begin_ns, first.thread)
     if passage.last is not None:
         way.go("send", first.begin_ns, passage.last.begin_ns, first.thread, passage.last.thread)
 
@@ -402,14 +404,21 @@ def _arrive_by_own_stamps(way: Way, passage: Passage, receiver: Process, thread:
         elif thread is not None:
             way.go("wake", signalled_ns, woken_ns, on_thread, thread)
     elif woken_ns is not None and received is not None and thread is not None:
-        handed = receiver.handed_over(received.thread, thread, received.end_ns, woken_ns)
-        if handed is not None:
-            by, woken = handed
-            way.go("receiving_thread", received.end_ns, by.begin_ns, received.thread)
-            way.go("wake", by.begin_ns, woken.end_ns, received.thread, thread)
-            way.go("notify", woken.end_ns, woken_ns, thread)
+        _hand_over(way, received, thread, woken_ns, receiver)
+        if way.thread == thread:
+            way.go("notify", way.at_ns, woken_ns, thread)
     if woken_ns is not None and woken_ns >= way.at_ns and thread is not None:
         way.go("take", woken_ns, taken_ns, thread)
+
+
+def _hand_over(way: Way, received: Call, thread: int, until_ns: int, receiver: Process) -> bool:
+    """From the receiving thread to a node's, perhaps by other threads; says whether that was seen."""
+    hops = receiver.handed_over(received.thread, thread, received.end_ns, until_ns) or ()
+    for number, (by, woken) in enumerate(hops):
+        way.go("receiving_thread", way.at_ns, by.begin_ns, by.thread)
+        layer = "wake" if number == len(hops) - 1 else "receive_hand_over"
+        way.go(layer, by.begin_ns, woken.end_ns, by.thread, woken.thread)
+    return bool(hops)
 
 
 def _arrive_by_ros2(way: Way, passage: Passage, receiver: Process, arrived_ns: int) -> None:

@@ -104,6 +104,53 @@ thread.join()
     assert log.threads[drained] in log.threads[of_kind(log, probes.WAIT)]
 
 
+def test_a_copy_of_a_descriptor_wakes_as_the_descriptor_does(build: Path, tmp_path: Path) -> None:
+    """Rust's mio keeps copies of both ends of a pair of sockets."""
+    program = """
+a, b = socket.socketpair()
+c, d = os.dup(a.fileno()), b.dup()
+os.write(c, b"x")
+d.recv(8)
+a.send(b"y")
+"""
+    log = logged(build, tmp_path, program)
+    by_signal = log.calls["descriptor"] >= 0
+    told = [int(call["call"]) for call in log.calls[by_signal]]
+    assert told == [probes.NOTIFY, probes.DRAINED, probes.NOTIFY]
+    assert len(set(log.calls["object"][by_signal].tolist())) == 1
+
+
+def test_a_pair_of_sockets_that_nobody_saw_made_wakes_too(build: Path, tmp_path: Path) -> None:
+    """Some in Rust make them by a system call of their own; here by the C library's door to all of them."""
+    program = """
+import ctypes, platform
+SOCKETPAIR = {"x86_64": 53, "aarch64": 199}[platform.machine()]
+ends = (ctypes.c_int * 2)()
+assert ctypes.CDLL(None).syscall(SOCKETPAIR, 1, 1, 0, ends) == 0
+os.write(ends[1], b"x")
+os.read(ends[0], 8)
+"""
+    log = logged(build, tmp_path, program)
+    by_signal = log.calls["descriptor"] >= 0
+    assert [int(call["call"]) for call in log.calls[by_signal]] == [probes.NOTIFY, probes.DRAINED]
+    assert len(set(log.calls["object"][by_signal].tolist()) - {0}) == 1
+
+
+def test_a_name_that_a_thread_gets_after_its_first_calls_is_told(build: Path, tmp_path: Path) -> None:
+    program = """
+a, b = udp()
+def sends():
+    a.send(ENVELOPE)
+    with open(f"/proc/self/task/{threading.get_native_id()}/comm", "w") as name: name.write("late")
+    for _ in range(150): a.send(ENVELOPE)
+thread = threading.Thread(target=sends)
+thread.start()
+thread.join()
+"""
+    log = logged(build, tmp_path, program)
+    assert log.names[int(log.threads[of_kind(log, probes.SEND)[0]])] == "late"
+
+
 def test_a_futex_by_the_c_librarys_own_door_hands_over(build: Path, tmp_path: Path) -> None:
     """Threads of Rust and of C++ wait so; numbers of x86-64 and aarch64."""
     program = """
