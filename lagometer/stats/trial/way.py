@@ -8,7 +8,7 @@ between two layers is `unattributed`, so the layers of a message add up to its l
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 import polars as pl
 
@@ -255,7 +255,8 @@ def way_of(passage: Passage, sender: Process | None, receiver: Process | None, n
     if receiver is not None:
         if passage.last is not None and passage.received is not None:
             _cross(way, passage.last, passage.received, receiver)
-        _arrive(way, passage, receiver, node)
+        stays = sender is receiver and passage.first is None and passage.received is None
+        _arrive(way, _stay(way, passage, receiver) if stays else passage, receiver, node, stays=stays)
     way.end()
     return way
 
@@ -344,8 +345,27 @@ def _cross(way: Way, last: Call, received: Call, receiver: Process) -> None:
         way.go("transport", sent_ns, received.end_ns, last.thread, thread)
 
 
-def _arrive(way: Way, passage: Passage, receiver: Process, node: str) -> None:
-    """From when the receiving thread has the last byte until `taken`."""
+def _stay(way: Way, passage: Passage, process: Process) -> Passage:
+    """Within a process a DDS hands a message over while it writes, without a socket. So the way goes on at that
+    call's thread: where it notifies the one that takes, or else at the call's end."""
+    write = _write_of(passage, process) if process.knows(probes.API_WRITE) else None
+    take = passage.take or process.last(probes.API_TAKE, None, passage.publish_ns, passage.taken_ns)
+    if write is None or take is None:
+        return passage
+    handed_ns = write.end_ns
+    woken = process.last(probes.BLOCK, take.thread, write.begin_ns, take.begin_ns)
+    if woken is not None:
+        by = process.notified(write.thread, woken.object, write.begin_ns, min(woken.end_ns, write.end_ns))
+        handed_ns = by.begin_ns if by is not None else handed_ns
+    if handed_ns > take.begin_ns:  # it was taken meanwhile
+        return passage
+    way.split("send_path", "serialise", way.at_ns, handed_ns, write.thread, passage.serialise)
+    return replace(passage, take=take, received=Call(handed_ns, handed_ns, write.thread))
+
+
+def _arrive(way: Way, passage: Passage, receiver: Process, node: str, *, stays: bool) -> None:
+    """From when the receiving thread has the last byte until `taken`. stays: it was handed over within the
+    process, so the thread that has it may be the node's own, with other things to do."""
     received, taken_ns = passage.received, passage.taken_ns
     arrived_ns = received.end_ns if received is not None else passage.publish_ns
     if not receiver.knows(probes.API_TAKE) and receiver.knows(probes.RMW_TAKE):
@@ -361,7 +381,7 @@ def _arrive(way: Way, passage: Passage, receiver: Process, node: str) -> None:
     if take is None:
         return
     thread = take.thread
-    if received is not None and received.thread == thread:
+    if received is not None and received.thread == thread and not stays:
         way.go("receiving_thread", arrived_ns, take.begin_ns, thread)
     else:
         _wake_up(way, received, take, arrived_ns, receiver)
@@ -412,7 +432,9 @@ def _take_by_ros2(way: Way, take: Call, taken_ns: int, receiver: Process) -> boo
 def _takes_itself(take: Call, taken_ns: int, receiver: Process) -> bool:
     """Whether no executor of rclcpp's calls the node back with this message: then `rclcpp_take` returns to it."""
     called_back = receiver.following(probes.CALLBACK_START, take.thread, take.end_ns, taken_ns)
-    return called_back is None and receiver.last(probes.EXECUTOR_EXECUTE, take.thread, 0, take.begin_ns) is None
+    return (
+        called_back is None and receiver.last(probes.EXECUTOR_EXECUTE, take.thread, 0, take.begin_ns) is None
+    )
 
 
 def _wake_up(way: Way, received: Call | None, take: Call, arrived_ns: int, receiver: Process) -> None:

@@ -44,17 +44,21 @@ def fragment(first: int, count: int, of: int) -> dict[str, Any]:
 
 
 def layers(
-    sent: Calls, received: Calls, taken: int, stamps: pl.DataFrame | None = None, **names: str
+    sent: Calls, received: Calls | None, taken: int, stamps: pl.DataFrame | None = None, **names: str
 ) -> LayerTimes:
-    """One message of `source` (worker 0) to `sink` (worker 1), published at T0, taken so much later."""
+    """One message of `source` (worker 0) to `sink` (worker 1), published at T0, taken so much later. Without
+    `received` both are in one process."""
     built = SmallTrial()
     edge = built.edge(0, "source", "sink")
     built.send(0, 0, T0, published_ns=T0 + 900)
     built.take(edge, 0, T0 + taken)
-    lanes: list[Lane] = [replace(lane, worker=int(lane.kind == 2)) for lane in built.lanes()]
+    far = received is not None
+    lanes: list[Lane] = [replace(lane, worker=int(far and lane.kind == 2)) for lane in built.lanes()]
     facts = built.facts({0}, {"sink"})
     named = {int(thread.removeprefix("thread")): name for thread, name in names.items()}
-    logs = {0: decode(encode(sent)), 1: decode(encode(received, named))}
+    logs = {0: decode(encode(sent))}
+    if received is not None:
+        logs[1] = decode(encode(received, named))
     return layer_times(lanes, facts, samples_of(lanes, facts), logs, stamps)
 
 
@@ -166,6 +170,47 @@ def test_an_executor_without_stamps_of_its_own_has_what_comes_before_the_take(
     begin = found.index(waking[0])
     assert found[begin : begin + len(waking) + 1] == [*waking, ("take", 170, 190)]
     assert "unattributed" not in {layer for layer, _, _ in found}
+
+
+def test_within_a_process_the_writing_thread_wakes_the_one_that_takes() -> None:
+    """As Cyclone DDS does, and Fast DDS: no socket carries the message."""
+    calls: Calls = {
+        SENDER: [
+            (call(probes.NOTIFY, 30, 40, object=CONDITION), []),
+            (call(probes.API_WRITE, 10, 70), []),
+        ],
+        NODE: [
+            (call(probes.BLOCK, -400, 60, object=CONDITION), []),
+            (call(probes.API_WAIT, -450, 80), []),
+            (call(probes.API_TAKE, 90, 110), []),
+        ],
+    }
+    woken = [("notify", 60, 80), ("benchmark", 80, 90), ("take", 90, 110), ("benchmark", 110, 200)]
+    assert spans(layers(calls, None, 200)) == [
+        ("benchmark", 0, 10),
+        ("send_path", 10, 30),
+        ("wake", 30, 60),
+        *woken,
+    ]
+    del calls[SENDER][0]  # it was not the writing thread that woke it
+    assert spans(layers(calls, None, 200))[1:3] == [("send_path", 10, 70), ("unattributed", 70, 80)]
+
+
+def test_within_a_thread_what_it_did_before_it_took_is_nobodys() -> None:
+    calls: Calls = {
+        NODE: [
+            (call(probes.API_WRITE, 10, 70), []),
+            (call(probes.API_WAIT, 85, 90), []),
+            (call(probes.API_TAKE, 100, 110), []),
+        ]
+    }
+    assert spans(layers(calls, None, 110)) == [
+        ("benchmark", 0, 10),
+        ("send_path", 10, 70),
+        ("unattributed", 70, 90),
+        ("benchmark", 90, 100),
+        ("take", 100, 110),
+    ]
 
 
 def test_a_node_of_ros2_that_waits_and_takes_itself_has_no_executor() -> None:
