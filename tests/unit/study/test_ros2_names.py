@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The adapter ros2-py, as far as it needs no rclpy: names, in which what ROS does not allow is escaped, and when a
-reply is sent."""
+"""The adapter ros2-py, as far as it needs no rclpy: names, in which what ROS does not allow is escaped, and
+when a reply is sent."""
 
 from __future__ import annotations
 
