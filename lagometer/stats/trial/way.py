@@ -33,6 +33,7 @@ LAYERS = (
     "send_hand_over",
     "send",
     "transport",
+    "unseen_transport",
     "receive",
     "receiving_thread",
     "wake",
@@ -256,7 +257,11 @@ def way_of(passage: Passage, sender: Process | None, receiver: Process | None, n
         if passage.last is not None and passage.received is not None:
             _cross(way, passage.last, passage.received, receiver)
         stays = sender is receiver and passage.first is None and passage.received is None
-        _arrive(way, _stay(way, passage, receiver) if stays else passage, receiver, node, stays=stays)
+        if stays:
+            passage = _stay(way, passage, receiver)
+        elif passage.received is None and sender is not None and sender is not receiver:
+            passage = _cross_unseen(way, passage, sender, receiver)
+        _arrive(way, passage, receiver, node, stays=stays)
     way.end()
     return way
 
@@ -346,8 +351,8 @@ def _cross(way: Way, last: Call, received: Call, receiver: Process) -> None:
 
 
 def _stay(way: Way, passage: Passage, process: Process) -> Passage:
-    """Within a process a DDS hands a message over while it writes, without a socket. So the way goes on at that
-    call's thread: where it notifies the one that takes, or else at the call's end."""
+    """Within a process a DDS hands a message over while it writes, without a socket. So the way goes on at
+    that call's thread: where it notifies the one that takes, or else at the call's end."""
     write = _write_of(passage, process) if process.knows(probes.API_WRITE) else None
     take = passage.take or process.last(probes.API_TAKE, None, passage.publish_ns, passage.taken_ns)
     if write is None or take is None:
@@ -361,6 +366,25 @@ def _stay(way: Way, passage: Passage, process: Process) -> Passage:
         return passage
     way.split("send_path", "serialise", way.at_ns, handed_ns, write.thread, passage.serialise)
     return replace(passage, take=take, received=Call(handed_ns, handed_ns, write.thread))
+
+
+def _cross_unseen(way: Way, passage: Passage, sender: Process, receiver: Process) -> Passage:
+    """Between processes, with no system call that brought the message, as by shared memory: until a thread of
+    the receiver's notifies the one that takes, or takes itself as it calls a listener."""
+    write = _write_of(passage, sender) if sender.knows(probes.API_WRITE) else None
+    take = passage.take or receiver.last(probes.API_TAKE, None, passage.publish_ns, passage.taken_ns)
+    if write is None or take is None:
+        return passage
+    woken = receiver.last(probes.BLOCK, take.thread, write.begin_ns, take.begin_ns)
+    waits = receiver.last(probes.API_WAIT, take.thread, 0, take.begin_ns) is not None
+    is_node = receiver.names.get(take.thread, "").startswith(NODE_THREAD)  # it looks by itself, perhaps late
+    by = take if woken is None and not waits and not is_node else None
+    if woken is not None:
+        by = receiver.notified(None, woken.object, write.begin_ns, woken.end_ns)
+    if by is None or by.begin_ns < way.at_ns:
+        return passage
+    way.go("unseen_transport", way.at_ns, by.begin_ns, write.thread, by.thread)
+    return replace(passage, take=take, received=Call(by.begin_ns, by.begin_ns, by.thread))
 
 
 def _arrive(way: Way, passage: Passage, receiver: Process, node: str, *, stays: bool) -> None:

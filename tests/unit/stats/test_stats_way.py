@@ -196,6 +196,28 @@ def test_within_a_process_the_writing_thread_wakes_the_one_that_takes() -> None:
     assert spans(layers(calls, None, 200))[1:3] == [("send_path", 10, 70), ("unattributed", 70, 80)]
 
 
+def unseen(received: Calls, **names: str) -> list[tuple[str, int, int]]:
+    """What follows a write of which no system call is seen."""
+    return spans(layers({NODE: [(call(probes.API_WRITE, 10, 70), [])]}, received, 200, **names))[1:]
+
+
+def test_what_no_system_call_brought_has_one_layer_until_a_thread_notifies() -> None:
+    """As by Fast DDS's shared memory."""
+    received = dds_receiver()
+    del received[RECEIVER][0]  # the socket's
+    rest = [("notify", 150, 160), ("benchmark", 160, 170), ("take", 170, 190), ("benchmark", 190, 200)]
+    assert unseen(received) == [("unseen_transport", 10, 100), ("wake", 100, 150), *rest]
+    del received[RECEIVER]  # nobody was seen to notify
+    assert unseen(received)[0] == ("unattributed", 10, 160)
+
+
+def test_a_listener_takes_on_the_thread_that_has_it_and_a_node_that_polls_does_not() -> None:
+    received: Calls = {RECEIVER: [(call(probes.API_TAKE, 170, 190), [])]}
+    rest = [("take", 170, 190), ("benchmark", 190, 200)]
+    assert unseen(received) == [("unseen_transport", 10, 170), *rest]
+    assert unseen(received, thread3="node:sink") == [("unattributed", 10, 170), *rest]
+
+
 def test_within_a_thread_what_it_did_before_it_took_is_nobodys() -> None:
     calls: Calls = {
         NODE: [
