@@ -454,7 +454,7 @@ def _take_by_ros2(way: Way, take: Call, taken_ns: int, receiver: Process) -> boo
 
 
 def _takes_itself(take: Call, taken_ns: int, receiver: Process) -> bool:
-    """Whether no executor of rclcpp's calls the node back with this message: then `rclcpp_take` returns to it."""
+    """Whether no executor of rclcpp's calls the node back with it: then `rclcpp_take` returns to the node."""
     called_back = receiver.following(probes.CALLBACK_START, take.thread, take.end_ns, taken_ns)
     return (
         called_back is None and receiver.last(probes.EXECUTOR_EXECUTE, take.thread, 0, take.begin_ns) is None

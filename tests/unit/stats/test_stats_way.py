@@ -236,7 +236,7 @@ def test_within_a_thread_what_it_did_before_it_took_is_nobodys() -> None:
 
 
 def test_a_node_of_ros2_that_waits_and_takes_itself_has_no_executor() -> None:
-    """As with rclcpp::WaitSet: what follows `rclcpp_take` is the node's own. Of an executor's thread it is not."""
+    """As with rclcpp::WaitSet: what follows `rclcpp_take` is its own, but not on an executor's thread."""
     executors = (probes.EXECUTOR_EXECUTE, probes.CALLBACK_START, probes.CALLBACK_END)
     found = spans(layers(ros2_sender(), without(ros2_receiver(), *executors), 200))
     assert found[-7:] == [
