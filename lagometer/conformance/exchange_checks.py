@@ -57,7 +57,7 @@ def _hears_late(subject: Subject, findings: Findings) -> None:
         while (account := stage.account(late, writer)).count == 0 and time.monotonic() < until_s:
             stage.send(writer, 1)
             time.sleep(PAUSE_S)
-    came = f"nothing came within {MEET_S:g} s, since nobody called writer_matched: declare `late_readers: false`"
+    came = f"nothing came within {MEET_S:g} s without writer_matched: declare `late_readers: false`"
     findings.judge(name, account.count > 0 and not account.trouble, account.trouble or came)
 
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A publisher or a subscriber as a user of Fast DDS writes one; it knows nothing of lagometer.
-//   fastdds_pair publish COUNT PERIOD_MS BYTES [async] (8 bytes or more) · fastdds_pair subscribe COUNT [collection]
+//   fastdds_pair publish COUNT PERIOD_MS BYTES [async: and with a time] (8 bytes or more) · fastdds_pair subscribe
+//   COUNT [collection]
 // Each ends when it has sent or taken COUNT messages. A message begins with the time, as a std_msgs/Header does.
 #include <cstdlib>
 #include <cstring>
@@ -66,7 +67,12 @@ int publish(Publisher* publisher, Topic* topic, int count, int period_ms, size_t
     clock_gettime(CLOCK_REALTIME, &now);
     const uint32_t stamp[] = {static_cast<uint32_t>(now.tv_sec), static_cast<uint32_t>(now.tv_nsec)};
     std::memcpy(bytes.data(), stamp, sizeof stamp);
-    if (!writer->write(&bytes)) return 1;
+    // Also as rmw_fastrtps_cpp does since Jazzy: with a time of its own.
+    const eprosima::fastrtps::Time_t time(static_cast<int32_t>(stamp[0]), stamp[1]);
+    const bool is_written =
+        is_async ? writer->write_w_timestamp(&bytes, InstanceHandle_t(), time) == ReturnCode_t::RETCODE_OK
+                 : writer->write(&bytes);
+    if (!is_written) return 1;
     std::this_thread::sleep_for(std::chrono::milliseconds(period_ms));
   }
   writer->wait_for_acknowledgments({10, 0});

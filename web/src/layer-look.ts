@@ -30,6 +30,7 @@ const LAYERS: Record<string, [Hue, number]> = {
   send: [SENDING, 0.7],
   communication: [SENDING, 1],
   transport: [KERNEL, 1],
+  unseen_transport: [KERNEL, 0.6],
   receive: [RECEIVING, 0.55],
   receiving_thread: [RECEIVING, 1],
   receive_hand_over: [RECEIVING, 0.3],

@@ -253,8 +253,8 @@ class AgentLink:
         except HostError:
             if self._silent:
                 self._lost = (
-                    f"its agent has not answered for {ANSWER_S + more_s:g} s: the host stands still, or its link is "
-                    "cut: fix that; the next trial connects again"
+                    f"its agent has not answered for {ANSWER_S + more_s:g} s: the host stands still, or its "
+                    "link is cut: fix that; the next trial connects again"
                 )
             return False
         return True

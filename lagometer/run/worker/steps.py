@@ -128,7 +128,8 @@ class TrialSteps:
 
     def _lose_silent(self) -> bool:
         """Whether an agent does not answer: then its host or its link is at fault, and no worker."""
-        silent = [part for part in self._parts if part.link.lost is None and not part.link.answers(self._grace_ns / NS_PER_S)]
+        there, more_s = [part for part in self._parts if part.link.lost is None], self._grace_ns / NS_PER_S
+        silent = [part for part in there if not part.link.answers(more_s)]
         for part in silent:
             part.finished = True
             self._fail(f"agent-lost: host {part.name}: {part.link.lost}")
@@ -223,8 +224,7 @@ class TrialSteps:
         for index, each in enumerate(self._conversations):
             # As long as bytes flow the worker is alive, however many they are.
             while each.records is None:
-                pending = each.records_pending_bytes
-                moved = partial(self._has_moved, index, pending)
+                moved = partial(self._has_moved, index, each.records_pending_bytes)
                 self._require(moved, time.monotonic_ns() + self._grace_ns, "records", (each,))
         took_ns = creation_ns(self._conversations, self._workers_started_ns)
         deadline_ns = time.monotonic_ns() + self._grace_ns + self._phases.drain_ns + took_ns

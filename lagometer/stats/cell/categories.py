@@ -29,6 +29,7 @@ CATEGORY_OF: Mapping[str, str] = {
     "send_hand_over": DDS,
     "send": DDS,
     "transport": DDS,
+    "unseen_transport": DDS,
     "receive": DDS,
     "receiving_thread": DDS,
     "receive_hand_over": DDS,

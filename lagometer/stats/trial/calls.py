@@ -98,10 +98,11 @@ class Process:
         some = calls[bisect_left(calls, begin_ns, key=_end) : bisect_right(calls, end_ns, key=_end)]
         return [call for call in some if call.begin_ns >= begin_ns]
 
-    def notified(self, thread: int, condition: int, after_ns: int, until_ns: int) -> Call | None:
-        """The last call by which a thread notified a condition, entered between two moments."""
+    def notified(self, thread: int | None, condition: int, after_ns: int, until_ns: int) -> Call | None:
+        """The last call by which a thread (None: any) notified a condition, entered between two moments."""
         # Who is woken may go on before the call returns, so its end says nothing.
-        calls = self._of[thread, probes.NOTIFY]
+        kind = probes.NOTIFY
+        calls = self._of_kind[kind] if thread is None else self._of[thread, kind]
         for call in reversed(calls[bisect_left(calls, after_ns, key=_end) :]):
             if call.object == condition and after_ns <= call.begin_ns <= until_ns:
                 return call

@@ -8,7 +8,7 @@ between two layers is `unattributed`, so the layers of a message add up to its l
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 
 import polars as pl
@@ -34,6 +34,7 @@ LAYERS = (
     "send_hand_over",
     "send",
     "transport",
+    "unseen_transport",
     "receive",
     "receiving_thread",
     "receive_hand_over",
@@ -274,7 +275,12 @@ def way_of(passage: Passage, sender: Process | None, receiver: Process | None, n
     if receiver is not None:
         if passage.last is not None and passage.received is not None:
             _cross(way, passage.last, passage.received, receiver)
-        _arrive(way, passage, receiver, node)
+        stays = sender is receiver and passage.first is None and passage.received is None
+        if stays:
+            passage = _stay(way, passage, receiver)
+        elif passage.received is None and sender is not None and sender is not receiver:
+            passage = _cross_unseen(way, passage, sender, receiver)
+        _arrive(way, passage, receiver, node, stays=stays)
     way.end()
     return way
 
@@ -365,8 +371,46 @@ def _cross(way: Way, last: Call, received: Call, receiver: Process) -> None:
         way.go("transport", sent_ns, received.end_ns, last.thread, thread)
 
 
-def _arrive(way: Way, passage: Passage, receiver: Process, node: str) -> None:
-    """From when the receiving thread has the last byte until `taken`."""
+def _stay(way: Way, passage: Passage, process: Process) -> Passage:
+    """Within a process a DDS hands a message over while it writes, without a socket. So the way goes on at
+    that call's thread: where it notifies the one that takes, or else at the call's end."""
+    write = _write_of(passage, process) if process.knows(probes.API_WRITE) else None
+    take = passage.take or process.last(probes.API_TAKE, None, passage.publish_ns, passage.taken_ns)
+    if write is None or take is None:
+        return passage
+    handed_ns = write.end_ns
+    woken = process.last(probes.BLOCK, take.thread, write.begin_ns, take.begin_ns)
+    if woken is not None:
+        by = process.notified(write.thread, woken.object, write.begin_ns, min(woken.end_ns, write.end_ns))
+        handed_ns = by.begin_ns if by is not None else handed_ns
+    if handed_ns > take.begin_ns:  # it was taken meanwhile
+        return passage
+    way.split("send_path", "serialise", way.at_ns, handed_ns, write.thread, passage.serialise)
+    return replace(passage, take=take, received=Call(handed_ns, handed_ns, write.thread))
+
+
+def _cross_unseen(way: Way, passage: Passage, sender: Process, receiver: Process) -> Passage:
+    """Between processes, with no system call that brought the message, as by shared memory: until a thread of
+    the receiver's notifies the one that takes, or takes itself as it calls a listener."""
+    write = _write_of(passage, sender) if sender.knows(probes.API_WRITE) else None
+    take = passage.take or receiver.last(probes.API_TAKE, None, passage.publish_ns, passage.taken_ns)
+    if write is None or take is None:
+        return passage
+    woken = receiver.last(probes.BLOCK, take.thread, write.begin_ns, take.begin_ns)
+    waits = receiver.last(probes.API_WAIT, take.thread, 0, take.begin_ns) is not None
+    is_node = receiver.names.get(take.thread, "").startswith(NODE_THREAD)  # it looks by itself, perhaps late
+    by = take if woken is None and not waits and not is_node else None
+    if woken is not None:
+        by = receiver.notified(None, woken.object, write.begin_ns, woken.end_ns)
+    if by is None or by.begin_ns < way.at_ns:
+        return passage
+    way.go("unseen_transport", way.at_ns, by.begin_ns, write.thread, by.thread)
+    return replace(passage, take=take, received=Call(by.begin_ns, by.begin_ns, by.thread))
+
+
+def _arrive(way: Way, passage: Passage, receiver: Process, node: str, *, stays: bool) -> None:
+    """From when the receiving thread has the last byte until `taken`. stays: it was handed over within the
+    process, so the thread that has it may be the node's own, with other things to do."""
     received, taken_ns = passage.received, passage.taken_ns
     arrived_ns = received.end_ns if received is not None else passage.publish_ns
     if not receiver.knows(probes.API_TAKE) and receiver.knows(probes.RMW_TAKE):
@@ -379,7 +423,7 @@ def _arrive(way: Way, passage: Passage, receiver: Process, node: str) -> None:
     if take is None:
         return
     thread = take.thread
-    if received is not None and received.thread == thread:
+    if received is not None and received.thread == thread and not stays:
         way.go("receiving_thread", arrived_ns, take.begin_ns, thread)
     else:
         _wake_up(way, received, take, arrived_ns, receiver)
@@ -461,9 +505,11 @@ def _take_by_ros2(way: Way, take: Call, taken_ns: int, receiver: Process) -> boo
 
 
 def _takes_itself(take: Call, taken_ns: int, receiver: Process) -> bool:
-    """Whether no executor of rclcpp's calls the node back with this message: then `rclcpp_take` returns to it."""
+    """Whether no executor of rclcpp's calls the node back with it: then `rclcpp_take` returns to the node."""
     called_back = receiver.following(probes.CALLBACK_START, take.thread, take.end_ns, taken_ns)
-    return called_back is None and receiver.last(probes.EXECUTOR_EXECUTE, take.thread, 0, take.begin_ns) is None
+    return (
+        called_back is None and receiver.last(probes.EXECUTOR_EXECUTE, take.thread, 0, take.begin_ns) is None
+    )
 
 
 def _wake_up(way: Way, received: Call | None, take: Call, arrived_ns: int, receiver: Process) -> None:

@@ -144,7 +144,7 @@ def test_nodes_of_ros2_are_seen_from_their_publishing_to_their_callback(
     (edge,) = told["edges"]
     assert (edge["n"], edge["lost"], edge["from"], edge["to"]) == (40, 0, "rclcpp_publish", "callback_start")
     names = {layer["name"] for layer in edge["layers"]}
-    # Within a process Cyclone DDS hands over without a socket, so the way from write to take is unattributed.
+    # One thread writes and takes, so what it does between the two is unattributed.
     assert {
         *("rclcpp_publish", "rcl_publish", "rmw_publish"),
         *("begin_take", "take", "rmw_take", "rcl_take", "rclcpp_take", "callback"),

@@ -45,21 +45,24 @@ def fragment(first: int, count: int, of: int) -> dict[str, Any]:
 
 def layers(
     sent: Calls,
-    received: Calls,
+    received: Calls | None,
     taken: int,
     stamps: pl.DataFrame | None = None,
     own: Mapping[str, int] | None = None,
     names: Mapping[int, str] | None = None,
 ) -> LayerTimes:
-    """One message of `source` (worker 0) to `sink` (worker 1), published at T0, taken so much later; own:
-    when it was signalled and the node woken."""
+    """One message of `source` (worker 0) to `sink` (worker 1), published at T0, taken so much later. Without
+    `received` both are in one process. own: when it was signalled and the node woken."""
     built = SmallTrial()
     edge = built.edge(0, "source", "sink")
     built.send(0, 0, T0, published_ns=T0 + 900)
     built.take(edge, 0, T0 + taken, **{name: T0 + at for name, at in (own or {}).items()})
-    lanes: list[Lane] = [replace(lane, worker=int(lane.kind == 2)) for lane in built.lanes()]
+    far = received is not None
+    lanes: list[Lane] = [replace(lane, worker=int(far and lane.kind == 2)) for lane in built.lanes()]
     facts = built.facts({0}, {"sink"})
-    logs = {0: decode(encode(sent, names)), 1: decode(encode(received, names))}
+    logs = {0: decode(encode(sent, names))}
+    if received is not None:
+        logs[1] = decode(encode(received, names))
     return layer_times(lanes, facts, samples_of(lanes, facts), logs, stamps)
 
 
@@ -173,8 +176,71 @@ def test_an_executor_without_stamps_of_its_own_has_what_comes_before_the_take(
     assert "unattributed" not in {layer for layer, _, _ in found}
 
 
+def test_within_a_process_the_writing_thread_wakes_the_one_that_takes() -> None:
+    """As Cyclone DDS does, and Fast DDS: no socket carries the message."""
+    calls: Calls = {
+        SENDER: [
+            (call(probes.NOTIFY, 30, 40, object=CONDITION), []),
+            (call(probes.API_WRITE, 10, 70), []),
+        ],
+        NODE: [
+            (call(probes.BLOCK, -400, 60, object=CONDITION), []),
+            (call(probes.API_WAIT, -450, 80), []),
+            (call(probes.API_TAKE, 90, 110), []),
+        ],
+    }
+    woken = [("notify", 60, 80), ("benchmark", 80, 90), ("take", 90, 110), ("benchmark", 110, 200)]
+    assert spans(layers(calls, None, 200)) == [
+        ("benchmark", 0, 10),
+        ("send_path", 10, 30),
+        ("wake", 30, 60),
+        *woken,
+    ]
+    del calls[SENDER][0]  # it was not the writing thread that woke it
+    assert spans(layers(calls, None, 200))[1:3] == [("send_path", 10, 70), ("unattributed", 70, 80)]
+
+
+def unseen(received: Calls, names: Mapping[int, str] | None = None) -> list[tuple[str, int, int]]:
+    """What follows a write of which no system call is seen."""
+    return spans(layers({NODE: [(call(probes.API_WRITE, 10, 70), [])]}, received, 200, names=names))[1:]
+
+
+def test_what_no_system_call_brought_has_one_layer_until_a_thread_notifies() -> None:
+    """As by Fast DDS's shared memory."""
+    received = dds_receiver()
+    del received[RECEIVER][0]  # the socket's
+    rest = [("notify", 150, 160), ("benchmark", 160, 170), ("take", 170, 190), ("benchmark", 190, 200)]
+    assert unseen(received) == [("unseen_transport", 10, 100), ("wake", 100, 150), *rest]
+    del received[RECEIVER]  # nobody was seen to notify
+    assert unseen(received)[0] == ("unattributed", 10, 160)
+
+
+def test_a_listener_takes_on_the_thread_that_has_it_and_a_node_that_polls_does_not() -> None:
+    received: Calls = {RECEIVER: [(call(probes.API_TAKE, 170, 190), [])]}
+    rest = [("take", 170, 190), ("benchmark", 190, 200)]
+    assert unseen(received) == [("unseen_transport", 10, 170), *rest]
+    assert unseen(received, names={3: "node:sink"}) == [("unattributed", 10, 170), *rest]
+
+
+def test_within_a_thread_what_it_did_before_it_took_is_nobodys() -> None:
+    calls: Calls = {
+        NODE: [
+            (call(probes.API_WRITE, 10, 70), []),
+            (call(probes.API_WAIT, 85, 90), []),
+            (call(probes.API_TAKE, 100, 110), []),
+        ]
+    }
+    assert spans(layers(calls, None, 110)) == [
+        ("benchmark", 0, 10),
+        ("send_path", 10, 70),
+        ("unattributed", 70, 90),
+        ("benchmark", 90, 100),
+        ("take", 100, 110),
+    ]
+
+
 def test_a_node_of_ros2_that_waits_and_takes_itself_has_no_executor() -> None:
-    """As with rclcpp::WaitSet. What follows `rclcpp_take` is the node's own; of an executor's thread it is not."""
+    """As with rclcpp::WaitSet: what follows `rclcpp_take` is its own, but not on an executor's thread."""
     executors = (probes.EXECUTOR_EXECUTE, probes.CALLBACK_START, probes.CALLBACK_END)
     found = spans(layers(ros2_sender(), without(ros2_receiver(), *executors), 200))
     assert found[-7:] == [

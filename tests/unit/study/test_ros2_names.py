@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ROS does not allow in a name is escaped, so that no two names become one."""
+"""The adapter ros2-py, as far as it needs no rclpy: names, in which what ROS does not allow is escaped, and
+when a reply is sent."""
 
 from __future__ import annotations
 
@@ -34,3 +35,34 @@ def adapter() -> ModuleType:
 )
 def test_names_are_escaped_as_in_cpp(adapter: ModuleType, name: str, keep: str, said: str) -> None:
     assert adapter._graph_name(name, keep) == said
+
+
+class Service:
+    """In the place of rclpy's."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[object, object]] = []
+
+    def send_response(self, response: object, header: object) -> None:
+        self.sent.append((response, header))
+
+
+@pytest.mark.parametrize("reply_first", [True, False])
+def test_a_reply_is_sent_once_its_request_has_both_header_and_reply(
+    adapter: ModuleType, reply_first: bool
+) -> None:
+    """Whichever comes first: the node's own thread may be faster than the executor."""
+    service = Service()
+    service.send_response = adapter._Request.note_header  # type: ignore[method-assign]
+    request = adapter._Request("B", b"abc").prepare(service)
+    assert bytes(request[:2]) == b"ab" and len(request) == 3
+    if reply_first:
+        request.note_response("reply")
+    else:
+        service.send_response(request, "header")
+    assert service.sent == []
+    if reply_first:
+        service.send_response(request, "header")
+    else:
+        request.note_response("reply")
+    assert service.sent == [("reply", "header")]
