@@ -33,6 +33,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "lagometer/adapter.h"
@@ -155,11 +156,11 @@ inline void refuse_settings(std::string_view adapter, const lagometer_context_co
     throw Error(LAGOMETER_INVALID, std::string(adapter) + " has no profile '" + profile + "'; valid: default, matched");
 }
 
-/// Whether a class says that its types may have keys; without C++20's `requires`, as ROS 1's headers are C++17.
+/// Whether a class says that its types may have keys; ROS 1's adapter is C++17, without `requires`.
 template <typename Class, typename = void>
-struct TakesKeys : std::false_type {};
+inline constexpr bool takes_keys = false;
 template <typename Class>
-struct TakesKeys<Class, std::void_t<decltype(Class::kTakesKeys)>> : std::true_type {};
+inline constexpr bool takes_keys<Class, std::void_t<decltype(Class::kTakesKeys)>> = true;
 
 /// A flag or bit that this header does not know is refused, whatever it may come to mean.
 /// `Class`: says with `kTakesKeys` that its types may have keys.
@@ -168,7 +169,7 @@ void refuse_unknown(const lagometer_type_config& config) {
   if ((config.flags & ~LAGOMETER_TYPE_KEYED) != 0)
     throw Error(LAGOMETER_INVALID, "a type with a flag that is not known: leave it out");
   const bool keyed = (config.flags & LAGOMETER_TYPE_KEYED) != 0;
-  if constexpr (TakesKeys<Class>::value) {
+  if constexpr (takes_keys<Class>) {
     if (keyed != (config.instances > 0))
       throw Error(LAGOMETER_INVALID, "a type with a key has at least 1 instance, and one without has none");
     if (keyed && view(config.name) != "bytes")

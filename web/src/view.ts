@@ -13,7 +13,7 @@ export interface Context {
   change: (part: Partial<State>) => void;
 }
 
-/** What only the table of figures reads: a word in its filter draws no chart anew. */
+/** What only the table of figures reads: a word in its filter redraws no chart. */
 export const TABLE_ONLY = ["filter", "sort", "descending", "allCells", "allEdges", "eachTrial", "failedOnly"] as const;
 
 /** A part of the page that is drawn again when the choice changes. */

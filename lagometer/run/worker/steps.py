@@ -99,12 +99,11 @@ class TrialSteps:
             self._send(index, self._plans[index].line())
 
     def await_workers(self) -> None:
-        """Waits until every agent has started its workers, which it does once their daemons serve. Several
-        hosts get their plans only then: a daemon may serve the workers of another host, too."""
+        """Waits until every agent has started its workers, which it does once their daemons serve."""
         seconds = max(part.patience_s for part in self._parts)
         self._ask(lambda part: part.serving_ns is not None, "serving", round(seconds * NS_PER_S))
         self._workers_started_ns = min(part.serving_ns or 0 for part in self._parts)
-        for index in self._waves[0] if len(self._parts) > 1 else ():
+        for index in self._waves[0] if len(self._parts) > 1 else ():  # a daemon may serve another host, too
             self._send(index, self._plans[index].line())
 
     def _ask(self, done: Callable[[HostPart], bool], event: str, more_ns: int = 0) -> None:
