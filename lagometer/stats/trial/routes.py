@@ -106,10 +106,10 @@ def _matching(
         if (connection == other if connection and other else _carries(theirs, stream))
     ]
     if len(pairs) == 1:
-        return *pairs[0], True
+        return pairs[0][0], pairs[0][1], True
     takers = [each for each in received.values() if _carries(each, stream)]
     if not pairs and len(senders) == len(takers) == 1:
-        return *senders.values(), takers[0], False
+        return next(iter(senders.values())), takers[0], False
     return None
 
 
