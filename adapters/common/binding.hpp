@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Turns four C++ classes into the table of adapter.h, so that an adapter is written in plain C++: methods that return a
 // status or throw. Every exception ends here: it becomes host->fail(what) and LAGOMETER_FAILED (Error: its own status).
-//
 // A Traits type names the classes and says what the adapter is:
 //   struct Traits {
 //     using Context, Node, Type, Writer, Reader, Waitset;
@@ -156,27 +155,23 @@ inline void refuse_settings(std::string_view adapter, const lagometer_context_co
     throw Error(LAGOMETER_INVALID, std::string(adapter) + " has no profile '" + profile + "'; valid: default, matched");
 }
 
-/// Whether a class says that its types may have keys; ROS 1's adapter is C++17, without `requires`.
+/// Whether a class says (`kTakesKeys`) that its types may have keys; ROS 1's adapter is C++17, without `requires`.
 template <typename Class, typename = void>
 inline constexpr bool takes_keys = false;
 template <typename Class>
 inline constexpr bool takes_keys<Class, std::void_t<decltype(Class::kTakesKeys)>> = true;
 
 /// A flag or bit that this header does not know is refused, whatever it may come to mean.
-/// `Class`: says with `kTakesKeys` that its types may have keys.
 template <typename Class>
 void refuse_unknown(const lagometer_type_config& config) {
+  const bool keyed = (config.flags & LAGOMETER_TYPE_KEYED) != 0;
   if ((config.flags & ~LAGOMETER_TYPE_KEYED) != 0)
     throw Error(LAGOMETER_INVALID, "a type with a flag that is not known: leave it out");
-  const bool keyed = (config.flags & LAGOMETER_TYPE_KEYED) != 0;
-  if constexpr (takes_keys<Class>) {
-    if (keyed != (config.instances > 0))
-      throw Error(LAGOMETER_INVALID, "a type with a key has at least 1 instance, and one without has none");
-    if (keyed && view(config.name) != "bytes")
-      throw Error(LAGOMETER_UNSUPPORTED, "only the type bytes can have a key: leave the flag out");
-  } else if (keyed) {
-    throw Error(LAGOMETER_UNSUPPORTED, "no payload type has a key: leave the flag out");
-  }
+  if (keyed && !takes_keys<Class>) throw Error(LAGOMETER_UNSUPPORTED, "no payload type has a key: leave the flag out");
+  if (takes_keys<Class> && keyed != (config.instances > 0))
+    throw Error(LAGOMETER_INVALID, "a type with a key has at least 1 instance, and one without has none");
+  if (keyed && view(config.name) != "bytes")
+    throw Error(LAGOMETER_UNSUPPORTED, "only the type bytes can have a key: leave the flag out");
 }
 inline void refuse_unknown(const lagometer_endpoint_config& config) {
   constexpr uint64_t kPolicies = LAGOMETER_QOS_RELIABILITY | LAGOMETER_QOS_HISTORY | LAGOMETER_QOS_DURABILITY |

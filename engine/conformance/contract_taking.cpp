@@ -175,8 +175,8 @@ void kept_until_release(Bed& bed) {
     return take_raw(bed, pair.reader, &held, 1) == 1;
   });
   const Opened before = open(held.sample);
-  // Nobody takes from the first reader meanwhile: there are as many as its queue has room for. One that is full holds the
-  // writer up until it gives up, though the second reader got the message.
+  // Nobody takes from the first reader meanwhile: there are as many as its queue has room for. One that is full holds
+  // the writer up until it gives up, though the second reader got the message.
   const uint64_t count = std::min<uint64_t>(64, bed.limit("depth_max").value_or(64));
   for (uint64_t sequence = 1'000; sequence < 1'000 + count; ++sequence) {
     const int64_t begin_ns = now_ns();
