@@ -40,10 +40,10 @@ from lagometer.stats.trial.edges import misdelivered
 from lagometer.stats.trial.edges import samples as samples_of
 from lagometer.stats.trial.estimate import summarise
 from lagometer.stats.trial.events import endpoint_events
+from lagometer.stats.trial.layer_times import layer_times
 from lagometer.stats.trial.layers import layer_stamps
 from lagometer.stats.trial.scheduling import scheduler_times
 from lagometer.stats.trial.warmup import WarmUp, noted, without_warm_up
-from lagometer.stats.trial.way import layer_times
 from lagometer.store.clocks import on_our_clock
 from lagometer.store.errors import RecordsError
 from lagometer.store.exchanges import exchanges_frame

@@ -23,9 +23,9 @@ from lagometer.run.companions.links import link_done
 from lagometer.run.hosts.part import HostOutcome
 from lagometer.run.resources import TrialResources
 from lagometer.run.worker.outcome import TrialOutcome, WorkerOutcome
+from lagometer.stats.trial.layer_times import LayerTimes
 from lagometer.stats.trial.layers import LayerStamps
 from lagometer.stats.trial.scheduling import SchedulerTimes
-from lagometer.stats.trial.way import LayerTimes
 from lagometer.stats.verdict.validity import is_saturated
 from lagometer.store import format as form
 from lagometer.store.storing import Journal, make_folders, storing

@@ -12,8 +12,9 @@ from dataclasses import asdict, dataclass, field
 
 import polars as pl
 
+from lagometer.stats.trial.layer_times import edge_workers
 from lagometer.stats.trial.run_queue import ASLEEP, RUNNING, UNKNOWN, WAITING, Other, RunQueues
-from lagometer.stats.trial.way import NODE_THREAD, THREAD_NAME_MAX, edge_workers
+from lagometer.stats.trial.way import NODE_THREAD, THREAD_NAME_MAX
 from lagometer.store.facts import TrialFacts
 from lagometer.store.format import LAYERS_SCHEMA, SCHEDULER_SCHEMA
 from lagometer.store.records import Lane

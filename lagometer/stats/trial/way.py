@@ -7,20 +7,10 @@ between two layers is `unattributed`, so the layers of a message add up to its l
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field, replace
 
-import polars as pl
-
-from lagometer.stats.trial.calls import Call, Message, Process, samples_of
-from lagometer.stats.trial.routes import Route, routes
+from lagometer.stats.trial.calls import Call, Process
 from lagometer.store import probes
-from lagometer.store import records as rec
-from lagometer.store.facts import EdgeSpec, TrialFacts
-from lagometer.store.format import LAYERS_SCHEMA
-from lagometer.store.probes import ProbeLog
-from lagometer.store.records import Lane
 
 UNATTRIBUTED = "unattributed"
 # In the order in which a message goes through them.
@@ -70,37 +60,6 @@ NODE_THREAD = "node:"  # how the worker names a node's thread; the kernel keeps 
 THREAD_NAME_MAX = 15
 
 
-@dataclass(frozen=True)
-class LayerCounts:
-    """How it went. messages: that were delivered; sent, received: those whose calls on that side were found;
-    overflow: records that found no room; unprobed: workers whose probe left nothing."""
-
-    messages: int = 0
-    sent: int = 0
-    received: int = 0
-    overflow: int = 0
-    unprobed: int = 0
-
-    def as_json(self) -> Mapping[str, int]:
-        """For the journal."""
-        return asdict(self)
-
-    def warnings(self) -> Iterator[str]:
-        """What a reader of the layers must know."""
-        if self.overflow:
-            yield f"layers: {self.overflow} records of the probes found no room"
-        if self.unprobed:
-            yield f"layers: the probes of {self.unprobed} workers left nothing"
-
-
-@dataclass(frozen=True)
-class LayerTimes:
-    """The layers of a trial as `LAYERS_SCHEMA`, and how they were found."""
-
-    frame: pl.DataFrame
-    counts: LayerCounts
-
-
 @dataclass
 class Way:
     """The way of one message, as it is put together from its beginning to its end."""
@@ -148,14 +107,6 @@ Span = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Inner:
-    """What adapters stamped of the messages of one edge, by sequence: when each was (de)serialised."""
-
-    serialise: Mapping[int, Span] = field(default_factory=dict)
-    deserialise: Mapping[int, Span] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class Passage:
     """One message on one edge: our own stamps of it, and where its bytes were seen."""
 
@@ -172,94 +123,6 @@ class Passage:
     publisher: int | None = None  # the thread that publishes, where its name tells
     signalled_ns: int | None = None  # our own stamps: on the middleware's thread
     woken_ns: int | None = None  # on the node's
-
-
-def layer_times(
-    lanes: Sequence[Lane],
-    facts: TrialFacts,
-    samples: pl.DataFrame,
-    logs: Mapping[int, ProbeLog],
-    stamps: pl.DataFrame | None = None,
-) -> LayerTimes:
-    """The layers of every message that was delivered. logs: by worker, on the conductor's clock; samples:
-    those of the trial; stamps: of the adapters, as `STAMPS_SCHEMA`."""
-    processes = {worker: Process(log) for worker, log in logs.items()}
-    known = samples_of(processes.values())
-    workers = sorted({lane.worker for lane in lanes})
-    rows: list[tuple[object, ...]] = []
-    messages = sent = received = 0
-    for edge in facts.edges:
-        ends = edge_workers(edge, lanes)
-        if ends is None or not edge.one_clock:
-            continue
-        sender, receiver = processes.get(ends[0]), processes.get(ends[1])
-        found = routes(sender, receiver, edge.stream, known, partial(_payload_bytes, edge))
-        inner = _inner(stamps, edge.name)
-        publisher = sender.thread_named(thread_name(edge.sender)) if sender is not None else None
-        for sequence, passage in _passages(samples, edge, found, inner, publisher):
-            messages += 1
-            sent += passage.first is not None
-            received += passage.received is not None
-            way = way_of(passage, sender, receiver, edge.receiver)
-            rows += [(edge.name, sequence, *layer) for layer in way.layers]
-    overflow = sum(log.overflow for log in logs.values())
-    unprobed = sum(worker not in logs for worker in workers)
-    frame = pl.DataFrame(rows, schema=LAYERS_SCHEMA, orient="row")
-    return LayerTimes(frame, LayerCounts(messages, sent, received, overflow, unprobed))
-
-
-def edge_workers(edge: EdgeSpec, lanes: Sequence[Lane]) -> tuple[int, int] | None:
-    """The numbers of the workers that an edge leads from and to; None where one of them has no records."""
-    sender = [each.worker for each in lanes if each.kind == rec.KIND_SENT and each.endpoint == edge.stream]
-    receiver = [
-        lane.worker
-        for lane in lanes
-        if lane.kind == rec.KIND_RECEIVED and (lane.node, lane.endpoint) == (edge.receiver_node, edge.reader)
-    ]
-    return (sender[0], receiver[0]) if sender and receiver else None
-
-
-def _inner(stamps: pl.DataFrame | None, edge: str) -> Inner:
-    if stamps is None:
-        return Inner()
-    found: dict[str, dict[int, list[int]]] = {"serialise": {}, "deserialise": {}}
-    some = stamps.filter((pl.col("edge") == edge) & pl.col("layer").is_in(list(found)))
-    for layer, sequence, time_ns in some.select("layer", "sequence", "time_ns").iter_rows():
-        found[layer].setdefault(sequence, []).append(time_ns)
-    return Inner(*({key: (min(of), max(of)) for key, of in found[name].items()} for name in found))
-
-
-def _passages(
-    samples: pl.DataFrame, edge: EdgeSpec, found: Mapping[Message, Route], inner: Inner, publisher: int | None
-) -> Iterator[tuple[int, Passage]]:
-    """Each message that was delivered on an edge."""
-    delivered = samples.filter((pl.col("edge") == edge.name) & (pl.col("outcome") == "delivered"))
-    columns = ("sequence", "publish_ns", "published_ns", "taken_ns", "signalled_ns", "woken_ns")
-    for sequence, publish_ns, published_ns, taken_ns, *noticed in delivered.select(columns).iter_rows():
-        route = found.get((edge.stream, sequence), Route([], []))
-        received = route.completed(taken_ns)
-        first = route.first(publish_ns)
-        yield (
-            sequence,
-            Passage(
-                publish_ns=publish_ns,
-                published_ns=published_ns if published_ns is not None else taken_ns,
-                taken_ns=taken_ns,
-                serialise=inner.serialise.get(sequence),
-                deserialise=inner.deserialise.get(sequence),
-                first=first.call if first is not None else None,
-                last=route.last_for(received),
-                received=received.call if received is not None else None,
-                publisher=publisher,
-                signalled_ns=noticed[0],
-                woken_ns=noticed[1],
-            ),
-        )
-
-
-def _payload_bytes(edge: EdgeSpec, sequence: int) -> int:
-    sizes = edge.sizes_bytes
-    return sizes[sequence % len(sizes)] if sizes else edge.payload_bytes
 
 
 def thread_name(node: str) -> str:

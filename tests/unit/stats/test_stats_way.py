@@ -13,85 +13,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lagometer.stats.cell.layers import edge_layers
-from lagometer.stats.trial.edges import samples as samples_of
-from lagometer.stats.trial.way import LayerTimes, layer_times
 from lagometer.store import probes
 from lagometer.store.format import STAMPS_SCHEMA
-from lagometer.store.probes import decode, encode
-from lagometer.store.records import Lane
-from tests.fixtures.small_trial import SmallTrial
-
-T0 = 1_100_000  # publish, in the measure phase of the small trial
-NODE, SENDER, RECEIVER = 1, 2, 3  # threads
-WRITER = b"w" * 16
-CONDITION = 0xC0
-
-Calls = dict[int, list[tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]]]]
-
-
-def call(kind: int, begin: int, end: int, **more: int) -> dict[str, Any]:
-    return {"call": kind, "begin_ns": T0 + begin, "end_ns": T0 + end, **more}
-
-
-def data(sequence: int = 0, **more: Any) -> dict[str, Any]:
-    return {"kind": probes.DATA, "writer": WRITER, "number": 7, "stream": 0, "sequence": sequence, **more}
-
-
-def fragment(first: int, count: int, of: int) -> dict[str, Any]:
-    known = {"stream": 0, "sequence": 0} if first == 1 else {}
-    fragments = {"first_fragment": first, "fragments": count, "fragments_all": of}
-    return {"kind": probes.DATA_FRAGMENT, "writer": WRITER, "number": 7, **fragments, **known}
-
-
-def layers(
-    sent: Calls,
-    received: Calls | None,
-    taken: int,
-    stamps: pl.DataFrame | None = None,
-    own: Mapping[str, int] | None = None,
-    names: Mapping[int, str] | None = None,
-) -> LayerTimes:
-    """One message of `source` (worker 0) to `sink` (worker 1), published at T0, taken so much later. Without
-    `received` both are in one process. own: when it was signalled and the node woken."""
-    built = SmallTrial()
-    edge = built.edge(0, "source", "sink")
-    built.send(0, 0, T0, published_ns=T0 + 900)
-    built.take(edge, 0, T0 + taken, **{name: T0 + at for name, at in (own or {}).items()})
-    far = received is not None
-    lanes: list[Lane] = [replace(lane, worker=int(far and lane.kind == 2)) for lane in built.lanes()]
-    facts = built.facts({0}, {"sink"})
-    logs = {0: decode(encode(sent, names))}
-    if received is not None:
-        logs[1] = decode(encode(received, names))
-    return layer_times(lanes, facts, samples_of(lanes, facts), logs, stamps)
-
-
-def spans(found: LayerTimes) -> list[tuple[str, int, int]]:
-    rows = found.frame.select(pl.col("layer").cast(pl.String()), "begin_ns", "end_ns").iter_rows()
-    return [(layer, begin - T0, end - T0) for layer, begin, end in rows]
-
-
-def dds_sender() -> Calls:
-    return {
-        NODE: [
-            (call(probes.SEND, 30, 60), [data()]),
-            (call(probes.API_WRITE, 10, 70), []),
-        ]
-    }
-
-
-def dds_receiver() -> Calls:
-    return {
-        RECEIVER: [
-            (call(probes.RECEIVE, -500, 80), [data()]),
-            (call(probes.NOTIFY, 100, 130, object=CONDITION), []),
-        ],
-        NODE: [
-            (call(probes.BLOCK, -400, 150, object=CONDITION), []),
-            (call(probes.API_WAIT, -450, 160), []),
-            (call(probes.API_TAKE, 170, 190), []),
-        ],
-    }
+from tests.fixtures.ways import (
+    CONDITION,
+    NODE,
+    RECEIVER,
+    SENDER,
+    T0,
+    Calls,
+    call,
+    data,
+    dds_receiver,
+    dds_sender,
+    fragment,
+    layers,
+    spans,
+)
 
 
 def test_a_message_of_dds_goes_through_every_layer() -> None:
@@ -441,80 +379,6 @@ def test_over_a_stream_bytes_are_counted() -> None:
         ("receive", 31, 45),
         ("take", 45, 50),
     ]
-
-
-ENVELOPE = {"kind": probes.BY_ENVELOPE, "stream": 0, "sequence": 0}
-IO = 9  # a thread of the middleware
-NODES = {1: "node:source", 4: "node:sink"}
-
-
-def moved(kind: int, begin: int, end: int, connection: int, at: int = 0) -> Any:
-    """A call that moves the whole message over a stream socket."""
-    more = {"object": at, "result": 68, "is_stream": 1, "descriptor": 4, "connection": connection}
-    return call(kind, begin, end, **more), [ENVELOPE]
-
-
-def by_io_threads(receives: int = 7) -> tuple[Calls, Calls]:
-    """As ZeroMQ does: a thread on each side moves the bytes, and eventfds wake who waits."""
-    sent: Calls = {
-        NODE: [(call(probes.NOTIFY, 10, 14, object=1, descriptor=3), [])],
-        IO: [
-            (call(probes.WAIT, -90, 20), []),
-            (call(probes.DRAINED, 21, 22, object=1, descriptor=3), []),
-            moved(probes.SEND, 30, 60, 7),
-        ],
-    }
-    received: Calls = {
-        IO: [
-            (call(probes.WAIT, -80, 70), []),
-            moved(probes.RECEIVE, 72, 75, receives),
-            (call(probes.NOTIFY, 80, 85, object=2, descriptor=5), []),
-        ],
-        4: [
-            (call(probes.WAIT, -70, 90), []),
-            (call(probes.DRAINED, 92, 93, object=2, descriptor=5), []),
-        ],
-    }
-    return sent, received
-
-
-@pytest.mark.parametrize("receives", [7, 8], ids=["one connection", "by a broker"])
-def test_threads_that_wake_each_other_by_eventfds_hand_over(receives: int) -> None:
-    found = layers(*by_io_threads(receives), 100, own={"woken_ns": 95}, names=NODES)
-    assert spans(found) == [
-        ("send_path", 0, 10),
-        ("send_hand_over", 10, 20),
-        ("send_path", 20, 30),
-        ("transport", 30, 70),
-        ("receive", 70, 75),
-        ("receiving_thread", 75, 80),
-        ("wake", 80, 90),
-        ("notify", 90, 95),
-        ("take", 95, 100),
-    ]
-
-
-def test_an_eventfd_that_another_thread_reads_hands_nothing_over() -> None:
-    sent, received = by_io_threads()
-    sent[SENDER] = [sent[IO].pop(1)]
-    received[SENDER] = [received[4].pop(1)]
-    found = spans(layers(sent, received, 100, own={"woken_ns": 95}, names=NODES))
-    assert found[0] == ("unattributed", 0, 30)
-    assert found[-2:] == [("unattributed", 75, 95), ("take", 95, 100)]
-
-
-@pytest.mark.parametrize("woken", [90, None], ids=["waitset", "listener"])
-def test_our_own_stamps_say_when_the_middleware_called_back(woken: int | None) -> None:
-    """As of Zenoh, whose thread calls a function of the adapter."""
-    sent, received = by_io_threads()
-    received = {IO: received[IO][:2]}
-    own: dict[str, int] = {"signalled_ns": 80} | ({"woken_ns": woken} if woken is not None else {})
-    names = NODES if woken is not None else {1: "node:source"}
-    if woken is not None:
-        received[4] = [(call(probes.WAIT, -70, 90), [])]
-    found = spans(layers(sent, received, 100, own=own, names=names))
-    waking = [("wake", 80, 90), ("take", 90, 100)] if woken is not None else [("take", 80, 100)]
-    assert found[4:] == [("receive", 70, 75), ("receiving_thread", 75, 80), *waking]
 
 
 def test_a_worker_without_a_probe_is_named() -> None:
