@@ -70,7 +70,9 @@ def test_each_client_gets_the_replies_to_its_own_requests(tmp_path: Path, adapte
         assert chain["half_round_trip_p50_ns"] < chain["whole_p50_ns"] / 2
 
 
-@pytest.mark.parametrize("adapter", ["zeromq", "nng", "hiroz", "iceoryx", "iceoryx2", "ecal-py", "ros1", "ros2", "ros2-py"])
+@pytest.mark.parametrize(
+    "adapter", ["zeromq", "nng", "hiroz", "iceoryx", "iceoryx2", "ecal-py", "ros1", "ros2", "ros2-py"]
+)
 def test_an_action_has_a_goal_feedback_and_a_result(tmp_path: Path, adapter: str) -> None:
     need(adapter)
     matrix = f"{{adapter: {adapter}, workload: action, rate: 45Hz, work: busy-2ms}}"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Services of the adapter ros2-py over a stand-in for rclpy, which answers as rclpy's executor does: it calls
-a service back, then sends what the callback returned. With ROS 2 sourced test_services.py has the real one."""
+a service back, then sends what the callback returned. Where ROS 2 is, test_services.py has the real one."""
 
 from __future__ import annotations
 
@@ -148,7 +148,8 @@ def test_each_reply_comes_to_whoever_asked(opened: tuple[Any, Node], within_call
             answers.borrow(4)[:] = bytes(reversed(request))
             assert answers.commit()
 
-    requests.arrivals.wake = answer if within_callback else None
+    heard: Any = requests
+    heard.arrivals.wake = answer if within_callback else None
     for payload in (b"abcd", b"efgh"):
         writer.borrow(4)[:] = payload
         assert writer.commit()
