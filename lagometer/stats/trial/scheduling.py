@@ -21,8 +21,9 @@ from lagometer.store.scheduler import SchedulerLog
 
 INSTEAD_MAX = 32  # of a stay, who ran longest instead of its thread
 OF_SENDER = ("serialise", "send_path", "send_hand_over", "send")
-# A message goes over to the receiver's process within `transport`; the thread waited for is the receiver's.
-OF_RECEIVER = ("transport", "receive", "receiving_thread", "wake", "notify", "take", "deserialise")
+# Within these a message goes over to the receiver's process; the thread waited for is the receiver's.
+ACROSS = ("transport", "unseen_transport")
+OF_RECEIVER = (*ACROSS, "receive", "receiving_thread", "wake", "notify", "take", "deserialise")
 SENDER, RECEIVER = "sender", "receiver"
 COMPUTATION, IDLE = "computation", "idle"  # between two edges
 
