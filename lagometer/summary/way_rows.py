@@ -9,13 +9,12 @@ from typing import Any
 
 import polars as pl
 
-from lagometer.stats.trial.scheduling import COMPUTATION, IDLE
+from lagometer.stats.trial.scheduling import ACROSS, COMPUTATION, IDLE
 from lagometer.stats.trial.way import NODE_THREAD, THREAD_NAME_MAX, UNATTRIBUTED
 from lagometer.summary.hops import Hop
 from lagometer.summary.way_data import RanDuring, Stay, StayShare, WayRow
 
 COMMUNICATION = "communication"
-ACROSS = "transport"  # the layer that leads from the sender's process to the receiver's
 
 Measured = tuple[str, int, int, int, int]  # layer, begin_ns, end_ns, begin_thread, end_thread
 
@@ -118,7 +117,7 @@ class Stays:
         side = (sender.worker, receiver.worker)
         for layer, begin_ns, end_ns, begin_thread, end_thread in measured:
             first = self._threads.numbered(begin_thread, side)
-            if layer == ACROSS:
+            if layer in ACROSS:
                 side = (receiver.worker, sender.worker)
             last = self._threads.numbered(end_thread, side)
             self._add(layer, hop, (begin_ns, end_ns), first, last)

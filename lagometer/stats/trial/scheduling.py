@@ -22,9 +22,10 @@ from lagometer.store.scheduler import SchedulerLog
 
 INSTEAD_MAX = 32  # of a stay, who ran longest instead of its thread
 OF_SENDER = ("serialise", "send_path", "send_hand_over", "send")
-# A message goes over to the receiver's process within `transport`; the thread waited for is the receiver's.
+# Within these a message goes over to the receiver's process; the thread waited for is the receiver's.
+ACROSS = ("transport", "unseen_transport")
 OF_RECEIVER = (
-    "transport",
+    *ACROSS,
     "receive",
     "receiving_thread",
     "receive_hand_over",

@@ -51,6 +51,8 @@ def carried_out(tmp_path: Path, matrix: str) -> dict[str, Any]:
         ("ros2_rust", "dispatch: waitset"),
         ("ros2", "dispatch: listener"),
         ("ros2", "dispatch: waitset"),
+        ("ros2-py", "dispatch: listener"),
+        ("ros2-py", "dispatch: waitset"),
     ],
 )
 def test_each_client_gets_the_replies_to_its_own_requests(tmp_path: Path, adapter: str, factors: str) -> None:
@@ -68,7 +70,9 @@ def test_each_client_gets_the_replies_to_its_own_requests(tmp_path: Path, adapte
         assert chain["half_round_trip_p50_ns"] < chain["whole_p50_ns"] / 2
 
 
-@pytest.mark.parametrize("adapter", ["zeromq", "nng", "hiroz", "iceoryx", "iceoryx2", "ecal-py", "ros1"])
+@pytest.mark.parametrize(
+    "adapter", ["zeromq", "nng", "hiroz", "iceoryx", "iceoryx2", "ecal-py", "ros1", "ros2", "ros2-py"]
+)
 def test_an_action_has_a_goal_feedback_and_a_result(tmp_path: Path, adapter: str) -> None:
     need(adapter)
     matrix = f"{{adapter: {adapter}, workload: action, rate: 45Hz, work: busy-2ms}}"

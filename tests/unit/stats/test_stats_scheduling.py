@@ -269,8 +269,9 @@ def trial_of(layers: pl.DataFrame, events: Sequence[Event]) -> pl.DataFrame:
 EVENTS = [exchange(1, 0, 11, cpu=1), waking(20, 12), exchange(70, 13, 12), exchange(95, 11, 0, cpu=1)]
 
 
-def test_a_hand_over_counts_for_the_thread_that_is_waited_for() -> None:
-    found = trial_of(stays(("transport", 10, 80, 1, 1)), EVENTS)
+@pytest.mark.parametrize("layer", ["transport", "unseen_transport"])
+def test_a_hand_over_counts_for_the_thread_that_is_waited_for(layer: str) -> None:
+    found = trial_of(stays((layer, 10, 80, 1, 1)), EVENTS)
     assert found.select("asleep_ns", "waiting_ns", "running_ns").row(0) == (10, 50, 10)
     assert found["instead"][0].to_list() == [{"name": "hog", "thread": 13, "cpu": 0, "ran_ns": 50}]
 

@@ -93,8 +93,12 @@ def test_each_layer_is_on_the_thread_where_it_ran(tmp_path: Path) -> None:
     assert {stay.edge for stay in first.stays} == {FIRST, SECOND}
 
 
-def test_threads_of_two_hosts_may_have_the_same_number(tmp_path: Path) -> None:
+@pytest.mark.parametrize("across", ["transport", "unseen_transport"])
+def test_threads_of_two_hosts_may_have_the_same_number(tmp_path: Path, across: str) -> None:
     directory = write_ways(tmp_path, Made([[10_000]]))
+    path = directory / form.LAYER_FILES / CELL / "0.parquet"
+    layers = pl.read_parquet(path, glob=False).with_columns(pl.col("layer").cast(pl.String()))
+    form.write_layers(layers.with_columns(pl.col("layer").replace("transport", across)), path)
     journal = directory / form.JOURNAL
     line = json.loads(journal.read_text())
     line["threads"]["source"].append({"tid": 6, "name": "other"})
@@ -103,7 +107,7 @@ def test_threads_of_two_hosts_may_have_the_same_number(tmp_path: Path) -> None:
     (way,) = message_ways(open_campaign(directory), [CELL])[0]
     assert named(way)[:3] == [
         ("send_path", "source", "node:source", "node:source"),
-        ("transport", "source", "node:source", "recvUC"),
+        (across, "source", "node:source", "recvUC"),
         ("wake", "relay", "recvUC", "node:relay"),
     ]
 
