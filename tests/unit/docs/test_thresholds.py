@@ -53,6 +53,7 @@ NO_THRESHOLDS = {
     "stats.trial.scheduling": {"INSTEAD_MAX"},
     "stats.cell.scheduling": {"INSTEAD_MAX"},
     "stats.trial.way": {"THREAD_NAME_MAX"},
+    "stats.trial.calls": {"HOPS_MAX"},
     "stats.interval.sequential": {"TRIALS_FORESEEN"},
     "stats.interval.shares": {
         *("ENUMERATED_MAX", "DRAWN_PER_ALPHA", "DRAWN_MIN", "DRAWN_MAX", "SEED", "TIE", "RATIO_MAX", "STEPS"),
