@@ -28,6 +28,7 @@ def carried_out(tmp_path: Path, matrix: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.by_turn
 @pytest.mark.parametrize(
     ("adapter", "factors"),
     [
@@ -70,6 +71,7 @@ def test_each_client_gets_the_replies_to_its_own_requests(tmp_path: Path, adapte
         assert chain["half_round_trip_p50_ns"] < chain["whole_p50_ns"] / 2
 
 
+@pytest.mark.by_turn
 @pytest.mark.parametrize(
     "adapter", ["zeromq", "nng", "hiroz", "iceoryx", "iceoryx2", "ecal-py", "ros1", "ros2", "ros2-py"]
 )
