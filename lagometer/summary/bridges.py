@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What bridges between domains or adapters take: time from entry to exit; CPU, memory, threads."""
+"""What bridges between domains or adapters take: time from entry to exit, its share; CPU, memory, threads."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
+from itertools import pairwise
+from statistics import fmean, median
 from typing import Any
 
 import polars as pl
@@ -14,18 +15,20 @@ from lagometer.store.errors import CampaignError
 from lagometer.store.format import END_TO_END
 from lagometer.store.reader import Campaign
 from lagometer.summary.cell_data import Bridge
-from lagometer.summary.hops import ends
+from lagometer.summary.hops import COLUMNS, Hops, ends
 
-SAMPLES = ("edge", "sequence", "publish_ns", "begun_ns", "phase", "outcome")
+FOLLOWED = 200  # messages of a trial, evenly spread, whose way is followed for the share
 MEMORY = ("rss_bytes", "pss_bytes", "uss_bytes")
 
 
 @dataclass(frozen=True)
 class _Seen:
-    """One trial. stays_ns: of each message that was passed on, from entry to exit; run_ns: CPU time of the
+    """One trial. stays_ns: of each message that was passed on, from entry to exit; shares: of followed
+    messages, the part of their end-to-end latency that they spent in the bridge; run_ns: CPU time of the
     process in the measure phase; of what was not looked at: None."""
 
     stays_ns: pl.Series
+    shares: Sequence[float] = ()
     run_ns: int | None = None
     threads: int | None = None
     memory: Mapping[str, int | None] | None = None
@@ -50,34 +53,53 @@ def _valid(campaign: Campaign, cell: str) -> list[int]:
 
 
 def _seen(campaign: Campaign, cell: str, trial: int, node: str, process: str) -> _Seen:
-    stays_ns = pl.Series([], dtype=pl.Int64)
+    stays_ns, shares = pl.Series([], dtype=pl.Int64), []
     try:
-        samples = campaign.samples(cell, trial, SAMPLES)
+        samples = campaign.samples(cell, trial, COLUMNS)
     except CampaignError:
         samples = None
     if samples is not None:
-        edges = [edge for edge in samples["edge"].cast(pl.String).unique() if ends(edge)[0] == node]
-        own = samples.filter(
-            pl.col("edge").cast(pl.String).is_in(edges)
-            & (pl.col("phase").cast(pl.String) == "measure")
-            & (pl.col("outcome").cast(pl.String) != "duplicate")
-            & pl.col("begun_ns").is_not_null()
-            & pl.col("publish_ns").is_not_null()
-        )
-        # Of a message that several nodes subscribe to there is a row for each.
-        own = own.unique(["publish_ns", "begun_ns", "sequence"])
-        stays_ns = own["publish_ns"] - own["begun_ns"]
+        stays_ns, shares = _stays(samples, node), list(_shares(Hops(samples), node))
     path = campaign.resources_path(cell, trial)
     if not path.is_file():
-        return _Seen(stays_ns)
+        return _Seen(stays_ns, shares)
     rows = pl.read_parquet(path, glob=False, hive_partitioning=False)
     rows = rows.filter((pl.col("process") == process) & (pl.col("kind") == "worker"))
     whole, threads = rows.filter(pl.col("what") == "process"), rows.filter(pl.col("what") == "thread")
     if whole.height != 1:
-        return _Seen(stays_ns)
+        return _Seen(stays_ns, shares)
     run_ns = None if threads["run_ns"].null_count() else int(threads["run_ns"].sum())
     memory: dict[str, Any] = {name: whole[name][0] for name in MEMORY}
-    return _Seen(stays_ns, run_ns, threads.height, memory)
+    return _Seen(stays_ns, shares, run_ns, threads.height, memory)
+
+
+def _stays(samples: pl.DataFrame, node: str) -> pl.Series:
+    """Of each message of the measure phase that the node published, the time since its callback began."""
+    edges = [edge for edge in samples["edge"].cast(pl.String).unique() if ends(edge)[0] == node]
+    own = samples.filter(
+        pl.col("edge").cast(pl.String).is_in(edges)
+        & (pl.col("phase").cast(pl.String) == "measure")
+        & (pl.col("outcome").cast(pl.String) != "duplicate")
+        & pl.col("begun_ns").is_not_null()
+        & pl.col("publish_ns").is_not_null()
+    )
+    # Of a message that several nodes subscribe to there is a row for each.
+    own = own.unique(["publish_ns", "begun_ns", "sequence"])
+    return own["publish_ns"] - own["begun_ns"]
+
+
+def _shares(hops: Hops, node: str) -> Iterator[float]:
+    """Of followed messages, the part of the end-to-end latency between taken and published again by the node.
+
+    A message whose way can't be followed, or leads past the node, has none.
+    """
+    messages = hops.of_edge(END_TO_END)
+    spread = messages.gather_every(max(1, -(-messages.height // FOLLOWED)))
+    for sequence, publish_ns, taken_ns, latency_ns in spread.iter_rows():
+        way = hops.within(publish_ns, taken_ns).way(sequence, publish_ns, taken_ns)
+        inside = [later.publish_ns - hop.taken_ns for hop, later in pairwise(way) if hop.receiver == node]
+        if inside and latency_ns > 0:
+            yield sum(inside) / latency_ns
 
 
 def _row(cell: str, node: str, process: str, seen: Sequence[_Seen]) -> Bridge:
@@ -95,6 +117,7 @@ def _row(cell: str, node: str, process: str, seen: Sequence[_Seen]) -> Bridge:
         passed_on=sum(passed),
         stay_p50_ns=_quantile(stays_ns, 0.5),
         stay_p99_ns=_quantile(stays_ns, 0.99),
+        stay_share=_middle([fmean(each.shares) if each.shares else None for each in seen]),
         cpu_per_message_ns=_middle(cpu),
         threads=_middle([each.threads for each in seen]),
         **{name: _middle([(each.memory or {}).get(name) for each in seen]) for name in MEMORY},

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from lagometer.summary.cell_data import Bridge
 
-HEADINGS = ("passed on", "stay p50", "stay p99", "CPU", "threads", "RSS", "PSS", "USS")
+HEADINGS = ("passed on", "stay p50", "stay p99", "of the whole", "CPU", "threads", "RSS", "PSS", "USS")
 
 
 def render_bridges(found: Sequence[Bridge], console: Console) -> None:
@@ -36,12 +36,14 @@ def render_bridges(found: Sequence[Bridge], console: Console) -> None:
             str(row.passed_on),
             duration_text(row.stay_p50_ns),
             duration_text(row.stay_p99_ns),
+            "–" if row.stay_share is None else f"{100.0 * row.stay_share:.1f} %",
             duration_text(row.cpu_per_message_ns),
             number(row.threads),
             *(size(each) for each in (row.rss_bytes, row.pss_bytes, row.uss_bytes)),
         )
     console.print(
         "\n[bold]bridges[/]: stay is from the begin of the callback that takes a message to its publishing "
-        "on the other side; CPU of the process for each message passed on"
+        "on the other side; of the whole: its mean part of the end-to-end latency; CPU of the process for "
+        "each message passed on"
     )
     print_wide(table, console)

@@ -67,6 +67,7 @@ def test_every_view_has_what_the_bridge_takes(build: Path, tmp_path: Path) -> No
     assert bridge.passed_on >= rows["bridge→pong"] + rows["bridge→ping"] > 0
     assert bridge.stay_p50_ns is not None and bridge.stay_p99_ns is not None
     assert 0 < bridge.stay_p50_ns <= bridge.stay_p99_ns
+    assert bridge.stay_share is not None and 0 < bridge.stay_share < 1
     assert bridge.cpu_per_message_ns is not None and bridge.cpu_per_message_ns > 0
     assert bridge.rss_bytes is not None and bridge.uss_bytes is not None
     assert 0 < bridge.uss_bytes < bridge.rss_bytes
