@@ -58,6 +58,22 @@ def test_keyed_and_durable_messages_pass(build: Path, tmp_path: Path, adapter: s
     assert set(lost_of(out).values()) == {0}
 
 
+@pytest.mark.parametrize("adapter", ADAPTERS)
+def test_encrypted_messages_pass(build: Path, tmp_path: Path, adapter: str) -> None:
+    """In each domain the bridge has a participant with a certificate of its own."""
+    need(adapter)
+    need("openssl")
+    out = carried(build, tmp_path, adapter=adapter, security="encrypt")
+    assert set(lost_of(out).values()) == {0}
+    kinds = [
+        item["settings"]["security"]["value"]
+        for settings in json.loads((out / "manifest.json").read_text())["settings"].values()
+        for item in settings
+        if item["object"] == "context"
+    ]
+    assert kinds and set(kinds) == {"encrypt"}
+
+
 def test_every_view_has_what_the_bridge_takes(build: Path, tmp_path: Path) -> None:
     need("cyclonedds")
     out = carried(build, tmp_path, adapter="cyclonedds")
