@@ -60,6 +60,33 @@ def test_each_message_comes_with_its_key(build: Path, tmp_path: Path, adapter: s
     assert all(row["n"] > 0 and row["corrupted"] == row["lost"] == 0 for row in rows)
 
 
+@pytest.mark.by_turn
+@pytest.mark.parametrize(
+    ("adapter", "more"),
+    [
+        ("cyclonedds", {"history": "keep_all"}),
+        ("cyclonedds11", {"history": "keep_all"}),
+        ("fastdds", {"history": "keep_all"}),
+        ("cyclonedds", {"security": "encrypt"}),
+        ("fastdds", {"security": "sign"}),
+        ("cyclonedds", {"options": {"cyclonedds": {"shared_memory": True}}}),
+        ("cyclonedds11", {"options": {"cyclonedds11": {"shared_memory": True}}}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "-".join(map(str, value)),
+)
+def test_keys_arrive_with_other_settings(
+    build: Path, tmp_path: Path, adapter: str, more: dict[str, Any]
+) -> None:
+    need(adapter)
+    if "options" in more:
+        need("iceoryx")
+    study = {key: value for key, value in more.items() if key == "options"}
+    factors = {key: value for key, value in more.items() if key != "options"}
+    matrix = {"adapter": adapter, "workload": "pipeline-2", "reliability": "reliable", "instances": 1000}
+    rows = edges_of(run_campaigns(build, tmp_path, {**matrix, **factors}, **study)[-1])
+    assert rows and all(row["n"] > 0 and row["corrupted"] == row["lost"] == 0 for row in rows)
+
+
 @pytest.mark.parametrize("adapter", ("cyclonedds", "cyclonedds11", "fastdds"))
 def test_a_message_is_overwritten_by_its_own_instance_alone(
     build: Path, tmp_path: Path, adapter: str
