@@ -23,13 +23,30 @@ export function bridgesSection(report: Report): HTMLElement | null {
     element(
       "tr",
       { "data-cell": each.cell },
-      element("th", { scope: "row" }, element("code", {}, each.cell), ` ${each.node === each.process ? each.node : `${each.node} in ${each.process}`}`),
+      element(
+        "th",
+        { scope: "row" },
+        element("code", {}, each.cell),
+        ` ${each.node === each.process ? each.node : `${each.node} in ${each.process}`}`,
+      ),
       ...COLUMNS.map(([, text]) => element("td", { class: "number" }, text(each))),
     ),
   );
-  const heads = ["cell and bridge", ...COLUMNS.map(([name]) => name)].map((head) => element("th", { scope: "col" }, head));
-  const table = element("table", { id: "bridges-table" }, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
+  const heads = ["cell and bridge", ...COLUMNS.map(([name]) => name)].map((head) =>
+    element("th", { scope: "col" }, head),
+  );
+  const table = element(
+    "table",
+    { id: "bridges-table" },
+    element("thead", {}, element("tr", {}, ...heads)),
+    element("tbody", {}, ...rows),
+  );
   const said =
     "Stay is the time from the begin of the callback that takes a message to its publishing on the other side. CPU, threads and memory are those of the process that the bridge runs in, CPU for each message passed on; medians over the valid trials.";
-  return section("bridges", "Bridges", element("p", { class: "quiet" }, said), element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Bridges" }, table));
+  return section(
+    "bridges",
+    "Bridges",
+    element("p", { class: "quiet" }, said),
+    element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Bridges" }, table),
+  );
 }

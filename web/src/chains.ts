@@ -31,10 +31,18 @@ function chainsPart(report: Report): HTMLElement[] {
   );
   const names = ["cell", "chain", "n", "lost", ...shown.map(([name]) => name)];
   const heads = names.map((head) => element("th", { scope: "col" }, head));
-  const table = element("table", { id: "chains" }, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
+  const table = element(
+    "table",
+    { id: "chains" },
+    element("thead", {}, element("tr", {}, ...heads)),
+    element("tbody", {}, ...rows),
+  );
   const said =
     "From the first publishing to the end of the last callback. Communication, computation and idle time add up to the whole of each message; their medians need not. Medians over the valid trials.";
-  return [element("p", { class: "quiet" }, said), element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Chains" }, table)];
+  return [
+    element("p", { class: "quiet" }, said),
+    element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Chains" }, table),
+  ];
 }
 
 /** Named ways through the graphs; nothing where no workload names one. */

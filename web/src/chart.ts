@@ -16,7 +16,12 @@ export interface ChartParts {
   description: string;
   data: uPlot.AlignedData;
   series: uPlot.Series[];
-  x: { scale: uPlot.Scale; splits: (chart: uPlot) => number[]; format: (value: number) => string; label: string };
+  x: {
+    scale: uPlot.Scale;
+    splits: (chart: uPlot) => number[];
+    format: (value: number) => string;
+    label: string;
+  };
   y: { scale: uPlot.Scale; label: string; format?: (value: number) => string };
   tip: (place: number) => TipLine[];
   underlay?: (chart: uPlot) => void;
@@ -29,7 +34,16 @@ const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sa
 /** Powers of ten of a logarithmic scale, with 2 and 5 between where there are few. */
 export function logSplits(min: number, max: number): number[] {
   const decades = Math.log10(max / min);
-  const steps = decades < 0.7 ? [1, 1.5, 2, 3, 4, 5, 6, 8] : decades < 1.2 ? [1, 2, 3, 5, 7] : decades < 2.5 ? [1, 2, 5] : decades < 4 ? [1, 3] : [1];
+  const steps =
+    decades < 0.7
+      ? [1, 1.5, 2, 3, 4, 5, 6, 8]
+      : decades < 1.2
+        ? [1, 2, 3, 5, 7]
+        : decades < 2.5
+          ? [1, 2, 5]
+          : decades < 4
+            ? [1, 3]
+            : [1];
   const splits: number[] = [];
   for (let power = Math.floor(Math.log10(min)); power <= Math.ceil(Math.log10(max)); power++) {
     for (const step of steps) {
@@ -44,7 +58,10 @@ export function logSplits(min: number, max: number): number[] {
 export function logRange(values: number[], room: number): [number, number] {
   const positive = values.filter((value) => value > 0 && Number.isFinite(value));
   if (positive.length === 0) return [1, 10];
-  const [min, max] = positive.reduce<[number, number]>(([a, b], v) => [Math.min(a, v), Math.max(b, v)], [Infinity, 0]);
+  const [min, max] = positive.reduce<[number, number]>(
+    ([a, b], v) => [Math.min(a, v), Math.max(b, v)],
+    [Infinity, 0],
+  );
   return [min / room, max * room];
 }
 
@@ -72,7 +89,8 @@ function axes(parts: ChartParts): uPlot.Axis[] {
       size: 58,
       grid,
       ticks: { show: false },
-      splits: (_chart, _axis, min, max) => (parts.y.scale.distr === 3 ? logSplits(min, max) : linearSplits(min, max)),
+      splits: (_chart, _axis, min, max) =>
+        parts.y.scale.distr === 3 ? logSplits(min, max) : linearSplits(min, max),
       values: (_chart, splits) => splits.map((split) => (parts.y.format ?? roundDurationText)(split)),
     },
   ];
@@ -131,7 +149,12 @@ function moveByKeys(chart: uPlot, event: KeyboardEvent): void {
 }
 
 /** A 95 % interval: a broad, pale bar between its ends. The context has the line's colour already. */
-export function drawInterval(chart: uPlot, context: CanvasRenderingContext2D, x: number, ends: [number, number] | null): void {
+export function drawInterval(
+  chart: uPlot,
+  context: CanvasRenderingContext2D,
+  x: number,
+  ends: [number, number] | null,
+): void {
   if (ends === null) return;
   context.save();
   context.globalAlpha = 0.35;
@@ -150,7 +173,12 @@ export interface Chart {
 
 /** Draws a chart into a new element inside `parent` (which must be in the page: its width is asked for). */
 export function drawChart(parent: HTMLElement, parts: ChartParts): Chart {
-  const node = element("div", { class: "chart", role: "img", tabindex: "0", "aria-label": parts.description });
+  const node = element("div", {
+    class: "chart",
+    role: "img",
+    tabindex: "0",
+    "aria-label": parts.description,
+  });
   parent.append(node);
   const chart = new uPlot(
     {
@@ -189,7 +217,10 @@ export function drawChart(parent: HTMLElement, parts: ChartParts): Chart {
 }
 
 /** Runs drawing code within the plot area, in CSS pixels times the device's ratio as the canvas wants them. */
-export function clipped(chart: uPlot, draw: (context: CanvasRenderingContext2D, pixel: number) => void): void {
+export function clipped(
+  chart: uPlot,
+  draw: (context: CanvasRenderingContext2D, pixel: number) => void,
+): void {
   const { ctx, bbox } = chart;
   ctx.save();
   ctx.beginPath();

@@ -78,21 +78,35 @@ function draw(points: Point[], parent: HTMLElement, edge: string): Chart | null 
     const { adapter, look, payload, row } = point;
     return [
       { text: `${adapter}, ${sizeText(payload)}`, colour: look.colour },
-      { text: `p50 ${durationText(point.latencyNs)}${intervalBeside(row, "latency_p50_ns")}${lossText(row)}` },
+      {
+        text: `p50 ${durationText(point.latencyNs)}${intervalBeside(row, "latency_p50_ns")}${lossText(row)}`,
+      },
       { text: `CPU ${durationText(point.cpuNs)}${intervalBeside(row, "cpu_per_message_ns")} a message` },
     ];
   };
-  const xRange = logRange([...ordered.map((each) => each.cpuNs), ...ordered.flatMap((each) => ends(each.row, "cpu_per_message_ns") ?? [])], 1.25);
+  const xRange = logRange(
+    [
+      ...ordered.map((each) => each.cpuNs),
+      ...ordered.flatMap((each) => ends(each.row, "cpu_per_message_ns") ?? []),
+    ],
+    1.25,
+  );
   const heights = ordered.flatMap((each) => [each.latencyNs, ...(ends(each.row, "latency_p50_ns") ?? [])]);
   return drawChart(parent, {
     description: `p50 of latency against CPU time per message on the edge ${edge}: ${ordered
-      .map((each) => `${each.adapter} ${sizeText(each.payload)} ${durationText(each.latencyNs)} for ${durationText(each.cpuNs)}`)
+      .map(
+        (each) =>
+          `${each.adapter} ${sizeText(each.payload)} ${durationText(each.latencyNs)} for ${durationText(each.cpuNs)}`,
+      )
       .join("; ")}.`,
     data: [ordered.map((each) => each.cpuNs), ordered.map((each) => each.latencyNs)],
     series: [{}, { paths: () => null, points: { show: false } }],
     x: {
       scale: { time: false, distr: 3, log: 10, range: xRange },
-      splits: (chart) => logSplits(...xRange).filter((_, place, all) => all.length < 8 || chart.width > 500 || place % 2 === 0),
+      splits: (chart) =>
+        logSplits(...xRange).filter(
+          (_, place, all) => all.length < 8 || chart.width > 500 || place % 2 === 0,
+        ),
       format: roundDurationText,
       label: "CPU time per message",
     },

@@ -24,7 +24,9 @@ export function element<Tag extends keyof HTMLElementTagNameMap>(
 export function codeParts(text: string): { code: boolean; text: string }[] {
   const parts = text.split("`");
   if (parts.length % 2 === 0) return [{ code: false, text }];
-  return parts.map((part, place) => ({ code: place % 2 === 1, text: part })).filter((part) => part.text !== "");
+  return parts
+    .map((part, place) => ({ code: place % 2 === 1, text: part }))
+    .filter((part) => part.text !== "");
 }
 
 /** A sentence with its code as such. */
@@ -60,7 +62,9 @@ export function choice(
 ): HTMLLabelElement {
   const select = element("select", { id: `choice-${slug(label)}` });
   for (const option of options) {
-    select.append(element("option", { value: option.value, selected: option.value === selected }, option.label));
+    select.append(
+      element("option", { value: option.value, selected: option.value === selected }, option.label),
+    );
   }
   select.addEventListener("change", () => {
     onChoice(select.value);
@@ -90,7 +94,11 @@ export function linkButton(label: string, text: () => string): HTMLElement {
 }
 
 /** A labelled check box. */
-export function check(label: string, checked: boolean, onChange: (checked: boolean) => void): HTMLLabelElement {
+export function check(
+  label: string,
+  checked: boolean,
+  onChange: (checked: boolean) => void,
+): HTMLLabelElement {
   const input = element("input", { id: `check-${slug(label)}`, type: "checkbox", checked });
   input.addEventListener("change", () => {
     onChange(input.checked);
@@ -102,7 +110,9 @@ export function check(label: string, checked: boolean, onChange: (checked: boole
 export function numbers(title: string, head: string[], rows: string[][]): HTMLElement {
   const body = element("tbody");
   for (const row of rows) {
-    const cells = row.map((text, index) => element(index === 0 ? "th" : "td", index === 0 ? { scope: "row" } : {}, text));
+    const cells = row.map((text, index) =>
+      element(index === 0 ? "th" : "td", index === 0 ? { scope: "row" } : {}, text),
+    );
     body.append(element("tr", {}, ...cells));
   }
   const heads = head.map((text) => element("th", { scope: "col" }, text));

@@ -8,7 +8,9 @@ import type { Report } from "./report-data";
 export function feasibilitySection(report: Report): HTMLElement | null {
   const lines = report.feasibility;
   if (lines.length === 0) return null;
-  const sizes = [...new Set(lines.flatMap((line) => line.payloads.map((each) => each.payload_bytes)))].sort((a, b) => a - b);
+  const sizes = [...new Set(lines.flatMap((line) => line.payloads.map((each) => each.payload_bytes)))].sort(
+    (a, b) => a - b,
+  );
   const rows = lines.map((line) =>
     element(
       "tr",
@@ -18,13 +20,31 @@ export function feasibilitySection(report: Report): HTMLElement | null {
         const found = line.payloads.find((each) => each.payload_bytes === size);
         return found === undefined
           ? element("td", {}, ABSENT)
-          : element("td", { "data-cell": found.cell, "data-verdict": found.verdict, title: found.why }, found.verdict + (found.initial_loss === true ? "*" : ""));
+          : element(
+              "td",
+              { "data-cell": found.cell, "data-verdict": found.verdict, title: found.why },
+              found.verdict + (found.initial_loss === true ? "*" : ""),
+            );
       }),
     ),
   );
   const heads = ["cells", ...sizes.map(sizeText)].map((head) => element("th", { scope: "col" }, head));
-  const table = element("table", { id: "possible-table" }, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
+  const table = element(
+    "table",
+    { id: "possible-table" },
+    element("thead", {}, element("tr", {}, ...heads)),
+    element("tbody", {}, ...rows),
+  );
   const said =
     "late: more than 1 % of the deadlines were missed. lossy: more than 0.1 % of the messages did not come. halt: nothing came, or less than half. configuration, size: such a cell can't exist; the reason is under the pointer and among the excluded combinations. *: a subscriber missed messages before its first one (initial loss).";
-  return section("possible", "What is possible", element("p", { class: "quiet" }, said), element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "What is possible" }, table));
+  return section(
+    "possible",
+    "What is possible",
+    element("p", { class: "quiet" }, said),
+    element(
+      "div",
+      { class: "scroll", tabindex: "0", role: "region", "aria-label": "What is possible" },
+      table,
+    ),
+  );
 }

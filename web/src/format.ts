@@ -39,17 +39,28 @@ export function durationText(valueNs: number | null): string {
 /** Both ends of an interval, in one unit unless they are far apart: `37.9–38.6 µs`. */
 export function intervalText(lowNs: number, highNs: number): string {
   const { unit } = duration(Math.max(Math.abs(lowNs), Math.abs(highNs)));
-  if (unit !== "ns" && lowNs !== 0 && Math.abs(lowNs) < Math.abs(highNs) / 20 && duration(lowNs).unit !== unit) {
+  if (
+    unit !== "ns" &&
+    lowNs !== 0 &&
+    Math.abs(lowNs) < Math.abs(highNs) / 20 &&
+    duration(lowNs).unit !== unit
+  ) {
     return `${durationText(lowNs)}–${durationText(highNs)}`;
   }
-  const factor = { s: 1e9, ms: 1e6, "µs": 1e3 }[unit] ?? 1;
+  const factor = { s: 1e9, ms: 1e6, µs: 1e3 }[unit] ?? 1;
   const end = (value: number): string => (unit === "ns" ? value.toFixed(0) : threeDigits(value / factor));
   return `${end(lowNs)}–${end(highNs)}${THIN_SPACE}${unit}`;
 }
 
 /** Both ends of a figure's interval in the unit that the figure's name tells. */
 export function endsText(figure: string, low: number, high: number): string {
-  const show = figure.startsWith("times_") ? ratioText : figure.endsWith("_share") ? shareText : figure.endsWith("_hz") ? rateText : null;
+  const show = figure.startsWith("times_")
+    ? ratioText
+    : figure.endsWith("_share")
+      ? shareText
+      : figure.endsWith("_hz")
+        ? rateText
+        : null;
   return show === null ? intervalText(low, high) : `${show(low).split(THIN_SPACE)[0] ?? ""}–${show(high)}`;
 }
 
@@ -68,7 +79,9 @@ export function percentText(ratio: number): string {
 
 /** Seconds on an axis that may span minutes: `90 s`, `12 min`. */
 export function timeText(seconds: number): string {
-  return seconds < 180 ? `${String(Number(seconds.toPrecision(4)))} s` : `${String(Number((seconds / 60).toPrecision(3)))} min`;
+  return seconds < 180
+    ? `${String(Number(seconds.toPrecision(4)))} s`
+    : `${String(Number((seconds / 60).toPrecision(3)))} min`;
 }
 
 /** A round duration, as an axis wants it: `50 µs`, not `50.0 µs`. */
@@ -122,8 +135,10 @@ export function percentileText(probability: number): string {
 export function dateText(iso: string): string {
   const match = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}:\d{2})(?::\d{2}(?:\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?$/.exec(iso);
   if (match === null) return iso;
-  const months = "January February March April May June July August September October November December".split(" ");
-  const zone = match[5] === undefined ? "" : match[5] === "Z" || match[5] === "+00:00" ? " UTC" : ` (UTC${match[5]})`;
+  const months =
+    "January February March April May June July August September October November December".split(" ");
+  const zone =
+    match[5] === undefined ? "" : match[5] === "Z" || match[5] === "+00:00" ? " UTC" : ` (UTC${match[5]})`;
   return `${String(Number(match[3]))} ${months[Number(match[2]) - 1] ?? ""} ${match[1] ?? ""}, ${match[4] ?? ""}${zone}`;
 }
 

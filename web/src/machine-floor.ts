@@ -41,13 +41,17 @@ export function tailText(tail: FloorRow): string {
 
 /** What a hypervisor took: while the floor was measured, and at most in a trial. */
 export function stolenText(report: Report): string {
-  const shares = (report.control?.load ?? []).map((each) => each.stolen_share).filter((each) => each !== null);
+  const shares = (report.control?.load ?? [])
+    .map((each) => each.stolen_share)
+    .filter((each) => each !== null);
   const meanwhile = report.machine_floor?.steal_share ?? null;
   const parts = [
     ...(meanwhile === null ? [] : [`${shareText(meanwhile)} while that was measured`]),
     ...(shares.length === 0 ? [] : [`at most ${shareText(Math.max(...shares))} during a trial`]),
   ];
-  return parts.length === 0 ? "It is not known whether a hypervisor took time." : `A hypervisor took this share of the CPUs' time: ${parts.join(", ")}.`;
+  return parts.length === 0
+    ? "It is not known whether a hypervisor took time."
+    : `A hypervisor took this share of the CPUs' time: ${parts.join(", ")}.`;
 }
 
 function inkOf(context: CanvasRenderingContext2D, pixel: number): void {

@@ -14,7 +14,14 @@ import { chainsSection } from "./chains";
 import { nodeCostsSection } from "./node-costs";
 import { layersView } from "./layers";
 import { wireViews } from "./wire";
-import { conformanceSection, environmentSection, failuresSection, headLine, methodSection, settingsSection } from "./details";
+import {
+  conformanceSection,
+  environmentSection,
+  failuresSection,
+  headLine,
+  methodSection,
+  settingsSection,
+} from "./details";
 import { choice, element } from "./dom";
 import { feasibilitySection } from "./feasibility";
 import { findingsSection } from "./findings";
@@ -89,7 +96,6 @@ function refresh(views: View[], context: Context): void {
   window.scrollTo(scrollX, scrollY);
 }
 
-
 /** Paper is white, narrow, and can't be unfolded. */
 function preparePrint(redraw: () => void, theme: () => State["theme"]): void {
   let opened: HTMLDetailsElement[] = [];
@@ -110,9 +116,23 @@ function preparePrint(redraw: () => void, theme: () => State["theme"]): void {
 
 function start(main: HTMLElement, model: Model): void {
   const initial = settle(model, initialState(model));
-  const fromAddress = (): State => settle(model, withCell(model, fromFragment(location.hash, initial), location.hash));
+  const fromAddress = (): State =>
+    settle(model, withCell(model, fromFragment(location.hash, initial), location.hash));
   let state = fromAddress();
-  const views = [barView(), payloadView(), factorView(), costView(), percentileView(), seriesView(), tableView(), ...cellTableViews(model.report), controlView(model.report), layersView(model.report), waysView(model.report), ...wireViews(model.report)];
+  const views = [
+    barView(),
+    payloadView(),
+    factorView(),
+    costView(),
+    percentileView(),
+    seriesView(),
+    tableView(),
+    ...cellTableViews(model.report),
+    controlView(model.report),
+    layersView(model.report),
+    waysView(model.report),
+    ...wireViews(model.report),
+  ];
   const [bar, ...charts] = views;
   const themeButton = newThemeButton();
   const tables = views.filter((view) => view.readsTable === true);
@@ -132,8 +152,24 @@ function start(main: HTMLElement, model: Model): void {
     change({ theme: THEMES[(THEMES.indexOf(state.theme) + 1) % THEMES.length] ?? "auto" });
   });
   const { report } = model;
-  main.append(headLine(report, themeButton), glanceSection(report.glance) ?? "", findingsSection(report) ?? "", bar?.root ?? "", ...charts.map((view) => view.root));
-  main.append(nodeCostsSection(report.node_costs) ?? "", bridgesSection(report) ?? "", chainsSection(report) ?? "", feasibilitySection(report) ?? "", failuresSection(report), settingsSection(report), ...conformanceSection(report), environmentSection(report), methodSection(report));
+  main.append(
+    headLine(report, themeButton),
+    glanceSection(report.glance) ?? "",
+    findingsSection(report) ?? "",
+    bar?.root ?? "",
+    ...charts.map((view) => view.root),
+  );
+  main.append(
+    nodeCostsSection(report.node_costs) ?? "",
+    bridgesSection(report) ?? "",
+    chainsSection(report) ?? "",
+    feasibilitySection(report) ?? "",
+    failuresSection(report),
+    settingsSection(report),
+    ...conformanceSection(report),
+    environmentSection(report),
+    methodSection(report),
+  );
   applyTheme(state.theme);
   redraw();
   systemDark.addEventListener("change", () => {
@@ -176,7 +212,11 @@ function startComparison(main: HTMLElement, report: ComparisonReport): void {
   };
   themeButton.addEventListener("click", () => {
     wanted = THEMES[(THEMES.indexOf(wanted) + 1) % THEMES.length] ?? "auto";
-    history.replaceState(null, "", wanted === "auto" ? location.href.replace(/#.*$/, "") : `#theme=${wanted}`);
+    history.replaceState(
+      null,
+      "",
+      wanted === "auto" ? location.href.replace(/#.*$/, "") : `#theme=${wanted}`,
+    );
     apply();
   });
   systemDark.addEventListener("change", apply);
@@ -198,6 +238,12 @@ if (main !== null) {
     }
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    main.append(element("p", { role: "alert" }, `This report can't be shown: ${reason}. Write it again: lagometer report DIR`));
+    main.append(
+      element(
+        "p",
+        { role: "alert" },
+        `This report can't be shown: ${reason}. Write it again: lagometer report DIR`,
+      ),
+    );
   }
 }

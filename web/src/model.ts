@@ -52,9 +52,14 @@ export function richestFacets(model: Model): Record<string, string> {
     const valid = model.summaries.get(key(cell.id, END_TO_END))?.valid === true;
     counts.set(combination, (counts.get(combination) ?? 0) + (valid ? 1 : 0));
   }
-  const best = [...counts].reduce<[string, number] | null>((a, b) => (a === null || b[1] > a[1] ? b : a), null);
+  const best = [...counts].reduce<[string, number] | null>(
+    (a, b) => (a === null || b[1] > a[1] ? b : a),
+    null,
+  );
   const values = best === null ? [] : (JSON.parse(best[0]) as (string | null)[]);
-  return Object.fromEntries(model.facets.map(({ name, values: all }, i) => [name, values[i] ?? all[0] ?? ""]));
+  return Object.fromEntries(
+    model.facets.map(({ name, values: all }, i) => [name, values[i] ?? all[0] ?? ""]),
+  );
 }
 
 export function selectedCells(model: Model, facets: Record<string, string>): Cell[] {
@@ -85,6 +90,7 @@ export function ends(row: Row, figure: string): [number, number] | null {
 
 /** The floor of a row as a factor, or null where none was measured. */
 export function floorRatio(row: Row): number | null {
-  if (row.latency_p50_ns === null || row.floor_latency_p50_ns === null || row.floor_latency_p50_ns === 0) return null;
+  if (row.latency_p50_ns === null || row.floor_latency_p50_ns === null || row.floor_latency_p50_ns === 0)
+    return null;
   return row.latency_p50_ns / row.floor_latency_p50_ns;
 }

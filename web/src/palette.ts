@@ -33,8 +33,24 @@ export function isDark(): boolean {
 
 export function theme(): Theme {
   return isDark()
-    ? { ink: "#e6e8eb", muted: "#9aa3ae", line: "#2c323a", ground: "#14171b", floor: "#262c34", alarm: "#ff7b6b", accent: "#5cb3f0" }
-    : { ink: "#1b1f24", muted: "#59616b", line: "#e3e6ea", ground: "#ffffff", floor: "#eceff2", alarm: "#b3261e", accent: "#0067a8" };
+    ? {
+        ink: "#e6e8eb",
+        muted: "#9aa3ae",
+        line: "#2c323a",
+        ground: "#14171b",
+        floor: "#262c34",
+        alarm: "#ff7b6b",
+        accent: "#5cb3f0",
+      }
+    : {
+        ink: "#1b1f24",
+        muted: "#59616b",
+        line: "#e3e6ea",
+        ground: "#ffffff",
+        floor: "#eceff2",
+        alarm: "#b3261e",
+        accent: "#0067a8",
+      };
 }
 
 /** Middleware in hues, bare transports in greys with dashes; by the order in which the study names them. */
@@ -62,17 +78,54 @@ export const LINES = LIGHT_HUES.length * 2;
 /** The look of a line that stands for no adapter, by its place. */
 export function lineLook(place: number): Look {
   const hues = isDark() ? DARK_HUES : LIGHT_HUES;
-  return { colour: hues[place % hues.length] ?? "#888888", marker: MARKERS[place % MARKERS.length] ?? "circle", dash: place >= hues.length ? [6, 3] : [] };
+  return {
+    colour: hues[place % hues.length] ?? "#888888",
+    marker: MARKERS[place % MARKERS.length] ?? "circle",
+    dash: place >= hues.length ? [6, 3] : [],
+  };
 }
 
 /** Draws a marker of radius `r` around (x, y), in the context's current colours. */
-export function drawMarker(context: CanvasRenderingContext2D, marker: Marker, x: number, y: number, r: number): void {
+export function drawMarker(
+  context: CanvasRenderingContext2D,
+  marker: Marker,
+  x: number,
+  y: number,
+  r: number,
+): void {
   const polygons: Partial<Record<Marker, [number, number][]>> = {
-    square: [[-0.88, -0.88], [0.88, -0.88], [0.88, 0.88], [-0.88, 0.88]],
-    triangle: [[0, -1.15], [1.05, 0.75], [-1.05, 0.75]],
-    down: [[0, 1.15], [1.05, -0.75], [-1.05, -0.75]],
-    diamond: [[0, -1.25], [1.1, 0], [0, 1.25], [-1.1, 0]],
-    star: [[0, -1.3], [0.4, -0.4], [1.3, 0], [0.4, 0.4], [0, 1.3], [-0.4, 0.4], [-1.3, 0], [-0.4, -0.4]],
+    square: [
+      [-0.88, -0.88],
+      [0.88, -0.88],
+      [0.88, 0.88],
+      [-0.88, 0.88],
+    ],
+    triangle: [
+      [0, -1.15],
+      [1.05, 0.75],
+      [-1.05, 0.75],
+    ],
+    down: [
+      [0, 1.15],
+      [1.05, -0.75],
+      [-1.05, -0.75],
+    ],
+    diamond: [
+      [0, -1.25],
+      [1.1, 0],
+      [0, 1.25],
+      [-1.1, 0],
+    ],
+    star: [
+      [0, -1.3],
+      [0.4, -0.4],
+      [1.3, 0],
+      [0.4, 0.4],
+      [0, 1.3],
+      [-0.4, 0.4],
+      [-1.3, 0],
+      [-0.4, -0.4],
+    ],
   };
   const corners = polygons[marker];
   context.beginPath();
@@ -84,7 +137,16 @@ export function drawMarker(context: CanvasRenderingContext2D, marker: Marker, x:
     context.arc(x, y, r, 0, 2 * Math.PI);
     context.fill();
   } else {
-    const arms: [number, number][] = marker === "plus" ? [[1.1, 0], [0, 1.1]] : [[0.9, 0.9], [0.9, -0.9]];
+    const arms: [number, number][] =
+      marker === "plus"
+        ? [
+            [1.1, 0],
+            [0, 1.1],
+          ]
+        : [
+            [0.9, 0.9],
+            [0.9, -0.9],
+          ];
     for (const [dx, dy] of arms) {
       context.moveTo(x - dx * r, y - dy * r);
       context.lineTo(x + dx * r, y + dy * r);

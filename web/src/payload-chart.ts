@@ -59,7 +59,8 @@ function drawFloor(chart: uPlot, floors: Floor[]): void {
   clipped(chart, (context, pixel) => {
     const { left, width, top, height } = chart.bbox;
     const points = floors.map(
-      (floor) => [chart.valToPos(floor.payload, "x", true), chart.valToPos(floor.latencyNs, "y", true)] as const,
+      (floor) =>
+        [chart.valToPos(floor.payload, "x", true), chart.valToPos(floor.latencyNs, "y", true)] as const,
     );
     const begin = floors.length === 1 ? left : (points[0]?.[0] ?? left);
     const end = floors.length === 1 ? left + width : (points.at(-1)?.[0] ?? left);
@@ -99,7 +100,8 @@ function drawWhiskers(chart: uPlot, lines: Line[], payloads: number[]): void {
         context.lineWidth = 1.25 * pixel;
         if (row === null) return;
         if (row.latency_p50_ns === null) {
-          if (!row.valid) drawMarker(context, "cross", x, chart.bbox.top + chart.bbox.height - 8 * pixel, 4 * pixel);
+          if (!row.valid)
+            drawMarker(context, "cross", x, chart.bbox.top + chart.bbox.height - 8 * pixel, 4 * pixel);
           return;
         }
         const ends = [row.latency_p90_ns, row.latency_p99_ns].filter((value) => value !== null);
@@ -114,7 +116,8 @@ function drawWhiskers(chart: uPlot, lines: Line[], payloads: number[]): void {
           context.lineTo(x + half, y(value));
         }
         context.stroke();
-        for (const figure of ["latency_p50_ns", "latency_p99_ns"]) drawInterval(chart, context, x, endsOf(row, figure));
+        for (const figure of ["latency_p50_ns", "latency_p99_ns"])
+          drawInterval(chart, context, x, endsOf(row, figure));
         drawMarker(context, line.look.marker, x, y(row.latency_p50_ns), 4.2 * pixel);
       });
     });
@@ -133,22 +136,40 @@ export function intervalBeside(row: Row, figure: string): string {
   return both === null ? "" : ` (${endsText(figure, ...both)})`;
 }
 
-function tipLines(lines: Line[], payloads: number[], floors: Floor[], tail: FloorRow | null, place: number): TipLine[] {
+function tipLines(
+  lines: Line[],
+  payloads: number[],
+  floors: Floor[],
+  tail: FloorRow | null,
+  place: number,
+): TipLine[] {
   const payload = payloads[place] ?? 0;
   const floor = floors.find((each) => each.payload === payload);
   const shown = lines.flatMap((line) => {
     const row = line.rows[place];
     if (row == null) return [];
-    const tail = row.latency_p99_ns === null ? "" : `, p99 ${durationText(row.latency_p99_ns)}${intervalBeside(row, "latency_p99_ns")}`;
-    const cost = row.cpu_per_message_ns === null ? "" : `, CPU ${durationText(row.cpu_per_message_ns)}${intervalBeside(row, "cpu_per_message_ns")}`;
+    const tail =
+      row.latency_p99_ns === null
+        ? ""
+        : `, p99 ${durationText(row.latency_p99_ns)}${intervalBeside(row, "latency_p99_ns")}`;
+    const cost =
+      row.cpu_per_message_ns === null
+        ? ""
+        : `, CPU ${durationText(row.cpu_per_message_ns)}${intervalBeside(row, "cpu_per_message_ns")}`;
     const text =
       row.latency_p50_ns === null
         ? "no valid trial"
         : `p50 ${durationText(row.latency_p50_ns)}${intervalBeside(row, "latency_p50_ns")}${tail}${cost}${lossText(row)}`;
     return [{ text: `${line.adapter}  ${text}`, colour: line.look.colour }];
   });
-  const below = floor === undefined ? [] : [{ text: `floor (${floor.adapter})  p50 ${durationText(floor.latencyNs)}` }];
-  return [{ text: sizeText(payload) }, ...shown, ...below, ...(tail === null ? [] : [{ text: tailText(tail) }])];
+  const below =
+    floor === undefined ? [] : [{ text: `floor (${floor.adapter})  p50 ${durationText(floor.latencyNs)}` }];
+  return [
+    { text: sizeText(payload) },
+    ...shown,
+    ...below,
+    ...(tail === null ? [] : [{ text: tailText(tail) }]),
+  ];
 }
 
 function draw(context: Context, parent: HTMLElement): Chart | null {
@@ -157,12 +178,22 @@ function draw(context: Context, parent: HTMLElement): Chart | null {
   const lines = all.filter((line) => !context.state.hidden.includes(line.adapter));
   const floors = floorsOf(context, all, payloads);
   const figures = lines.flatMap((line) =>
-    line.rows.flatMap((row) => [row?.latency_p50_ns ?? null, row?.latency_p90_ns ?? null, row?.latency_p99_ns ?? null]),
+    line.rows.flatMap((row) => [
+      row?.latency_p50_ns ?? null,
+      row?.latency_p90_ns ?? null,
+      row?.latency_p99_ns ?? null,
+    ]),
   );
-  const known = lines.flatMap((line) => line.rows.flatMap((row) => (row === null ? [] : (endsOf(row, "latency_p99_ns") ?? []))));
+  const known = lines.flatMap((line) =>
+    line.rows.flatMap((row) => (row === null ? [] : (endsOf(row, "latency_p99_ns") ?? []))),
+  );
   const tail = tailFloor(context.model.report.machine_floor);
   const measured = [...figures.filter((value) => value !== null), ...known];
-  const values = [...measured, ...floors.map((floor) => floor.latencyNs), ...(measured.length === 0 || tail === null ? [] : [tail.best, tail.worst])];
+  const values = [
+    ...measured,
+    ...floors.map((floor) => floor.latencyNs),
+    ...(measured.length === 0 || tail === null ? [] : [tail.best, tail.worst]),
+  ];
   if (values.length === 0 || payloads.length === 0) {
     parent.append(element("p", { class: "empty" }, "Nothing valid was measured for this choice."));
     return null;
@@ -182,7 +213,8 @@ function draw(context: Context, parent: HTMLElement): Chart | null {
     ],
     x: {
       scale: { time: false, distr: 3, log: 2, range: logRange(payloads, 1.6) },
-      splits: () => (payloads.length > 6 && parent.clientWidth < 500 ? payloads.filter((_, i) => i % 2 === 0) : payloads),
+      splits: () =>
+        payloads.length > 6 && parent.clientWidth < 500 ? payloads.filter((_, i) => i % 2 === 0) : payloads,
       format: sizeText,
       label: "payload",
     },
@@ -208,7 +240,9 @@ function rangeOf(values: number[], floors: Floor[]): [number, number] {
 function describe(lines: Line[], payloads: number[]): string {
   const ends = lines.flatMap((line) => {
     const parts = [0, payloads.length - 1].map((place) => line.rows[place]?.latency_p50_ns ?? null);
-    return parts[0] == null ? [] : [`${line.adapter} p50 from ${durationText(parts[0])} to ${durationText(parts[1] ?? null)}`];
+    return parts[0] == null
+      ? []
+      : [`${line.adapter} p50 from ${durationText(parts[0])} to ${durationText(parts[1] ?? null)}`];
   });
   return `${ends.join("; ")}.`;
 }
@@ -238,7 +272,19 @@ function table(context: Context): HTMLElement {
   );
   return numbers(
     "Latency against payload",
-    ["adapter", "payload", "n", "lost", "p50", "CPU / message", "p90", "p99", "floor p50", "p50 ÷ floor", "verdict"],
+    [
+      "adapter",
+      "payload",
+      "n",
+      "lost",
+      "p50",
+      "CPU / message",
+      "p90",
+      "p99",
+      "floor p50",
+      "p50 ÷ floor",
+      "verdict",
+    ],
     rows,
   );
 }
@@ -256,14 +302,23 @@ function lead(context: Context): string {
     const beside = [
       ...(both === null ? [] : [intervalText(...both)]),
       ...(ratio === null ? [] : [`${ratioText(ratio)} the floor${intervalBeside(row, "times_floor_p50")}`]),
-      ...(row.cpu_per_message_ns === null ? [] : [`CPU ${durationText(row.cpu_per_message_ns)}${intervalBeside(row, "cpu_per_message_ns")} a message`]),
+      ...(row.cpu_per_message_ns === null
+        ? []
+        : [
+            `CPU ${durationText(row.cpu_per_message_ns)}${intervalBeside(row, "cpu_per_message_ns")} a message`,
+          ]),
     ];
-    return [`${line.adapter} ${durationText(row.latency_p50_ns)}${beside.length === 0 ? "" : ` (${beside.join(", ")})`}${lossText(row)}`];
+    return [
+      `${line.adapter} ${durationText(row.latency_p50_ns)}${beside.length === 0 ? "" : ` (${beside.join(", ")})`}${lossText(row)}`,
+    ];
   });
   const size = payloads[0] === undefined ? ABSENT : sizeText(payloads[0]);
-  const ground = floor === undefined ? "" : ` The floor, ${floor.adapter}, takes ${durationText(floor.latencyNs)}.`;
+  const ground =
+    floor === undefined ? "" : ` The floor, ${floor.adapter}, takes ${durationText(floor.latencyNs)}.`;
   const known = all.some((line) => line.rows[0] != null && endsOf(line.rows[0], "latency_p50_ns") !== null);
-  return said.length === 0 ? "" : `Median latency at ${size}${known ? ", with its 95 % interval" : ""}: ${said.join("; ")}.${ground}`;
+  return said.length === 0
+    ? ""
+    : `Median latency at ${size}${known ? ", with its 95 % interval" : ""}: ${said.join("; ")}.${ground}`;
 }
 
 export function payloadView(): View {
@@ -276,11 +331,15 @@ export function payloadView(): View {
       chart?.destroy();
       body.replaceChildren(element("p", { class: "lead" }, lead(context)), legend(context));
       chart = draw(context, body);
-      const note = "Marker: p50. Whisker: p90 (short tick) and p99 (long tick), where at least 10 messages lie beyond. Pale bar: 95 % interval of p50 and of p99, where the trials support one. ";
+      const note =
+        "Marker: p50. Whisker: p90 (short tick) and p99 (long tick), where at least 10 messages lie beyond. Pale bar: 95 % interval of p50 and of p99, where the trials support one. ";
       const cross = "A cross at the bottom: no valid trial. ";
       const ground = "Shaded: the floor, the p50 of the fastest bare transport that did the same work.";
       const { report } = context.model;
-      const machine = tailFloor(report.machine_floor) === null ? "" : ` Dashed band across: p99 of how late the machine itself wakes a thread, from its best to its worst CPU. ${stolenText(report)}`;
+      const machine =
+        tailFloor(report.machine_floor) === null
+          ? ""
+          : ` Dashed band across: p99 of how late the machine itself wakes a thread, from its best to its worst CPU. ${stolenText(report)}`;
       body.append(element("p", { class: "note" }, note + cross + ground + machine), table(context));
     },
   };

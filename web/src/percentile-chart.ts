@@ -98,11 +98,17 @@ function draw(drawn: Drawn[], parent: HTMLElement, edge: string, floor: MachineF
     ...drawn.flatMap(({ adapter, look }, number) => {
       const value = columns[number]?.[place] ?? null;
       const band = drawn[number] === undefined ? "" : bandAt(drawn[number].curve, probabilities[place] ?? 0);
-      return value === null ? [] : [{ text: `${adapter}  ${durationText(value)}${band}`, colour: look.colour }];
+      return value === null
+        ? []
+        : [{ text: `${adapter}  ${durationText(value)}${band}`, colour: look.colour }];
     }),
   ];
   const below = floor === null ? [] : floorRows(floor).flatMap(({ best, worst }) => [best, worst]);
-  const reached = [...columns.flat().filter((each) => each !== null), ...drawn.flatMap(({ curve }) => curve.band_high_ns), ...below];
+  const reached = [
+    ...columns.flat().filter((each) => each !== null),
+    ...drawn.flatMap(({ curve }) => curve.band_high_ns),
+    ...below,
+  ];
   return drawChart(parent, {
     description: `Percentile curves of latency on the edge ${edge}, for ${drawn.map((each) => each.adapter).join(", ")}.`,
     data: [xs, ...columns],
@@ -142,8 +148,18 @@ function table(drawn: Drawn[]): HTMLElement {
     const last = curve.probabilities.length - 1;
     const end = `${percentileText(curve.probabilities[last] ?? 0)}: ${durationText(curve.latency_ns[last] ?? null)}`;
     const values = shown.map((each) => `${durationText(valueAt(curve, each))}${bandAt(curve, each)}`);
-    const cost = durationText(row?.cpu_per_message_ns ?? null) + (row === null ? "" : intervalBeside(row, "cpu_per_message_ns"));
-    return [adapter, countText(curve.n), countText(row?.lost ?? null), String(curve.trials), cost, ...values, end];
+    const cost =
+      durationText(row?.cpu_per_message_ns ?? null) +
+      (row === null ? "" : intervalBeside(row, "cpu_per_message_ns"));
+    return [
+      adapter,
+      countText(curve.n),
+      countText(row?.lost ?? null),
+      String(curve.trials),
+      cost,
+      ...values,
+      end,
+    ];
   });
   return numbers(
     "Percentile curves",
@@ -169,7 +185,10 @@ export function percentileView(): View {
           context.change({ payload: Number(value) });
         },
       );
-      body.replaceChildren(element("div", { class: "controls" }, payloads.length > 1 ? pick : null), legend(context));
+      body.replaceChildren(
+        element("div", { class: "controls" }, payloads.length > 1 ? pick : null),
+        legend(context),
+      );
       const all = curvesOf(context);
       chart = draw(
         all.filter(({ adapter }) => !context.state.hidden.includes(adapter)),
@@ -179,8 +198,12 @@ export function percentileView(): View {
       );
       const note =
         "Delivered messages of all valid trials of a cell together. A curve ends at its last quantile with 10 messages beyond it. It does not include lost messages; the table counts them." +
-        (all.some(({ curve }) => curve.band_probabilities.length > 0) ? " Band: the 95 % interval over trials, point by point." : "") +
-        (context.model.report.machine_floor === null ? "" : ` Dashed: how late the machine itself wakes a thread, from its best to its worst CPU. ${stolenText(context.model.report)}`);
+        (all.some(({ curve }) => curve.band_probabilities.length > 0)
+          ? " Band: the 95 % interval over trials, point by point."
+          : "") +
+        (context.model.report.machine_floor === null
+          ? ""
+          : ` Dashed: how late the machine itself wakes a thread, from its best to its worst CPU. ${stolenText(context.model.report)}`);
       body.append(element("p", { class: "note" }, note), table(all));
     },
   };

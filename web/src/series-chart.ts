@@ -113,7 +113,8 @@ function tip(series: Series, place: number): TipLine[] {
     { text: `latency ${durationText(series.latency_ns[place] ?? null)}` },
   ];
   const slow = series.slowest.find((each) => Math.floor(each.time_ns / 1000) === series.time_us[place]);
-  if (slow !== undefined) lines.push({ text: `sequence ${String(slow.sequence)}, send lag ${durationText(slow.send_lag_ns)}` });
+  if (slow !== undefined)
+    lines.push({ text: `sequence ${String(slow.sequence)}, send lag ${durationText(slow.send_lag_ns)}` });
   return lines;
 }
 
@@ -142,11 +143,17 @@ function draw(context: Context, series: Series, parent: HTMLElement): Chart {
       label: "sent, from the first measured message",
     },
     // Room for the strip of migrations at the foot, and for the slowest one's label at the top.
-    y: { scale: { distr: 3, log: 10, range: [min * (min / max) ** 0.12, max * (max / min) ** 0.12] }, label: "latency" },
+    y: {
+      scale: { distr: 3, log: 10, range: [min * (min / max) ** 0.12, max * (max / min) ** 0.12] },
+      label: "latency",
+    },
     tip: (place) => tip(series, place),
     overlay: (chart) => {
       drawPoints(chart, series, colour);
-      const own: [string, number | null][] = [["p50", row?.latency_p50_ns ?? null], ["p99", row?.latency_p99_ns ?? null]];
+      const own: [string, number | null][] = [
+        ["p50", row?.latency_p50_ns ?? null],
+        ["p99", row?.latency_p99_ns ?? null],
+      ];
       drawLevels(chart, [["the machine's wake-up p99", tail?.worst ?? null], ...own]);
       drawMarks(chart, series);
     },
@@ -165,7 +172,9 @@ function timeSplits(end: number, width: number): number[] {
 function facts(series: Series, cpuNs: number | null): string {
   const shown = series.time_us.length < series.n ? `, ${countText(series.time_us.length)} drawn` : "";
   const side = (count: number | null, who: string): string =>
-    count === null ? `migrations of the ${who} are not known (several share this edge)` : `${who} moved CPU ${String(count)}×`;
+    count === null
+      ? `migrations of the ${who} are not known (several share this edge)`
+      : `${who} moved CPU ${String(count)}×`;
   const period =
     series.period === null
       ? "no strict period found"
@@ -205,7 +214,9 @@ function tables(series: Series): HTMLElement[] {
 }
 
 function controls({ model, state, change }: Context): HTMLElement {
-  const drawn = new Set(model.report.series.filter((each) => each.edge === state.edge).map((each) => each.cell));
+  const drawn = new Set(
+    model.report.series.filter((each) => each.edge === state.edge).map((each) => each.cell),
+  );
   const cells = selectedCells(model, state.facets).filter((cell) => drawn.has(cell.id));
   const trials = model.report.series.filter((each) => each.cell === state.cell && each.edge === state.edge);
   const failed = new Set(model.report.failures.map((each) => key(each.cell, each.trial)));
@@ -229,7 +240,13 @@ function controls({ model, state, change }: Context): HTMLElement {
       change({ trial: Number(value) });
     },
   );
-  return element("div", { class: "controls" }, cell, trials.length > 1 ? trial : null, linkButton("Copy link to this cell", () => cellLink(state)));
+  return element(
+    "div",
+    { class: "controls" },
+    cell,
+    trials.length > 1 ? trial : null,
+    linkButton("Copy link to this cell", () => cellLink(state)),
+  );
 }
 
 export function seriesView(): View {
@@ -248,7 +265,9 @@ export function seriesView(): View {
         body.append(element("p", { class: "empty" }, "There is no series for this choice."));
         return;
       }
-      const ofTrial = model.trialRows.find((each) => each.cell === state.cell && each.trial === state.trial && each.edge === state.edge);
+      const ofTrial = model.trialRows.find(
+        (each) => each.cell === state.cell && each.trial === state.trial && each.edge === state.edge,
+      );
       const row = ofTrial ?? model.summaries.get(key(state.cell, state.edge));
       body.append(element("p", { class: "lead" }, facts(series, row?.cpu_per_message_ns ?? null)));
       chart = draw(context, series, body);

@@ -3,7 +3,17 @@
 
 import type { Row } from "./data";
 import { check, element, section } from "./dom";
-import { ABSENT, countText, duration, durationText, endsText, factorLabel, rateText, ratioText, shareText } from "./format";
+import {
+  ABSENT,
+  countText,
+  duration,
+  durationText,
+  endsText,
+  factorLabel,
+  rateText,
+  ratioText,
+  shareText,
+} from "./format";
 import { END_TO_END, ends, floorRatio, intervalOf, matches, type Model } from "./model";
 import type { State } from "./state";
 import { adapterLooks, type Context, type View } from "./view";
@@ -41,7 +51,14 @@ export function columnsOf(model: Model, state: Pick<State, "eachTrial" | "allEdg
       const place = (row: Row): number => values.indexOf(show(row));
       return name === "adapter"
         ? text(name, name, "the middleware, or publisher+subscriber", show)
-        : { id: name, label: factorLabel(name), meaning: "a factor of the study", value: place, show, numeric: false };
+        : {
+            id: name,
+            label: factorLabel(name),
+            meaning: "a factor of the study",
+            value: place,
+            show,
+            numeric: false,
+          };
     });
   const trial = text("trial", "trial", "valid trials, or the number of the trial", (row) =>
     row.trial === null ? `${String(row.trials)} valid` : `no. ${String(row.trial)}`,
@@ -57,14 +74,26 @@ export function columnsOf(model: Model, state: Pick<State, "eachTrial" | "allEdg
   };
   return [
     ...factors,
-    ...(state.allEdges ? [text("edge", "edge", "publisher→subscriber, or end-to-end", (row) => row.edge)] : []),
+    ...(state.allEdges
+      ? [text("edge", "edge", "publisher→subscriber, or end-to-end", (row) => row.edge)]
+      : []),
     ...(state.eachTrial ? [trial] : []),
     text("valid", "verdict", "valid, or failed", (row) => (row.valid ? "valid" : "failed")),
     figure("n", "n", "messages delivered in the measure phase", countText),
     figure("lost", "lost", "sent, never taken, although a later message was", countText),
     figure("lost_share", "share lost", "lost over sent messages, the mean of the valid trials", shareText),
-    figure("latency_p50_ns", "p50", "latency, publish → taken: half of the messages are faster", durationText),
-    figure("cpu_per_message_ns", "CPU / message", "CPU time of all workers and daemons per delivered message: the cost of the latency", durationText),
+    figure(
+      "latency_p50_ns",
+      "p50",
+      "latency, publish → taken: half of the messages are faster",
+      durationText,
+    ),
+    figure(
+      "cpu_per_message_ns",
+      "CPU / message",
+      "CPU time of all workers and daemons per delivered message: the cost of the latency",
+      durationText,
+    ),
     figure("latency_p90_ns", "p90", "latency: 90 % are faster", durationText),
     figure("latency_p99_ns", "p99", "latency: 99 % are faster", durationText),
     figure("latency_p999_ns", "p99.9", "latency: 99.9 % are faster", durationText),
@@ -72,16 +101,33 @@ export function columnsOf(model: Model, state: Pick<State, "eachTrial" | "allEdg
     ratio,
     figure("response_p99_ns", "response p99", "intended → taken: a late sender shows here", durationText),
     figure("send_lag_p99_ns", "send lag p99", "intended → publish: how late the sender was", durationText),
-    figure("blocked_p50_ns", "blocked p50", "publish → published: how long the call to publish held the sender", durationText),
-    ...(woken ? [figure("wake_p50_ns", "wake p50", "signalled → woken: how long the node's thread took to run", durationText)] : []),
+    figure(
+      "blocked_p50_ns",
+      "blocked p50",
+      "publish → published: how long the call to publish held the sender",
+      durationText,
+    ),
+    ...(woken
+      ? [
+          figure(
+            "wake_p50_ns",
+            "wake p50",
+            "signalled → woken: how long the node's thread took to run",
+            durationText,
+          ),
+        ]
+      : []),
     figure("rate_achieved_hz", "rate", "messages sent per second, as achieved", rateText),
   ];
 }
 
 /** Every word must occur in the row's text; a word that starts with `-` must not. */
 export function passes(row: Row, factors: string, words: string[]): boolean {
-  const text = `${row.cell} ${factors} ${row.edge} ${row.valid ? "valid" : "failed"} ${row.reasons.join(" ")}`.toLowerCase();
-  return words.every((word) => (word.startsWith("-") && word.length > 1 ? !text.includes(word.slice(1)) : text.includes(word)));
+  const text =
+    `${row.cell} ${factors} ${row.edge} ${row.valid ? "valid" : "failed"} ${row.reasons.join(" ")}`.toLowerCase();
+  return words.every((word) =>
+    word.startsWith("-") && word.length > 1 ? !text.includes(word.slice(1)) : text.includes(word),
+  );
 }
 
 /** Rows in the order asked for; what has no value comes last in either direction. */
@@ -132,7 +178,12 @@ function cellOf(row: Row, column: Column, context: Context): HTMLElement {
       context.change(row.trial === null ? place : { ...place, trial: row.trial });
       document.getElementById("series")?.scrollIntoView();
     };
-    const button = element("button", { type: "button", class: "plain", onclick: open, title: `${row.cell}: show its series` });
+    const button = element("button", {
+      type: "button",
+      class: "plain",
+      onclick: open,
+      title: `${row.cell}: show its series`,
+    });
     button.append(dot, String(value));
     return element("th", { scope: "row" }, button);
   }
@@ -144,7 +195,10 @@ function cellOf(row: Row, column: Column, context: Context): HTMLElement {
   }
   if (column.id === "valid" && row.trials_noisy > 0) {
     attributes["title"] = row.noise.join("; ");
-    const said = row.trial === null && row.trials > 1 ? `${String(row.trials_noisy)} of ${String(row.trials)} disturbed` : "disturbed";
+    const said =
+      row.trial === null && row.trials > 1
+        ? `${String(row.trials_noisy)} of ${String(row.trials)} disturbed`
+        : "disturbed";
     return element("td", attributes, column.show(row), element("span", { class: "interval wanting" }, said));
   }
   if (!column.numeric) return element("td", attributes, column.show(row));
@@ -154,7 +208,15 @@ function cellOf(row: Row, column: Column, context: Context): HTMLElement {
     attributes["title"] = `${countText(Math.round(value))} ns`;
     const below = confidence(row, column, attributes, context);
     const bound = clockBound(row, column, value);
-    return element("td", attributes, digits, element("span", { class: "unit" }, unit), bound, below, growth(row, column, context));
+    return element(
+      "td",
+      attributes,
+      digits,
+      element("span", { class: "unit" }, unit),
+      bound,
+      below,
+      growth(row, column, context),
+    );
   }
   const below = confidence(row, column, attributes, context);
   return element("td", attributes, column.show(row), below);
@@ -175,11 +237,20 @@ function growth(row: Row, column: Column, context: Context): HTMLElement | null 
   const own = row.trial === null || row.warnings.some((each) => each.startsWith("queue-builds-up"));
   if (known === undefined || !own) return null;
   const title = "a queue builds up: this figure depends on how long the trial is";
-  return element("span", { class: "interval wanting", title }, `a queue: +${(known.growth_ns_per_s / 1e6).toPrecision(3)} ms/s`);
+  return element(
+    "span",
+    { class: "interval wanting", title },
+    `a queue: +${(known.growth_ns_per_s / 1e6).toPrecision(3)} ms/s`,
+  );
 }
 
 /** Below a figure: its 95 % interval, or how many trials would be enough for one. */
-function confidence(row: Row, column: Column, attributes: Record<string, string>, context: Context): HTMLElement | null {
+function confidence(
+  row: Row,
+  column: Column,
+  attributes: Record<string, string>,
+  context: Context,
+): HTMLElement | null {
   const known = intervalOf(row, column.id);
   const both = ends(row, column.id);
   if (both !== null) {
@@ -188,9 +259,11 @@ function confidence(row: Row, column: Column, attributes: Record<string, string>
     return element("span", { class: "interval" }, endsText(column.id, ...both));
   }
   // Where no cell has an interval, one sentence under the table says so.
-  if (known === null || known.needed_trials === null || context.model.report.trials_needed !== null) return null;
+  if (known === null || known.needed_trials === null || context.model.report.trials_needed !== null)
+    return null;
   const messages = known.needed_messages === null ? "" : ` (${countText(known.needed_messages)} messages)`;
-  attributes["title"] = `not enough samples for a 95 % interval: ${String(known.needed_trials)} trials${messages} would be enough`;
+  attributes["title"] =
+    `not enough samples for a 95 % interval: ${String(known.needed_trials)} trials${messages} would be enough`;
   return element("span", { class: "interval wanting" }, `needs ${String(known.needed_trials)} trials`);
 }
 
@@ -204,7 +277,13 @@ function headOf(column: Column, context: Context): HTMLElement {
   };
   const arrow = active ? (state.descending ? "▾" : "▴") : "";
   const order = active ? (state.descending ? "descending" : "ascending") : "none";
-  const button = element("button", { type: "button", id: `sort-${column.id}`, class: "plain", title: column.meaning, onclick: sort });
+  const button = element("button", {
+    type: "button",
+    id: `sort-${column.id}`,
+    class: "plain",
+    title: column.meaning,
+    onclick: sort,
+  });
   button.append(column.label, element("span", { class: "arrow", "aria-hidden": "true" }, arrow));
   return element(
     "th",
@@ -223,7 +302,8 @@ function fill(table: HTMLTableElement, count: HTMLElement, context: Context): vo
     const attributes: Record<string, string> = { "data-cell": row.cell, "data-edge": row.edge };
     if (row.trial !== null) attributes["data-trial"] = String(row.trial);
     if (!row.valid) attributes["class"] = "invalid";
-    if (row.cell === context.state.cell && row.edge === context.state.edge) attributes["aria-current"] = "true";
+    if (row.cell === context.state.cell && row.edge === context.state.edge)
+      attributes["aria-current"] = "true";
     body.append(element("tr", attributes, ...columns.map((each) => cellOf(row, each, context))));
   }
   table.replaceChildren(element("caption", { class: "unseen" }, "Figures of each cell"), head, body);
@@ -238,10 +318,14 @@ function noteOf(model: Model, several: boolean): string {
     why !== null
       ? ` Quantiles have no intervals, and more trials would not help: ${why}.`
       : needed !== null
-      ? ` There are no intervals: not enough samples; ${String(needed)} trials of each cell would be enough.`
-      : " Below a figure is its 95 % interval. A quantile with an interval is that of all valid trials, each with the same weight; “needs … trials” means that the samples do not support one yet.";
-  const over = several ? " Over several trials: counts are summed, max is the largest, the share lost is the trials' mean, every other figure is the median of the valid trials' figures." : "";
-  const none = several ? " These have no interval: counts, minimum and maximum (they estimate nothing), every figure of a single trial, and a share of losses that are worth fewer than ten independent ones." : "";
+        ? ` There are no intervals: not enough samples; ${String(needed)} trials of each cell would be enough.`
+        : " Below a figure is its 95 % interval. A quantile with an interval is that of all valid trials, each with the same weight; “needs … trials” means that the samples do not support one yet.";
+  const over = several
+    ? " Over several trials: counts are summed, max is the largest, the share lost is the trials' mean, every other figure is the median of the valid trials' figures."
+    : "";
+  const none = several
+    ? " These have no interval: counts, minimum and maximum (they estimate nothing), every figure of a single trial, and a share of losses that are worth fewer than ten independent ones."
+    : "";
   return `${absent}${intervals}${over}${none}`;
 }
 
@@ -276,10 +360,22 @@ export function tableView(): View {
       if (filter.value !== state.filter) filter.value = state.filter;
       const several = model.report.cells.some((cell) => cell.trials.length > 1);
       checks.replaceChildren(
-        check("All edges", state.allEdges, (allEdges) => { change({ allEdges }); }),
-        model.facets.length > 0 ? check("All cells", state.allCells, (allCells) => { change({ allCells }); }) : "",
-        several ? check("Each trial", state.eachTrial, (eachTrial) => { change({ eachTrial }); }) : "",
-        check("Failed only", state.failedOnly, (failedOnly) => { change({ failedOnly }); }),
+        check("All edges", state.allEdges, (allEdges) => {
+          change({ allEdges });
+        }),
+        model.facets.length > 0
+          ? check("All cells", state.allCells, (allCells) => {
+              change({ allCells });
+            })
+          : "",
+        several
+          ? check("Each trial", state.eachTrial, (eachTrial) => {
+              change({ eachTrial });
+            })
+          : "",
+        check("Failed only", state.failedOnly, (failedOnly) => {
+          change({ failedOnly });
+        }),
       );
       note.textContent = noteOf(model, several);
       fill(table, count, context);

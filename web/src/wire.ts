@@ -53,9 +53,19 @@ function tableOf(report: Report): HTMLElement[] {
       ...COLUMNS.map(([, text]) => element("td", { class: "number" }, text(each))),
     ),
   );
-  const heads = ["cell", ...COLUMNS.map(([name]) => name)].map((head) => element("th", { scope: "col" }, head));
-  const table = element("table", { id: "wire-table" }, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
+  const heads = ["cell", ...COLUMNS.map(([name]) => name)].map((head) =>
+    element("th", { scope: "col" }, head),
+  );
+  const table = element(
+    "table",
+    { id: "wire-table" },
+    element("thead", {}, element("tr", {}, ...heads)),
+    element("tbody", {}, ...rows),
+  );
   const said =
     "From the captured packets: whole frames, each counted once, where it was sent. A message counts for each reader that took it. At least: Ethernet, IP and UDP alone. Control (heartbeats and acknowledgements) and discovery are shares of all bytes; the last column is what discovery sent before the measure phase. Medians over the valid trials; of a cell without any, over the saturated ones that the study keeps.";
-  return [element("p", { class: "quiet" }, said), element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "On the wire" }, table)];
+  return [
+    element("p", { class: "quiet" }, said),
+    element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "On the wire" }, table),
+  ];
 }

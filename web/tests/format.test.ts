@@ -60,7 +60,13 @@ describe("intervals", () => {
     expect(plain(endsText(figure, low, high))).toBe(text);
   });
   it("writes ratios as changes, and no change without a sign", () => {
-    expect([1.051, 0.9, 1, 0.99999, 3].map((each) => plain(percentText(each)))).toEqual(["+5.1 %", "−10.0 %", "0.0 %", "0.0 %", "+200 %"]);
+    expect([1.051, 0.9, 1, 0.99999, 3].map((each) => plain(percentText(each)))).toEqual([
+      "+5.1 %",
+      "−10.0 %",
+      "0.0 %",
+      "0.0 %",
+      "+200 %",
+    ]);
   });
 });
 

@@ -10,8 +10,28 @@ const PAYLOADS = ["64 B", "1 KB"];
 
 function report(): Report {
   const ids = ADAPTERS.flatMap((adapter) => [...PAYLOADS].reverse().map((payload) => ({ adapter, payload })));
-  const cells = ids.map(({ adapter, payload }) => ({ id: `${adapter}/${payload}`, factors: { adapter, payload_bytes: payload, rate_hz: "10 Hz" } }) as unknown as Cell);
-  const layers = cells.slice(0, 3).map((cell) => ({ cell: cell.id, trials: 1, messages: 1, of: "chain", latency_mean_ns: 1, layers: [], half: [], to_halve: "", categories: [], breakdown: [], overhead_least: null, overhead_most: null, overhead_absent: "" }));
+  const cells = ids.map(
+    ({ adapter, payload }) =>
+      ({
+        id: `${adapter}/${payload}`,
+        factors: { adapter, payload_bytes: payload, rate_hz: "10 Hz" },
+      }) as unknown as Cell,
+  );
+  const layers = cells.slice(0, 3).map((cell) => ({
+    cell: cell.id,
+    trials: 1,
+    messages: 1,
+    of: "chain",
+    latency_mean_ns: 1,
+    layers: [],
+    half: [],
+    to_halve: "",
+    categories: [],
+    breakdown: [],
+    overhead_least: null,
+    overhead_most: null,
+    overhead_absent: "",
+  }));
   const factors = [
     { name: "adapter", values: ADAPTERS },
     { name: "payload_bytes", values: PAYLOADS },
