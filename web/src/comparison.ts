@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page that compares two campaigns: a verdict, a ratio with its interval for each cell, and what else differs.
+// The page that compares two campaigns: a verdict, a ratio with its interval for each cell, and what else
+// differs.
 
 import type { ComparedCell, ComparedQuantity, ComparisonReport } from "./comparison-data";
-import { element, section, type Child } from "./dom";
+import { cellList, element, headedTable, scrolled, section, type Child } from "./dom";
 import { forest } from "./forest-chart";
 import { ABSENT, dateText, durationText, intervalText, percentText } from "./format";
 
@@ -43,13 +44,11 @@ function headline(report: ComparisonReport, themeButton: HTMLElement): HTMLEleme
         element("dt", {}, word(each)),
       ),
     );
-  const made = (name: string, directory: string, campaign: ComparisonReport["a"]): HTMLElement =>
-    element(
-      "p",
-      { class: "made" },
-      element("strong", {}, name),
-      ` ${[directory, campaign.name, dateText(campaign.created), campaign.machine, `lagometer ${campaign.lagometer_version}`].join(" · ")}`,
-    );
+  const made = (name: string, directory: string, campaign: ComparisonReport["a"]): HTMLElement => {
+    const version = `lagometer ${campaign.lagometer_version}`;
+    const facts = [directory, campaign.name, dateText(campaign.created), campaign.machine, version];
+    return element("p", { class: "made" }, element("strong", {}, name), ` ${facts.join(" · ")}`);
+  };
   return element(
     "header",
     {},
@@ -84,32 +83,21 @@ function quantityCells(found: ComparedQuantity | undefined): HTMLElement[] {
     found.verdict === "no-difference" && found.detectable !== null
       ? `, could have seen ≥ ${(100 * found.detectable).toFixed(1)} %`
       : "";
-  const figure = { class: "number" };
+  const interval = {
+    "data-ratio": String(found.ratio ?? ""),
+    "data-low": String(found.low ?? ""),
+    "data-high": String(found.high ?? ""),
+  };
+  const tested = found.p === null ? "" : `p = ${found.p.toPrecision(2)}, corrected for all cells`;
   return [
     side(found.a_ns, found.a_low_ns, found.a_high_ns),
     side(found.b_ns, found.b_low_ns, found.b_high_ns),
-    element(
-      "td",
-      {
-        ...figure,
-        "data-ratio": String(found.ratio ?? ""),
-        "data-low": String(found.low ?? ""),
-        "data-high": String(found.high ?? ""),
-      },
-      ratioOf(found),
-    ),
-    element(
-      "td",
-      {
-        class: found.verdict,
-        title: found.p === null ? "" : `p = ${found.p.toPrecision(2)}, corrected for all cells`,
-      },
-      found.why ?? `${word(found.verdict)}${seen}`,
-    ),
+    element("td", { class: "number", ...interval }, ratioOf(found)),
+    element("td", { class: found.verdict, title: tested }, found.why ?? `${word(found.verdict)}${seen}`),
   ];
 }
 
-function table(report: ComparisonReport, cells: ComparedCell[]): HTMLElement {
+function figures(report: ComparisonReport, cells: ComparedCell[]): HTMLElement {
   const names = [...new Set(cells.flatMap((each) => each.quantities.map(({ quantity }) => quantity)))];
   const heads = [
     "cell",
@@ -135,41 +123,22 @@ function table(report: ComparisonReport, cells: ComparedCell[]): HTMLElement {
       element("td", {}, [...(cell.why === null ? [] : [cell.why]), ...cell.notes].join("; ")),
     ),
   );
-  const head = element(
-    "thead",
-    {},
-    element("tr", {}, ...heads.map((each) => element("th", { scope: "col" }, each))),
-  );
-  const caption = element(
-    "caption",
-    { class: "unseen" },
-    `Comparison of ${String(report.cells.length)} cells`,
-  );
-  const frame = { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of the comparison" };
-  return element(
-    "div",
-    frame,
-    element("table", { id: "comparison" }, caption, head, element("tbody", {}, ...rows)),
-  );
+  const table = headedTable({ id: "comparison" }, heads, rows);
+  const counted = `Comparison of ${String(report.cells.length)} cells`;
+  table.prepend(element("caption", { class: "unseen" }, counted));
+  return scrolled("Table of the comparison", table);
 }
 
 function list(title: string, names: string[]): Child[] {
   if (names.length === 0) return [];
-  const items = names.map((name) => element("li", {}, element("code", {}, name)));
-  return [element("h3", {}, title), element("ul", { class: "cells" }, ...items)];
+  return [element("h3", {}, title), cellList(names)];
 }
 
 function twoColumns(heads: string[], rows: (string | null)[][]): HTMLElement {
   const body = rows.map((row) =>
     element("tr", {}, ...row.map((text, place) => element(place === 0 ? "th" : "td", {}, text ?? ABSENT))),
   );
-  const head = element("tr", {}, ...heads.map((each) => element("th", { scope: "col" }, each)));
-  const frame = { class: "scroll", tabindex: "0", role: "region", "aria-label": heads[0] ?? "" };
-  return element(
-    "div",
-    frame,
-    element("table", { class: "differences" }, element("thead", {}, head), element("tbody", {}, ...body)),
-  );
+  return scrolled(heads[0] ?? "", headedTable({ class: "differences" }, heads, body));
 }
 
 function differences(report: ComparisonReport): HTMLElement {
@@ -202,9 +171,8 @@ function control(report: ComparisonReport): HTMLElement | null {
   const said = compared.quantities.map(
     (each) => `${each.quantity}: ${each.why ?? `${word(each.verdict)} ${ratioOf(each)}`}`,
   );
-  said.push(
-    `CPU per message: ${durationText(compared.cpu_per_message_a_ns)} → ${durationText(compared.cpu_per_message_b_ns)}`,
-  );
+  const { cpu_per_message_a_ns: before, cpu_per_message_b_ns: after } = compared;
+  said.push(`CPU per message: ${durationText(before)} → ${durationText(after)}`);
   return element("p", { class: "lead" }, `The control (the machine itself): ${said.join("; ")}.`);
 }
 
@@ -213,19 +181,12 @@ function refused(report: ComparisonReport): HTMLElement[] {
   const reasons = new Map<string, string[]>();
   for (const cell of report.cells) {
     if (cell.verdict !== "not-comparable") continue;
-    const why =
-      cell.why ?? cell.quantities.find((each) => each.why !== null)?.why ?? "no reason was recorded";
+    const ofQuantity = cell.quantities.find((each) => each.why !== null)?.why;
+    const why = cell.why ?? ofQuantity ?? "no reason was recorded";
     reasons.set(why, [...(reasons.get(why) ?? []), nameOf(cell)]);
   }
   if (reasons.size === 0) return [];
-  const items = [...reasons].map(([why, cells]) =>
-    element(
-      "li",
-      {},
-      why,
-      element("ul", { class: "cells" }, ...cells.map((cell) => element("li", {}, element("code", {}, cell)))),
-    ),
-  );
+  const items = [...reasons].map(([why, cells]) => element("li", {}, why, cellList(cells)));
   return [element("h3", {}, "Not comparable"), element("ul", { class: "reasons" }, ...items)];
 }
 
@@ -237,10 +198,15 @@ export function comparisonPage(
 ): () => void {
   const place = element("div");
   const note =
-    "Ratio B ÷ A of each quantile with its 95 % interval; to the right of the line B is slower. A filled marker: a difference is shown, by a permutation test over trials, corrected for all cells.";
-  const alarm = `The probability of even one false alarm among all cells is at most ${(100 * report.alpha).toPrecision(2)} %; each interval is only for its own ratio.`;
+    "Ratio B ÷ A of each quantile with its 95 % interval; to the right of the line B is slower. A " +
+    "filled marker: a difference is shown, by a permutation test over trials, corrected for all cells.";
+  const alpha = (100 * report.alpha).toPrecision(2);
+  const alarm =
+    `The probability of even one false alarm among all cells is at most ${alpha} %; each interval is ` +
+    "only for its own ratio.";
   const figuresNote =
-    "Below a figure of A or B is its own 95 % interval, where the trials support one. CPU time of workers and daemons per delivered message is the median of the valid trials; it is not tested.";
+    "Below a figure of A or B is its own 95 % interval, where the trials support one. CPU time of " +
+    "workers and daemons per delivered message is the median of the valid trials; it is not tested.";
   main.append(
     headline(report, themeButton),
     section(
@@ -251,7 +217,7 @@ export function comparisonPage(
       element("p", { class: "note" }, `${note} ${alarm}`),
       ...refused(report),
     ),
-    section("cells", "Figures", element("p", { class: "quiet" }, figuresNote), table(report, report.cells)),
+    section("cells", "Figures", element("p", { class: "quiet" }, figuresNote), figures(report, report.cells)),
     differences(report),
   );
   const compared = report.cells.filter((each) => each.verdict !== "not-comparable");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the machine stayed the same: the control cell over the campaign, the load below it, the long trials beside it.
+// Whether the machine stayed the same: the control cell over the campaign, the load below it, the long trials
+// beside it.
 
 import type uPlot from "uplot";
 import { clipped, drawChart, linearSplits, type Chart } from "./chart";
@@ -30,12 +31,8 @@ function drawTolerance(chart: uPlot, middle: number): void {
     const { left, width } = chart.bbox;
     const y = (value: number): number => chart.valToPos(value, "y", true);
     context.fillStyle = colours.floor;
-    context.fillRect(
-      left,
-      y(middle * (1 + TOLERANCE)),
-      width,
-      y(middle * (1 - TOLERANCE)) - y(middle * (1 + TOLERANCE)),
-    );
+    const [top, bottom] = [y(middle * (1 + TOLERANCE)), y(middle * (1 - TOLERANCE))];
+    context.fillRect(left, top, width, bottom - top);
     context.strokeStyle = colours.muted;
     context.lineWidth = pixel;
     context.setLineDash([5 * pixel, 4 * pixel]);
@@ -86,8 +83,10 @@ function drawControl(control: Control, end: number, parent: HTMLElement): Chart 
   const middle = median(values);
   const [low, high] = [Math.min(middle * 0.92, ...values), Math.max(middle * 1.08, ...values)];
   const room = (high - low) * 0.06;
+  const range = `from ${durationText(Math.min(...values))} to ${durationText(Math.max(...values))}`;
+  const blocks = `${String(trials.length)} blocks`;
   return drawChart(parent, {
-    description: `p50 of the control cell ${control.cell} before each of ${String(trials.length)} blocks: from ${durationText(Math.min(...values))} to ${durationText(Math.max(...values))}.`,
+    description: `p50 of the control cell ${control.cell} before each of ${blocks}: ${range}.`,
     data: [trials.map((each) => each.time_s), values],
     series: [{}, { paths: () => null, points: { show: false } }],
     x: timeAxis(end),
@@ -118,8 +117,9 @@ function drawLoad(load: Load[], end: number, parent: HTMLElement): Chart | null 
   const colours = theme();
   const busiest = Math.max(...load.map((each) => each.busy_share ?? 0));
   const stolen = Math.max(...load.map((each) => each.stolen_share ?? 0));
+  const most = `at most ${shareText(busiest)} spent and ${shareText(stolen)} stolen by a hypervisor`;
   return drawChart(parent, {
-    description: `Load of all CPUs in ${String(load.length)} trials: at most ${shareText(busiest)} spent and ${shareText(stolen)} stolen by a hypervisor.`,
+    description: `Load of all CPUs in ${String(load.length)} trials: ${most}.`,
     data: [load.map((each) => each.time_s), load.map((each) => each.busy_share)],
     series: [{}, { paths: () => null, points: { show: false } }],
     x: timeAxis(end),
@@ -148,13 +148,9 @@ function drawLoad(load: Load[], end: number, parent: HTMLElement): Chart | null 
           context.fillStyle = colour;
           context.globalAlpha = colour === colours.alarm ? 1 : 0.55;
           for (const each of load) {
+            const x = chart.valToPos(each.time_s, "x", true);
             const top = chart.valToPos(value(each) ?? 0, "y", true);
-            context.fillRect(
-              chart.valToPos(each.time_s, "x", true) - width / 2,
-              top,
-              width,
-              chart.valToPos(0, "y", true) - top,
-            );
+            context.fillRect(x - width / 2, top, width, chart.valToPos(0, "y", true) - top);
           }
         }
       });
@@ -170,8 +166,12 @@ function lead(control: Control): string {
     return "This campaign has no control cell; the machine's load is shown below.";
   const values = trials.map((each) => each.latency_p50_ns);
   const change = (100 * (last.latency_p50_ns - first.latency_p50_ns)) / first.latency_p50_ns;
-  const range = `${durationText(Math.min(...values))} to ${durationText(Math.max(...values))} over ${String(trials.length)} blocks`;
-  return `${control.cell}: p50 ${range}; the last block ${change < 0 ? "−" : "+"}${Math.abs(change).toFixed(1)} % compared with the first.`;
+  const range = `${durationText(Math.min(...values))} to ${durationText(Math.max(...values))}`;
+  const changeText = `${change < 0 ? "−" : "+"}${Math.abs(change).toFixed(1)} %`;
+  return (
+    `${control.cell}: p50 ${range} over ${String(trials.length)} blocks; ` +
+    `the last block ${changeText} compared with the first.`
+  );
 }
 
 function tables(report: Report): HTMLElement[] {
@@ -247,17 +247,20 @@ function longRemarks(trials: LongTrial[]): HTMLElement[] {
   const judged = trials.flatMap((each) => [each.p50.place, each.p99.place]).filter((each) => each !== null);
   if (trials.length === 0) return [];
   const inside = judged.filter((each) => each === "inside").length;
+  const counted = `${String(inside)} of ${String(judged.length)} figures`;
   const said =
     judged.length === 0
       ? "the short trials have no intervals to compare it with"
-      : `${String(inside)} of ${String(judged.length)} figures (p50 and p99) lie in the short trials' 95 % intervals`;
+      : `${counted} (p50 and p99) lie in the short trials' 95 % intervals`;
   const remarks = trials.flatMap((each) =>
     each.remarks.map((text) =>
       element("li", { class: "failed" }, element("code", {}, each.cell), `: ${text}`),
     ),
   );
   const meaning =
-    " A single trial has its own offset, which the interval of the estimate does not cover. So some lie outside without any bias of short trials, and in 2 of k + 1 cells one lies beyond all k short ones by chance.";
+    " A single trial has its own offset, which the interval of the estimate does not cover. So some " +
+    "lie outside without any bias of short trials, and in 2 of k + 1 cells one lies beyond all k short " +
+    "ones by chance.";
   return [
     element(
       "p",
@@ -268,6 +271,24 @@ function longRemarks(trials: LongTrial[]): HTMLElement[] {
       ? []
       : [element("ul", { class: "reasons", "data-long": "remarks" }, ...remarks)]),
   ];
+}
+
+/** What the parts of the drawings stand for. */
+function noteOf(control: Control): string {
+  const parts: string[] = [];
+  if (control.trials.length > 0) {
+    parts.push(
+      "Markers: p50 of the control before each block; a red triangle: something disturbed that trial. " +
+        "Grey: 5 % about their median.",
+    );
+  }
+  if (control.load.length > 0) {
+    parts.push(
+      "Bars: share of all CPUs' time spent in a trial, including its own workers; red: time a " +
+        "hypervisor gave to others.",
+    );
+  }
+  return parts.join(" ");
 }
 
 export function controlView(report: Report): View {
@@ -281,16 +302,10 @@ export function controlView(report: Report): View {
       for (const chart of charts) chart?.destroy();
       charts = [];
       body.replaceChildren();
+      const others = [...longRemarks(report.long_trials), ...tables(report)];
       if (control === null) {
-        body.append(
-          element(
-            "p",
-            { class: "quiet" },
-            "This campaign has neither a control cell nor a record of the machine's load.",
-          ),
-          ...longRemarks(report.long_trials),
-          ...tables(report),
-        );
+        const none = "This campaign has neither a control cell nor a record of the machine's load.";
+        body.append(element("p", { class: "quiet" }, none), ...others);
         return;
       }
       body.append(element("p", { class: "lead" }, lead(control)));
@@ -300,19 +315,7 @@ export function controlView(report: Report): View {
         ...control.trials.map((each) => each.time_s),
       );
       charts = [drawControl(control, end, body), drawLoad(control.load, end, body)];
-      const trace =
-        control.trials.length > 0
-          ? "Markers: p50 of the control before each block; a red triangle: something disturbed that trial. Grey: 5 % about their median. "
-          : "";
-      const load =
-        control.load.length > 0
-          ? "Bars: share of all CPUs' time spent in a trial, including its own workers; red: time a hypervisor gave to others."
-          : "";
-      body.append(
-        element("p", { class: "note" }, trace + load),
-        ...longRemarks(report.long_trials),
-        ...tables(report),
-      );
+      body.append(element("p", { class: "note" }, noteOf(control)), ...others);
     },
   };
 }

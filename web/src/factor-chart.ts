@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// p50 against a factor of the reader's choice, a line for each value of another: latency over rate per payload, over nodes
-// per rate, as the papers draw it; or by how much each line differs from one of them, as reliable from best effort.
+// p50 against a factor of the reader's choice, a line for each value of another: latency over rate per
+// payload, over nodes per rate, as the papers draw it; or by how much each line differs from one of them, as
+// reliable from best effort.
 
 import { axesOf, factorOf, linesBy } from "./axes";
 import { drawChart, logRange, type Chart, type TipLine } from "./chart";
 import type { Cell, Row } from "./data";
 import { choice, element, numbers, section } from "./dom";
 import { ABSENT, countText, durationText, factorLabel, percentText, rateText, sizeText } from "./format";
-import { intervalBeside, lossText } from "./payload-chart";
+import { lossText, timeWithInterval } from "./payload-chart";
 import { END_TO_END, key, type Model } from "./model";
 import { LINES, lineLook, type Look } from "./palette";
 import type { State } from "./state";
@@ -16,7 +17,10 @@ import type { Context, View } from "./view";
 interface Line {
   name: string;
   rows: (Row | null)[];
-  /** What is drawn at each place: p50 in ns, or its relative difference from the line that the others are held against. */
+  /**
+   * What is drawn at each place: p50 in ns, or its relative difference from the line that the others are held
+   * against.
+   */
   values: (number | null)[];
 }
 
@@ -74,10 +78,10 @@ function tipLines(lines: DrawnLine[], label: string, place: number, relative: bo
     const text =
       row.latency_p50_ns === null
         ? "no valid trial"
-        : `p50 ${durationText(row.latency_p50_ns)}${intervalBeside(row, "latency_p50_ns")}${lossText(row)}`;
-    const held = line.values[place] ?? null;
-    const more = relative && held !== null ? ` (${percentText(1 + held)})` : "";
-    return [{ text: `${line.name}  ${text}${more}`, colour: line.look.colour }];
+        : `p50 ${timeWithInterval(row, "latency_p50_ns")}${lossText(row)}`;
+    const value = line.values[place] ?? null;
+    const change = relative && value !== null ? ` (${percentText(1 + value)})` : "";
+    return [{ text: `${line.name}  ${text}${change}`, colour: line.look.colour }];
   });
   return [{ text: label }, ...shown];
 }
@@ -102,8 +106,9 @@ function draw(context: Context, parent: HTMLElement): Chart | null {
   const log = state.axis !== "nodes";
   const [first, last] = [places[0] ?? 0, places.at(-1) ?? 1];
   const room = Math.max(1, 0.05 * (last - first));
+  const drawn = relative ? `Difference of the median latency from ${state.against}` : "Median latency";
   const chart = drawChart(parent, {
-    description: `${relative ? `Difference of the median latency from ${state.against}` : "Median latency"} against ${factorLabel(state.axis)}, a line for each ${factorLabel(state.by)}.`,
+    description: `${drawn} against ${factorLabel(state.axis)}, a line for each ${factorLabel(state.by)}.`,
     data: [places, ...lines.map((line) => line.values)],
     series: [
       {},
@@ -151,18 +156,17 @@ export function tableRows(lines: Line[], axis: string, places: number[], relativ
   return lines.flatMap((line) =>
     line.rows.flatMap((row, place) => {
       if (row === null) return [];
-      const held = line.values[place] ?? null;
-      const more = relative ? [held === null ? ABSENT : percentText(1 + held)] : [];
-      const p50 = `${durationText(row.latency_p50_ns)}${intervalBeside(row, "latency_p50_ns")}`;
+      const value = line.values[place] ?? null;
+      const change = value === null ? ABSENT : percentText(1 + value);
       return [
         [
           line.name,
           labelOf(axis, places[place] ?? 0),
           countText(row.n),
-          p50,
+          timeWithInterval(row, "latency_p50_ns"),
           durationText(row.latency_p99_ns),
           row.valid ? "valid" : "no valid trial",
-          ...more,
+          ...(relative ? [change] : []),
         ],
       ];
     }),

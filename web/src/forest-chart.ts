@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The forest plot: a row per cell and quantity, the ratio as a marker on its interval. Drawn as SVG, so that it prints sharp.
+// The forest plot: a row per cell and quantity, the ratio as a marker on its interval. Drawn as SVG, so that
+// it prints sharp.
 
 import type { ComparedCell, ComparedQuantity } from "./comparison-data";
 import { element } from "./dom";
@@ -64,7 +65,10 @@ function row(found: ComparedQuantity, y: number, frame: Frame): SVGElement[] {
     stroke: colour,
     "stroke-width": 1.75,
   };
-  const title = `${found.quantity}: ${percentText(found.ratio)} (${found.low === null ? "−∞" : percentText(found.low)} … ${found.high === null ? "+∞" : percentText(found.high)}), ${found.verdict}`;
+  const lowText = found.low === null ? "−∞" : percentText(found.low);
+  const highText = found.high === null ? "+∞" : percentText(found.high);
+  const interval = `${percentText(found.ratio)} (${lowText} … ${highText})`;
+  const title = `${found.quantity}: ${interval}, ${found.verdict}`;
   const group = shape("g", { "data-quantity": found.quantity });
   group.append(
     shape("title", {}, title),
@@ -98,9 +102,10 @@ export function forest(parent: HTMLElement, cells: ComparedCell[]): void {
     y += ROW + GAP;
   }
   const bottom = y - ROW;
-  const ticks = ticksOf(reach).filter(
-    (each, place, all) => width > 760 || (place - all.indexOf(1)) % 3 === 0 || each === 1,
-  );
+  // On a narrow page every third tick, counted from the one that says "as fast".
+  const allTicks = ticksOf(reach);
+  const asFast = allTicks.indexOf(1);
+  const ticks = width > 760 ? allTicks : allTicks.filter((_, place) => (place - asFast) % 3 === 0);
   const grid = ticks.flatMap((each) => [
     shape("line", {
       x1: x(each),
@@ -119,13 +124,14 @@ export function forest(parent: HTMLElement, cells: ComparedCell[]): void {
     shape("text", { x: left, y: bottom + 38, fill: colours.muted }, "← B is faster"),
     shape("text", { x: right, y: bottom + 38, fill: colours.muted, "text-anchor": "end" }, "B is slower →"),
   ];
+  const counted = `${String(cells.length)} cells`;
   const drawing = shape("svg", {
     width,
     height: bottom + 48,
     viewBox: `0 0 ${String(width)} ${String(bottom + 48)}`,
     class: "forest",
     role: "img",
-    "aria-label": `Ratios of ${String(cells.length)} cells with their intervals; the table below has the figures.`,
+    "aria-label": `Ratios of ${counted} with their intervals; the table below has the figures.`,
   });
   drawing.append(...grid, ...parts, ...sides);
   parent.replaceChildren(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// In which layers the time of each cell goes: bars of one scale, stacked, against payload, rate, chain length, adapter or
-// policy; or in which categories of two papers.
+// In which layers the time of each cell goes: bars of one scale, stacked, against payload, rate, chain
+// length, adapter or policy; or in which categories of two papers.
 
 import type { Cell } from "./data";
 import { choice, element, numbers, section } from "./dom";
@@ -43,7 +43,8 @@ const SHOWN: Record<string, Shown> = {
 function overhead(each: CellLayers): string {
   const { overhead_least: least, overhead_most: most } = each;
   if (least === null || most === null) return `Overhead of ROS 2: ${each.overhead_absent ?? "not known"}.`;
-  return `Overhead of ROS 2 over DDS: ${shareText(least)} to ${shareText(most)}, as what is unattributed is DDS's or not.`;
+  const range = `${shareText(least)} to ${shareText(most)}`;
+  return `Overhead of ROS 2 over DDS: ${range}, as what is unattributed is DDS's or not.`;
 }
 
 function conversions(each: CellLayers): string {
@@ -65,7 +66,9 @@ export function againstOf(report: Report): string[] {
   return AGAINST.filter((name) => new Set(cells.map((cell) => cell.factors[name] ?? "")).size > 1);
 }
 
-/** Cells that differ in nothing but one factor, in the order of its values; those that fit the page's choice. */
+/**
+ * Cells that differ in nothing but one factor, in the order of its values; those that fit the page's choice.
+ */
 export function groupsOf(report: Report, against: string, facets: Record<string, string>): LayerGroup[] {
   const found = new Map(report.layers.map((each) => [each.cell, each]));
   const wanted = Object.fromEntries(Object.entries(facets).filter(([name]) => name !== against));
@@ -130,13 +133,8 @@ function stacked(parts: LayerMean[], longest: number): SVGElement {
       "data-layer": layer.name,
       ...paint,
     });
-    box.append(
-      shape(
-        "title",
-        {},
-        `${layerName(layer.name)}: ${durationText(layer.mean_ns)} (${shareText(layer.share)})`,
-      ),
-    );
+    const figures = `${durationText(layer.mean_ns)} (${shareText(layer.share)})`;
+    box.append(shape("title", {}, `${layerName(layer.name)}: ${figures}`));
     svg.append(box);
     at += width;
   }
@@ -221,7 +219,10 @@ export function layersView(report: Report): View {
     },
   );
   const said =
-    "Means over all messages of the valid trials, stacked in the order of the way; bars of one payload have one scale, and all bars where they are held against the payload. End to end where the graph is a single line: then the layers of all its edges are added, and computation is the time in its nodes. Elsewhere of a message on any edge. What is unattributed is an empty box.";
+    "Means over all messages of the valid trials, stacked in the order of the way; bars of one payload " +
+    "have one scale, and all bars where they are held against the payload. End to end where the graph " +
+    "is a single line: then the layers of all its edges are added, and computation is the time in its " +
+    "nodes. Elsewhere of a message on any edge. What is unattributed is an empty box.";
   root.append(
     section(
       "layers",

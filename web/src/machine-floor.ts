@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The machine's own floor: how late it wakes a thread, from its best to its worst CPU. It is drawn below every tail.
+// The machine's own floor: how late it wakes a thread, from its best to its worst CPU. It is drawn below
+// every tail.
 
 import type uPlot from "uplot";
 import { clipped } from "./chart";

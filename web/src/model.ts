@@ -14,7 +14,10 @@ export interface Model {
   trialRows: Row[];
   curves: Map<string, Curve>;
   series: Map<string, Series>;
-  /** Factors beside adapter and payload that take more than one value: the page shows one value of each at a time. */
+  /**
+   * Factors beside adapter and payload that take more than one value: the page shows one value of each at a
+   * time.
+   */
   facets: Factor[];
   adapters: string[];
 }
@@ -77,7 +80,9 @@ export function payloadsOf(cells: Cell[]): number[] {
   return [...new Set(payloads)].sort((a, b) => a - b);
 }
 
-/** What is known of a figure's confidence; null for one of a single trial, or one that estimates do not cover. */
+/**
+ * What is known of a figure's confidence; null for one of a single trial, or one that estimates do not cover.
+ */
 export function intervalOf(row: Row, figure: string): Interval | null {
   return row.intervals.find((each) => each.figure === figure) ?? null;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a node costs, a row for each adapter; threads and libraries by name on demand.
 import type { NodeCost, NodeCosts } from "./cell-data";
-import { element, section } from "./dom";
+import { element, scrolled, section } from "./dom";
 import { ABSENT, bytesText, durationText, numberText, shareText } from "./format";
 
 interface Column {
@@ -75,20 +75,13 @@ function named(row: NodeCost): string {
   return row.settings === "" ? row.adapter : `${row.adapter}, ${row.settings}`;
 }
 
-function tableOf(found: NodeCosts): HTMLElement {
+function tableOf(found: NodeCosts): HTMLTableElement {
   const shown = COLUMNS.filter((column) => found.rows.some((row) => column.value(row) !== null));
   const isFirst = (place: number): boolean => shown[place]?.group !== shown[place - 1]?.group;
-  const groups = [...new Set(shown.map((column) => column.group))].map((group) =>
-    element(
-      "th",
-      {
-        scope: "colgroup",
-        class: "first",
-        colspan: String(shown.filter((column) => column.group === group).length),
-      },
-      group,
-    ),
-  );
+  const groups = [...new Set(shown.map((column) => column.group))].map((group) => {
+    const columns = shown.filter((column) => column.group === group).length;
+    return element("th", { scope: "colgroup", class: "first", colspan: String(columns) }, group);
+  });
   const heads = shown.map((column, place) =>
     element("th", { scope: "col", class: isFirst(place) ? "first" : "" }, column.head),
   );
@@ -99,14 +92,9 @@ function tableOf(found: NodeCosts): HTMLElement {
       element("th", { scope: "row", title: row.cell }, named(row)),
       ...shown.map((column, place) => {
         const value = column.value(row);
-        return element(
-          "td",
-          {
-            class: isFirst(place) ? "number first" : "number",
-            ...(value === null ? {} : { "data-value": String(value) }),
-          },
-          column.text(value),
-        );
+        const exact = value === null ? {} : { "data-value": String(value) };
+        const kind = isFirst(place) ? "number first" : "number";
+        return element("td", { class: kind, ...exact }, column.text(value));
       }),
     ),
   );
@@ -123,13 +111,10 @@ function namesOf(row: NodeCost): HTMLElement {
   const threads = Object.entries(row.thread_names).map(([name, count]) =>
     count === 1 ? name : `${name} × ${String(count)}`,
   );
-  const libraries = row.libraries.map((each) =>
-    element(
-      "p",
-      { class: "quiet" },
-      `${each.group} (${bytesText(each.mapped_bytes)}, ${bytesText(each.resident_bytes)} in memory): ${each.files.join(", ")}`,
-    ),
-  );
+  const libraries = row.libraries.map((each) => {
+    const sizes = `${bytesText(each.mapped_bytes)}, ${bytesText(each.resident_bytes)} in memory`;
+    return element("p", { class: "quiet" }, `${each.group} (${sizes}): ${each.files.join(", ")}`);
+  });
   return element(
     "details",
     { "data-cell": row.cell },
@@ -154,16 +139,15 @@ export function nodeCostsSection(found: NodeCosts | null): HTMLElement | null {
   const which = found.all_cells
     ? ""
     : " Of each adapter the cell of the smallest payload and lowest rate is shown.";
-  const said = `Medians over the valid trials. What is counted per node is that of all workers and daemons, over the number of nodes. A message counts for each reader that took it. Libraries are sizes in the address space.${which}`;
+  const said =
+    "Medians over the valid trials. What is counted per node is that of all workers and daemons, over " +
+    "the number of nodes. A message counts for each reader that took it. Libraries are sizes in the " +
+    `address space.${which}`;
   return section(
     "node-costs",
     "What a node costs",
     element("p", { class: "quiet" }, said),
-    element(
-      "div",
-      { class: "scroll", tabindex: "0", role: "region", "aria-label": "What a node costs" },
-      tableOf(found),
-    ),
+    scrolled("What a node costs", tableOf(found)),
     ...reasonsOf(found),
     ...found.rows.map(namesOf),
   );

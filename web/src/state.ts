@@ -12,7 +12,10 @@ export interface State {
   payload: number | null;
   cell: string;
   trial: number;
-  /** Of the chart against a factor: what it is drawn over, "" for no such chart; what its lines are; of which adapter. */
+  /**
+   * Of the chart against a factor: what it is drawn over, "" for no such chart; what its lines are; of which
+   * adapter.
+   */
   axis: string;
   by: string;
   chartAdapter: string;
@@ -56,7 +59,10 @@ export function initialState(model: Model): State {
   };
 }
 
-/** The nearest state that the campaign can show: a choice that no longer exists falls back to the first that does. */
+/**
+ * The nearest state that the campaign can show: a choice that no longer exists falls back to the first that
+ * does.
+ */
 export function settle(model: Model, state: State): State {
   const cells = selectedCells(model, state.facets);
   const edges = edgesOf(cells);

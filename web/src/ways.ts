@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Single messages as they went: a time line for each, with a row for each thread that it was on.
 
-import { linearSplits } from "./chart";
+import { arrowStep, linearSplits } from "./chart";
 import { choice, element, numbers, section } from "./dom";
 import { durationText, roundDurationText, shareText } from "./format";
 import { inOrder, layerLook, layerName } from "./layer-look";
@@ -30,7 +30,8 @@ export function rowName(row: WayRow | undefined): string {
 /** `the slowest`, `the 2nd slowest`, `the median`. */
 export function wayTitle(way: MessageWay): string {
   if (way.chosen === "median") return "the median message";
-  return way.place === 1 ? "the slowest message" : `the ${way.place === 2 ? "2nd" : "3rd"} slowest message`;
+  if (way.place === 1) return "the slowest message";
+  return `the ${way.place === 2 ? "2nd" : "3rd"} slowest message`;
 }
 
 const NAMED = 3; // of those who ran while a thread waited
@@ -46,9 +47,10 @@ export function shareOf(stay: Stay): string {
   }
   const longest = [...together].sort(([, a], [, b]) => b - a);
   const ran = longest.slice(0, NAMED).map(([who, ran_ns]) => `${who} for ${durationText(ran_ns)}`);
-  const meanwhile =
-    ran.length === 0 ? "" : ` (meanwhile ${ran.join(", ")}${longest.length > NAMED ? ", …" : ""})`;
-  return `; asleep ${durationText(share.asleep_ns)}, waiting for a CPU ${durationText(share.waiting_ns)}${meanwhile}, running ${durationText(share.running_ns)}`;
+  if (longest.length > NAMED) ran.push("…");
+  const meanwhile = ran.length === 0 ? "" : ` (meanwhile ${ran.join(", ")})`;
+  const waiting = `waiting for a CPU ${durationText(share.waiting_ns)}${meanwhile}`;
+  return `; asleep ${durationText(share.asleep_ns)}, ${waiting}, running ${durationText(share.running_ns)}`;
 }
 
 /** One stay as a sentence. */
@@ -56,7 +58,9 @@ export function stayText(way: MessageWay, stay: Stay): string {
   const took = stay.end_ns - stay.begin_ns;
   const [from, to] = [rowName(way.rows[stay.row]), rowName(way.rows[stay.end_row])];
   const where = stay.row === stay.end_row ? `on ${from}` : `from ${from} to ${to}`;
-  return `${layerName(stay.layer)}: ${durationText(took)} (${shareText(took / way.latency_ns)}) ${where}, ${durationText(stay.begin_ns)} after publish${shareOf(stay)}`;
+  const length = `${durationText(took)} (${shareText(took / way.latency_ns)})`;
+  const begin = `${durationText(stay.begin_ns)} after publish`;
+  return `${layerName(stay.layer)}: ${length} ${where}, ${begin}${shareOf(stay)}`;
 }
 
 function percent(part: number): string {
@@ -119,16 +123,21 @@ function bar(way: MessageWay, stay: Stay, place: number, width: number): SVGElem
   return drawn;
 }
 
+/** How a tick's text lies about its place, so that it stays inside the drawing. */
+function anchorAt(share: number): string {
+  if (share < 0.04) return "start";
+  return share > 0.9 ? "end" : "middle";
+}
+
 function axis(way: MessageWay, height: number): SVGElement[] {
   const { muted, line } = theme();
   return linearSplits(0, way.latency_ns).flatMap((value) => {
     const share = value / way.latency_ns;
-    const anchor = share < 0.04 ? "start" : share > 0.9 ? "end" : "middle";
     return [
       shape("line", { x1: percent(share), x2: percent(share), y1: 0, y2: height, stroke: line }),
       shape(
         "text",
-        { x: percent(share), y: height + 17, fill: muted, "text-anchor": anchor },
+        { x: percent(share), y: height + 17, fill: muted, "text-anchor": anchorAt(share) },
         roundDurationText(value),
       ),
     ];
@@ -151,7 +160,9 @@ function timeLine(way: MessageWay, width: number): HTMLElement {
   const names = inOrder(way.stays.map((stay) => stay.layer))
     .map(layerName)
     .join(", ");
-  const description = `${wayTitle(way)} of ${way.cell}: ${durationText(way.latency_ns)} on ${String(way.rows.length)} threads, in the layers ${names}. The table below has each stay.`;
+  const whole = `${durationText(way.latency_ns)} on ${String(way.rows.length)} threads`;
+  const description =
+    `${wayTitle(way)} of ${way.cell}: ${whole}, in the layers ${names}. ` + "The table below has each stay.";
   const node = element(
     "div",
     { class: "way-line", role: "img", tabindex: "0", "aria-label": description },
@@ -162,22 +173,19 @@ function timeLine(way: MessageWay, width: number): HTMLElement {
     const stay = way.stays[place];
     if (stay === undefined) return;
     at = place;
-    const box = {
+    const frame = {
       x: percent(stay.begin_ns / way.latency_ns),
-      width: percent((stay.end_ns - stay.begin_ns) / way.latency_ns),
-    };
-    for (const [name, value] of Object.entries({
-      ...box,
       y: stay.row * ROW + LABEL,
+      width: percent((stay.end_ns - stay.begin_ns) / way.latency_ns),
       height: BAR,
       visibility: "visible",
       stroke: ink,
-    }))
-      mark.setAttribute(name, String(value));
+    };
+    for (const [name, value] of Object.entries(frame)) mark.setAttribute(name, String(value));
     said.textContent = stayText(way, stay);
   };
   node.addEventListener("keydown", (event) => {
-    const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
+    const step = arrowStep(event);
     if (step === 0) return;
     event.preventDefault();
     show(Math.max(0, Math.min(way.stays.length - 1, at + step)));
@@ -259,7 +267,11 @@ export function waysView(report: Report): View {
   );
   chosen.classList.add("wide");
   const said =
-    "The three slowest messages of a cell, and the median one of the trial in the middle, from publish to taken. A row is a thread of a process; a dashed line leads to the thread that takes over. Point at a bar, or go with the arrow keys, to read what it is. The stays of a message add up to its latency. Where layers were not measured, communication is from publish to taken, computation from there to the next publish.";
+    "The three slowest messages of a cell, and the median one of the trial in the middle, from publish " +
+    "to taken. A row is a thread of a process; a dashed line leads to the thread that takes over. " +
+    "Point at a bar, or go with the arrow keys, to read what it is. The stays of a message add up to " +
+    "its latency. Where layers were not measured, communication is from publish to taken, computation " +
+    "from there to the next publish.";
   root.append(
     section(
       "ways",

@@ -64,7 +64,10 @@ const KINDS: Kind[] = [
   },
 ];
 
-/** Cells with one payload, by adapter. Where facets leave several cells for one place, the first stands for it. */
+/**
+ * Cells with one payload, by adapter. Where facets leave several cells for one place, the first stands for
+ * it.
+ */
 export function linesOf({ model, state }: Context): { payloads: number[]; lines: Line[] } {
   const wire = new Map(model.report.wire.map((each) => [each.cell, each]));
   const cells = selectedCells(model, state.facets).filter((cell) => wire.get(cell.id)?.payload_bytes != null);
@@ -100,12 +103,8 @@ function tipLines(kind: Kind, lines: Line[], payloads: number[], place: number):
     const each = cells[place] ?? null;
     const value = each === null ? null : kind.value(each);
     if (each === null || value === null) return [];
-    return [
-      {
-        text: `${adapter}  ${kind.format(value)}${each.saturated ? ", saturated" : ""}`,
-        colour: look.colour,
-      },
-    ];
+    const saturated = each.saturated ? ", saturated" : "";
+    return [{ text: `${adapter}  ${kind.format(value)}${saturated}`, colour: look.colour }];
   });
   const [ideal, least] = [kind.ideal, kind.least].map(
     (figure) => theoryOf(lines, payloads, figure)[place] ?? null,
@@ -133,13 +132,13 @@ function drawOne(
   const place = element("div", { class: "wire-chart" }, element("h3", {}, kind.title));
   parent.append(place);
   const { muted } = theme();
-  const described = lines.map(
-    (line, number) =>
-      `${line.adapter} ${(values[number] ?? [])
-        .map((value, at) => (value === null ? "" : `${sizeText(payloads[at] ?? 0)} ${kind.format(value)}`))
-        .filter((text) => text !== "")
-        .join(", ")}`,
-  );
+  const described = lines.map((line, number) => {
+    const figures = payloads.flatMap((payload, at) => {
+      const value = values[number]?.[at] ?? null;
+      return value === null ? [] : [`${sizeText(payload)} ${kind.format(value)}`];
+    });
+    return `${line.adapter} ${figures.join(", ")}`;
+  });
   return drawChart(place, {
     description: `${kind.title} over payload: ${described.join("; ")}.`,
     data: [payloads, ...values, ideal, least],
@@ -170,13 +169,8 @@ function drawOne(
           context.strokeStyle = context.fillStyle = look.colour;
           values[number]?.forEach((value, at) => {
             if (value === null) return;
-            drawMarker(
-              context,
-              look.marker,
-              chart.valToPos(payloads[at] ?? 0, "x", true),
-              chart.valToPos(value, "y", true),
-              4.2 * pixel,
-            );
+            const x = chart.valToPos(payloads[at] ?? 0, "x", true);
+            drawMarker(context, look.marker, x, chart.valToPos(value, "y", true), 4.2 * pixel);
           });
         });
       });
@@ -186,7 +180,9 @@ function drawOne(
 }
 
 export const WIRE_CHART_NOTE =
-  "Dotted: the ideal, as if a message were its payload alone. Dashed: Ethernet, IP and UDP headers in frames that fill the MTU, and nothing of the middleware; of a link with a rate, the goodput that leaves. Goodput between hosts is that of the busier way.";
+  "Dotted: the ideal, as if a message were its payload alone. Dashed: Ethernet, IP and UDP headers in " +
+  "frames that fill the MTU, and nothing of the middleware; of a link with a rate, the goodput that " +
+  "leaves. Goodput between hosts is that of the busier way.";
 
 /** The charts, one under the other; those of figures that no shown cell has are left out. */
 export function drawWireCharts(context: Context, parent: HTMLElement): Chart[] {

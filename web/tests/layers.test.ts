@@ -44,7 +44,7 @@ test("only factors with several values are offered", () => {
   expect(againstOf(report())).toEqual(["payload_bytes", "adapter"]);
 });
 
-test("bars come in the order of the factor's values, groups in that of the study, and cells without layers not at all", () => {
+test("bars have the order of the factor's values, groups that of the study; cells need layers", () => {
   const shown = (against: string, facets: Record<string, string> = {}): [string, string[]][] =>
     groupsOf(report(), against, facets).map((group) => [group.title, group.bars.map((bar) => bar.label)]);
   expect(shown("payload_bytes")).toEqual([

@@ -24,7 +24,9 @@ const floor = floorOf(core(0, 2_000, 6_000, 30_000), core(1, 2_500, 5_000, 20_00
 
 type Call = [string, ...unknown[]];
 
-/** A chart whose scales are easy to follow, and all that was drawn on it: x is ten times, y a million less. */
+/**
+ * A chart whose scales are easy to follow, and all that was drawn on it: x is ten times, y a million less.
+ */
 function recorder(): { chart: uPlot; calls: Call[] } {
   const calls: Call[] = [];
   const set: Record<string, unknown> = {};
@@ -115,7 +117,8 @@ describe("stolen time", () => {
     [
       floor,
       load([0, 0.02, null]),
-      "A hypervisor took this share of the CPUs' time: 0.4 % while that was measured, at most 2 % during a trial.",
+      "A hypervisor took this share of the CPUs' time: 0.4 % while that was measured, at most 2 % " +
+        "during a trial.",
     ],
     [floor, null, "A hypervisor took this share of the CPUs' time: 0.4 % while that was measured."],
     [{ ...floor, steal_share: null }, load([null]), "It is not known whether a hypervisor took time."],
