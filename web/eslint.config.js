@@ -12,6 +12,7 @@ export default tseslint.config(
     rules: {
       "max-lines": ["error", 500],
       "max-lines-per-function": ["error", 70],
+      "no-nested-ternary": "error",
       eqeqeq: ["error", "always", { null: "ignore" }],
       "no-console": "error",
     },

@@ -27,7 +27,8 @@ function singleFile(): Plugin {
         } else continue;
         Reflect.deleteProperty(output, name);
       }
-      if (/<(script|link)[^>]+(src|href)="(?!data:)/.test(text)) throw new Error("a part was not put into the page");
+      if (/<(script|link)[^>]+(src|href)="(?!data:)/.test(text))
+        throw new Error("a part was not put into the page");
       page.source = text;
     },
     closeBundle() {

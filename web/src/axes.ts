@@ -8,7 +8,8 @@ const ADAPTER = "adapter";
 
 /** The axes of which the campaign has several values. */
 export function axesOf(model: Model): string[] {
-  const values = (axis: string): Set<number> => new Set(model.report.cells.flatMap((cell) => cell.axes[axis] ?? []));
+  const values = (axis: string): Set<number> =>
+    new Set(model.report.cells.flatMap((cell) => cell.axes[axis] ?? []));
   return AXES.filter((axis) => values(axis).size > 1);
 }
 
@@ -19,6 +20,8 @@ export function factorOf(axis: string): string {
 
 /** The factors that may tell the lines apart: those with several values, but the axis itself. */
 export function linesBy(model: Model, axis: string): string[] {
-  const varied = model.report.factors.filter(({ name, values }) => values.length > 1 && name !== factorOf(axis));
+  const varied = model.report.factors.filter(
+    ({ name, values }) => values.length > 1 && name !== factorOf(axis),
+  );
   return varied.map(({ name }) => name).sort((a, b) => Number(b === ADAPTER) - Number(a === ADAPTER));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What nodes take that pass messages on into another domain, or to another adapter.
 import type { Bridge } from "./cell-data";
-import { element, section } from "./dom";
+import { element, headedTable, numberCell, scrolled, section } from "./dom";
 import { bytesText, durationText, numberText } from "./format";
 import type { Report } from "./report-data";
 
@@ -16,6 +16,10 @@ const COLUMNS: [string, (each: Bridge) => string][] = [
   ["USS", (each) => bytesText(each.uss_bytes)],
 ];
 
+function nameOf({ node, process }: Bridge): string {
+  return node === process ? node : `${node} in ${process}`;
+}
+
 /** Null where no cell has a bridge. */
 export function bridgesSection(report: Report): HTMLElement | null {
   if (report.bridges.length === 0) return null;
@@ -23,13 +27,19 @@ export function bridgesSection(report: Report): HTMLElement | null {
     element(
       "tr",
       { "data-cell": each.cell },
-      element("th", { scope: "row" }, element("code", {}, each.cell), ` ${each.node === each.process ? each.node : `${each.node} in ${each.process}`}`),
-      ...COLUMNS.map(([, text]) => element("td", { class: "number" }, text(each))),
+      element("th", { scope: "row" }, element("code", {}, each.cell), ` ${nameOf(each)}`),
+      ...COLUMNS.map(([, text]) => numberCell(text(each))),
     ),
   );
-  const heads = ["cell and bridge", ...COLUMNS.map(([name]) => name)].map((head) => element("th", { scope: "col" }, head));
-  const table = element("table", { id: "bridges-table" }, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
+  const heads = ["cell and bridge", ...COLUMNS.map(([name]) => name)];
   const said =
-    "Stay is the time from the begin of the callback that takes a message to its publishing on the other side. CPU, threads and memory are those of the process that the bridge runs in, CPU for each message passed on; medians over the valid trials.";
-  return section("bridges", "Bridges", element("p", { class: "quiet" }, said), element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Bridges" }, table));
+    "Stay is the time from the begin of the callback that takes a message to its publishing on the " +
+    "other side. CPU, threads and memory are those of the process that the bridge runs in, CPU for " +
+    "each message passed on; medians over the valid trials.";
+  return section(
+    "bridges",
+    "Bridges",
+    element("p", { class: "quiet" }, said),
+    scrolled("Bridges", headedTable({ id: "bridges-table" }, heads, rows)),
+  );
 }

@@ -3,8 +3,16 @@
 
 import type { Deadline, Interference, LostQuantile, LostTail } from "./cell-data";
 import type { Report } from "./report-data";
-import { element, section } from "./dom";
-import { ABSENT, countText, durationText, intervalText, percentileText, shareText, threeDigits } from "./format";
+import { cellHead, element, headedTable, scrolled, section } from "./dom";
+import {
+  ABSENT,
+  countText,
+  durationText,
+  intervalText,
+  percentileText,
+  shareText,
+  threeDigits,
+} from "./format";
 import { END_TO_END, key } from "./model";
 import type { Context, View } from "./view";
 
@@ -23,10 +31,20 @@ interface Head {
 }
 
 /** A figure, its exact value for programs that read the page, and the text below it. */
-function figure(column: string, value: number | null, text: string, below: string | null = null): HTMLElement {
+function figure(
+  column: string,
+  value: number | null,
+  text: string,
+  below: string | null = null,
+): HTMLElement {
   const attributes: Record<string, string> = { class: "number", "data-column": column };
   if (value !== null) attributes["data-value"] = String(value);
-  return element("td", attributes, text, below === null ? null : element("span", { class: "interval" }, below));
+  return element(
+    "td",
+    attributes,
+    text,
+    below === null ? null : element("span", { class: "interval" }, below),
+  );
 }
 
 function time(column: string, value: number | null, below: string | null = null): HTMLElement {
@@ -34,13 +52,14 @@ function time(column: string, value: number | null, below: string | null = null)
 }
 
 function row(cell: string, edge: string, ...figures: HTMLElement[]): HTMLElement {
-  return element("tr", { "data-cell": cell, "data-edge": edge }, element("th", { scope: "row" }, element("code", {}, cell)), ...figures);
+  return element("tr", { "data-cell": cell, "data-edge": edge }, cellHead(cell), ...figures);
 }
 
 function table(id: string, label: string, heads: Head[], rows: HTMLElement[]): HTMLElement {
-  const head = heads.map(({ text, meaning }, place) => element("th", { scope: "col", class: place === 0 ? "" : "number", title: meaning }, text));
-  const made = element("table", { id, class: "cell-table" }, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows));
-  return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, made);
+  const cells = heads.map(({ text, meaning }, place) =>
+    element("th", { scope: "col", class: place === 0 ? "" : "number", title: meaning }, text),
+  );
+  return scrolled(label, headedTable({ id, class: "cell-table" }, cells, rows));
 }
 
 /** A section whose rows are those of the edge that was chosen. */
@@ -57,9 +76,15 @@ function edgeView(id: string, title: string, none: string, make: (context: Conte
 
 const CELL: Head = { text: "cell", meaning: "the cell's id" };
 const TRIALS: Head = { text: "trials", meaning: "valid trials" };
-const COST: Head = { text: "CPU / message", meaning: "CPU time of all workers and daemons per delivered message: the median over trials" };
+const COST: Head = {
+  text: "CPU / message",
+  meaning: "CPU time of all workers and daemons per delivered message: the median over trials",
+};
 
-/** A share in two digits of it, or near the whole of what is missing: one message that was in time is not none. */
+/**
+ * A share in two digits of it, or near the whole of what is missing: one message that was in time is not
+ * none.
+ */
 export function missedText(share: number | null): string {
   return share !== null && share > 0.9 ? wholeText(share) : shareText(share);
 }
@@ -96,25 +121,46 @@ function deadlineHeads(k: string): Head[] {
   return [
     CELL,
     TRIALS,
-    { text: "missed", meaning: "messages that were late, lost, overwritten, rejected or skipped, of all valid trials" },
+    {
+      text: "missed",
+      meaning: "messages that were late, lost, overwritten, rejected or skipped, of all valid trials",
+    },
     { text: "of", meaning: "messages that were due" },
     { text: "share missed", meaning: "the mean of the trials' shares, with its 95 % interval" },
     { text: "most in a row", meaning: "the longest run of misses in any trial" },
-    { text: `minimum of ${k}`, meaning: `m of (m, k): the minimum of deadlines met in any ${k} consecutive messages, in any trial` },
-    { text: "oldest data", meaning: "the longest time that data was in use before newer data replaced it, in any trial" },
+    {
+      text: `minimum of ${k}`,
+      meaning: `m of (m, k): the minimum of deadlines met in any ${k} consecutive messages, in any trial`,
+    },
+    {
+      text: "oldest data",
+      meaning: "the longest time that data was in use before newer data replaced it, in any trial",
+    },
     COST,
   ];
 }
 
+/** Each value once: `1.00 ms or 5.00 ms`. */
+function eachOnce(texts: string[]): string {
+  return [...new Set(texts)].join(" or ");
+}
+
 function deadlineView(found: Deadline[]): View {
-  const of = (values: number[], text: (value: number) => string): string => [...new Set(values)].map(text).join(" or ");
-  const deadline = of(found.map((each) => each.deadline_ns), durationText);
-  const k = of(found.map((each) => each.k), String);
-  const said = `A message that was not taken within ${deadline} after it was due missed its deadline, and so did each message that never arrived. Every trial has the same weight in the share. Its 95 % interval treats trials as independent, not messages; where none missed, its upper end says how often misses may begin. Most in a row, minimum of ${k} and oldest data are the worst values observed in any trial, not a guarantee.`;
+  const deadline = eachOnce(found.map((each) => durationText(each.deadline_ns)));
+  const k = eachOnce(found.map((each) => String(each.k)));
+  const said =
+    `A message that was not taken within ${deadline} after it was due missed its deadline, and so did ` +
+    "each message that never arrived. Every trial has the same weight in the share. Its 95 % interval " +
+    "treats trials as independent, not messages; where none missed, its upper end says how often misses " +
+    `may begin. Most in a row, minimum of ${k} and oldest data are the worst values observed in any ` +
+    "trial, not a guarantee.";
   return edgeView("deadlines", "Deadlines", "No message was due on this edge.", ({ state }) => {
     const rows = found.filter((each) => each.edge === state.edge).map(deadlineRow);
     if (rows.length === 0) return [];
-    return [element("p", { class: "note" }, said), table("deadline-table", "Deadlines", deadlineHeads(k), rows)];
+    return [
+      element("p", { class: "note" }, said),
+      table("deadline-table", "Deadlines", deadlineHeads(k), rows),
+    ];
   });
 }
 
@@ -157,7 +203,10 @@ function lostHeads(tail: LostTail): Head[] {
     CELL,
     TRIALS,
     { text: "lost", meaning: "messages lost or censored, of all valid trials" },
-    { text: "arrived", meaning: "the mean of the trials' shares that arrived; every quantile above it is infinite" },
+    {
+      text: "arrived",
+      meaning: "the mean of the trials' shares that arrived; every quantile above it is infinite",
+    },
   ];
   for (const { figure: name } of tail.quantiles) {
     const quantile = percentileText(PROBABILITIES[name] ?? 0);
@@ -170,46 +219,71 @@ function lostHeads(tail: LostTail): Head[] {
 }
 
 function lostView(found: LostTail[]): View {
-  const said = `Latency of the delivered messages and, beside it, with the messages that never arrived as infinite (${INFINITE}): a transport that drops its slowest messages has the better tail only in the first. Over all valid trials; with the 95 % interval where they support one, otherwise the median of the trials' quantiles.`;
-  return edgeView("lost-tails", "Tails with lost messages as infinite", "Nothing was lost on this edge.", ({ state }) => {
-    const shown = found.filter((each) => each.edge === state.edge);
-    const [first] = shown;
-    if (first === undefined) return [];
-    return [element("p", { class: "note" }, said), table("lost-table", "Tails with lost messages as infinite", lostHeads(first), shown.map(lostRow))];
-  });
+  const said =
+    "Latency of the delivered messages and, beside it, with the messages that never arrived as infinite " +
+    `(${INFINITE}): a transport that drops its slowest messages has the better tail only in the first. ` +
+    "Over all valid trials; with the 95 % interval where they support one, otherwise the median of the " +
+    "trials' quantiles.";
+  return edgeView(
+    "lost-tails",
+    "Tails with lost messages as infinite",
+    "Nothing was lost on this edge.",
+    ({ state }) => {
+      const shown = found.filter((each) => each.edge === state.edge);
+      const [first] = shown;
+      if (first === undefined) return [];
+      return [
+        element("p", { class: "note" }, said),
+        table("lost-table", "Tails with lost messages as infinite", lostHeads(first), shown.map(lostRow)),
+      ];
+    },
+  );
 }
 
 /** What load achieved per second: bytes in megabytes, else a count. */
 export function achievedText(perSecond: number | null, unit: string): string {
   if (perSecond === null) return ABSENT;
-  return unit === "bytes" ? `${threeDigits(perSecond / 1e6)}${THIN_SPACE}MB/s` : `${countText(Math.round(perSecond))}${THIN_SPACE}/s`;
+  return unit === "bytes"
+    ? `${threeDigits(perSecond / 1e6)}${THIN_SPACE}MB/s`
+    : `${countText(Math.round(perSecond))}${THIN_SPACE}/s`;
+}
+
+/** Both ends of an interval as text; null where there is none. */
+function rangeText(
+  low: number | null,
+  high: number | null,
+  text: (low: number, high: number) => string,
+): string | null {
+  return low === null || high === null ? null : text(low, high);
 }
 
 function loadRow(each: Interference, { model }: Context): HTMLElement {
-  const over = model.summaries.get(key(each.cell, END_TO_END));
-  const range = (low: number | null, high: number | null, text: (low: number, high: number) => string): string | null =>
-    low === null || high === null ? null : text(low, high);
-  const achieved = range(
+  const summary = model.summaries.get(key(each.cell, END_TO_END));
+  const cpuRange = rangeText(each.cpu_low_ns, each.cpu_high_ns, intervalText);
+  const achievedRange = rangeText(
     each.achieved_low_per_s,
     each.achieved_high_per_s,
     (low, high) => `${achievedText(low, each.unit)}–${achievedText(high, each.unit)}`,
   );
+  const achieved = achievedText(each.achieved_per_s, each.unit);
   return row(
     each.cell,
     END_TO_END,
     element("td", {}, each.load),
     figure("trials", each.trials, countText(each.trials)),
-    time("cpu_ns", each.cpu_ns, range(each.cpu_low_ns, each.cpu_high_ns, intervalText)),
-    figure("achieved_per_s", each.achieved_per_s, achievedText(each.achieved_per_s, each.unit), achieved),
-    time("latency_p50_ns", over?.latency_p50_ns ?? null),
-    time("latency_p99_ns", over?.latency_p99_ns ?? null),
+    time("cpu_ns", each.cpu_ns, cpuRange),
+    figure("achieved_per_s", each.achieved_per_s, achieved, achievedRange),
+    time("latency_p50_ns", summary?.latency_p50_ns ?? null),
+    time("latency_p99_ns", summary?.latency_p99_ns ?? null),
     time("cpu_per_message_ns", each.cpu_per_message_ns),
   );
 }
 
 function loadView(found: Interference[]): View {
   const said =
-    "What ran beside the workers, from the common start of a trial to the end of its last worker: the medians over the valid trials, with their 95 % intervals from six trials on. Network and io: bytes moved; otherwise stress-ng's own operations, over its whole run. Latency is end to end.";
+    "What ran beside the workers, from the common start of a trial to the end of its last worker: the " +
+    "medians over the valid trials, with their 95 % intervals from six trials on. Network and io: " +
+    "bytes moved; otherwise stress-ng's own operations, over its whole run. Latency is end to end.";
   const heads: Head[] = [
     CELL,
     { text: "load", meaning: "the factor interference" },
@@ -222,7 +296,12 @@ function loadView(found: Interference[]): View {
   ];
   return edgeView("interference", "Load beside the workers", "", (context) => [
     element("p", { class: "note" }, said),
-    table("interference-table", "Load beside the workers", heads, found.map((each) => loadRow(each, context))),
+    table(
+      "interference-table",
+      "Load beside the workers",
+      heads,
+      found.map((each) => loadRow(each, context)),
+    ),
   ]);
 }
 

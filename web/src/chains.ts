@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Named chains of each cell, and what their time is made of.
 import type { ChainRow } from "./cell-data";
-import { element, section } from "./dom";
+import { cellHead, element, headedTable, numberCell, scrolled, section } from "./dom";
 import { durationText } from "./format";
 import type { Report } from "./report-data";
 
@@ -22,19 +22,21 @@ function chainsPart(report: Report): HTMLElement[] {
     element(
       "tr",
       { "data-cell": each.cell },
-      element("th", { scope: "row" }, element("code", {}, each.cell)),
+      cellHead(each.cell),
       element("td", {}, each.chain),
-      element("td", { class: "number" }, each.n.toLocaleString("en")),
-      element("td", { class: "number" }, each.lost.toLocaleString("en")),
-      ...shown.map(([, figure]) => element("td", { class: "number" }, durationText(figure(each)))),
+      numberCell(each.n.toLocaleString("en")),
+      numberCell(each.lost.toLocaleString("en")),
+      ...shown.map(([, figure]) => numberCell(durationText(figure(each)))),
     ),
   );
-  const names = ["cell", "chain", "n", "lost", ...shown.map(([name]) => name)];
-  const heads = names.map((head) => element("th", { scope: "col" }, head));
-  const table = element("table", { id: "chains" }, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
+  const heads = ["cell", "chain", "n", "lost", ...shown.map(([name]) => name)];
   const said =
-    "From the first publishing to the end of the last callback. Communication, computation and idle time add up to the whole of each message; their medians need not. Medians over the valid trials.";
-  return [element("p", { class: "quiet" }, said), element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Chains" }, table)];
+    "From the first publishing to the end of the last callback. Communication, computation and idle " +
+    "time add up to the whole of each message; their medians need not. Medians over the valid trials.";
+  return [
+    element("p", { class: "quiet" }, said),
+    scrolled("Chains", headedTable({ id: "chains" }, heads, rows)),
+  ];
 }
 
 /** Named ways through the graphs; nothing where no workload names one. */

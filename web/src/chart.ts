@@ -16,7 +16,12 @@ export interface ChartParts {
   description: string;
   data: uPlot.AlignedData;
   series: uPlot.Series[];
-  x: { scale: uPlot.Scale; splits: (chart: uPlot) => number[]; format: (value: number) => string; label: string };
+  x: {
+    scale: uPlot.Scale;
+    splits: (chart: uPlot) => number[];
+    format: (value: number) => string;
+    label: string;
+  };
   y: { scale: uPlot.Scale; label: string; format?: (value: number) => string };
   tip: (place: number) => TipLine[];
   underlay?: (chart: uPlot) => void;
@@ -26,10 +31,18 @@ export interface ChartParts {
 
 const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif';
 
+/** What is marked within a decade, where the scale spans fewer decades than this. */
+const STEPS: [number, number[]][] = [
+  [0.7, [1, 1.5, 2, 3, 4, 5, 6, 8]],
+  [1.2, [1, 2, 3, 5, 7]],
+  [2.5, [1, 2, 5]],
+  [4, [1, 3]],
+];
+
 /** Powers of ten of a logarithmic scale, with 2 and 5 between where there are few. */
 export function logSplits(min: number, max: number): number[] {
   const decades = Math.log10(max / min);
-  const steps = decades < 0.7 ? [1, 1.5, 2, 3, 4, 5, 6, 8] : decades < 1.2 ? [1, 2, 3, 5, 7] : decades < 2.5 ? [1, 2, 5] : decades < 4 ? [1, 3] : [1];
+  const [, steps] = STEPS.find(([fewer]) => decades < fewer) ?? [Infinity, [1]];
   const splits: number[] = [];
   for (let power = Math.floor(Math.log10(min)); power <= Math.ceil(Math.log10(max)); power++) {
     for (const step of steps) {
@@ -44,7 +57,10 @@ export function logSplits(min: number, max: number): number[] {
 export function logRange(values: number[], room: number): [number, number] {
   const positive = values.filter((value) => value > 0 && Number.isFinite(value));
   if (positive.length === 0) return [1, 10];
-  const [min, max] = positive.reduce<[number, number]>(([a, b], v) => [Math.min(a, v), Math.max(b, v)], [Infinity, 0]);
+  const [min, max] = positive.reduce<[number, number]>(
+    ([a, b], v) => [Math.min(a, v), Math.max(b, v)],
+    [Infinity, 0],
+  );
   return [min / room, max * room];
 }
 
@@ -72,7 +88,8 @@ function axes(parts: ChartParts): uPlot.Axis[] {
       size: 58,
       grid,
       ticks: { show: false },
-      splits: (_chart, _axis, min, max) => (parts.y.scale.distr === 3 ? logSplits(min, max) : linearSplits(min, max)),
+      splits: (_chart, _axis, min, max) =>
+        parts.y.scale.distr === 3 ? logSplits(min, max) : linearSplits(min, max),
       values: (_chart, splits) => splits.map((split) => (parts.y.format ?? roundDurationText)(split)),
     },
   ];
@@ -99,8 +116,8 @@ function tipPlugin(parts: ChartParts): uPlot.Plugin {
         });
       },
       setCursor: (chart) => {
-        const { idx, left, top } = chart.cursor;
-        const lines = idx === null || idx === undefined || (left ?? -1) < 0 ? [] : parts.tip(idx);
+        const { idx, left = -1, top = 0 } = chart.cursor;
+        const lines = idx == null || left < 0 ? [] : parts.tip(idx);
         box.hidden = lines.length === 0;
         if (box.hidden) return;
         box.replaceChildren(
@@ -110,17 +127,27 @@ function tipPlugin(parts: ChartParts): uPlot.Plugin {
             return element("div", {}, swatch, text);
           }),
         );
-        const onLeft = (left ?? 0) > chart.over.clientWidth / 2;
-        const x = onLeft ? (left ?? 0) - box.offsetWidth - 14 : (left ?? 0) + 14;
-        box.style.left = `${String(Math.max(0, Math.min(x, chart.over.clientWidth - box.offsetWidth)))}px`;
-        box.style.top = `${String(Math.max(0, Math.min(top ?? 0, chart.over.clientHeight - box.offsetHeight)))}px`;
+        const onLeft = left > chart.over.clientWidth / 2;
+        const x = onLeft ? left - box.offsetWidth - 14 : left + 14;
+        const [xMax, yMax] = [
+          chart.over.clientWidth - box.offsetWidth,
+          chart.over.clientHeight - box.offsetHeight,
+        ];
+        box.style.left = `${String(Math.max(0, Math.min(x, xMax)))}px`;
+        box.style.top = `${String(Math.max(0, Math.min(top, yMax)))}px`;
       },
     },
   };
 }
 
+/** Which way a key goes: 1 to the right, -1 to the left, 0 for any other key. */
+export function arrowStep({ key }: KeyboardEvent): number {
+  if (key === "ArrowRight") return 1;
+  return key === "ArrowLeft" ? -1 : 0;
+}
+
 function moveByKeys(chart: uPlot, event: KeyboardEvent): void {
-  const direction = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
+  const direction = arrowStep(event);
   if (event.key === "Escape") chart.setCursor({ left: -10, top: -10 });
   if (direction === 0) return;
   event.preventDefault();
@@ -131,7 +158,12 @@ function moveByKeys(chart: uPlot, event: KeyboardEvent): void {
 }
 
 /** A 95 % interval: a broad, pale bar between its ends. The context has the line's colour already. */
-export function drawInterval(chart: uPlot, context: CanvasRenderingContext2D, x: number, ends: [number, number] | null): void {
+export function drawInterval(
+  chart: uPlot,
+  context: CanvasRenderingContext2D,
+  x: number,
+  ends: [number, number] | null,
+): void {
   if (ends === null) return;
   context.save();
   context.globalAlpha = 0.35;
@@ -150,7 +182,12 @@ export interface Chart {
 
 /** Draws a chart into a new element inside `parent` (which must be in the page: its width is asked for). */
 export function drawChart(parent: HTMLElement, parts: ChartParts): Chart {
-  const node = element("div", { class: "chart", role: "img", tabindex: "0", "aria-label": parts.description });
+  const node = element("div", {
+    class: "chart",
+    role: "img",
+    tabindex: "0",
+    "aria-label": parts.description,
+  });
   parent.append(node);
   const chart = new uPlot(
     {
@@ -188,8 +225,13 @@ export function drawChart(parent: HTMLElement, parts: ChartParts): Chart {
   };
 }
 
-/** Runs drawing code within the plot area, in CSS pixels times the device's ratio as the canvas wants them. */
-export function clipped(chart: uPlot, draw: (context: CanvasRenderingContext2D, pixel: number) => void): void {
+/**
+ * Runs drawing code within the plot area, in CSS pixels times the device's ratio as the canvas wants them.
+ */
+export function clipped(
+  chart: uPlot,
+  draw: (context: CanvasRenderingContext2D, pixel: number) => void,
+): void {
   const { ctx, bbox } = chart;
   ctx.save();
   ctx.beginPath();

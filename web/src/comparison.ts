@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page that compares two campaigns: a verdict, a ratio with its interval for each cell, and what else differs.
+// The page that compares two campaigns: a verdict, a ratio with its interval for each cell, and what else
+// differs.
 
 import type { ComparedCell, ComparedQuantity, ComparisonReport } from "./comparison-data";
-import { element, section, type Child } from "./dom";
+import { cellList, element, headedTable, scrolled, section, type Child } from "./dom";
 import { forest } from "./forest-chart";
 import { ABSENT, dateText, durationText, intervalText, percentText } from "./format";
 
@@ -43,17 +44,20 @@ function headline(report: ComparisonReport, themeButton: HTMLElement): HTMLEleme
         element("dt", {}, word(each)),
       ),
     );
-  const made = (name: string, directory: string, campaign: ComparisonReport["a"]): HTMLElement =>
-    element(
-      "p",
-      { class: "made" },
-      element("strong", {}, name),
-      ` ${[directory, campaign.name, dateText(campaign.created), campaign.machine, `lagometer ${campaign.lagometer_version}`].join(" · ")}`,
-    );
+  const made = (name: string, directory: string, campaign: ComparisonReport["a"]): HTMLElement => {
+    const version = `lagometer ${campaign.lagometer_version}`;
+    const facts = [directory, campaign.name, dateText(campaign.created), campaign.machine, version];
+    return element("p", { class: "made" }, element("strong", {}, name), ` ${facts.join(" · ")}`);
+  };
   return element(
     "header",
     {},
-    element("div", { class: "top" }, element("p", { class: "overline" }, "lagometer comparison"), themeButton),
+    element(
+      "div",
+      { class: "top" },
+      element("p", { class: "overline" }, "lagometer comparison"),
+      themeButton,
+    ),
     element("h1", {}, `B against A: ${word(report.verdict)}`),
     made("A", report.directory_a, report.a),
     made("B", report.directory_b, report.b),
@@ -65,22 +69,35 @@ function headline(report: ComparisonReport, themeButton: HTMLElement): HTMLEleme
 function side(value: number | null, low: number | null, high: number | null): HTMLElement {
   if (low === null || high === null) return element("td", { class: "number" }, durationText(value));
   const attributes = { class: "number", "data-own-low": String(low), "data-own-high": String(high) };
-  return element("td", attributes, durationText(value), element("span", { class: "interval" }, intervalText(low, high)));
+  return element(
+    "td",
+    attributes,
+    durationText(value),
+    element("span", { class: "interval" }, intervalText(low, high)),
+  );
 }
 
 function quantityCells(found: ComparedQuantity | undefined): HTMLElement[] {
   if (found === undefined) return [1, 2, 3, 4].map(() => element("td", {}, ABSENT));
-  const seen = found.verdict === "no-difference" && found.detectable !== null ? `, could have seen ≥ ${(100 * found.detectable).toFixed(1)} %` : "";
-  const figure = { class: "number" };
+  const seen =
+    found.verdict === "no-difference" && found.detectable !== null
+      ? `, could have seen ≥ ${(100 * found.detectable).toFixed(1)} %`
+      : "";
+  const interval = {
+    "data-ratio": String(found.ratio ?? ""),
+    "data-low": String(found.low ?? ""),
+    "data-high": String(found.high ?? ""),
+  };
+  const tested = found.p === null ? "" : `p = ${found.p.toPrecision(2)}, corrected for all cells`;
   return [
     side(found.a_ns, found.a_low_ns, found.a_high_ns),
     side(found.b_ns, found.b_low_ns, found.b_high_ns),
-    element("td", { ...figure, "data-ratio": String(found.ratio ?? ""), "data-low": String(found.low ?? ""), "data-high": String(found.high ?? "") }, ratioOf(found)),
-    element("td", { class: found.verdict, title: found.p === null ? "" : `p = ${found.p.toPrecision(2)}, corrected for all cells` }, found.why ?? `${word(found.verdict)}${seen}`),
+    element("td", { class: "number", ...interval }, ratioOf(found)),
+    element("td", { class: found.verdict, title: tested }, found.why ?? `${word(found.verdict)}${seen}`),
   ];
 }
 
-function table(report: ComparisonReport, cells: ComparedCell[]): HTMLElement {
+function figures(report: ComparisonReport, cells: ComparedCell[]): HTMLElement {
   const names = [...new Set(cells.flatMap((each) => each.quantities.map(({ quantity }) => quantity)))];
   const heads = [
     "cell",
@@ -95,42 +112,54 @@ function table(report: ComparisonReport, cells: ComparedCell[]): HTMLElement {
       "tr",
       { "data-cell": cell.cell_b, class: cell.verdict === "not-comparable" ? "invalid" : "" },
       element("th", { scope: "row" }, nameOf(cell)),
-      element("td", {}, `${String(cell.trials_a)}, ${String(cell.trials_b)}${cell.paired ? " in pairs" : ""}`),
+      element(
+        "td",
+        {},
+        `${String(cell.trials_a)}, ${String(cell.trials_b)}${cell.paired ? " in pairs" : ""}`,
+      ),
       side(cell.cpu_per_message_a_ns, cell.cpu_per_message_a_low_ns, cell.cpu_per_message_a_high_ns),
       side(cell.cpu_per_message_b_ns, cell.cpu_per_message_b_low_ns, cell.cpu_per_message_b_high_ns),
       ...names.flatMap((name) => quantityCells(cell.quantities.find(({ quantity }) => quantity === name))),
       element("td", {}, [...(cell.why === null ? [] : [cell.why]), ...cell.notes].join("; ")),
     ),
   );
-  const head = element("thead", {}, element("tr", {}, ...heads.map((each) => element("th", { scope: "col" }, each))));
-  const caption = element("caption", { class: "unseen" }, `Comparison of ${String(report.cells.length)} cells`);
-  const frame = { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of the comparison" };
-  return element("div", frame, element("table", { id: "comparison" }, caption, head, element("tbody", {}, ...rows)));
+  const table = headedTable({ id: "comparison" }, heads, rows);
+  const counted = `Comparison of ${String(report.cells.length)} cells`;
+  table.prepend(element("caption", { class: "unseen" }, counted));
+  return scrolled("Table of the comparison", table);
 }
 
 function list(title: string, names: string[]): Child[] {
   if (names.length === 0) return [];
-  const items = names.map((name) => element("li", {}, element("code", {}, name)));
-  return [element("h3", {}, title), element("ul", { class: "cells" }, ...items)];
+  return [element("h3", {}, title), cellList(names)];
 }
 
 function twoColumns(heads: string[], rows: (string | null)[][]): HTMLElement {
-  const body = rows.map((row) => element("tr", {}, ...row.map((text, place) => element(place === 0 ? "th" : "td", {}, text ?? ABSENT))));
-  const head = element("tr", {}, ...heads.map((each) => element("th", { scope: "col" }, each)));
-  const frame = { class: "scroll", tabindex: "0", role: "region", "aria-label": heads[0] ?? "" };
-  return element("div", frame, element("table", { class: "differences" }, element("thead", {}, head), element("tbody", {}, ...body)));
+  const body = rows.map((row) =>
+    element("tr", {}, ...row.map((text, place) => element(place === 0 ? "th" : "td", {}, text ?? ABSENT))),
+  );
+  return scrolled(heads[0] ?? "", headedTable({ class: "differences" }, heads, body));
 }
 
 function differences(report: ComparisonReport): HTMLElement {
-  const settings = report.settings.map((each) => [`${each.adapter} ${each.object}: ${each.name}`, each.a, each.b, String(each.cells)]);
+  const settings = report.settings.map((each) => [
+    `${each.adapter} ${each.object}: ${each.name}`,
+    each.a,
+    each.b,
+    String(each.cells),
+  ]);
   const others = report.differences.map((each) => [each.what, each.a, each.b]);
   return section(
     "differences",
     "What else differs",
     element("h3", {}, "Machine, versions and study"),
-    others.length === 0 ? element("p", { class: "quiet" }, "No recorded value.") : twoColumns(["what", "A", "B"], others),
+    others.length === 0
+      ? element("p", { class: "quiet" }, "No recorded value.")
+      : twoColumns(["what", "A", "B"], others),
     element("h3", {}, "Effective settings"),
-    settings.length === 0 ? element("p", { class: "quiet" }, "All the same, or none described.") : twoColumns(["setting", "A", "B", "cells"], settings),
+    settings.length === 0
+      ? element("p", { class: "quiet" }, "All the same, or none described.")
+      : twoColumns(["setting", "A", "B", "cells"], settings),
     ...list("Only in A", report.only_a),
     ...list("Only in B", report.only_b),
   );
@@ -139,8 +168,11 @@ function differences(report: ComparisonReport): HTMLElement {
 function control(report: ComparisonReport): HTMLElement | null {
   const compared = report.control;
   if (compared === null) return null;
-  const said = compared.quantities.map((each) => `${each.quantity}: ${each.why ?? `${word(each.verdict)} ${ratioOf(each)}`}`);
-  said.push(`CPU per message: ${durationText(compared.cpu_per_message_a_ns)} → ${durationText(compared.cpu_per_message_b_ns)}`);
+  const said = compared.quantities.map(
+    (each) => `${each.quantity}: ${each.why ?? `${word(each.verdict)} ${ratioOf(each)}`}`,
+  );
+  const { cpu_per_message_a_ns: before, cpu_per_message_b_ns: after } = compared;
+  said.push(`CPU per message: ${durationText(before)} → ${durationText(after)}`);
   return element("p", { class: "lead" }, `The control (the machine itself): ${said.join("; ")}.`);
 }
 
@@ -149,28 +181,43 @@ function refused(report: ComparisonReport): HTMLElement[] {
   const reasons = new Map<string, string[]>();
   for (const cell of report.cells) {
     if (cell.verdict !== "not-comparable") continue;
-    const why = cell.why ?? cell.quantities.find((each) => each.why !== null)?.why ?? "no reason was recorded";
+    const ofQuantity = cell.quantities.find((each) => each.why !== null)?.why;
+    const why = cell.why ?? ofQuantity ?? "no reason was recorded";
     reasons.set(why, [...(reasons.get(why) ?? []), nameOf(cell)]);
   }
   if (reasons.size === 0) return [];
-  const items = [...reasons].map(([why, cells]) =>
-    element("li", {}, why, element("ul", { class: "cells" }, ...cells.map((cell) => element("li", {}, element("code", {}, cell))))),
-  );
+  const items = [...reasons].map(([why, cells]) => element("li", {}, why, cellList(cells)));
   return [element("h3", {}, "Not comparable"), element("ul", { class: "reasons" }, ...items)];
 }
 
 /** Builds the page; returns what draws the chart again when the ground's colour changes. */
-export function comparisonPage(main: HTMLElement, report: ComparisonReport, themeButton: HTMLElement): () => void {
+export function comparisonPage(
+  main: HTMLElement,
+  report: ComparisonReport,
+  themeButton: HTMLElement,
+): () => void {
   const place = element("div");
   const note =
-    "Ratio B ÷ A of each quantile with its 95 % interval; to the right of the line B is slower. A filled marker: a difference is shown, by a permutation test over trials, corrected for all cells.";
-  const alarm = `The probability of even one false alarm among all cells is at most ${(100 * report.alpha).toPrecision(2)} %; each interval is only for its own ratio.`;
+    "Ratio B ÷ A of each quantile with its 95 % interval; to the right of the line B is slower. A " +
+    "filled marker: a difference is shown, by a permutation test over trials, corrected for all cells.";
+  const alpha = (100 * report.alpha).toPrecision(2);
+  const alarm =
+    `The probability of even one false alarm among all cells is at most ${alpha} %; each interval is ` +
+    "only for its own ratio.";
   const figuresNote =
-    "Below a figure of A or B is its own 95 % interval, where the trials support one. CPU time of workers and daemons per delivered message is the median of the valid trials; it is not tested.";
+    "Below a figure of A or B is its own 95 % interval, where the trials support one. CPU time of " +
+    "workers and daemons per delivered message is the median of the valid trials; it is not tested.";
   main.append(
     headline(report, themeButton),
-    section("ratios", "B against A, cell by cell", control(report), place, element("p", { class: "note" }, `${note} ${alarm}`), ...refused(report)),
-    section("cells", "Figures", element("p", { class: "quiet" }, figuresNote), table(report, report.cells)),
+    section(
+      "ratios",
+      "B against A, cell by cell",
+      control(report),
+      place,
+      element("p", { class: "note" }, `${note} ${alarm}`),
+      ...refused(report),
+    ),
+    section("cells", "Figures", element("p", { class: "quiet" }, figuresNote), figures(report, report.cells)),
     differences(report),
   );
   const compared = report.cells.filter((each) => each.verdict !== "not-comparable");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the machine stayed the same: the control cell over the campaign, the load below it, the long trials beside it.
+// Whether the machine stayed the same: the control cell over the campaign, the load below it, the long trials
+// beside it.
 
 import type uPlot from "uplot";
 import { clipped, drawChart, linearSplits, type Chart } from "./chart";
@@ -30,7 +31,8 @@ function drawTolerance(chart: uPlot, middle: number): void {
     const { left, width } = chart.bbox;
     const y = (value: number): number => chart.valToPos(value, "y", true);
     context.fillStyle = colours.floor;
-    context.fillRect(left, y(middle * (1 + TOLERANCE)), width, y(middle * (1 - TOLERANCE)) - y(middle * (1 + TOLERANCE)));
+    const [top, bottom] = [y(middle * (1 + TOLERANCE)), y(middle * (1 - TOLERANCE))];
+    context.fillRect(left, top, width, bottom - top);
     context.strokeStyle = colours.muted;
     context.lineWidth = pixel;
     context.setLineDash([5 * pixel, 4 * pixel]);
@@ -60,7 +62,12 @@ function drawTrace(chart: uPlot, trials: Measured[]): void {
   });
 }
 
-function timeAxis(end: number): { scale: uPlot.Scale; splits: (chart: uPlot) => number[]; format: (value: number) => string; label: string } {
+function timeAxis(end: number): {
+  scale: uPlot.Scale;
+  splits: (chart: uPlot) => number[];
+  format: (value: number) => string;
+  label: string;
+} {
   return {
     scale: { time: false, range: [-end * 0.02, end * 1.02] },
     splits: () => (end < 180 ? linearSplits(0, end) : linearSplits(0, end / 60).map((each) => each * 60)),
@@ -76,8 +83,10 @@ function drawControl(control: Control, end: number, parent: HTMLElement): Chart 
   const middle = median(values);
   const [low, high] = [Math.min(middle * 0.92, ...values), Math.max(middle * 1.08, ...values)];
   const room = (high - low) * 0.06;
+  const range = `from ${durationText(Math.min(...values))} to ${durationText(Math.max(...values))}`;
+  const blocks = `${String(trials.length)} blocks`;
   return drawChart(parent, {
-    description: `p50 of the control cell ${control.cell} before each of ${String(trials.length)} blocks: from ${durationText(Math.min(...values))} to ${durationText(Math.max(...values))}.`,
+    description: `p50 of the control cell ${control.cell} before each of ${blocks}: ${range}.`,
     data: [trials.map((each) => each.time_s), values],
     series: [{}, { paths: () => null, points: { show: false } }],
     x: timeAxis(end),
@@ -108,16 +117,25 @@ function drawLoad(load: Load[], end: number, parent: HTMLElement): Chart | null 
   const colours = theme();
   const busiest = Math.max(...load.map((each) => each.busy_share ?? 0));
   const stolen = Math.max(...load.map((each) => each.stolen_share ?? 0));
+  const most = `at most ${shareText(busiest)} spent and ${shareText(stolen)} stolen by a hypervisor`;
   return drawChart(parent, {
-    description: `Load of all CPUs in ${String(load.length)} trials: at most ${shareText(busiest)} spent and ${shareText(stolen)} stolen by a hypervisor.`,
+    description: `Load of all CPUs in ${String(load.length)} trials: ${most}.`,
     data: [load.map((each) => each.time_s), load.map((each) => each.busy_share)],
     series: [{}, { paths: () => null, points: { show: false } }],
     x: timeAxis(end),
-    y: { scale: { range: [0, 1] }, label: "share of all CPUs' time", format: (value) => `${String(Math.round(value * 100))} %` },
+    y: {
+      scale: { range: [0, 1] },
+      label: "share of all CPUs' time",
+      format: (value) => `${String(Math.round(value * 100))} %`,
+    },
     tip: (place) => {
       const each = load[place];
       if (each === undefined) return [];
-      return [{ text: timeText(each.time_s) }, { text: `spent ${shareText(each.busy_share)}` }, { text: `stolen ${shareText(each.stolen_share)}`, colour: colours.alarm }];
+      return [
+        { text: timeText(each.time_s) },
+        { text: `spent ${shareText(each.busy_share)}` },
+        { text: `stolen ${shareText(each.stolen_share)}`, colour: colours.alarm },
+      ];
     },
     overlay: (chart) => {
       clipped(chart, (context, pixel) => {
@@ -130,8 +148,9 @@ function drawLoad(load: Load[], end: number, parent: HTMLElement): Chart | null 
           context.fillStyle = colour;
           context.globalAlpha = colour === colours.alarm ? 1 : 0.55;
           for (const each of load) {
+            const x = chart.valToPos(each.time_s, "x", true);
             const top = chart.valToPos(value(each) ?? 0, "y", true);
-            context.fillRect(chart.valToPos(each.time_s, "x", true) - width / 2, top, width, chart.valToPos(0, "y", true) - top);
+            context.fillRect(x - width / 2, top, width, chart.valToPos(0, "y", true) - top);
           }
         }
       });
@@ -143,11 +162,16 @@ function drawLoad(load: Load[], end: number, parent: HTMLElement): Chart | null 
 function lead(control: Control): string {
   const trials = measured(control);
   const [first, last] = [trials[0], trials.at(-1)];
-  if (first === undefined || last === undefined) return "This campaign has no control cell; the machine's load is shown below.";
+  if (first === undefined || last === undefined)
+    return "This campaign has no control cell; the machine's load is shown below.";
   const values = trials.map((each) => each.latency_p50_ns);
   const change = (100 * (last.latency_p50_ns - first.latency_p50_ns)) / first.latency_p50_ns;
-  const range = `${durationText(Math.min(...values))} to ${durationText(Math.max(...values))} over ${String(trials.length)} blocks`;
-  return `${control.cell}: p50 ${range}; the last block ${change < 0 ? "−" : "+"}${Math.abs(change).toFixed(1)} % compared with the first.`;
+  const range = `${durationText(Math.min(...values))} to ${durationText(Math.max(...values))}`;
+  const changeText = `${change < 0 ? "−" : "+"}${Math.abs(change).toFixed(1)} %`;
+  return (
+    `${control.cell}: p50 ${range} over ${String(trials.length)} blocks; ` +
+    `the last block ${changeText} compared with the first.`
+  );
 }
 
 function tables(report: Report): HTMLElement[] {
@@ -162,7 +186,14 @@ function tables(report: Report): HTMLElement[] {
     durationText(each.latency_p99_ns),
     each.remarks.join("; ") || (each.valid ? ABSENT : "not valid"),
   ];
-  if (trials.length > 0) made.push(numbers("The control", ["before block", "at", "p50", "CPU / message", "p90", "p99", "remarks"], trials.map(row)));
+  if (trials.length > 0)
+    made.push(
+      numbers(
+        "The control",
+        ["before block", "at", "p50", "CPU / message", "p90", "p99", "remarks"],
+        trials.map(row),
+      ),
+    );
   if (report.long_trials.length > 0) made.push(longTable(report.long_trials));
   return made;
 }
@@ -181,18 +212,34 @@ function shortText(value: number | null, low: number | null, high: number | null
 function longFigure(figure: LongFigure): string[] {
   const { long_ns: long, short_ns: short } = figure;
   const change = long === null || short === null || short === 0 ? ABSENT : percentText(long / short);
-  const place = figure.place === null ? "no interval to compare it with" : (PLACES[figure.place] ?? figure.place);
+  const place =
+    figure.place === null ? "no interval to compare it with" : (PLACES[figure.place] ?? figure.place);
   return [durationText(long), shortText(short, figure.low_ns, figure.high_ns), change, place];
 }
 
 /** Whether short trials measure the same as a long one. */
 function longTable(trials: LongTrial[]): HTMLElement {
   const rows = trials.map((each) => {
-    const short = shortText(each.short_cpu_per_message_ns, each.short_cpu_per_message_low_ns, each.short_cpu_per_message_high_ns);
-    return [each.cell, countText(each.n), ...longFigure(each.p50), durationText(each.cpu_per_message_ns), short, ...longFigure(each.p99)];
+    const short = shortText(
+      each.short_cpu_per_message_ns,
+      each.short_cpu_per_message_low_ns,
+      each.short_cpu_per_message_high_ns,
+    );
+    return [
+      each.cell,
+      countText(each.n),
+      ...longFigure(each.p50),
+      durationText(each.cpu_per_message_ns),
+      short,
+      ...longFigure(each.p99),
+    ];
   });
   const heads = (name: string): string[] => [`${name} long`, `${name} short`, "difference", "it lies"];
-  return numbers("Long trials beside short ones", ["cell", "n", ...heads("p50"), "CPU / message long", "CPU / message short", ...heads("p99")], rows);
+  return numbers(
+    "Long trials beside short ones",
+    ["cell", "n", ...heads("p50"), "CPU / message long", "CPU / message short", ...heads("p99")],
+    rows,
+  );
 }
 
 /** Whether the long trials agree with the short ones, in a sentence, and each that does not. */
@@ -200,13 +247,48 @@ function longRemarks(trials: LongTrial[]): HTMLElement[] {
   const judged = trials.flatMap((each) => [each.p50.place, each.p99.place]).filter((each) => each !== null);
   if (trials.length === 0) return [];
   const inside = judged.filter((each) => each === "inside").length;
-  const said = judged.length === 0 ? "the short trials have no intervals to compare it with" : `${String(inside)} of ${String(judged.length)} figures (p50 and p99) lie in the short trials' 95 % intervals`;
-  const remarks = trials.flatMap((each) => each.remarks.map((text) => element("li", { class: "failed" }, element("code", {}, each.cell), `: ${text}`)));
-  const meaning = " A single trial has its own offset, which the interval of the estimate does not cover. So some lie outside without any bias of short trials, and in 2 of k + 1 cells one lies beyond all k short ones by chance.";
+  const counted = `${String(inside)} of ${String(judged.length)} figures`;
+  const said =
+    judged.length === 0
+      ? "the short trials have no intervals to compare it with"
+      : `${counted} (p50 and p99) lie in the short trials' 95 % intervals`;
+  const remarks = trials.flatMap((each) =>
+    each.remarks.map((text) =>
+      element("li", { class: "failed" }, element("code", {}, each.cell), `: ${text}`),
+    ),
+  );
+  const meaning =
+    " A single trial has its own offset, which the interval of the estimate does not cover. So some " +
+    "lie outside without any bias of short trials, and in 2 of k + 1 cells one lies beyond all k short " +
+    "ones by chance.";
   return [
-    element("p", { class: "lead", "data-long": "said" }, `Long trials as a check: ${said}.${remarks.length === 0 ? "" : meaning}`),
-    ...(remarks.length === 0 ? [] : [element("ul", { class: "reasons", "data-long": "remarks" }, ...remarks)]),
+    element(
+      "p",
+      { class: "lead", "data-long": "said" },
+      `Long trials as a check: ${said}.${remarks.length === 0 ? "" : meaning}`,
+    ),
+    ...(remarks.length === 0
+      ? []
+      : [element("ul", { class: "reasons", "data-long": "remarks" }, ...remarks)]),
   ];
+}
+
+/** What the parts of the drawings stand for. */
+function noteOf(control: Control): string {
+  const parts: string[] = [];
+  if (control.trials.length > 0) {
+    parts.push(
+      "Markers: p50 of the control before each block; a red triangle: something disturbed that trial. " +
+        "Grey: 5 % about their median.",
+    );
+  }
+  if (control.load.length > 0) {
+    parts.push(
+      "Bars: share of all CPUs' time spent in a trial, including its own workers; red: time a " +
+        "hypervisor gave to others.",
+    );
+  }
+  return parts.join(" ");
 }
 
 export function controlView(report: Report): View {
@@ -220,16 +302,20 @@ export function controlView(report: Report): View {
       for (const chart of charts) chart?.destroy();
       charts = [];
       body.replaceChildren();
+      const others = [...longRemarks(report.long_trials), ...tables(report)];
       if (control === null) {
-        body.append(element("p", { class: "quiet" }, "This campaign has neither a control cell nor a record of the machine's load."), ...longRemarks(report.long_trials), ...tables(report));
+        const none = "This campaign has neither a control cell nor a record of the machine's load.";
+        body.append(element("p", { class: "quiet" }, none), ...others);
         return;
       }
       body.append(element("p", { class: "lead" }, lead(control)));
-      const end = Math.max(1, ...control.load.map((each) => each.time_s), ...control.trials.map((each) => each.time_s));
+      const end = Math.max(
+        1,
+        ...control.load.map((each) => each.time_s),
+        ...control.trials.map((each) => each.time_s),
+      );
       charts = [drawControl(control, end, body), drawLoad(control.load, end, body)];
-      const trace = control.trials.length > 0 ? "Markers: p50 of the control before each block; a red triangle: something disturbed that trial. Grey: 5 % about their median. " : "";
-      const load = control.load.length > 0 ? "Bars: share of all CPUs' time spent in a trial, including its own workers; red: time a hypervisor gave to others." : "";
-      body.append(element("p", { class: "note" }, trace + load), ...longRemarks(report.long_trials), ...tables(report));
+      body.append(element("p", { class: "note" }, noteOf(control)), ...others);
     },
   };
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Latency against what it costs: CPU time per message. Busy polling is fast, and here one sees what it takes for that.
+// Latency against what it costs: CPU time per message. Busy polling is fast, and here one sees what it takes
+// for that.
 
 import type uPlot from "uplot";
 import { clipped, drawChart, drawInterval, logRange, logSplits, type Chart, type TipLine } from "./chart";
@@ -8,7 +9,7 @@ import { element, numbers, section } from "./dom";
 import { durationText, roundDurationText, sizeText } from "./format";
 import { ends, payloadsOf, selectedCells } from "./model";
 import { drawMarker, type Look } from "./palette";
-import { intervalBeside, linesOf, lossText } from "./payload-chart";
+import { linesOf, lossText, timeWithInterval } from "./payload-chart";
 import { legend, type Context, type View } from "./view";
 
 interface Point {
@@ -78,21 +79,32 @@ function draw(points: Point[], parent: HTMLElement, edge: string): Chart | null 
     const { adapter, look, payload, row } = point;
     return [
       { text: `${adapter}, ${sizeText(payload)}`, colour: look.colour },
-      { text: `p50 ${durationText(point.latencyNs)}${intervalBeside(row, "latency_p50_ns")}${lossText(row)}` },
-      { text: `CPU ${durationText(point.cpuNs)}${intervalBeside(row, "cpu_per_message_ns")} a message` },
+      { text: `p50 ${timeWithInterval(row, "latency_p50_ns")}${lossText(row)}` },
+      { text: `CPU ${timeWithInterval(row, "cpu_per_message_ns")} a message` },
     ];
   };
-  const xRange = logRange([...ordered.map((each) => each.cpuNs), ...ordered.flatMap((each) => ends(each.row, "cpu_per_message_ns") ?? [])], 1.25);
+  const xRange = logRange(
+    [
+      ...ordered.map((each) => each.cpuNs),
+      ...ordered.flatMap((each) => ends(each.row, "cpu_per_message_ns") ?? []),
+    ],
+    1.25,
+  );
   const heights = ordered.flatMap((each) => [each.latencyNs, ...(ends(each.row, "latency_p50_ns") ?? [])]);
+  const described = ordered.map(({ adapter, payload, latencyNs, cpuNs }) => {
+    const figures = `${durationText(latencyNs)} for ${durationText(cpuNs)}`;
+    return `${adapter} ${sizeText(payload)} ${figures}`;
+  });
   return drawChart(parent, {
-    description: `p50 of latency against CPU time per message on the edge ${edge}: ${ordered
-      .map((each) => `${each.adapter} ${sizeText(each.payload)} ${durationText(each.latencyNs)} for ${durationText(each.cpuNs)}`)
-      .join("; ")}.`,
+    description: `p50 of latency against CPU time per message on the edge ${edge}: ${described.join("; ")}.`,
     data: [ordered.map((each) => each.cpuNs), ordered.map((each) => each.latencyNs)],
     series: [{}, { paths: () => null, points: { show: false } }],
     x: {
       scale: { time: false, distr: 3, log: 10, range: xRange },
-      splits: (chart) => logSplits(...xRange).filter((_, place, all) => all.length < 8 || chart.width > 500 || place % 2 === 0),
+      splits: (chart) =>
+        logSplits(...xRange).filter(
+          (_, place, all) => all.length < 8 || chart.width > 500 || place % 2 === 0,
+        ),
       format: roundDurationText,
       label: "CPU time per message",
     },
@@ -109,9 +121,9 @@ function table(points: Point[]): HTMLElement {
   const rows = points.map((each) => [
     each.adapter,
     sizeText(each.payload),
-    `${durationText(each.latencyNs)}${intervalBeside(each.row, "latency_p50_ns")}`,
-    `${durationText(each.cpuNs)}${intervalBeside(each.row, "cpu_per_message_ns")}`,
-    `${durationText(each.row.latency_p99_ns)}${intervalBeside(each.row, "latency_p99_ns")}`,
+    timeWithInterval(each.row, "latency_p50_ns"),
+    timeWithInterval(each.row, "cpu_per_message_ns"),
+    timeWithInterval(each.row, "latency_p99_ns"),
   ]);
   return numbers("Latency against its cost", ["adapter", "payload", "p50", "CPU / message", "p99"], rows);
 }
@@ -131,7 +143,9 @@ export function costView(): View {
         context.state.edge,
       );
       const note =
-        "Marker: p50 of latency over the CPU time of all workers and daemons per delivered message, lower is better for both. A line joins an adapter's payloads from the smallest to the largest. Pale bar and cross stroke: 95 % intervals, where the trials support them.";
+        "Marker: p50 of latency over the CPU time of all workers and daemons per delivered message, " +
+        "lower is better for both. A line joins an adapter's payloads from the smallest to the " +
+        "largest. Pale bar and cross stroke: 95 % intervals, where the trials support them.";
       body.append(element("p", { class: "note" }, note), table(all));
     },
   };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes elements. Text goes in as text nodes only, so nothing that a campaign contains is ever read as markup.
+// Makes elements. Text goes in as text nodes only, so nothing that a campaign contains is ever read as
+// markup.
 
 export type Child = Node | string | null;
 type Attributes = Record<string, string | boolean | EventListener>;
@@ -24,7 +25,9 @@ export function element<Tag extends keyof HTMLElementTagNameMap>(
 export function codeParts(text: string): { code: boolean; text: string }[] {
   const parts = text.split("`");
   if (parts.length % 2 === 0) return [{ code: false, text }];
-  return parts.map((part, place) => ({ code: place % 2 === 1, text: part })).filter((part) => part.text !== "");
+  return parts
+    .map((part, place) => ({ code: place % 2 === 1, text: part }))
+    .filter((part) => part.text !== "");
 }
 
 /** A sentence with its code as such. */
@@ -60,7 +63,9 @@ export function choice(
 ): HTMLLabelElement {
   const select = element("select", { id: `choice-${slug(label)}` });
   for (const option of options) {
-    select.append(element("option", { value: option.value, selected: option.value === selected }, option.label));
+    select.append(
+      element("option", { value: option.value, selected: option.value === selected }, option.label),
+    );
   }
   select.addEventListener("change", () => {
     onChoice(select.value);
@@ -68,7 +73,10 @@ export function choice(
   return element("label", { class: "choice" }, element("span", {}, label), select);
 }
 
-/** Copies text that is made when it is asked for; where the browser forbids it, the text is shown to be copied by hand. */
+/**
+ * Copies text that is made when it is asked for; where the browser forbids it, the text is shown to be copied
+ * by hand.
+ */
 export function linkButton(label: string, text: () => string): HTMLElement {
   const button = element("button", { type: "button", class: "copy" }, label);
   const frame = element("span", { class: "link" }, button);
@@ -89,8 +97,33 @@ export function linkButton(label: string, text: () => string): HTMLElement {
   return frame;
 }
 
+/** Text of a file with a button that copies it. */
+export function copyable(file: string, text: string): HTMLElement {
+  const button = element("button", { type: "button", class: "copy" }, "Copy");
+  const say = (word: string): void => {
+    button.textContent = word;
+    setTimeout(() => (button.textContent = "Copy"), 1500);
+  };
+  button.addEventListener("click", () => {
+    navigator.clipboard.writeText(text).then(
+      () => {
+        say("Copied");
+      },
+      () => {
+        say("Select and copy by hand");
+      },
+    );
+  });
+  const caption = element("figcaption", {}, element("code", {}, file), button);
+  return element("figure", {}, caption, element("pre", { tabindex: "0" }, text));
+}
+
 /** A labelled check box. */
-export function check(label: string, checked: boolean, onChange: (checked: boolean) => void): HTMLLabelElement {
+export function check(
+  label: string,
+  checked: boolean,
+  onChange: (checked: boolean) => void,
+): HTMLLabelElement {
   const input = element("input", { id: `check-${slug(label)}`, type: "checkbox", checked });
   input.addEventListener("change", () => {
     onChange(input.checked);
@@ -98,22 +131,53 @@ export function check(label: string, checked: boolean, onChange: (checked: boole
   return element("label", { class: "check" }, input, label);
 }
 
+/** A table below one row of heads; a head that is more than its text comes as an element. */
+export function headedTable(
+  attributes: Attributes,
+  heads: (string | HTMLTableCellElement)[],
+  rows: HTMLElement[],
+): HTMLTableElement {
+  const cells = heads.map((head) =>
+    typeof head === "string" ? element("th", { scope: "col" }, head) : head,
+  );
+  return element(
+    "table",
+    attributes,
+    element("thead", {}, element("tr", {}, ...cells)),
+    element("tbody", {}, ...rows),
+  );
+}
+
+/** The head of a row that is about a cell of the campaign. */
+export function cellHead(cell: string): HTMLTableCellElement {
+  return element("th", { scope: "row" }, element("code", {}, cell));
+}
+
+export function numberCell(text: string): HTMLTableCellElement {
+  return element("td", { class: "number" }, text);
+}
+
+/** A frame that scrolls, by keys too, where a table is wider than the page. */
+export function scrolled(label: string, table: HTMLTableElement): HTMLElement {
+  return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, table);
+}
+
+/** The ids of cells, one a line. */
+export function cellList(cells: string[]): HTMLElement {
+  const items = cells.map((cell) => element("li", {}, element("code", {}, cell)));
+  return element("ul", { class: "cells" }, ...items);
+}
+
 /** A chart's numbers as text, folded. The first column heads its row. */
-export function numbers(title: string, head: string[], rows: string[][]): HTMLElement {
-  const body = element("tbody");
-  for (const row of rows) {
-    const cells = row.map((text, index) => element(index === 0 ? "th" : "td", index === 0 ? { scope: "row" } : {}, text));
-    body.append(element("tr", {}, ...cells));
-  }
-  const heads = head.map((text) => element("th", { scope: "col" }, text));
+export function numbers(title: string, heads: string[], rows: string[][]): HTMLElement {
+  const filled = rows.map(([name, ...values]) => {
+    const head = element("th", { scope: "row" }, name ?? "");
+    return element("tr", {}, head, ...values.map((text) => element("td", {}, text)));
+  });
   return element(
     "details",
     { class: "numbers" },
     element("summary", {}, `${title} as a table`),
-    element(
-      "div",
-      { class: "scroll", tabindex: "0", role: "region", "aria-label": title },
-      element("table", {}, element("thead", {}, element("tr", {}, ...heads)), body),
-    ),
+    scrolled(title, headedTable({}, heads, filled)),
   );
 }

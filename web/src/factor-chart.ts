@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// p50 against a factor of the reader's choice, a line for each value of another: latency over rate per payload, over nodes
-// per rate, as the papers draw it; or by how much each line differs from one of them, as reliable from best effort.
+// p50 against a factor of the reader's choice, a line for each value of another: latency over rate per
+// payload, over nodes per rate, as the papers draw it; or by how much each line differs from one of them, as
+// reliable from best effort.
 
 import { axesOf, factorOf, linesBy } from "./axes";
 import { drawChart, logRange, type Chart, type TipLine } from "./chart";
 import type { Cell, Row } from "./data";
 import { choice, element, numbers, section } from "./dom";
 import { ABSENT, countText, durationText, factorLabel, percentText, rateText, sizeText } from "./format";
-import { intervalBeside, lossText } from "./payload-chart";
+import { lossText, timeWithInterval } from "./payload-chart";
 import { END_TO_END, key, type Model } from "./model";
 import { LINES, lineLook, type Look } from "./palette";
 import type { State } from "./state";
@@ -16,7 +17,10 @@ import type { Context, View } from "./view";
 interface Line {
   name: string;
   rows: (Row | null)[];
-  /** What is drawn at each place: p50 in ns, or its relative difference from the line that the others are held against. */
+  /**
+   * What is drawn at each place: p50 in ns, or its relative difference from the line that the others are held
+   * against.
+   */
   values: (number | null)[];
 }
 
@@ -28,11 +32,15 @@ interface DrawnLine extends Line {
 export function chosen(model: Model, state: State): Cell[] {
   const free = [factorOf(state.axis), state.by];
   const wanted: Record<string, string> = { ...state.facets };
-  const payload = model.report.cells.find((cell) => cell.payload_bytes === state.payload)?.factors["payload_bytes"];
+  const payload = model.report.cells.find((cell) => cell.payload_bytes === state.payload)?.factors[
+    "payload_bytes"
+  ];
   if (payload !== undefined) wanted["payload_bytes"] = payload;
   if (state.chartAdapter !== "") wanted["adapter"] = state.chartAdapter;
   return model.report.cells.filter((cell) =>
-    Object.entries(wanted).every(([name, value]) => free.includes(name) || (cell.factors[name] ?? value) === value),
+    Object.entries(wanted).every(
+      ([name, value]) => free.includes(name) || (cell.factors[name] ?? value) === value,
+    ),
   );
 }
 
@@ -53,7 +61,10 @@ export function linesOf({ model, state }: Context, cells: Cell[], places: number
   });
   if (state.against === "") return lines;
   const reference = lines.find((line) => line.name === state.against);
-  return lines.map((line) => ({ ...line, values: line.values.map((value, place) => difference(value, reference?.values[place] ?? null)) }));
+  return lines.map((line) => ({
+    ...line,
+    values: line.values.map((value, place) => difference(value, reference?.values[place] ?? null)),
+  }));
 }
 
 function difference(value: number | null, reference: number | null): number | null {
@@ -64,10 +75,13 @@ function tipLines(lines: DrawnLine[], label: string, place: number, relative: bo
   const shown = lines.flatMap((line) => {
     const row = line.rows[place];
     if (row == null) return [];
-    const text = row.latency_p50_ns === null ? "no valid trial" : `p50 ${durationText(row.latency_p50_ns)}${intervalBeside(row, "latency_p50_ns")}${lossText(row)}`;
-    const held = line.values[place] ?? null;
-    const more = relative && held !== null ? ` (${percentText(1 + held)})` : "";
-    return [{ text: `${line.name}  ${text}${more}`, colour: line.look.colour }];
+    const text =
+      row.latency_p50_ns === null
+        ? "no valid trial"
+        : `p50 ${timeWithInterval(row, "latency_p50_ns")}${lossText(row)}`;
+    const value = line.values[place] ?? null;
+    const change = relative && value !== null ? ` (${percentText(1 + value)})` : "";
+    return [{ text: `${line.name}  ${text}${change}`, colour: line.look.colour }];
   });
   return [{ text: label }, ...shown];
 }
@@ -92,26 +106,48 @@ function draw(context: Context, parent: HTMLElement): Chart | null {
   const log = state.axis !== "nodes";
   const [first, last] = [places[0] ?? 0, places.at(-1) ?? 1];
   const room = Math.max(1, 0.05 * (last - first));
+  const drawn = relative ? `Difference of the median latency from ${state.against}` : "Median latency";
   const chart = drawChart(parent, {
-    description: `${relative ? `Difference of the median latency from ${state.against}` : "Median latency"} against ${factorLabel(state.axis)}, a line for each ${factorLabel(state.by)}.`,
+    description: `${drawn} against ${factorLabel(state.axis)}, a line for each ${factorLabel(state.by)}.`,
     data: [places, ...lines.map((line) => line.values)],
     series: [
       {},
-      ...lines.map((line) => ({ stroke: line.look.colour, width: 1.75, dash: line.look.dash, points: { show: true, size: 7, fill: line.look.colour }, spanGaps: true })),
+      ...lines.map((line) => ({
+        stroke: line.look.colour,
+        width: 1.75,
+        dash: line.look.dash,
+        points: { show: true, size: 7, fill: line.look.colour },
+        spanGaps: true,
+      })),
     ],
     x: {
-      scale: log ? { time: false, distr: 3, log: 10, range: logRange(places, 1.3) } : { time: false, range: [first - room, last + room] },
-      splits: () => (places.length > 6 && parent.clientWidth < 500 ? places.filter((_, i) => i % 2 === 0) : places),
+      scale: log
+        ? { time: false, distr: 3, log: 10, range: logRange(places, 1.3) }
+        : { time: false, range: [first - room, last + room] },
+      splits: () =>
+        places.length > 6 && parent.clientWidth < 500 ? places.filter((_, i) => i % 2 === 0) : places,
       format: (value) => labelOf(state.axis, value),
       label: factorLabel(state.axis),
     },
     y: relative
-      ? { scale: { range: paddedRange(values) }, label: `p50 against ${state.against}`, format: (value) => percentText(1 + value) }
+      ? {
+          scale: { range: paddedRange(values) },
+          label: `p50 against ${state.against}`,
+          format: (value) => percentText(1 + value),
+        }
       : { scale: { distr: 3, log: 10, range: logRange(values, 1.35) }, label: "p50, end to end" },
     tip: (place) => tipLines(lines, labelOf(state.axis, places[place] ?? 0), place, relative),
     height: 340,
   });
-  const heads = [factorLabel(state.by), factorLabel(state.axis), "n", "p50", "p99", "verdict", ...(relative ? [`against ${state.against}`] : [])];
+  const heads = [
+    factorLabel(state.by),
+    factorLabel(state.axis),
+    "n",
+    "p50",
+    "p99",
+    "verdict",
+    ...(relative ? [`against ${state.against}`] : []),
+  ];
   parent.append(numbers("The same in numbers", heads, tableRows(lines, state.axis, places, relative)));
   return chart;
 }
@@ -120,10 +156,19 @@ export function tableRows(lines: Line[], axis: string, places: number[], relativ
   return lines.flatMap((line) =>
     line.rows.flatMap((row, place) => {
       if (row === null) return [];
-      const held = line.values[place] ?? null;
-      const more = relative ? [held === null ? ABSENT : percentText(1 + held)] : [];
-      const p50 = `${durationText(row.latency_p50_ns)}${intervalBeside(row, "latency_p50_ns")}`;
-      return [[line.name, labelOf(axis, places[place] ?? 0), countText(row.n), p50, durationText(row.latency_p99_ns), row.valid ? "valid" : "no valid trial", ...more]];
+      const value = line.values[place] ?? null;
+      const change = value === null ? ABSENT : percentText(1 + value);
+      return [
+        [
+          line.name,
+          labelOf(axis, places[place] ?? 0),
+          countText(row.n),
+          timeWithInterval(row, "latency_p50_ns"),
+          durationText(row.latency_p99_ns),
+          row.valid ? "valid" : "no valid trial",
+          ...(relative ? [change] : []),
+        ],
+      ];
     }),
   );
 }
@@ -137,7 +182,10 @@ function paddedRange(values: number[]): [number, number] {
 
 /** The choice of both axes, and of the adapter where lines are something else; payloads likewise. */
 function controls({ model, state, change }: Context): HTMLElement {
-  const option = (name: string): { value: string; label: string } => ({ value: name, label: factorLabel(name) });
+  const option = (name: string): { value: string; label: string } => ({
+    value: name,
+    label: factorLabel(name),
+  });
   const over = choice("over", axesOf(model).map(option), state.axis, (axis) => {
     change({ axis });
   });
@@ -148,12 +196,22 @@ function controls({ model, state, change }: Context): HTMLElement {
   const adapter = choice("adapter", adapters, state.chartAdapter, (chartAdapter) => {
     change({ chartAdapter });
   });
-  const sizes = [...new Set(model.report.cells.flatMap((cell) => cell.payload_bytes ?? []))].sort((a, b) => a - b);
-  const payload = choice("payload", sizes.map((size) => ({ value: String(size), label: sizeText(size) })), String(state.payload ?? ""), (size) => {
-    change({ payload: Number(size) });
-  });
+  const sizes = [...new Set(model.report.cells.flatMap((cell) => cell.payload_bytes ?? []))].sort(
+    (a, b) => a - b,
+  );
+  const payload = choice(
+    "payload",
+    sizes.map((size) => ({ value: String(size), label: sizeText(size) })),
+    String(state.payload ?? ""),
+    (size) => {
+      change({ payload: Number(size) });
+    },
+  );
   const names = model.report.factors.find(({ name }) => name === state.by)?.values ?? [];
-  const shown = [{ value: "", label: "p50" }, ...names.map((name) => ({ value: name, label: `difference from ${name}` }))];
+  const shown = [
+    { value: "", label: "p50" },
+    ...names.map((name) => ({ value: name, label: `difference from ${name}` })),
+  ];
   const against = choice("shown", shown, state.against, (name) => {
     change({ against: name });
   });

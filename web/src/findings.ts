@@ -21,7 +21,13 @@ export function grouped(findings: Finding[]): Finding[][] {
 
 function cellLine(finding: Finding): HTMLElement {
   const seen = ` (${String(finding.trials)} of ${String(finding.of_trials)} trials): `;
-  return element("li", { "data-cell": finding.cell }, element("code", {}, finding.cell), seen, finding.number);
+  return element(
+    "li",
+    { "data-cell": finding.cell },
+    element("code", {}, finding.cell),
+    seen,
+    finding.number,
+  );
 }
 
 function item(group: Finding[]): HTMLElement {
@@ -42,5 +48,9 @@ function item(group: Finding[]): HTMLElement {
 /** Null where nothing was found. */
 export function findingsSection(report: Report): HTMLElement | null {
   if (report.findings.length === 0) return null;
-  return section("findings", "Findings", element("ul", { class: "reasons" }, ...grouped(report.findings).map(item)));
+  return section(
+    "findings",
+    "Findings",
+    element("ul", { class: "reasons" }, ...grouped(report.findings).map(item)),
+  );
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The forest plot: a row per cell and quantity, the ratio as a marker on its interval. Drawn as SVG, so that it prints sharp.
+// The forest plot: a row per cell and quantity, the ratio as a marker on its interval. Drawn as SVG, so that
+// it prints sharp.
 
 import type { ComparedCell, ComparedQuantity } from "./comparison-data";
 import { element } from "./dom";
@@ -14,8 +15,12 @@ const REACH_MAX = Math.log(4);
 
 /** How far the axis goes to both sides, as a logarithm: all intervals are in it, as far as sensible. */
 export function reachOf(cells: ComparedCell[]): number {
-  const found = cells.flatMap(({ quantities }) => quantities.flatMap(({ low, high, ratio }) => [low, high, ratio]));
-  const reaches = found.filter((each) => each !== null && each > 0).map((each) => Math.abs(Math.log(each ?? 1)));
+  const found = cells.flatMap(({ quantities }) =>
+    quantities.flatMap(({ low, high, ratio }) => [low, high, ratio]),
+  );
+  const reaches = found
+    .filter((each) => each !== null && each > 0)
+    .map((each) => Math.abs(Math.log(each ?? 1)));
   return Math.min(Math.max(REACH_MIN, ...reaches) * 1.05, REACH_MAX);
 }
 
@@ -23,7 +28,8 @@ export function reachOf(cells: ComparedCell[]): number {
 export function ticksOf(reach: number): number[] {
   const most = Math.expm1(reach);
   const step = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2].find((each) => most / each <= 5.5) ?? 2;
-  const many = (span: number): number[] => Array.from({ length: Math.floor(span / step + 1e-9) }, (_, place) => (place + 1) * step);
+  const many = (span: number): number[] =>
+    Array.from({ length: Math.floor(span / step + 1e-9) }, (_, place) => (place + 1) * step);
   const below = many(-Math.expm1(-reach)).filter((each) => each < 1);
   return [...below.map((each) => 1 - each).reverse(), 1, ...many(most).map((each) => 1 + each)];
 }
@@ -36,18 +42,39 @@ interface Frame {
 
 function row(found: ComparedQuantity, y: number, frame: Frame): SVGElement[] {
   const colours = theme();
-  const name = shape("text", { x: frame.left - 8, y: y + 4, "text-anchor": "end", fill: colours.muted }, found.quantity);
+  const name = shape(
+    "text",
+    { x: frame.left - 8, y: y + 4, "text-anchor": "end", fill: colours.muted },
+    found.quantity,
+  );
   if (found.ratio === null) {
-    return [name, shape("text", { x: frame.left + 4, y: y + 4, fill: colours.muted }, found.why ?? "can't be compared")];
+    return [
+      name,
+      shape("text", { x: frame.left + 4, y: y + 4, fill: colours.muted }, found.why ?? "can't be compared"),
+    ];
   }
   const colour = { slower: colours.alarm, faster: colours.accent }[found.verdict] ?? colours.ink;
   const low = found.low === null ? frame.left : frame.x(found.low);
   const high = found.high === null ? frame.right : frame.x(found.high);
   const shown = found.verdict === "slower" || found.verdict === "faster";
-  const marker = { cx: frame.x(found.ratio), cy: y, r: 4.5, fill: shown ? colour : colours.ground, stroke: colour, "stroke-width": 1.75 };
-  const title = `${found.quantity}: ${percentText(found.ratio)} (${found.low === null ? "−∞" : percentText(found.low)} … ${found.high === null ? "+∞" : percentText(found.high)}), ${found.verdict}`;
+  const marker = {
+    cx: frame.x(found.ratio),
+    cy: y,
+    r: 4.5,
+    fill: shown ? colour : colours.ground,
+    stroke: colour,
+    "stroke-width": 1.75,
+  };
+  const lowText = found.low === null ? "−∞" : percentText(found.low);
+  const highText = found.high === null ? "+∞" : percentText(found.high);
+  const interval = `${percentText(found.ratio)} (${lowText} … ${highText})`;
+  const title = `${found.quantity}: ${interval}, ${found.verdict}`;
   const group = shape("g", { "data-quantity": found.quantity });
-  group.append(shape("title", {}, title), shape("line", { x1: low, x2: high, y1: y, y2: y, stroke: colour, "stroke-width": 2 }), shape("circle", marker));
+  group.append(
+    shape("title", {}, title),
+    shape("line", { x1: low, x2: high, y1: y, y2: y, stroke: colour, "stroke-width": 2 }),
+    shape("circle", marker),
+  );
   return [name, group];
 }
 
@@ -75,16 +102,41 @@ export function forest(parent: HTMLElement, cells: ComparedCell[]): void {
     y += ROW + GAP;
   }
   const bottom = y - ROW;
-  const ticks = ticksOf(reach).filter((each, place, all) => width > 760 || (place - all.indexOf(1)) % 3 === 0 || each === 1);
+  // On a narrow page every third tick, counted from the one that says "as fast".
+  const allTicks = ticksOf(reach);
+  const asFast = allTicks.indexOf(1);
+  const ticks = width > 760 ? allTicks : allTicks.filter((_, place) => (place - asFast) % 3 === 0);
   const grid = ticks.flatMap((each) => [
-    shape("line", { x1: x(each), x2: x(each), y1: 24, y2: bottom, stroke: each === 1 ? colours.muted : colours.line }),
-    shape("text", { x: x(each), y: bottom + 18, fill: colours.muted, "text-anchor": "middle" }, each === 1 ? "as fast" : percentText(each)),
+    shape("line", {
+      x1: x(each),
+      x2: x(each),
+      y1: 24,
+      y2: bottom,
+      stroke: each === 1 ? colours.muted : colours.line,
+    }),
+    shape(
+      "text",
+      { x: x(each), y: bottom + 18, fill: colours.muted, "text-anchor": "middle" },
+      each === 1 ? "as fast" : percentText(each),
+    ),
   ]);
   const sides = [
     shape("text", { x: left, y: bottom + 38, fill: colours.muted }, "← B is faster"),
     shape("text", { x: right, y: bottom + 38, fill: colours.muted, "text-anchor": "end" }, "B is slower →"),
   ];
-  const drawing = shape("svg", { width, height: bottom + 48, viewBox: `0 0 ${String(width)} ${String(bottom + 48)}`, class: "forest", role: "img", "aria-label": `Ratios of ${String(cells.length)} cells with their intervals; the table below has the figures.` });
+  const counted = `${String(cells.length)} cells`;
+  const drawing = shape("svg", {
+    width,
+    height: bottom + 48,
+    viewBox: `0 0 ${String(width)} ${String(bottom + 48)}`,
+    class: "forest",
+    role: "img",
+    "aria-label": `Ratios of ${counted} with their intervals; the table below has the figures.`,
+  });
   drawing.append(...grid, ...parts, ...sides);
-  parent.replaceChildren(cells.length === 0 ? element("p", { class: "empty" }, "No cell could be compared.") : (drawing as unknown as HTMLElement));
+  parent.replaceChildren(
+    cells.length === 0
+      ? element("p", { class: "empty" }, "No cell could be compared.")
+      : (drawing as unknown as HTMLElement),
+  );
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers as people read them. Three significant digits: a latency is never known better than that from one trial.
+// Numbers as people read them. Three significant digits: a latency is never known better than that from one
+// trial.
 
 const THIN_SPACE = "\u202f";
 export const ABSENT = "–";
@@ -39,18 +40,32 @@ export function durationText(valueNs: number | null): string {
 /** Both ends of an interval, in one unit unless they are far apart: `37.9–38.6 µs`. */
 export function intervalText(lowNs: number, highNs: number): string {
   const { unit } = duration(Math.max(Math.abs(lowNs), Math.abs(highNs)));
-  if (unit !== "ns" && lowNs !== 0 && Math.abs(lowNs) < Math.abs(highNs) / 20 && duration(lowNs).unit !== unit) {
+  if (
+    unit !== "ns" &&
+    lowNs !== 0 &&
+    Math.abs(lowNs) < Math.abs(highNs) / 20 &&
+    duration(lowNs).unit !== unit
+  ) {
     return `${durationText(lowNs)}–${durationText(highNs)}`;
   }
-  const factor = { s: 1e9, ms: 1e6, "µs": 1e3 }[unit] ?? 1;
+  const factor = { s: 1e9, ms: 1e6, µs: 1e3 }[unit] ?? 1;
   const end = (value: number): string => (unit === "ns" ? value.toFixed(0) : threeDigits(value / factor));
   return `${end(lowNs)}–${end(highNs)}${THIN_SPACE}${unit}`;
 }
 
+/** How a figure is shown that is no duration; null for one that is. */
+function plainText(figure: string): ((value: number | null) => string) | null {
+  if (figure.startsWith("times_")) return ratioText;
+  if (figure.endsWith("_share")) return shareText;
+  return figure.endsWith("_hz") ? rateText : null;
+}
+
 /** Both ends of a figure's interval in the unit that the figure's name tells. */
 export function endsText(figure: string, low: number, high: number): string {
-  const show = figure.startsWith("times_") ? ratioText : figure.endsWith("_share") ? shareText : figure.endsWith("_hz") ? rateText : null;
-  return show === null ? intervalText(low, high) : `${show(low).split(THIN_SPACE)[0] ?? ""}–${show(high)}`;
+  const show = plainText(figure);
+  if (show === null) return intervalText(low, high);
+  const [lowDigits] = show(low).split(THIN_SPACE);
+  return `${lowDigits ?? ""}–${show(high)}`;
 }
 
 /** 0.034 as `3.4 %`. */
@@ -62,13 +77,15 @@ export function shareText(share: number | null): string {
 export function percentText(ratio: number): string {
   const change = 100 * (ratio - 1);
   const digits = Math.abs(change).toFixed(Math.abs(change) < 99.95 ? 1 : 0);
-  const sign = Number(digits) === 0 ? "" : change < 0 ? "−" : "+";
-  return `${sign}${digits}${THIN_SPACE}%`;
+  const sign = change < 0 ? "−" : "+";
+  return `${Number(digits) === 0 ? "" : sign}${digits}${THIN_SPACE}%`;
 }
 
 /** Seconds on an axis that may span minutes: `90 s`, `12 min`. */
 export function timeText(seconds: number): string {
-  return seconds < 180 ? `${String(Number(seconds.toPrecision(4)))} s` : `${String(Number((seconds / 60).toPrecision(3)))} min`;
+  return seconds < 180
+    ? `${String(Number(seconds.toPrecision(4)))} s`
+    : `${String(Number((seconds / 60).toPrecision(3)))} min`;
 }
 
 /** A round duration, as an axis wants it: `50 µs`, not `50.0 µs`. */
@@ -87,6 +104,11 @@ export function sizeText(sizeBytes: number): string {
     if (sizeBytes >= factor) return `${String(Number((sizeBytes / factor).toFixed(2)))}${THIN_SPACE}${unit}`;
   }
   return `${String(sizeBytes)}${THIN_SPACE}B`;
+}
+
+/** `1 cell`, `2 cells`. */
+export function countOf(count: number, one: string, many: string): string {
+  return `${String(count)} ${count === 1 ? one : many}`;
 }
 
 /** A plain number with three digits. */
@@ -118,13 +140,22 @@ export function percentileText(probability: number): string {
   return `p${String(Number((probability * 100).toFixed(5)))}`;
 }
 
-/** `2025-01-02T03:04:05+00:00` as `2 January 2025, 03:04 (+00:00)`, in the zone in which it was written. */
+function zoneText(offset: string | undefined): string {
+  if (offset === undefined) return "";
+  return offset === "Z" || offset === "+00:00" ? " UTC" : ` (UTC${offset})`;
+}
+
+/**
+ * `2025-01-02T03:04:05+01:00` as `2 January 2025, 03:04 (UTC+01:00)`, in the zone in which it was written.
+ */
 export function dateText(iso: string): string {
   const match = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}:\d{2})(?::\d{2}(?:\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?$/.exec(iso);
   if (match === null) return iso;
-  const months = "January February March April May June July August September October November December".split(" ");
-  const zone = match[5] === undefined ? "" : match[5] === "Z" || match[5] === "+00:00" ? " UTC" : ` (UTC${match[5]})`;
-  return `${String(Number(match[3]))} ${months[Number(match[2]) - 1] ?? ""} ${match[1] ?? ""}, ${match[4] ?? ""}${zone}`;
+  const [, year = "", month, day, time = "", offset] = match;
+  const months =
+    "January February March April May June July August September October November December".split(" ");
+  const monthName = months[Number(month) - 1] ?? "";
+  return `${String(Number(day))} ${monthName} ${year}, ${time}${zoneText(offset)}`;
 }
 
 /** `payload_bytes` as `payload`: the unit is in the value. */

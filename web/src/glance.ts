@@ -2,25 +2,39 @@
 // The campaign at a glance: every adapter beside the machine's own floor, at up to three payloads.
 
 import type { Glance, GlanceFigure, GlanceRow } from "./data";
-import { element, section } from "./dom";
+import { element, scrolled, section } from "./dom";
 import { ABSENT, countText, durationText, endsText, sizeText, threeDigits } from "./format";
 
 const HEADS = ["p50", "× floor", "p99", "× floor", "CPU per message"];
 
-type Named = "latency_p50_ns" | "times_floor_p50" | "latency_p99_ns" | "times_floor_p99" | "cpu_per_message_ns";
+type Named =
+  "latency_p50_ns" | "times_floor_p50" | "latency_p99_ns" | "times_floor_p99" | "cpu_per_message_ns";
 
-function number(value: number | null, text: string, place = "", below: HTMLElement | null = null): HTMLElement {
-  return element("td", { class: `number ${place}`, ...(value === null ? {} : { "data-value": String(value) }) }, text, below);
+function number(
+  value: number | null,
+  text: string,
+  place = "",
+  below: HTMLElement | null = null,
+): HTMLElement {
+  return element(
+    "td",
+    { class: `number ${place}`, ...(value === null ? {} : { "data-value": String(value) }) },
+    text,
+    below,
+  );
 }
 
 /** A figure, and below it its 95 % interval where it has one. */
 function withInterval(figure: GlanceFigure, name: Named, place = ""): HTMLElement {
   const value = figure[name];
+  const show = name.startsWith("times") ? threeDigits : durationText;
   const known = figure.intervals.find((each) => each.figure === name);
-  const ends = known === undefined || known.low === null || known.high === null ? null : endsText(name, known.low, known.high);
-  const below = ends === null ? null : element("span", { class: "interval", "data-figure": name }, ends);
-  const text = value === null ? ABSENT : name.startsWith("times") ? threeDigits(value) : durationText(value);
-  return number(value, text, place, below);
+  const [low, high] = [known?.low ?? null, known?.high ?? null];
+  const below =
+    low === null || high === null
+      ? null
+      : element("span", { class: "interval", "data-figure": name }, endsText(name, low, high));
+  return number(value, value === null ? ABSENT : show(value), place, below);
 }
 
 function cellsOf(figure: GlanceFigure | null): HTMLElement[] {
@@ -39,7 +53,11 @@ function rowOf(row: GlanceRow, settings: boolean): HTMLElement {
   return element(
     "tr",
     { "data-adapter": row.adapter, "data-settings": row.settings },
-    element("th", { scope: "row" }, row.bare ? element("span", { class: "quiet" }, row.adapter) : row.adapter),
+    element(
+      "th",
+      { scope: "row" },
+      row.bare ? element("span", { class: "quiet" }, row.adapter) : row.adapter,
+    ),
     ...(settings ? [element("td", {}, row.settings)] : []),
     ...row.figures.flatMap(cellsOf),
     number(row.threads, countText(row.threads)),
@@ -52,25 +70,44 @@ export function glanceSection(glance: Glance | null): HTMLElement | null {
   if (glance === null) return null;
   const settings = glance.rows.some((row) => row.settings !== "");
   const fixed = (text: string): HTMLElement => element("th", { scope: "col", rowspan: "2" }, text);
-  const sizes = glance.payloads_bytes.map((size) => element("th", { scope: "colgroup", class: "first", colspan: String(HEADS.length) }, sizeText(size)));
-  const heads = glance.payloads_bytes.flatMap(() => HEADS.map((head, place) => element("th", { scope: "col", class: place === 0 ? "first" : "" }, head)));
+  const sizes = glance.payloads_bytes.map((size) =>
+    element("th", { scope: "colgroup", class: "first", colspan: String(HEADS.length) }, sizeText(size)),
+  );
+  const heads = glance.payloads_bytes.flatMap(() =>
+    HEADS.map((head, place) => element("th", { scope: "col", class: place === 0 ? "first" : "" }, head)),
+  );
   const head = element(
     "thead",
     {},
-    element("tr", {}, fixed("adapter"), ...(settings ? [fixed("settings")] : []), ...sizes, fixed("threads"), fixed("memory")),
+    element(
+      "tr",
+      {},
+      fixed("adapter"),
+      ...(settings ? [fixed("settings")] : []),
+      ...sizes,
+      fixed("threads"),
+      fixed("memory"),
+    ),
     element("tr", {}, ...heads),
   );
   const body = element("tbody", {}, ...glance.rows.map((row) => rowOf(row, settings)));
-  const missing = glance.missing.map((each) => element("li", {}, element("strong", {}, each.adapter), `${each.cells.length === 0 ? "" : ` ${each.cells.join(", ")}`}: ${each.reasons.join("; ")}`));
+  const missing = glance.missing.map(({ adapter, cells, reasons }) => {
+    const where = cells.length === 0 ? "" : ` ${cells.join(", ")}`;
+    return element("li", {}, element("strong", {}, adapter), `${where}: ${reasons.join("; ")}`);
+  });
+  const said =
+    "End to end, over all valid trials. × floor: as a multiple of the same quantile of the fastest " +
+    "bare transport that did the same work. –: too few messages arrived for the quantile, or the " +
+    "reason given below. Below a figure is its 95 % interval, where the trials support one; that of a " +
+    "multiple is made from the intervals of both parts. Threads of all processes and memory (PSS, " +
+    "including daemons) are those of one trial at the smallest payload.";
   return section(
     "glance",
     "At a glance",
-    element(
-      "p",
-      { class: "quiet" },
-      "End to end, over all valid trials. × floor: as a multiple of the same quantile of the fastest bare transport that did the same work. –: too few messages arrived for the quantile, or the reason given below. Below a figure is its 95 % interval, where the trials support one; that of a multiple is made from the intervals of both parts. Threads of all processes and memory (PSS, including daemons) are those of one trial at the smallest payload.",
-    ),
-    element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "At a glance" }, element("table", { class: "glance-table" }, head, body)),
-    ...(missing.length === 0 ? [] : [element("h3", {}, "Without figures"), element("ul", { class: "reasons" }, ...missing)]),
+    element("p", { class: "quiet" }, said),
+    scrolled("At a glance", element("table", { class: "glance-table" }, head, body)),
+    ...(missing.length === 0
+      ? []
+      : [element("h3", {}, "Without figures"), element("ul", { class: "reasons" }, ...missing)]),
   );
 }

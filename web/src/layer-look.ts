@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Colours of layers: one hue for each part of the way, paler for what belongs to it, so that sending, the kernel, receiving,
-// waking and taking are told apart at a glance. What is unattributed is an empty box.
+// Colours of layers: one hue for each part of the way, paler for what belongs to it, so that sending, the
+// kernel, receiving, waking and taking are told apart at a glance. What is unattributed is an empty box.
 
 import { isDark } from "./palette";
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// In which layers the time of each cell goes: bars of one scale, stacked, against payload, rate, chain length, adapter or
-// policy; or in which categories of two papers.
+// In which layers the time of each cell goes: bars of one scale, stacked, against payload, rate, chain
+// length, adapter or policy; or in which categories of two papers.
 
 import type { Cell } from "./data";
 import { choice, element, numbers, section } from "./dom";
@@ -28,14 +28,23 @@ interface Shown {
 const LAYERS: Shown = { label: "layers", parts: (each) => each.layers, said: (each) => each.to_halve };
 const SHOWN: Record<string, Shown> = {
   layers: LAYERS,
-  categories: { label: "categories (Kronauer et al., figure 6)", parts: (each) => each.categories, said: overhead },
-  breakdown: { label: "conversions and DDS (Maruyama et al., figures 11 and 12)", parts: (each) => each.breakdown, said: conversions },
+  categories: {
+    label: "categories (Kronauer et al., figure 6)",
+    parts: (each) => each.categories,
+    said: overhead,
+  },
+  breakdown: {
+    label: "conversions and DDS (Maruyama et al., figures 11 and 12)",
+    parts: (each) => each.breakdown,
+    said: conversions,
+  },
 };
 
 function overhead(each: CellLayers): string {
   const { overhead_least: least, overhead_most: most } = each;
   if (least === null || most === null) return `Overhead of ROS 2: ${each.overhead_absent ?? "not known"}.`;
-  return `Overhead of ROS 2 over DDS: ${shareText(least)} to ${shareText(most)}, as what is unattributed is DDS's or not.`;
+  const range = `${shareText(least)} to ${shareText(most)}`;
+  return `Overhead of ROS 2 over DDS: ${range}, as what is unattributed is DDS's or not.`;
 }
 
 function conversions(each: CellLayers): string {
@@ -57,19 +66,26 @@ export function againstOf(report: Report): string[] {
   return AGAINST.filter((name) => new Set(cells.map((cell) => cell.factors[name] ?? "")).size > 1);
 }
 
-/** Cells that differ in nothing but one factor, in the order of its values; those that fit the page's choice. */
+/**
+ * Cells that differ in nothing but one factor, in the order of its values; those that fit the page's choice.
+ */
 export function groupsOf(report: Report, against: string, facets: Record<string, string>): LayerGroup[] {
   const found = new Map(report.layers.map((each) => [each.cell, each]));
   const wanted = Object.fromEntries(Object.entries(facets).filter(([name]) => name !== against));
   const values = report.factors.find(({ name }) => name === against)?.values ?? [];
-  const named = report.factors.filter(({ name, values: all }) => name !== against && all.length > 1).map(({ name }) => name);
+  const named = report.factors
+    .filter(({ name, values: all }) => name !== against && all.length > 1)
+    .map(({ name }) => name);
   const groups = new Map<string, LayerGroup>();
   const place = (cell: Cell): number => values.indexOf(cell.factors[against] ?? "");
   const cells = report.cells.filter((cell) => matches(cell, wanted)).sort((a, b) => place(a) - place(b));
   for (const cell of cells) {
     const layers = found.get(cell.id);
     if (layers === undefined) continue;
-    const title = named.map((name) => cell.factors[name] ?? "").filter((text) => text !== "").join(", ");
+    const title = named
+      .map((name) => cell.factors[name] ?? "")
+      .filter((text) => text !== "")
+      .join(", ");
     const scale = against === "payload_bytes" ? "" : (cell.factors["payload_bytes"] ?? "");
     const group = groups.get(title) ?? { title, scale, bars: [] };
     group.bars.push({ label: cell.factors[against] ?? cell.id, layers });
@@ -89,7 +105,9 @@ export function longestOf(groups: LayerGroup[]): Map<string, number> {
 
 /** Groups come in the order in which the study names their first cells. */
 function order(report: Report, group: LayerGroup): number {
-  return Math.min(...group.bars.map(({ layers }) => report.cells.findIndex((cell) => cell.id === layers.cell)));
+  return Math.min(
+    ...group.bars.map(({ layers }) => report.cells.findIndex((cell) => cell.id === layers.cell)),
+  );
 }
 
 function percent(part: number): string {
@@ -103,9 +121,20 @@ function stacked(parts: LayerMean[], longest: number): SVGElement {
   for (const layer of parts) {
     const width = layer.mean_ns / longest;
     const look = layerLook(layer.name);
-    const paint = look === null ? { fill: "none", stroke: muted, "stroke-dasharray": "3 2" } : { fill: look.colour, "fill-opacity": look.opacity };
-    const box = shape("rect", { x: percent(at), y: 1, width: percent(width), height: BAR - 2, "data-layer": layer.name, ...paint });
-    box.append(shape("title", {}, `${layerName(layer.name)}: ${durationText(layer.mean_ns)} (${shareText(layer.share)})`));
+    const paint =
+      look === null
+        ? { fill: "none", stroke: muted, "stroke-dasharray": "3 2" }
+        : { fill: look.colour, "fill-opacity": look.opacity };
+    const box = shape("rect", {
+      x: percent(at),
+      y: 1,
+      width: percent(width),
+      height: BAR - 2,
+      "data-layer": layer.name,
+      ...paint,
+    });
+    const figures = `${durationText(layer.mean_ns)} (${shareText(layer.share)})`;
+    box.append(shape("title", {}, `${layerName(layer.name)}: ${figures}`));
     svg.append(box);
     at += width;
   }
@@ -118,7 +147,12 @@ function barOf({ label, layers }: LayerGroup["bars"][number], longest: number, s
   const said = `${what}${shareText(unattributed)} unattributed. ${shown.said(layers)}`;
   return [
     element("dt", {}, label),
-    element("dd", { "data-cell": layers.cell }, element("div", {}, stacked(shown.parts(layers), longest)), element("p", { class: "quiet" }, said)),
+    element(
+      "dd",
+      { "data-cell": layers.cell },
+      element("div", {}, stacked(shown.parts(layers), longest)),
+      element("p", { class: "quiet" }, said),
+    ),
   ];
 }
 
@@ -141,10 +175,16 @@ function draw(model: Model, against: string, facets: Record<string, string>, sho
   const groups = groupsOf(model.report, against, facets);
   if (groups.length === 0) return [element("p", { class: "quiet" }, "No cell of this choice has layers.")];
   const longest = longestOf(groups);
-  const names = groups.flatMap((group) => group.bars.flatMap(({ layers }) => shown.parts(layers).map((layer) => layer.name)));
+  const names = groups.flatMap((group) =>
+    group.bars.flatMap(({ layers }) => shown.parts(layers).map((layer) => layer.name)),
+  );
   const parts = groups.flatMap((group) => [
     ...(group.title === "" ? [] : [element("h3", {}, group.title)]),
-    element("dl", { class: "stack" }, ...group.bars.flatMap((bar) => barOf(bar, longest.get(group.scale) ?? 1, shown))),
+    element(
+      "dl",
+      { class: "stack" },
+      ...group.bars.flatMap((bar) => barOf(bar, longest.get(group.scale) ?? 1, shown)),
+    ),
   ]);
   return [layerLegend(names), ...parts, tableOf(groups, shown), ...schedulingParts(model.report, facets)];
 }
@@ -158,18 +198,40 @@ export function layersView(report: Report): View {
   let shown = "layers";
   const body = element("div", {});
   let redraw = (): void => undefined;
-  const label = (name: string): string => (name === "workload" ? "workload (chain length)" : factorLabel(name));
-  const chosen = choice("layers against", choices.map((name) => ({ value: name, label: label(name) })), against, (value) => {
-    against = value;
-    redraw();
-  });
-  const stackedOf = choice("stacked", Object.entries(SHOWN).map(([value, { label: text }]) => ({ value, label: text })), shown, (value) => {
-    shown = value;
-    redraw();
-  });
+  const label = (name: string): string =>
+    name === "workload" ? "workload (chain length)" : factorLabel(name);
+  const chosen = choice(
+    "layers against",
+    choices.map((name) => ({ value: name, label: label(name) })),
+    against,
+    (value) => {
+      against = value;
+      redraw();
+    },
+  );
+  const stackedOf = choice(
+    "stacked",
+    Object.entries(SHOWN).map(([value, { label: text }]) => ({ value, label: text })),
+    shown,
+    (value) => {
+      shown = value;
+      redraw();
+    },
+  );
   const said =
-    "Means over all messages of the valid trials, stacked in the order of the way; bars of one payload have one scale, and all bars where they are held against the payload. End to end where the graph is a single line: then the layers of all its edges are added, and computation is the time in its nodes. Elsewhere of a message on any edge. What is unattributed is an empty box.";
-  root.append(section("layers", "Layers", element("p", { class: "quiet" }, said), element("div", { class: "controls" }, ...(choices.length < 2 ? [] : [chosen]), stackedOf), body));
+    "Means over all messages of the valid trials, stacked in the order of the way; bars of one payload " +
+    "have one scale, and all bars where they are held against the payload. End to end where the graph " +
+    "is a single line: then the layers of all its edges are added, and computation is the time in its " +
+    "nodes. Elsewhere of a message on any edge. What is unattributed is an empty box.";
+  root.append(
+    section(
+      "layers",
+      "Layers",
+      element("p", { class: "quiet" }, said),
+      element("div", { class: "controls" }, ...(choices.length < 2 ? [] : [chosen]), stackedOf),
+      body,
+    ),
+  );
   return {
     root,
     update: ({ model, state }) => {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The machine's own floor: how late it wakes a thread, from its best to its worst CPU. It is drawn below every tail.
+// The machine's own floor: how late it wakes a thread, from its best to its worst CPU. It is drawn below
+// every tail.
 
 import type uPlot from "uplot";
 import { clipped } from "./chart";
@@ -41,13 +42,17 @@ export function tailText(tail: FloorRow): string {
 
 /** What a hypervisor took: while the floor was measured, and at most in a trial. */
 export function stolenText(report: Report): string {
-  const shares = (report.control?.load ?? []).map((each) => each.stolen_share).filter((each) => each !== null);
+  const shares = (report.control?.load ?? [])
+    .map((each) => each.stolen_share)
+    .filter((each) => each !== null);
   const meanwhile = report.machine_floor?.steal_share ?? null;
   const parts = [
     ...(meanwhile === null ? [] : [`${shareText(meanwhile)} while that was measured`]),
     ...(shares.length === 0 ? [] : [`at most ${shareText(Math.max(...shares))} during a trial`]),
   ];
-  return parts.length === 0 ? "It is not known whether a hypervisor took time." : `A hypervisor took this share of the CPUs' time: ${parts.join(", ")}.`;
+  return parts.length === 0
+    ? "It is not known whether a hypervisor took time."
+    : `A hypervisor took this share of the CPUs' time: ${parts.join(", ")}.`;
 }
 
 function inkOf(context: CanvasRenderingContext2D, pixel: number): void {

@@ -14,7 +14,9 @@ import { chainsSection } from "./chains";
 import { nodeCostsSection } from "./node-costs";
 import { layersView } from "./layers";
 import { wireViews } from "./wire";
-import { conformanceSection, environmentSection, failuresSection, headLine, methodSection, settingsSection } from "./details";
+import { conformanceSection, settingsSection } from "./adapter-details";
+import { environmentSection, headLine, methodSection } from "./campaign-details";
+import { failuresSection } from "./failures";
 import { choice, element } from "./dom";
 import { feasibilitySection } from "./feasibility";
 import { findingsSection } from "./findings";
@@ -89,7 +91,6 @@ function refresh(views: View[], context: Context): void {
   window.scrollTo(scrollX, scrollY);
 }
 
-
 /** Paper is white, narrow, and can't be unfolded. */
 function preparePrint(redraw: () => void, theme: () => State["theme"]): void {
   let opened: HTMLDetailsElement[] = [];
@@ -108,12 +109,46 @@ function preparePrint(redraw: () => void, theme: () => State["theme"]): void {
   });
 }
 
+/** What follows the reader's choices, in the order of the page. */
+function chartViews(report: Report): View[] {
+  return [
+    payloadView(),
+    factorView(),
+    costView(),
+    percentileView(),
+    seriesView(),
+    tableView(),
+    ...cellTableViews(report),
+    controlView(report),
+    layersView(report),
+    waysView(report),
+    ...wireViews(report),
+  ];
+}
+
+/** What is the same whatever the reader chooses. */
+function plainSections(report: Report): (HTMLElement | string)[] {
+  return [
+    nodeCostsSection(report.node_costs) ?? "",
+    bridgesSection(report) ?? "",
+    chainsSection(report) ?? "",
+    feasibilitySection(report) ?? "",
+    failuresSection(report),
+    settingsSection(report),
+    ...conformanceSection(report),
+    environmentSection(report),
+    methodSection(report),
+  ];
+}
+
 function start(main: HTMLElement, model: Model): void {
   const initial = settle(model, initialState(model));
-  const fromAddress = (): State => settle(model, withCell(model, fromFragment(location.hash, initial), location.hash));
+  const fromAddress = (): State =>
+    settle(model, withCell(model, fromFragment(location.hash, initial), location.hash));
   let state = fromAddress();
-  const views = [barView(), payloadView(), factorView(), costView(), percentileView(), seriesView(), tableView(), ...cellTableViews(model.report), controlView(model.report), layersView(model.report), waysView(model.report), ...wireViews(model.report)];
-  const [bar, ...charts] = views;
+  const bar = barView();
+  const charts = chartViews(model.report);
+  const views = [bar, ...charts];
   const themeButton = newThemeButton();
   const tables = views.filter((view) => view.readsTable === true);
   const redraw = (shown: View[] = views): void => {
@@ -131,9 +166,14 @@ function start(main: HTMLElement, model: Model): void {
   themeButton.addEventListener("click", () => {
     change({ theme: THEMES[(THEMES.indexOf(state.theme) + 1) % THEMES.length] ?? "auto" });
   });
-  const { report } = model;
-  main.append(headLine(report, themeButton), glanceSection(report.glance) ?? "", findingsSection(report) ?? "", bar?.root ?? "", ...charts.map((view) => view.root));
-  main.append(nodeCostsSection(report.node_costs) ?? "", bridgesSection(report) ?? "", chainsSection(report) ?? "", feasibilitySection(report) ?? "", failuresSection(report), settingsSection(report), ...conformanceSection(report), environmentSection(report), methodSection(report));
+  main.append(
+    headLine(model.report, themeButton),
+    glanceSection(model.report.glance) ?? "",
+    findingsSection(model.report) ?? "",
+    bar.root,
+    ...charts.map((view) => view.root),
+    ...plainSections(model.report),
+  );
   applyTheme(state.theme);
   redraw();
   systemDark.addEventListener("change", () => {
@@ -176,7 +216,11 @@ function startComparison(main: HTMLElement, report: ComparisonReport): void {
   };
   themeButton.addEventListener("click", () => {
     wanted = THEMES[(THEMES.indexOf(wanted) + 1) % THEMES.length] ?? "auto";
-    history.replaceState(null, "", wanted === "auto" ? location.href.replace(/#.*$/, "") : `#theme=${wanted}`);
+    history.replaceState(
+      null,
+      "",
+      wanted === "auto" ? location.href.replace(/#.*$/, "") : `#theme=${wanted}`,
+    );
     apply();
   });
   systemDark.addEventListener("change", apply);
@@ -198,6 +242,12 @@ if (main !== null) {
     }
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    main.append(element("p", { role: "alert" }, `This report can't be shown: ${reason}. Write it again: lagometer report DIR`));
+    main.append(
+      element(
+        "p",
+        { role: "alert" },
+        `This report can't be shown: ${reason}. Write it again: lagometer report DIR`,
+      ),
+    );
   }
 }

@@ -14,7 +14,10 @@ export interface Model {
   trialRows: Row[];
   curves: Map<string, Curve>;
   series: Map<string, Series>;
-  /** Factors beside adapter and payload that take more than one value: the page shows one value of each at a time. */
+  /**
+   * Factors beside adapter and payload that take more than one value: the page shows one value of each at a
+   * time.
+   */
   facets: Factor[];
   adapters: string[];
 }
@@ -52,9 +55,14 @@ export function richestFacets(model: Model): Record<string, string> {
     const valid = model.summaries.get(key(cell.id, END_TO_END))?.valid === true;
     counts.set(combination, (counts.get(combination) ?? 0) + (valid ? 1 : 0));
   }
-  const best = [...counts].reduce<[string, number] | null>((a, b) => (a === null || b[1] > a[1] ? b : a), null);
+  const best = [...counts].reduce<[string, number] | null>(
+    (a, b) => (a === null || b[1] > a[1] ? b : a),
+    null,
+  );
   const values = best === null ? [] : (JSON.parse(best[0]) as (string | null)[]);
-  return Object.fromEntries(model.facets.map(({ name, values: all }, i) => [name, values[i] ?? all[0] ?? ""]));
+  return Object.fromEntries(
+    model.facets.map(({ name, values: all }, i) => [name, values[i] ?? all[0] ?? ""]),
+  );
 }
 
 export function selectedCells(model: Model, facets: Record<string, string>): Cell[] {
@@ -72,7 +80,9 @@ export function payloadsOf(cells: Cell[]): number[] {
   return [...new Set(payloads)].sort((a, b) => a - b);
 }
 
-/** What is known of a figure's confidence; null for one of a single trial, or one that estimates do not cover. */
+/**
+ * What is known of a figure's confidence; null for one of a single trial, or one that estimates do not cover.
+ */
 export function intervalOf(row: Row, figure: string): Interval | null {
   return row.intervals.find((each) => each.figure === figure) ?? null;
 }
@@ -85,6 +95,7 @@ export function ends(row: Row, figure: string): [number, number] | null {
 
 /** The floor of a row as a factor, or null where none was measured. */
 export function floorRatio(row: Row): number | null {
-  if (row.latency_p50_ns === null || row.floor_latency_p50_ns === null || row.floor_latency_p50_ns === 0) return null;
+  if (row.latency_p50_ns === null || row.floor_latency_p50_ns === null || row.floor_latency_p50_ns === 0)
+    return null;
   return row.latency_p50_ns / row.floor_latency_p50_ns;
 }

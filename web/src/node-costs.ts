@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a node costs, a row for each adapter; threads and libraries by name on demand.
 import type { NodeCost, NodeCosts } from "./cell-data";
-import { element, section } from "./dom";
+import { element, scrolled, section } from "./dom";
 import { ABSENT, bytesText, durationText, numberText, shareText } from "./format";
 
 interface Column {
@@ -18,7 +18,12 @@ function librariesOf(row: NodeCost, group: string): number | null {
 }
 
 function socketsOf(row: NodeCost): number | null {
-  const kinds = [row.tcp_sockets_per_node, row.udp_sockets_per_node, row.unix_sockets_per_node, row.other_sockets_per_node];
+  const kinds = [
+    row.tcp_sockets_per_node,
+    row.udp_sockets_per_node,
+    row.unix_sockets_per_node,
+    row.other_sockets_per_node,
+  ];
   return kinds.reduce((sum, each) => (sum === null || each === null ? null : sum + each), 0);
 }
 
@@ -26,8 +31,18 @@ function energyText(nanojoules: number | null): string {
   return nanojoules === null ? ABSENT : `${numberText(nanojoules / 1000)} µJ`;
 }
 
-const ofNode = (head: string, value: Column["value"], text = numberText): Column => ({ group: "per node", head, value, text });
-const ofMessage = (head: string, value: Column["value"], text = numberText): Column => ({ group: "per message", head, value, text });
+const ofNode = (head: string, value: Column["value"], text = numberText): Column => ({
+  group: "per node",
+  head,
+  value,
+  text,
+});
+const ofMessage = (head: string, value: Column["value"], text = numberText): Column => ({
+  group: "per message",
+  head,
+  value,
+  text,
+});
 
 const COLUMNS: Column[] = [
   ofNode("threads", (row) => row.threads_per_node),
@@ -36,7 +51,12 @@ const COLUMNS: Column[] = [
   ofNode("USS", (row) => row.uss_per_node_bytes, bytesText),
   ofNode("descriptors", (row) => row.descriptors_per_node),
   ofNode("sockets", socketsOf),
-  ...LIBRARIES.map((group): Column => ({ group: "libraries, each once", head: group, value: (row) => librariesOf(row, group), text: bytesText })),
+  ...LIBRARIES.map((group): Column => ({
+    group: "libraries, each once",
+    head: group,
+    value: (row) => librariesOf(row, group),
+    text: bytesText,
+  })),
   ofMessage("switches", (row) => row.switches_per_message),
   ofMessage("page faults", (row) => row.faults_per_message),
   ofMessage("CPU", (row) => row.cpu_per_message_ns, durationText),
@@ -55,13 +75,16 @@ function named(row: NodeCost): string {
   return row.settings === "" ? row.adapter : `${row.adapter}, ${row.settings}`;
 }
 
-function tableOf(found: NodeCosts): HTMLElement {
+function tableOf(found: NodeCosts): HTMLTableElement {
   const shown = COLUMNS.filter((column) => found.rows.some((row) => column.value(row) !== null));
   const isFirst = (place: number): boolean => shown[place]?.group !== shown[place - 1]?.group;
-  const groups = [...new Set(shown.map((column) => column.group))].map((group) =>
-    element("th", { scope: "colgroup", class: "first", colspan: String(shown.filter((column) => column.group === group).length) }, group),
+  const groups = [...new Set(shown.map((column) => column.group))].map((group) => {
+    const columns = shown.filter((column) => column.group === group).length;
+    return element("th", { scope: "colgroup", class: "first", colspan: String(columns) }, group);
+  });
+  const heads = shown.map((column, place) =>
+    element("th", { scope: "col", class: isFirst(place) ? "first" : "" }, column.head),
   );
-  const heads = shown.map((column, place) => element("th", { scope: "col", class: isFirst(place) ? "first" : "" }, column.head));
   const rows = found.rows.map((row) =>
     element(
       "tr",
@@ -69,19 +92,29 @@ function tableOf(found: NodeCosts): HTMLElement {
       element("th", { scope: "row", title: row.cell }, named(row)),
       ...shown.map((column, place) => {
         const value = column.value(row);
-        return element("td", { class: isFirst(place) ? "number first" : "number", ...(value === null ? {} : { "data-value": String(value) }) }, column.text(value));
+        const exact = value === null ? {} : { "data-value": String(value) };
+        const kind = isFirst(place) ? "number first" : "number";
+        return element("td", { class: kind, ...exact }, column.text(value));
       }),
     ),
   );
-  const head = element("thead", {}, element("tr", {}, element("th", { scope: "col", rowspan: "2" }, "adapter"), ...groups), element("tr", {}, ...heads));
+  const head = element(
+    "thead",
+    {},
+    element("tr", {}, element("th", { scope: "col", rowspan: "2" }, "adapter"), ...groups),
+    element("tr", {}, ...heads),
+  );
   return element("table", { id: "node-costs-table" }, head, element("tbody", {}, ...rows));
 }
 
 function namesOf(row: NodeCost): HTMLElement {
-  const threads = Object.entries(row.thread_names).map(([name, count]) => (count === 1 ? name : `${name} × ${String(count)}`));
-  const libraries = row.libraries.map((each) =>
-    element("p", { class: "quiet" }, `${each.group} (${bytesText(each.mapped_bytes)}, ${bytesText(each.resident_bytes)} in memory): ${each.files.join(", ")}`),
+  const threads = Object.entries(row.thread_names).map(([name, count]) =>
+    count === 1 ? name : `${name} × ${String(count)}`,
   );
+  const libraries = row.libraries.map((each) => {
+    const sizes = `${bytesText(each.mapped_bytes)}, ${bytesText(each.resident_bytes)} in memory`;
+    return element("p", { class: "quiet" }, `${each.group} (${sizes}): ${each.files.join(", ")}`);
+  });
   return element(
     "details",
     { "data-cell": row.cell },
@@ -93,20 +126,28 @@ function namesOf(row: NodeCost): HTMLElement {
 
 function reasonsOf(found: NodeCosts): HTMLElement[] {
   const figures = new Map<string, string[]>();
-  for (const each of found.not_available) figures.set(each.why, [...(figures.get(each.why) ?? []), each.figure]);
-  return [...figures].map(([why, names]) => element("p", { class: "quiet" }, `Not available: ${names.join(", ")}: ${why}`));
+  for (const each of found.not_available)
+    figures.set(each.why, [...(figures.get(each.why) ?? []), each.figure]);
+  return [...figures].map(([why, names]) =>
+    element("p", { class: "quiet" }, `Not available: ${names.join(", ")}: ${why}`),
+  );
 }
 
 /** Null where no trial was looked at. */
 export function nodeCostsSection(found: NodeCosts | null): HTMLElement | null {
   if (found === null) return null;
-  const which = found.all_cells ? "" : " Of each adapter the cell of the smallest payload and lowest rate is shown.";
-  const said = `Medians over the valid trials. What is counted per node is that of all workers and daemons, over the number of nodes. A message counts for each reader that took it. Libraries are sizes in the address space.${which}`;
+  const which = found.all_cells
+    ? ""
+    : " Of each adapter the cell of the smallest payload and lowest rate is shown.";
+  const said =
+    "Medians over the valid trials. What is counted per node is that of all workers and daemons, over " +
+    "the number of nodes. A message counts for each reader that took it. Libraries are sizes in the " +
+    `address space.${which}`;
   return section(
     "node-costs",
     "What a node costs",
     element("p", { class: "quiet" }, said),
-    element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "What a node costs" }, tableOf(found)),
+    scrolled("What a node costs", tableOf(found)),
     ...reasonsOf(found),
     ...found.rows.map(namesOf),
   );

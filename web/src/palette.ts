@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Colours and markers of adapters. The hues are Okabe and Ito's, told apart with every common colour vision, made darker
-// or lighter for contrast on each ground; a marker of its own tells each line without any colour.
+// Colours and markers of adapters. The hues are Okabe and Ito's, told apart with every common colour vision,
+// made darker or lighter for contrast on each ground; a marker of its own tells each line without any colour.
 
 export type Marker = "circle" | "square" | "triangle" | "diamond" | "down" | "plus" | "cross" | "star";
 
@@ -33,27 +33,44 @@ export function isDark(): boolean {
 
 export function theme(): Theme {
   return isDark()
-    ? { ink: "#e6e8eb", muted: "#9aa3ae", line: "#2c323a", ground: "#14171b", floor: "#262c34", alarm: "#ff7b6b", accent: "#5cb3f0" }
-    : { ink: "#1b1f24", muted: "#59616b", line: "#e3e6ea", ground: "#ffffff", floor: "#eceff2", alarm: "#b3261e", accent: "#0067a8" };
+    ? {
+        ink: "#e6e8eb",
+        muted: "#9aa3ae",
+        line: "#2c323a",
+        ground: "#14171b",
+        floor: "#262c34",
+        alarm: "#ff7b6b",
+        accent: "#5cb3f0",
+      }
+    : {
+        ink: "#1b1f24",
+        muted: "#59616b",
+        line: "#e3e6ea",
+        ground: "#ffffff",
+        floor: "#eceff2",
+        alarm: "#b3261e",
+        accent: "#0067a8",
+      };
 }
 
 /** Middleware in hues, bare transports in greys with dashes; by the order in which the study names them. */
 export function looks(adapters: string[], bare: Set<string>): Map<string, Look> {
-  const hues = isDark() ? DARK_HUES : LIGHT_HUES;
-  const greys = isDark() ? DARK_GREYS : LIGHT_GREYS;
   const made = new Map<string, Look>();
   let coloured = 0;
   let grey = 0;
   for (const adapter of adapters) {
-    const place = bare.has(adapter) ? grey++ : coloured++;
-    const set = bare.has(adapter) ? greys : hues;
-    made.set(adapter, {
-      colour: set[place % set.length] ?? "#888888",
-      marker: MARKERS[place % MARKERS.length] ?? "circle",
-      dash: bare.has(adapter) ? (DASHES[place % DASHES.length] ?? []) : place >= hues.length ? [6, 3] : [],
-    });
+    made.set(adapter, bare.has(adapter) ? bareLook(grey++) : lineLook(coloured++));
   }
   return made;
+}
+
+function bareLook(place: number): Look {
+  const greys = isDark() ? DARK_GREYS : LIGHT_GREYS;
+  return {
+    colour: greys[place % greys.length] ?? "#888888",
+    marker: MARKERS[place % MARKERS.length] ?? "circle",
+    dash: DASHES[place % DASHES.length] ?? [],
+  };
 }
 
 /** How many lines a chart of one adapter can tell apart. */
@@ -62,19 +79,68 @@ export const LINES = LIGHT_HUES.length * 2;
 /** The look of a line that stands for no adapter, by its place. */
 export function lineLook(place: number): Look {
   const hues = isDark() ? DARK_HUES : LIGHT_HUES;
-  return { colour: hues[place % hues.length] ?? "#888888", marker: MARKERS[place % MARKERS.length] ?? "circle", dash: place >= hues.length ? [6, 3] : [] };
+  return {
+    colour: hues[place % hues.length] ?? "#888888",
+    marker: MARKERS[place % MARKERS.length] ?? "circle",
+    dash: place >= hues.length ? [6, 3] : [],
+  };
 }
 
+/** In radii around the middle. */
+const CORNERS: Partial<Record<Marker, [number, number][]>> = {
+  square: [
+    [-0.88, -0.88],
+    [0.88, -0.88],
+    [0.88, 0.88],
+    [-0.88, 0.88],
+  ],
+  triangle: [
+    [0, -1.15],
+    [1.05, 0.75],
+    [-1.05, 0.75],
+  ],
+  down: [
+    [0, 1.15],
+    [1.05, -0.75],
+    [-1.05, -0.75],
+  ],
+  diamond: [
+    [0, -1.25],
+    [1.1, 0],
+    [0, 1.25],
+    [-1.1, 0],
+  ],
+  star: [
+    [0, -1.3],
+    [0.4, -0.4],
+    [1.3, 0],
+    [0.4, 0.4],
+    [0, 1.3],
+    [-0.4, 0.4],
+    [-1.3, 0],
+    [-0.4, -0.4],
+  ],
+};
+
+/** Where the two strokes of a marker lead to, from the middle and likewise to the other side. */
+const PLUS: [number, number][] = [
+  [1.1, 0],
+  [0, 1.1],
+];
+const CROSS: [number, number][] = [
+  [0.9, 0.9],
+  [0.9, -0.9],
+];
+
 /** Draws a marker of radius `r` around (x, y), in the context's current colours. */
-export function drawMarker(context: CanvasRenderingContext2D, marker: Marker, x: number, y: number, r: number): void {
-  const polygons: Partial<Record<Marker, [number, number][]>> = {
-    square: [[-0.88, -0.88], [0.88, -0.88], [0.88, 0.88], [-0.88, 0.88]],
-    triangle: [[0, -1.15], [1.05, 0.75], [-1.05, 0.75]],
-    down: [[0, 1.15], [1.05, -0.75], [-1.05, -0.75]],
-    diamond: [[0, -1.25], [1.1, 0], [0, 1.25], [-1.1, 0]],
-    star: [[0, -1.3], [0.4, -0.4], [1.3, 0], [0.4, 0.4], [0, 1.3], [-0.4, 0.4], [-1.3, 0], [-0.4, -0.4]],
-  };
-  const corners = polygons[marker];
+export function drawMarker(
+  context: CanvasRenderingContext2D,
+  marker: Marker,
+  x: number,
+  y: number,
+  r: number,
+): void {
+  const corners = CORNERS[marker];
   context.beginPath();
   if (corners !== undefined) {
     for (const [dx, dy] of corners) context.lineTo(x + dx * r, y + dy * r);
@@ -84,8 +150,7 @@ export function drawMarker(context: CanvasRenderingContext2D, marker: Marker, x:
     context.arc(x, y, r, 0, 2 * Math.PI);
     context.fill();
   } else {
-    const arms: [number, number][] = marker === "plus" ? [[1.1, 0], [0, 1.1]] : [[0.9, 0.9], [0.9, -0.9]];
-    for (const [dx, dy] of arms) {
+    for (const [dx, dy] of marker === "plus" ? PLUS : CROSS) {
       context.moveTo(x - dx * r, y - dy * r);
       context.lineTo(x + dx * r, y + dy * r);
     }

@@ -4,6 +4,7 @@
 import type uPlot from "uplot";
 import { clipped, drawChart, drawInterval, logRange, type Chart, type TipLine } from "./chart";
 import type { Row } from "./data";
+import type { Report } from "./report-data";
 import { element, numbers, section } from "./dom";
 import { ABSENT, countText, durationText, endsText, intervalText, ratioText, sizeText } from "./format";
 import { drawFloorLevel, stolenText, tailFloor, tailText, type FloorRow } from "./machine-floor";
@@ -23,7 +24,9 @@ interface Floor {
   latencyNs: number;
 }
 
-/** Rows by adapter, at each payload. Where facets leave several cells for one place, the first stands for it. */
+/**
+ * Rows by adapter, at each payload. Where facets leave several cells for one place, the first stands for it.
+ */
 export function linesOf({ model, state }: Context, payloads: number[]): Line[] {
   const cells = selectedCells(model, state.facets);
   const styles = adapterLooks(model);
@@ -59,7 +62,8 @@ function drawFloor(chart: uPlot, floors: Floor[]): void {
   clipped(chart, (context, pixel) => {
     const { left, width, top, height } = chart.bbox;
     const points = floors.map(
-      (floor) => [chart.valToPos(floor.payload, "x", true), chart.valToPos(floor.latencyNs, "y", true)] as const,
+      (floor) =>
+        [chart.valToPos(floor.payload, "x", true), chart.valToPos(floor.latencyNs, "y", true)] as const,
     );
     const begin = floors.length === 1 ? left : (points[0]?.[0] ?? left);
     const end = floors.length === 1 ? left + width : (points.at(-1)?.[0] ?? left);
@@ -87,7 +91,10 @@ function drawFloor(chart: uPlot, floors: Floor[]): void {
   });
 }
 
-/** p50 as a marker, a whisker up to p99 with a tick at p90; a cell without a valid trial as a cross at the edge. */
+/**
+ * p50 as a marker, a whisker up to p99 with a tick at p90; a cell without a valid trial as a cross at the
+ * edge.
+ */
 function drawWhiskers(chart: uPlot, lines: Line[], payloads: number[]): void {
   clipped(chart, (context, pixel) => {
     lines.forEach((line, number) => {
@@ -99,7 +106,8 @@ function drawWhiskers(chart: uPlot, lines: Line[], payloads: number[]): void {
         context.lineWidth = 1.25 * pixel;
         if (row === null) return;
         if (row.latency_p50_ns === null) {
-          if (!row.valid) drawMarker(context, "cross", x, chart.bbox.top + chart.bbox.height - 8 * pixel, 4 * pixel);
+          const bottom = chart.bbox.top + chart.bbox.height;
+          if (!row.valid) drawMarker(context, "cross", x, bottom - 8 * pixel, 4 * pixel);
           return;
         }
         const ends = [row.latency_p90_ns, row.latency_p99_ns].filter((value) => value !== null);
@@ -114,7 +122,8 @@ function drawWhiskers(chart: uPlot, lines: Line[], payloads: number[]): void {
           context.lineTo(x + half, y(value));
         }
         context.stroke();
-        for (const figure of ["latency_p50_ns", "latency_p99_ns"]) drawInterval(chart, context, x, endsOf(row, figure));
+        for (const figure of ["latency_p50_ns", "latency_p99_ns"])
+          drawInterval(chart, context, x, endsOf(row, figure));
         drawMarker(context, line.look.marker, x, y(row.latency_p50_ns), 4.2 * pixel);
       });
     });
@@ -133,22 +142,41 @@ export function intervalBeside(row: Row, figure: string): string {
   return both === null ? "" : ` (${endsText(figure, ...both)})`;
 }
 
-function tipLines(lines: Line[], payloads: number[], floors: Floor[], tail: FloorRow | null, place: number): TipLine[] {
+type Time = "latency_p50_ns" | "latency_p90_ns" | "latency_p99_ns" | "cpu_per_message_ns";
+
+/** A time with its interval: `38.2 µs (37.9–38.6 µs)`. */
+export function timeWithInterval(row: Row, figure: Time): string {
+  return `${durationText(row[figure])}${intervalBeside(row, figure)}`;
+}
+
+/** A row's figures as a line of the box beside the cursor. */
+function tipText(row: Row): string {
+  if (row.latency_p50_ns === null) return "no valid trial";
+  const parts = [`p50 ${timeWithInterval(row, "latency_p50_ns")}`];
+  if (row.latency_p99_ns !== null) parts.push(`p99 ${timeWithInterval(row, "latency_p99_ns")}`);
+  if (row.cpu_per_message_ns !== null) parts.push(`CPU ${timeWithInterval(row, "cpu_per_message_ns")}`);
+  return `${parts.join(", ")}${lossText(row)}`;
+}
+
+function tipLines(
+  lines: Line[],
+  payloads: number[],
+  floors: Floor[],
+  tail: FloorRow | null,
+  place: number,
+): TipLine[] {
   const payload = payloads[place] ?? 0;
+  const tips: TipLine[] = [{ text: sizeText(payload) }];
+  for (const { adapter, look, rows } of lines) {
+    const row = rows[place];
+    if (row != null) tips.push({ text: `${adapter}  ${tipText(row)}`, colour: look.colour });
+  }
   const floor = floors.find((each) => each.payload === payload);
-  const shown = lines.flatMap((line) => {
-    const row = line.rows[place];
-    if (row == null) return [];
-    const tail = row.latency_p99_ns === null ? "" : `, p99 ${durationText(row.latency_p99_ns)}${intervalBeside(row, "latency_p99_ns")}`;
-    const cost = row.cpu_per_message_ns === null ? "" : `, CPU ${durationText(row.cpu_per_message_ns)}${intervalBeside(row, "cpu_per_message_ns")}`;
-    const text =
-      row.latency_p50_ns === null
-        ? "no valid trial"
-        : `p50 ${durationText(row.latency_p50_ns)}${intervalBeside(row, "latency_p50_ns")}${tail}${cost}${lossText(row)}`;
-    return [{ text: `${line.adapter}  ${text}`, colour: line.look.colour }];
-  });
-  const below = floor === undefined ? [] : [{ text: `floor (${floor.adapter})  p50 ${durationText(floor.latencyNs)}` }];
-  return [{ text: sizeText(payload) }, ...shown, ...below, ...(tail === null ? [] : [{ text: tailText(tail) }])];
+  if (floor !== undefined) {
+    tips.push({ text: `floor (${floor.adapter})  p50 ${durationText(floor.latencyNs)}` });
+  }
+  if (tail !== null) tips.push({ text: tailText(tail) });
+  return tips;
 }
 
 function draw(context: Context, parent: HTMLElement): Chart | null {
@@ -157,12 +185,22 @@ function draw(context: Context, parent: HTMLElement): Chart | null {
   const lines = all.filter((line) => !context.state.hidden.includes(line.adapter));
   const floors = floorsOf(context, all, payloads);
   const figures = lines.flatMap((line) =>
-    line.rows.flatMap((row) => [row?.latency_p50_ns ?? null, row?.latency_p90_ns ?? null, row?.latency_p99_ns ?? null]),
+    line.rows.flatMap((row) => [
+      row?.latency_p50_ns ?? null,
+      row?.latency_p90_ns ?? null,
+      row?.latency_p99_ns ?? null,
+    ]),
   );
-  const known = lines.flatMap((line) => line.rows.flatMap((row) => (row === null ? [] : (endsOf(row, "latency_p99_ns") ?? []))));
+  const intervals = lines.flatMap((line) =>
+    line.rows.flatMap((row) => (row === null ? [] : (endsOf(row, "latency_p99_ns") ?? []))),
+  );
   const tail = tailFloor(context.model.report.machine_floor);
-  const measured = [...figures.filter((value) => value !== null), ...known];
-  const values = [...measured, ...floors.map((floor) => floor.latencyNs), ...(measured.length === 0 || tail === null ? [] : [tail.best, tail.worst])];
+  const measured = [...figures.filter((value) => value !== null), ...intervals];
+  const values = [
+    ...measured,
+    ...floors.map((floor) => floor.latencyNs),
+    ...(measured.length === 0 || tail === null ? [] : [tail.best, tail.worst]),
+  ];
   if (values.length === 0 || payloads.length === 0) {
     parent.append(element("p", { class: "empty" }, "Nothing valid was measured for this choice."));
     return null;
@@ -182,7 +220,8 @@ function draw(context: Context, parent: HTMLElement): Chart | null {
     ],
     x: {
       scale: { time: false, distr: 3, log: 2, range: logRange(payloads, 1.6) },
-      splits: () => (payloads.length > 6 && parent.clientWidth < 500 ? payloads.filter((_, i) => i % 2 === 0) : payloads),
+      splits: () =>
+        payloads.length > 6 && parent.clientWidth < 500 ? payloads.filter((_, i) => i % 2 === 0) : payloads,
       format: sizeText,
       label: "payload",
     },
@@ -208,62 +247,104 @@ function rangeOf(values: number[], floors: Floor[]): [number, number] {
 function describe(lines: Line[], payloads: number[]): string {
   const ends = lines.flatMap((line) => {
     const parts = [0, payloads.length - 1].map((place) => line.rows[place]?.latency_p50_ns ?? null);
-    return parts[0] == null ? [] : [`${line.adapter} p50 from ${durationText(parts[0])} to ${durationText(parts[1] ?? null)}`];
+    return parts[0] == null
+      ? []
+      : [`${line.adapter} p50 from ${durationText(parts[0])} to ${durationText(parts[1] ?? null)}`];
   });
   return `${ends.join("; ")}.`;
 }
+
+function tableRow(adapter: string, payload: number, row: Row): string[] {
+  return [
+    adapter,
+    sizeText(payload),
+    countText(row.n),
+    countText(row.lost),
+    timeWithInterval(row, "latency_p50_ns"),
+    timeWithInterval(row, "cpu_per_message_ns"),
+    timeWithInterval(row, "latency_p90_ns"),
+    timeWithInterval(row, "latency_p99_ns"),
+    durationText(row.floor_latency_p50_ns),
+    `${ratioText(floorRatio(row))}${intervalBeside(row, "times_floor_p50")}`,
+    row.valid ? "valid" : "no valid trial",
+  ];
+}
+
+const HEADS = [
+  "adapter",
+  "payload",
+  "n",
+  "lost",
+  "p50",
+  "CPU / message",
+  "p90",
+  "p99",
+  "floor p50",
+  "p50 ÷ floor",
+  "verdict",
+];
 
 function table(context: Context): HTMLElement {
   const payloads = payloadsOf(selectedCells(context.model, context.state.facets));
   const rows = linesOf(context, payloads).flatMap((line) =>
     line.rows.flatMap((row, place) =>
-      row === null
-        ? []
-        : [
-            [
-              line.adapter,
-              sizeText(payloads[place] ?? 0),
-              countText(row.n),
-              countText(row.lost),
-              `${durationText(row.latency_p50_ns)}${intervalBeside(row, "latency_p50_ns")}`,
-              `${durationText(row.cpu_per_message_ns)}${intervalBeside(row, "cpu_per_message_ns")}`,
-              `${durationText(row.latency_p90_ns)}${intervalBeside(row, "latency_p90_ns")}`,
-              `${durationText(row.latency_p99_ns)}${intervalBeside(row, "latency_p99_ns")}`,
-              durationText(row.floor_latency_p50_ns),
-              `${ratioText(floorRatio(row))}${intervalBeside(row, "times_floor_p50")}`,
-              row.valid ? "valid" : "no valid trial",
-            ],
-          ],
+      row === null ? [] : [tableRow(line.adapter, payloads[place] ?? 0, row)],
     ),
   );
-  return numbers(
-    "Latency against payload",
-    ["adapter", "payload", "n", "lost", "p50", "CPU / message", "p90", "p99", "floor p50", "p50 ÷ floor", "verdict"],
-    rows,
-  );
+  return numbers("Latency against payload", HEADS, rows);
+}
+
+/** An adapter's median, and in brackets what it is to be judged by; null without a median. */
+function leadPart(adapter: string, row: Row | null | undefined): string | null {
+  if (row?.latency_p50_ns == null) return null;
+  const beside: string[] = [];
+  const interval = endsOf(row, "latency_p50_ns");
+  if (interval !== null) beside.push(intervalText(...interval));
+  const ratio = floorRatio(row);
+  if (ratio !== null) {
+    beside.push(`${ratioText(ratio)} the floor${intervalBeside(row, "times_floor_p50")}`);
+  }
+  if (row.cpu_per_message_ns !== null) {
+    beside.push(`CPU ${timeWithInterval(row, "cpu_per_message_ns")} a message`);
+  }
+  const brackets = beside.length === 0 ? "" : ` (${beside.join(", ")})`;
+  return `${adapter} ${durationText(row.latency_p50_ns)}${brackets}${lossText(row)}`;
 }
 
 /** A sentence with the smallest payload's figures, so that the chart's point can be read without it. */
 function lead(context: Context): string {
   const payloads = payloadsOf(selectedCells(context.model, context.state.facets));
   const all = linesOf(context, payloads);
-  const floor = floorsOf(context, all, payloads)[0];
-  const said = all.flatMap((line) => {
-    const row = line.rows[0];
-    if (row?.latency_p50_ns == null || context.state.hidden.includes(line.adapter)) return [];
-    const ratio = floorRatio(row);
-    const both = endsOf(row, "latency_p50_ns");
-    const beside = [
-      ...(both === null ? [] : [intervalText(...both)]),
-      ...(ratio === null ? [] : [`${ratioText(ratio)} the floor${intervalBeside(row, "times_floor_p50")}`]),
-      ...(row.cpu_per_message_ns === null ? [] : [`CPU ${durationText(row.cpu_per_message_ns)}${intervalBeside(row, "cpu_per_message_ns")} a message`]),
-    ];
-    return [`${line.adapter} ${durationText(row.latency_p50_ns)}${beside.length === 0 ? "" : ` (${beside.join(", ")})`}${lossText(row)}`];
-  });
+  const said = all
+    .filter((line) => !context.state.hidden.includes(line.adapter))
+    .map((line) => leadPart(line.adapter, line.rows[0]))
+    .filter((part) => part !== null);
+  if (said.length === 0) return "";
   const size = payloads[0] === undefined ? ABSENT : sizeText(payloads[0]);
-  const ground = floor === undefined ? "" : ` The floor, ${floor.adapter}, takes ${durationText(floor.latencyNs)}.`;
   const known = all.some((line) => line.rows[0] != null && endsOf(line.rows[0], "latency_p50_ns") !== null);
-  return said.length === 0 ? "" : `Median latency at ${size}${known ? ", with its 95 % interval" : ""}: ${said.join("; ")}.${ground}`;
+  const median = `Median latency at ${size}${known ? ", with its 95 % interval" : ""}`;
+  const [floor] = floorsOf(context, all, payloads);
+  const ground =
+    floor === undefined ? "" : ` The floor, ${floor.adapter}, takes ${durationText(floor.latencyNs)}.`;
+  return `${median}: ${said.join("; ")}.${ground}`;
+}
+
+/** What the parts of the drawing stand for. */
+function noteOf(report: Report): string {
+  const parts = [
+    "Marker: p50. Whisker: p90 (short tick) and p99 (long tick), where at least 10 messages lie " +
+      "beyond. Pale bar: 95 % interval of p50 and of p99, where the trials support one.",
+    "A cross at the bottom: no valid trial.",
+    "Shaded: the floor, the p50 of the fastest bare transport that did the same work.",
+  ];
+  if (tailFloor(report.machine_floor) !== null) {
+    parts.push(
+      "Dashed band across: p99 of how late the machine itself wakes a thread, from its best to its " +
+        "worst CPU.",
+      stolenText(report),
+    );
+  }
+  return parts.join(" ");
 }
 
 export function payloadView(): View {
@@ -276,12 +357,7 @@ export function payloadView(): View {
       chart?.destroy();
       body.replaceChildren(element("p", { class: "lead" }, lead(context)), legend(context));
       chart = draw(context, body);
-      const note = "Marker: p50. Whisker: p90 (short tick) and p99 (long tick), where at least 10 messages lie beyond. Pale bar: 95 % interval of p50 and of p99, where the trials support one. ";
-      const cross = "A cross at the bottom: no valid trial. ";
-      const ground = "Shaded: the floor, the p50 of the fastest bare transport that did the same work.";
-      const { report } = context.model;
-      const machine = tailFloor(report.machine_floor) === null ? "" : ` Dashed band across: p99 of how late the machine itself wakes a thread, from its best to its worst CPU. ${stolenText(report)}`;
-      body.append(element("p", { class: "note" }, note + cross + ground + machine), table(context));
+      body.append(element("p", { class: "note" }, noteOf(context.model.report)), table(context));
     },
   };
 }

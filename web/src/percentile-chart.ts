@@ -5,12 +5,13 @@ import type uPlot from "uplot";
 import { clipped, drawChart, logRange, type Chart, type TipLine } from "./chart";
 import type { Curve } from "./sample-data";
 import type { MachineFloor, Row } from "./data";
+import type { Report } from "./report-data";
 import { choice, element, numbers, section } from "./dom";
 import { ABSENT, countText, durationText, intervalText, percentileText, sizeText } from "./format";
 import { drawFloorCurve, floorRows, nines, stolenText } from "./machine-floor";
 import { key, payloadsOf, selectedCells } from "./model";
 import { drawMarker, type Look } from "./palette";
-import { intervalBeside } from "./payload-chart";
+import { timeWithInterval } from "./payload-chart";
 import { adapterLooks, legend, type Context, type View } from "./view";
 
 interface Drawn {
@@ -95,16 +96,22 @@ function draw(drawn: Drawn[], parent: HTMLElement, edge: string, floor: MachineF
   });
   const tip = (place: number): TipLine[] => [
     { text: percentileText(probabilities[place] ?? 0) },
-    ...drawn.flatMap(({ adapter, look }, number) => {
+    ...drawn.flatMap(({ adapter, look, curve }, number) => {
       const value = columns[number]?.[place] ?? null;
-      const band = drawn[number] === undefined ? "" : bandAt(drawn[number].curve, probabilities[place] ?? 0);
-      return value === null ? [] : [{ text: `${adapter}  ${durationText(value)}${band}`, colour: look.colour }];
+      if (value === null) return [];
+      const band = bandAt(curve, probabilities[place] ?? 0);
+      return [{ text: `${adapter}  ${durationText(value)}${band}`, colour: look.colour }];
     }),
   ];
   const below = floor === null ? [] : floorRows(floor).flatMap(({ best, worst }) => [best, worst]);
-  const reached = [...columns.flat().filter((each) => each !== null), ...drawn.flatMap(({ curve }) => curve.band_high_ns), ...below];
+  const reached = [
+    ...columns.flat().filter((each) => each !== null),
+    ...drawn.flatMap(({ curve }) => curve.band_high_ns),
+    ...below,
+  ];
+  const adapters = drawn.map((each) => each.adapter);
   return drawChart(parent, {
-    description: `Percentile curves of latency on the edge ${edge}, for ${drawn.map((each) => each.adapter).join(", ")}.`,
+    description: `Percentile curves of latency on the edge ${edge}, for ${adapters.join(", ")}.`,
     data: [xs, ...columns],
     series: [
       {},
@@ -140,16 +147,42 @@ function table(drawn: Drawn[]): HTMLElement {
   const shown = [0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 0.9999];
   const rows = drawn.map(({ adapter, curve, row }) => {
     const last = curve.probabilities.length - 1;
-    const end = `${percentileText(curve.probabilities[last] ?? 0)}: ${durationText(curve.latency_ns[last] ?? null)}`;
+    const end = durationText(curve.latency_ns[last] ?? null);
     const values = shown.map((each) => `${durationText(valueAt(curve, each))}${bandAt(curve, each)}`);
-    const cost = durationText(row?.cpu_per_message_ns ?? null) + (row === null ? "" : intervalBeside(row, "cpu_per_message_ns"));
-    return [adapter, countText(curve.n), countText(row?.lost ?? null), String(curve.trials), cost, ...values, end];
+    const cost = row === null ? ABSENT : timeWithInterval(row, "cpu_per_message_ns");
+    return [
+      adapter,
+      countText(curve.n),
+      countText(row?.lost ?? null),
+      String(curve.trials),
+      cost,
+      ...values,
+      `${percentileText(curve.probabilities[last] ?? 0)}: ${end}`,
+    ];
   });
   return numbers(
     "Percentile curves",
     ["adapter", "n", "lost", "trials", "CPU / message", ...shown.map(percentileText), "last supported"],
     rows.length > 0 ? rows : [[ABSENT]],
   );
+}
+
+/** What the parts of the drawing stand for. */
+function noteOf(report: Report, drawn: Drawn[]): string {
+  const parts = [
+    "Delivered messages of all valid trials of a cell together. A curve ends at its last quantile with " +
+      "10 messages beyond it. It does not include lost messages; the table counts them.",
+  ];
+  if (drawn.some(({ curve }) => curve.band_probabilities.length > 0)) {
+    parts.push("Band: the 95 % interval over trials, point by point.");
+  }
+  if (report.machine_floor !== null) {
+    parts.push(
+      "Dashed: how late the machine itself wakes a thread, from its best to its worst CPU.",
+      stolenText(report),
+    );
+  }
+  return parts.join(" ");
 }
 
 export function percentileView(): View {
@@ -169,7 +202,10 @@ export function percentileView(): View {
           context.change({ payload: Number(value) });
         },
       );
-      body.replaceChildren(element("div", { class: "controls" }, payloads.length > 1 ? pick : null), legend(context));
+      body.replaceChildren(
+        element("div", { class: "controls" }, payloads.length > 1 ? pick : null),
+        legend(context),
+      );
       const all = curvesOf(context);
       chart = draw(
         all.filter(({ adapter }) => !context.state.hidden.includes(adapter)),
@@ -177,10 +213,7 @@ export function percentileView(): View {
         context.state.edge,
         context.model.report.machine_floor,
       );
-      const note =
-        "Delivered messages of all valid trials of a cell together. A curve ends at its last quantile with 10 messages beyond it. It does not include lost messages; the table counts them." +
-        (all.some(({ curve }) => curve.band_probabilities.length > 0) ? " Band: the 95 % interval over trials, point by point." : "") +
-        (context.model.report.machine_floor === null ? "" : ` Dashed: how late the machine itself wakes a thread, from its best to its worst CPU. ${stolenText(context.model.report)}`);
+      const note = noteOf(context.model.report, all);
       body.append(element("p", { class: "note" }, note), table(all));
     },
   };

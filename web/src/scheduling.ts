@@ -19,13 +19,25 @@ function ran(each: RanInstead): string {
 /** The layer in which most of the waiting is. */
 function most(share: WaitingShare): string {
   const [first] = [...share.layers].sort((a, b) => b.waiting_ns * b.known - a.waiting_ns * a.known);
-  return first === undefined || first.waiting_ns === 0 ? "" : `${layerName(first.name)} (${durationText(first.waiting_ns)})`;
+  return first === undefined || first.waiting_ns === 0
+    ? ""
+    : `${layerName(first.name)} (${durationText(first.waiting_ns)})`;
 }
 
 /** A row of the table: of all messages of an edge, or of the slowest of them. */
 export function rowOf(found: CellScheduling, of: string, share: WaitingShare): string[] {
-  const shares = [share.known_share, share.asleep_share, share.waiting_share, share.running_share].map(shareText);
-  return [found.cell, found.edge, of, durationText(share.latency_ns), ...shares, most(share), share.instead.slice(0, NAMED).map(ran).join("; ")];
+  const shares = [share.known_share, share.asleep_share, share.waiting_share, share.running_share].map(
+    shareText,
+  );
+  return [
+    found.cell,
+    found.edge,
+    of,
+    durationText(share.latency_ns),
+    ...shares,
+    most(share),
+    share.instead.slice(0, NAMED).map(ran).join("; "),
+  ];
 }
 
 /** Sentences and a table; nothing where no cell of the page's choice has the scheduler recorded. */
@@ -33,8 +45,28 @@ export function schedulingParts(report: Report, facets: Record<string, string>):
   const chosen = new Set(report.cells.filter((cell) => matches(cell, facets)).map((cell) => cell.id));
   const found = report.scheduling.filter((each) => chosen.has(each.cell));
   if (found.length === 0) return [];
-  const rows = found.flatMap((each) => [rowOf(each, "all", each.whole), ...(each.slowest === null ? [] : [rowOf(each, "slowest 1 %", each.slowest)])]);
-  const said = found.map((each) => element("li", { "data-scheduling": each.cell }, `${each.cell}, ${each.edge}: ${each.because}`));
-  const head = ["cell", "edge", "of", "mean", "known", "asleep", "waiting for a CPU", "running", "most of the waiting", "who ran instead"];
-  return [element("h3", {}, "Who ran instead"), element("ul", { class: "quiet" }, ...said), numbers("The scheduler's share", head, rows)];
+  const rows = found.flatMap((each) => [
+    rowOf(each, "all", each.whole),
+    ...(each.slowest === null ? [] : [rowOf(each, "slowest 1 %", each.slowest)]),
+  ]);
+  const said = found.map((each) =>
+    element("li", { "data-scheduling": each.cell }, `${each.cell}, ${each.edge}: ${each.because}`),
+  );
+  const head = [
+    "cell",
+    "edge",
+    "of",
+    "mean",
+    "known",
+    "asleep",
+    "waiting for a CPU",
+    "running",
+    "most of the waiting",
+    "who ran instead",
+  ];
+  return [
+    element("h3", {}, "Who ran instead"),
+    element("ul", { class: "quiet" }, ...said),
+    numbers("The scheduler's share", head, rows),
+  ];
 }

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// One trial over time: every message a point, the slowest ringed, CPU migrations and losses marked at the edges.
+// One trial over time: every message a point, the slowest ringed, CPU migrations and losses marked at the
+// edges.
 
 import type uPlot from "uplot";
 import { clipped, drawChart, logRange, type Chart, type TipLine } from "./chart";
+import type { MachineFloor, Row } from "./data";
 import type { Series } from "./sample-data";
 import { choice, element, linkButton, numbers, section } from "./dom";
 import { ABSENT, countText, durationText } from "./format";
 import { tailFloor } from "./machine-floor";
 import { cellLink } from "./state";
-import { key, selectedCells } from "./model";
+import { key, selectedCells, type Model } from "./model";
 import { theme } from "./palette";
 import { adapterLooks, type Context, type View } from "./view";
 
@@ -113,26 +115,38 @@ function tip(series: Series, place: number): TipLine[] {
     { text: `latency ${durationText(series.latency_ns[place] ?? null)}` },
   ];
   const slow = series.slowest.find((each) => Math.floor(each.time_ns / 1000) === series.time_us[place]);
-  if (slow !== undefined) lines.push({ text: `sequence ${String(slow.sequence)}, send lag ${durationText(slow.send_lag_ns)}` });
+  if (slow !== undefined)
+    lines.push({ text: `sequence ${String(slow.sequence)}, send lag ${durationText(slow.send_lag_ns)}` });
   return lines;
+}
+
+/** The figures of the series' trial; where its cell has just one, those over trials are that trial's. */
+function rowOf(model: Model, { cell, trial, edge }: Series): Row | undefined {
+  const ofTrial = model.trialRows.find(
+    (each) => each.cell === cell && each.trial === trial && each.edge === edge,
+  );
+  return ofTrial ?? model.summaries.get(key(cell, edge));
+}
+
+function describe(series: Series, end: number): string {
+  const [slowest] = series.slowest;
+  const messages = `Latency of ${countText(series.n)} messages over ${end.toFixed(2)} s`;
+  return (
+    `${messages}, trial ${String(series.trial)} of ${series.cell}, edge ${series.edge}. ` +
+    (slowest === undefined ? "" : `The slowest took ${durationText(slowest.latency_ns)}.`)
+  );
 }
 
 function draw(context: Context, series: Series, parent: HTMLElement): Chart {
   const cell = context.model.cells.get(series.cell);
   const colour = adapterLooks(context.model).get(cell?.adapter ?? "")?.colour ?? theme().accent;
-  const row =
-    context.model.trialRows.find(
-      (each) => each.cell === series.cell && each.trial === series.trial && each.edge === series.edge,
-    ) ?? context.model.summaries.get(key(series.cell, series.edge));
+  const row = rowOf(context.model, series);
   const xs = series.time_us.map((each) => each / 1e6);
   const end = Math.max(xs.at(-1) ?? 1, 1e-6);
-  const slowest = series.slowest[0];
   const tail = tailFloor(context.model.report.machine_floor);
   const [min, max] = logRange([...series.latency_ns, ...(tail === null ? [] : [tail.worst])], 1.25);
   return drawChart(parent, {
-    description:
-      `Latency of ${countText(series.n)} messages over ${end.toFixed(2)} s, trial ${String(series.trial)} of ${series.cell}, edge ${series.edge}. ` +
-      (slowest === undefined ? "" : `The slowest took ${durationText(slowest.latency_ns)}.`),
+    description: describe(series, end),
     data: [xs, series.latency_ns],
     series: [{}, { stroke: colour, paths: () => null, points: { show: false } }],
     x: {
@@ -142,11 +156,17 @@ function draw(context: Context, series: Series, parent: HTMLElement): Chart {
       label: "sent, from the first measured message",
     },
     // Room for the strip of migrations at the foot, and for the slowest one's label at the top.
-    y: { scale: { distr: 3, log: 10, range: [min * (min / max) ** 0.12, max * (max / min) ** 0.12] }, label: "latency" },
+    y: {
+      scale: { distr: 3, log: 10, range: [min * (min / max) ** 0.12, max * (max / min) ** 0.12] },
+      label: "latency",
+    },
     tip: (place) => tip(series, place),
     overlay: (chart) => {
       drawPoints(chart, series, colour);
-      const own: [string, number | null][] = [["p50", row?.latency_p50_ns ?? null], ["p99", row?.latency_p99_ns ?? null]];
+      const own: [string, number | null][] = [
+        ["p50", row?.latency_p50_ns ?? null],
+        ["p99", row?.latency_p99_ns ?? null],
+      ];
       drawLevels(chart, [["the machine's wake-up p99", tail?.worst ?? null], ...own]);
       drawMarks(chart, series);
     },
@@ -161,15 +181,19 @@ function timeSplits(end: number, width: number): number[] {
   return Array.from({ length: Math.floor(end / step + 1e-9) + 1 }, (_, place) => place * step);
 }
 
+function periodText(period: Series["period"]): string {
+  if (period === null) return "no strict period found";
+  const share = (period.share_of_variance * 100).toFixed(0);
+  return `repeats every ${durationText(period.period_ns)} (${share} % of the variance of log latency)`;
+}
+
 /** What the series shows, in words. */
 function facts(series: Series, cpuNs: number | null): string {
   const shown = series.time_us.length < series.n ? `, ${countText(series.time_us.length)} drawn` : "";
   const side = (count: number | null, who: string): string =>
-    count === null ? `migrations of the ${who} are not known (several share this edge)` : `${who} moved CPU ${String(count)}×`;
-  const period =
-    series.period === null
-      ? "no strict period found"
-      : `repeats every ${durationText(series.period.period_ns)} (${(series.period.share_of_variance * 100).toFixed(0)} % of the variance of log latency)`;
+    count === null
+      ? `migrations of the ${who} are not known (several share this edge)`
+      : `${who} moved CPU ${String(count)}×`;
   const cost = cpuNs === null ? [] : [`CPU ${durationText(cpuNs)} a message`];
   const parts = [
     `${countText(series.n)} messages${shown}`,
@@ -177,7 +201,7 @@ function facts(series: Series, cpuNs: number | null): string {
     `${countText(series.lost)} lost`,
     side(series.migrations_sender, "sender"),
     side(series.migrations_receiver, "receiver"),
-    period,
+    periodText(series.period),
   ];
   return `${parts.join(" · ")}.`;
 }
@@ -205,7 +229,9 @@ function tables(series: Series): HTMLElement[] {
 }
 
 function controls({ model, state, change }: Context): HTMLElement {
-  const drawn = new Set(model.report.series.filter((each) => each.edge === state.edge).map((each) => each.cell));
+  const drawn = new Set(
+    model.report.series.filter((each) => each.edge === state.edge).map((each) => each.cell),
+  );
   const cells = selectedCells(model, state.facets).filter((cell) => drawn.has(cell.id));
   const trials = model.report.series.filter((each) => each.cell === state.cell && each.edge === state.edge);
   const failed = new Set(model.report.failures.map((each) => key(each.cell, each.trial)));
@@ -229,7 +255,23 @@ function controls({ model, state, change }: Context): HTMLElement {
       change({ trial: Number(value) });
     },
   );
-  return element("div", { class: "controls" }, cell, trials.length > 1 ? trial : null, linkButton("Copy link to this cell", () => cellLink(state)));
+  return element(
+    "div",
+    { class: "controls" },
+    cell,
+    trials.length > 1 ? trial : null,
+    linkButton("Copy link to this cell", () => cellLink(state)),
+  );
+}
+
+/** What the parts of the drawing stand for. */
+function noteOf(floor: MachineFloor | null): string {
+  const note =
+    `Each point is a message. Ringed: the slowest ${String(RINGED)}. Ticks at the top: lost messages. ` +
+    "Ticks at the bottom: the sender (lower row) or the receiver (upper row) was on another CPU than for " +
+    "the message before.";
+  const level = "The machine's wake-up: p99 of how late its worst CPU wakes a thread.";
+  return tailFloor(floor) === null ? note : `${note} ${level}`;
 }
 
 export function seriesView(): View {
@@ -248,12 +290,10 @@ export function seriesView(): View {
         body.append(element("p", { class: "empty" }, "There is no series for this choice."));
         return;
       }
-      const ofTrial = model.trialRows.find((each) => each.cell === state.cell && each.trial === state.trial && each.edge === state.edge);
-      const row = ofTrial ?? model.summaries.get(key(state.cell, state.edge));
+      const row = rowOf(model, series);
       body.append(element("p", { class: "lead" }, facts(series, row?.cpu_per_message_ns ?? null)));
       chart = draw(context, series, body);
-      const note = `Each point is a message. Ringed: the slowest ${String(RINGED)}. Ticks at the top: lost messages. Ticks at the bottom: the sender (lower row) or the receiver (upper row) was on another CPU than for the message before.${tailFloor(model.report.machine_floor) === null ? "" : " The machine's wake-up: p99 of how late its worst CPU wakes a thread."}`;
-      body.append(element("p", { class: "note" }, note), ...tables(series));
+      body.append(element("p", { class: "note" }, noteOf(model.report.machine_floor)), ...tables(series));
     },
   };
 }

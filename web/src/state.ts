@@ -12,7 +12,10 @@ export interface State {
   payload: number | null;
   cell: string;
   trial: number;
-  /** Of the chart against a factor: what it is drawn over, "" for no such chart; what its lines are; of which adapter. */
+  /**
+   * Of the chart against a factor: what it is drawn over, "" for no such chart; what its lines are; of which
+   * adapter.
+   */
   axis: string;
   by: string;
   chartAdapter: string;
@@ -56,14 +59,20 @@ export function initialState(model: Model): State {
   };
 }
 
-/** The nearest state that the campaign can show: a choice that no longer exists falls back to the first that does. */
+/**
+ * The nearest state that the campaign can show: a choice that no longer exists falls back to the first that
+ * does.
+ */
 export function settle(model: Model, state: State): State {
   const cells = selectedCells(model, state.facets);
   const edges = edgesOf(cells);
   const payloads = payloadsOf(cells);
   const edge = edges.includes(state.edge) ? state.edge : (edges[0] ?? END_TO_END);
-  const payload = state.payload !== null && payloads.includes(state.payload) ? state.payload : (payloads[0] ?? null);
-  const drawn = cells.filter((cell) => model.report.series.some((each) => each.cell === cell.id && each.edge === edge));
+  const payload =
+    state.payload !== null && payloads.includes(state.payload) ? state.payload : (payloads[0] ?? null);
+  const drawn = cells.filter((cell) =>
+    model.report.series.some((each) => each.cell === cell.id && each.edge === edge),
+  );
   const wanted = drawn.find((cell) => cell.id === state.cell);
   const fallback = drawn.find((cell) => !cell.bare && cell.payload_bytes === payload) ?? drawn[0];
   const cell = wanted ?? fallback;
@@ -73,13 +82,21 @@ export function settle(model: Model, state: State): State {
 }
 
 /** The chart over payload is there anyway, so another axis comes first. */
-function settledChart(model: Model, state: State, cells: Cell[]): Pick<State, "axis" | "by" | "chartAdapter" | "against"> {
+function settledChart(
+  model: Model,
+  state: State,
+  cells: Cell[],
+): Pick<State, "axis" | "by" | "chartAdapter" | "against"> {
   const axes = axesOf(model);
   const axis = axes.includes(state.axis) ? state.axis : (axes.find((each) => each !== "payload_bytes") ?? "");
   const lines = linesBy(model, axis);
   const by = lines.includes(state.by) ? state.by : (lines[0] ?? "adapter");
-  const measured = cells.find((cell) => !cell.bare && model.summaries.get(key(cell.id, END_TO_END))?.valid === true);
-  const chartAdapter = model.adapters.includes(state.chartAdapter) ? state.chartAdapter : (measured?.adapter ?? model.adapters[0] ?? "");
+  const measured = cells.find(
+    (cell) => !cell.bare && model.summaries.get(key(cell.id, END_TO_END))?.valid === true,
+  );
+  const chartAdapter = model.adapters.includes(state.chartAdapter)
+    ? state.chartAdapter
+    : (measured?.adapter ?? model.adapters[0] ?? "");
   const names = model.report.factors.find(({ name }) => name === by)?.values ?? [];
   return { axis, by, chartAdapter, against: names.includes(state.against) ? state.against : "" };
 }
@@ -116,7 +133,10 @@ export function withCell(model: Model, state: State, fragment: string): State {
   const cell = model.cells.get(parameters.get("cell") ?? "");
   if (cell === undefined) return state;
   const facets = Object.fromEntries(
-    Object.entries(state.facets).map(([name, old]) => [name, parameters.has(`f.${name}`) ? old : (cell.factors[name] ?? old)]),
+    Object.entries(state.facets).map(([name, old]) => [
+      name,
+      parameters.has(`f.${name}`) ? old : (cell.factors[name] ?? old),
+    ]),
   );
   return { ...state, facets, payload: parameters.has("payload") ? state.payload : cell.payload_bytes };
 }

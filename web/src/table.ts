@@ -1,9 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of all figures: cells × edges, over trials or each trial; it sorts by any column and filters by words.
+// The table of all figures: cells × edges, over trials or each trial; it sorts by any column and filters by
+// words.
 
 import type { Row } from "./data";
-import { check, element, section } from "./dom";
-import { ABSENT, countText, duration, durationText, endsText, factorLabel, rateText, ratioText, shareText } from "./format";
+import type { Report } from "./report-data";
+import { check, element, scrolled, section } from "./dom";
+import {
+  ABSENT,
+  countOf,
+  countText,
+  duration,
+  durationText,
+  endsText,
+  factorLabel,
+  rateText,
+  ratioText,
+  shareText,
+} from "./format";
 import { END_TO_END, ends, floorRatio, intervalOf, matches, type Model } from "./model";
 import type { State } from "./state";
 import { adapterLooks, type Context, type View } from "./view";
@@ -24,64 +37,92 @@ function figure(id: Figure, label: string, meaning: string, show: (value: number
   return { id, label, meaning, value: (row) => row[id], show: (row) => show(row[id]), numeric: true };
 }
 
-/** Columns of the table: the factors that vary, then the figures. */
-export function columnsOf(model: Model, state: Pick<State, "eachTrial" | "allEdges">): Column[] {
-  const text = (id: string, label: string, meaning: string, value: (row: Row) => string): Column => ({
-    id,
-    label,
-    meaning,
-    value,
-    show: value,
-    numeric: false,
-  });
-  const factors = model.report.factors
+function text(id: string, label: string, meaning: string, value: (row: Row) => string): Column {
+  return { id, label, meaning, value, show: value, numeric: false };
+}
+
+/** A column for each factor that varies; its values have the study's order. */
+function factorColumns(model: Model): Column[] {
+  return model.report.factors
     .filter(({ name, values }) => name === "adapter" || name === "payload_bytes" || values.length > 1)
     .map(({ name, values }): Column => {
       const show = (row: Row): string => model.cells.get(row.cell)?.factors[name] ?? ABSENT;
-      const place = (row: Row): number => values.indexOf(show(row));
-      return name === "adapter"
-        ? text(name, name, "the middleware, or publisher+subscriber", show)
-        : { id: name, label: factorLabel(name), meaning: "a factor of the study", value: place, show, numeric: false };
+      if (name === "adapter") return text(name, name, "the middleware, or publisher+subscriber", show);
+      const value = (row: Row): number => values.indexOf(show(row));
+      const label = factorLabel(name);
+      return { id: name, label, meaning: "a factor of the study", value, show, numeric: false };
     });
-  const trial = text("trial", "trial", "valid trials, or the number of the trial", (row) =>
-    row.trial === null ? `${String(row.trials)} valid` : `no. ${String(row.trial)}`,
-  );
+}
+
+const EDGE = text("edge", "edge", "publisher→subscriber, or end-to-end", (row) => row.edge);
+const TRIAL = text("trial", "trial", "valid trials, or the number of the trial", (row) =>
+  row.trial === null ? `${String(row.trials)} valid` : `no. ${String(row.trial)}`,
+);
+const VERDICT = text("valid", "verdict", "valid, or failed", (row) => (row.valid ? "valid" : "failed"));
+const TIMES_FLOOR: Column = {
+  id: "times_floor_p50",
+  label: "÷ floor",
+  meaning: "p50 divided by the p50 of the fastest bare transport doing the same work",
+  value: floorRatio,
+  show: (row) => ratioText(floorRatio(row)),
+  numeric: true,
+};
+
+const FIGURES: Column[] = [
+  figure("n", "n", "messages delivered in the measure phase", countText),
+  figure("lost", "lost", "sent, never taken, although a later message was", countText),
+  figure("lost_share", "share lost", "lost over sent messages, the mean of the valid trials", shareText),
+  figure("latency_p50_ns", "p50", "latency, publish → taken: half of the messages are faster", durationText),
+  figure(
+    "cpu_per_message_ns",
+    "CPU / message",
+    "CPU time of all workers and daemons per delivered message: the cost of the latency",
+    durationText,
+  ),
+  figure("latency_p90_ns", "p90", "latency: 90 % are faster", durationText),
+  figure("latency_p99_ns", "p99", "latency: 99 % are faster", durationText),
+  figure("latency_p999_ns", "p99.9", "latency: 99.9 % are faster", durationText),
+  figure("latency_max_ns", "max", "latency of the slowest message", durationText),
+  TIMES_FLOOR,
+  figure("response_p99_ns", "response p99", "intended → taken: a late sender shows here", durationText),
+  figure("send_lag_p99_ns", "send lag p99", "intended → publish: how late the sender was", durationText),
+  figure(
+    "blocked_p50_ns",
+    "blocked p50",
+    "publish → published: how long the call to publish held the sender",
+    durationText,
+  ),
+];
+const WAKE = figure(
+  "wake_p50_ns",
+  "wake p50",
+  "signalled → woken: how long the node's thread took to run",
+  durationText,
+);
+const RATE = figure("rate_achieved_hz", "rate", "messages sent per second, as achieved", rateText);
+
+/** Columns of the table: the factors that vary, then the figures. */
+export function columnsOf(model: Model, state: Pick<State, "eachTrial" | "allEdges">): Column[] {
   const woken = model.report.rows.some((row) => row.wake_p50_ns !== null);
-  const ratio: Column = {
-    id: "times_floor_p50",
-    label: "÷ floor",
-    meaning: "p50 divided by the p50 of the fastest bare transport doing the same work",
-    value: floorRatio,
-    show: (row) => ratioText(floorRatio(row)),
-    numeric: true,
-  };
   return [
-    ...factors,
-    ...(state.allEdges ? [text("edge", "edge", "publisher→subscriber, or end-to-end", (row) => row.edge)] : []),
-    ...(state.eachTrial ? [trial] : []),
-    text("valid", "verdict", "valid, or failed", (row) => (row.valid ? "valid" : "failed")),
-    figure("n", "n", "messages delivered in the measure phase", countText),
-    figure("lost", "lost", "sent, never taken, although a later message was", countText),
-    figure("lost_share", "share lost", "lost over sent messages, the mean of the valid trials", shareText),
-    figure("latency_p50_ns", "p50", "latency, publish → taken: half of the messages are faster", durationText),
-    figure("cpu_per_message_ns", "CPU / message", "CPU time of all workers and daemons per delivered message: the cost of the latency", durationText),
-    figure("latency_p90_ns", "p90", "latency: 90 % are faster", durationText),
-    figure("latency_p99_ns", "p99", "latency: 99 % are faster", durationText),
-    figure("latency_p999_ns", "p99.9", "latency: 99.9 % are faster", durationText),
-    figure("latency_max_ns", "max", "latency of the slowest message", durationText),
-    ratio,
-    figure("response_p99_ns", "response p99", "intended → taken: a late sender shows here", durationText),
-    figure("send_lag_p99_ns", "send lag p99", "intended → publish: how late the sender was", durationText),
-    figure("blocked_p50_ns", "blocked p50", "publish → published: how long the call to publish held the sender", durationText),
-    ...(woken ? [figure("wake_p50_ns", "wake p50", "signalled → woken: how long the node's thread took to run", durationText)] : []),
-    figure("rate_achieved_hz", "rate", "messages sent per second, as achieved", rateText),
+    ...factorColumns(model),
+    ...(state.allEdges ? [EDGE] : []),
+    ...(state.eachTrial ? [TRIAL] : []),
+    VERDICT,
+    ...FIGURES,
+    ...(woken ? [WAKE] : []),
+    RATE,
   ];
 }
 
 /** Every word must occur in the row's text; a word that starts with `-` must not. */
 export function passes(row: Row, factors: string, words: string[]): boolean {
-  const text = `${row.cell} ${factors} ${row.edge} ${row.valid ? "valid" : "failed"} ${row.reasons.join(" ")}`.toLowerCase();
-  return words.every((word) => (word.startsWith("-") && word.length > 1 ? !text.includes(word.slice(1)) : text.includes(word)));
+  const verdict = row.valid ? "valid" : "failed";
+  const searched = [row.cell, factors, row.edge, verdict, ...row.reasons].join(" ").toLowerCase();
+  return words.every((word) => {
+    const excludes = word.startsWith("-") && word.length > 1;
+    return excludes ? !searched.includes(word.slice(1)) : searched.includes(word);
+  });
 }
 
 /** Rows in the order asked for; what has no value comes last in either direction. */
@@ -132,7 +173,12 @@ function cellOf(row: Row, column: Column, context: Context): HTMLElement {
       context.change(row.trial === null ? place : { ...place, trial: row.trial });
       document.getElementById("series")?.scrollIntoView();
     };
-    const button = element("button", { type: "button", class: "plain", onclick: open, title: `${row.cell}: show its series` });
+    const button = element("button", {
+      type: "button",
+      class: "plain",
+      onclick: open,
+      title: `${row.cell}: show its series`,
+    });
     button.append(dot, String(value));
     return element("th", { scope: "row" }, button);
   }
@@ -144,7 +190,10 @@ function cellOf(row: Row, column: Column, context: Context): HTMLElement {
   }
   if (column.id === "valid" && row.trials_noisy > 0) {
     attributes["title"] = row.noise.join("; ");
-    const said = row.trial === null && row.trials > 1 ? `${String(row.trials_noisy)} of ${String(row.trials)} disturbed` : "disturbed";
+    const said =
+      row.trial === null && row.trials > 1
+        ? `${String(row.trials_noisy)} of ${String(row.trials)} disturbed`
+        : "disturbed";
     return element("td", attributes, column.show(row), element("span", { class: "interval wanting" }, said));
   }
   if (!column.numeric) return element("td", attributes, column.show(row));
@@ -154,7 +203,15 @@ function cellOf(row: Row, column: Column, context: Context): HTMLElement {
     attributes["title"] = `${countText(Math.round(value))} ns`;
     const below = confidence(row, column, attributes, context);
     const bound = clockBound(row, column, value);
-    return element("td", attributes, digits, element("span", { class: "unit" }, unit), bound, below, growth(row, column, context));
+    return element(
+      "td",
+      attributes,
+      digits,
+      element("span", { class: "unit" }, unit),
+      bound,
+      below,
+      growth(row, column, context),
+    );
   }
   const below = confidence(row, column, attributes, context);
   return element("td", attributes, column.show(row), below);
@@ -175,11 +232,20 @@ function growth(row: Row, column: Column, context: Context): HTMLElement | null 
   const own = row.trial === null || row.warnings.some((each) => each.startsWith("queue-builds-up"));
   if (known === undefined || !own) return null;
   const title = "a queue builds up: this figure depends on how long the trial is";
-  return element("span", { class: "interval wanting", title }, `a queue: +${(known.growth_ns_per_s / 1e6).toPrecision(3)} ms/s`);
+  return element(
+    "span",
+    { class: "interval wanting", title },
+    `a queue: +${(known.growth_ns_per_s / 1e6).toPrecision(3)} ms/s`,
+  );
 }
 
 /** Below a figure: its 95 % interval, or how many trials would be enough for one. */
-function confidence(row: Row, column: Column, attributes: Record<string, string>, context: Context): HTMLElement | null {
+function confidence(
+  row: Row,
+  column: Column,
+  attributes: Record<string, string>,
+  context: Context,
+): HTMLElement | null {
   const known = intervalOf(row, column.id);
   const both = ends(row, column.id);
   if (both !== null) {
@@ -188,10 +254,12 @@ function confidence(row: Row, column: Column, attributes: Record<string, string>
     return element("span", { class: "interval" }, endsText(column.id, ...both));
   }
   // Where no cell has an interval, one sentence under the table says so.
-  if (known === null || known.needed_trials === null || context.model.report.trials_needed !== null) return null;
+  if (known === null || known.needed_trials === null || context.model.report.trials_needed !== null)
+    return null;
+  const trials = `${String(known.needed_trials)} trials`;
   const messages = known.needed_messages === null ? "" : ` (${countText(known.needed_messages)} messages)`;
-  attributes["title"] = `not enough samples for a 95 % interval: ${String(known.needed_trials)} trials${messages} would be enough`;
-  return element("span", { class: "interval wanting" }, `needs ${String(known.needed_trials)} trials`);
+  attributes["title"] = `not enough samples for a 95 % interval: ${trials}${messages} would be enough`;
+  return element("span", { class: "interval wanting" }, `needs ${trials}`);
 }
 
 function headOf(column: Column, context: Context): HTMLElement {
@@ -202,9 +270,15 @@ function headOf(column: Column, context: Context): HTMLElement {
     if (active && state.descending) change({ sort: "", descending: false });
     else change({ sort: column.id, descending: active });
   };
-  const arrow = active ? (state.descending ? "▾" : "▴") : "";
-  const order = active ? (state.descending ? "descending" : "ascending") : "none";
-  const button = element("button", { type: "button", id: `sort-${column.id}`, class: "plain", title: column.meaning, onclick: sort });
+  const sorting = state.descending ? { order: "descending", arrow: "▾" } : { order: "ascending", arrow: "▴" };
+  const { order, arrow } = active ? sorting : { order: "none", arrow: "" };
+  const button = element("button", {
+    type: "button",
+    id: `sort-${column.id}`,
+    class: "plain",
+    title: column.meaning,
+    onclick: sort,
+  });
   button.append(column.label, element("span", { class: "arrow", "aria-hidden": "true" }, arrow));
   return element(
     "th",
@@ -223,26 +297,38 @@ function fill(table: HTMLTableElement, count: HTMLElement, context: Context): vo
     const attributes: Record<string, string> = { "data-cell": row.cell, "data-edge": row.edge };
     if (row.trial !== null) attributes["data-trial"] = String(row.trial);
     if (!row.valid) attributes["class"] = "invalid";
-    if (row.cell === context.state.cell && row.edge === context.state.edge) attributes["aria-current"] = "true";
+    if (row.cell === context.state.cell && row.edge === context.state.edge)
+      attributes["aria-current"] = "true";
     body.append(element("tr", attributes, ...columns.map((each) => cellOf(row, each, context))));
   }
   table.replaceChildren(element("caption", { class: "unseen" }, "Figures of each cell"), head, body);
-  count.textContent = `${String(rows.length)} ${rows.length === 1 ? "row" : "rows"}`;
+  count.textContent = countOf(rows.length, "row", "rows");
 }
 
-function noteOf(model: Model, several: boolean): string {
-  const absent = `${ABSENT} stands for a figure that does not exist: not observed, or a quantile with fewer than 10 messages beyond it.`;
-  const needed = model.report.trials_needed;
-  const why = model.report.intervals_absent;
-  const intervals =
-    why !== null
-      ? ` Quantiles have no intervals, and more trials would not help: ${why}.`
-      : needed !== null
-      ? ` There are no intervals: not enough samples; ${String(needed)} trials of each cell would be enough.`
-      : " Below a figure is its 95 % interval. A quantile with an interval is that of all valid trials, each with the same weight; “needs … trials” means that the samples do not support one yet.";
-  const over = several ? " Over several trials: counts are summed, max is the largest, the share lost is the trials' mean, every other figure is the median of the valid trials' figures." : "";
-  const none = several ? " These have no interval: counts, minimum and maximum (they estimate nothing), every figure of a single trial, and a share of losses that are worth fewer than ten independent ones." : "";
-  return `${absent}${intervals}${over}${none}`;
+/** Which figures have an interval, and why others have none. */
+function intervalsNote({ intervals_absent: why, trials_needed: needed }: Report): string {
+  if (why !== null) return `Quantiles have no intervals, and more trials would not help: ${why}.`;
+  if (needed !== null) {
+    const enough = `${String(needed)} trials of each cell would be enough`;
+    return `There are no intervals: not enough samples; ${enough}.`;
+  }
+  return (
+    "Below a figure is its 95 % interval. A quantile with an interval is that of all valid trials, each " +
+    "with the same weight; “needs … trials” means that the samples do not support one yet."
+  );
+}
+
+const ABSENT_NOTE =
+  `${ABSENT} stands for a figure that does not exist: not observed, or a quantile with fewer than 10 ` +
+  "messages beyond it.";
+const OVER_TRIALS_NOTE =
+  "Over several trials: counts are summed, max is the largest, the share lost is the trials' mean, " +
+  "every other figure is the median of the valid trials' figures. These have no interval: counts, " +
+  "minimum and maximum (they estimate nothing), every figure of a single trial, and a share of losses " +
+  "that are worth fewer than ten independent ones.";
+
+function noteOf(report: Report, several: boolean): string {
+  return [ABSENT_NOTE, intervalsNote(report), ...(several ? [OVER_TRIALS_NOTE] : [])].join(" ");
 }
 
 export function tableView(): View {
@@ -265,10 +351,9 @@ export function tableView(): View {
     checks,
     count,
   );
-  const frame = { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of figures" };
   const note = element("p", { class: "note" });
   return {
-    root: section("figures-section", "All figures", bar, element("div", frame, table), note),
+    root: section("figures-section", "All figures", bar, scrolled("Table of figures", table), note),
     readsTable: true,
     update: (context) => {
       latest = context;
@@ -276,12 +361,24 @@ export function tableView(): View {
       if (filter.value !== state.filter) filter.value = state.filter;
       const several = model.report.cells.some((cell) => cell.trials.length > 1);
       checks.replaceChildren(
-        check("All edges", state.allEdges, (allEdges) => { change({ allEdges }); }),
-        model.facets.length > 0 ? check("All cells", state.allCells, (allCells) => { change({ allCells }); }) : "",
-        several ? check("Each trial", state.eachTrial, (eachTrial) => { change({ eachTrial }); }) : "",
-        check("Failed only", state.failedOnly, (failedOnly) => { change({ failedOnly }); }),
+        check("All edges", state.allEdges, (allEdges) => {
+          change({ allEdges });
+        }),
+        model.facets.length > 0
+          ? check("All cells", state.allCells, (allCells) => {
+              change({ allCells });
+            })
+          : "",
+        several
+          ? check("Each trial", state.eachTrial, (eachTrial) => {
+              change({ eachTrial });
+            })
+          : "",
+        check("Failed only", state.failedOnly, (failedOnly) => {
+          change({ failedOnly });
+        }),
       );
-      note.textContent = noteOf(model, several);
+      note.textContent = noteOf(model.report, several);
       fill(table, count, context);
     },
   };

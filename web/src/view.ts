@@ -14,7 +14,15 @@ export interface Context {
 }
 
 /** What only the table of figures reads: a word in its filter redraws no chart. */
-export const TABLE_ONLY = ["filter", "sort", "descending", "allCells", "allEdges", "eachTrial", "failedOnly"] as const;
+export const TABLE_ONLY = [
+  "filter",
+  "sort",
+  "descending",
+  "allCells",
+  "allEdges",
+  "eachTrial",
+  "failedOnly",
+] as const;
 
 /** A part of the page that is drawn again when the choice changes. */
 export interface View {
@@ -29,7 +37,16 @@ export function adapterLooks(model: Model): Map<string, Look> {
   return looks(model.adapters, bare);
 }
 
-const GLYPHS = { circle: "●", square: "■", triangle: "▲", diamond: "◆", down: "▼", plus: "✚", cross: "✖", star: "✦" };
+const GLYPHS = {
+  circle: "●",
+  square: "■",
+  triangle: "▲",
+  diamond: "◆",
+  down: "▼",
+  plus: "✚",
+  cross: "✖",
+  star: "✦",
+};
 
 /** Buttons that show and hide adapters. */
 export function legend(context: Context): HTMLElement {
@@ -41,13 +58,22 @@ export function legend(context: Context): HTMLElement {
     .map((adapter) => {
       const shown = !state.hidden.includes(adapter);
       const look = styles.get(adapter);
-      const glyph = element("span", { class: "glyph", "aria-hidden": "true" }, GLYPHS[look?.marker ?? "circle"]);
+      const glyph = element(
+        "span",
+        { class: "glyph", "aria-hidden": "true" },
+        GLYPHS[look?.marker ?? "circle"],
+      );
       glyph.style.color = look?.colour ?? "";
       const toggle = (): void => {
         const hidden = shown ? [...state.hidden, adapter] : state.hidden.filter((each) => each !== adapter);
         change({ hidden });
       };
-      return element("button", { type: "button", "aria-pressed": String(shown), onclick: toggle }, glyph, adapter);
+      return element(
+        "button",
+        { type: "button", "aria-pressed": String(shown), onclick: toggle },
+        glyph,
+        adapter,
+      );
     });
   return element("div", { class: "legend", role: "group", "aria-label": "Adapters shown" }, ...buttons);
 }

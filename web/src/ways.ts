@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Single messages as they went: a time line for each, with a row for each thread that it was on.
 
-import { linearSplits } from "./chart";
+import { arrowStep, linearSplits } from "./chart";
 import { choice, element, numbers, section } from "./dom";
 import { durationText, roundDurationText, shareText } from "./format";
 import { inOrder, layerLook, layerName } from "./layer-look";
@@ -20,14 +20,18 @@ const LETTER = 7.2;
 
 export function rowName(row: WayRow | undefined): string {
   if (row === undefined) return "";
-  const thread = row.number === null || row.thread.endsWith(` ${String(row.number)}`) ? row.thread : `${row.thread} ${String(row.number)}`;
+  const thread =
+    row.number === null || row.thread.endsWith(` ${String(row.number)}`)
+      ? row.thread
+      : `${row.thread} ${String(row.number)}`;
   return row.worker === null ? thread : `${row.worker} · ${thread}`;
 }
 
 /** `the slowest`, `the 2nd slowest`, `the median`. */
 export function wayTitle(way: MessageWay): string {
   if (way.chosen === "median") return "the median message";
-  return way.place === 1 ? "the slowest message" : `the ${way.place === 2 ? "2nd" : "3rd"} slowest message`;
+  if (way.place === 1) return "the slowest message";
+  return `the ${way.place === 2 ? "2nd" : "3rd"} slowest message`;
 }
 
 const NAMED = 3; // of those who ran while a thread waited
@@ -43,8 +47,10 @@ export function shareOf(stay: Stay): string {
   }
   const longest = [...together].sort(([, a], [, b]) => b - a);
   const ran = longest.slice(0, NAMED).map(([who, ran_ns]) => `${who} for ${durationText(ran_ns)}`);
-  const meanwhile = ran.length === 0 ? "" : ` (meanwhile ${ran.join(", ")}${longest.length > NAMED ? ", …" : ""})`;
-  return `; asleep ${durationText(share.asleep_ns)}, waiting for a CPU ${durationText(share.waiting_ns)}${meanwhile}, running ${durationText(share.running_ns)}`;
+  if (longest.length > NAMED) ran.push("…");
+  const meanwhile = ran.length === 0 ? "" : ` (meanwhile ${ran.join(", ")})`;
+  const waiting = `waiting for a CPU ${durationText(share.waiting_ns)}${meanwhile}`;
+  return `; asleep ${durationText(share.asleep_ns)}, ${waiting}, running ${durationText(share.running_ns)}`;
 }
 
 /** One stay as a sentence. */
@@ -52,7 +58,9 @@ export function stayText(way: MessageWay, stay: Stay): string {
   const took = stay.end_ns - stay.begin_ns;
   const [from, to] = [rowName(way.rows[stay.row]), rowName(way.rows[stay.end_row])];
   const where = stay.row === stay.end_row ? `on ${from}` : `from ${from} to ${to}`;
-  return `${layerName(stay.layer)}: ${durationText(took)} (${shareText(took / way.latency_ns)}) ${where}, ${durationText(stay.begin_ns)} after publish${shareOf(stay)}`;
+  const length = `${durationText(took)} (${shareText(took / way.latency_ns)})`;
+  const begin = `${durationText(stay.begin_ns)} after publish`;
+  return `${layerName(stay.layer)}: ${length} ${where}, ${begin}${shareOf(stay)}`;
 }
 
 function percent(part: number): string {
@@ -64,32 +72,74 @@ function bar(way: MessageWay, stay: Stay, place: number, width: number): SVGElem
   const look = layerLook(stay.layer);
   const [begin, end] = [stay.begin_ns / way.latency_ns, stay.end_ns / way.latency_ns];
   const y = stay.row * ROW + LABEL;
-  const paint = look === null ? { fill: "none", stroke: muted, "stroke-dasharray": "3 2" } : { fill: look.colour, "fill-opacity": look.opacity };
-  const box = shape("rect", { x: percent(begin), y, width: percent(end - begin), height: BAR, "data-stay": place, ...paint });
+  const paint =
+    look === null
+      ? { fill: "none", stroke: muted, "stroke-dasharray": "3 2" }
+      : { fill: look.colour, "fill-opacity": look.opacity };
+  const box = shape("rect", {
+    x: percent(begin),
+    y,
+    width: percent(end - begin),
+    height: BAR,
+    "data-stay": place,
+    ...paint,
+  });
   box.append(shape("title", {}, stayText(way, stay)));
   const drawn = [box];
   const name = layerName(stay.layer);
   if ((end - begin) * width > name.length * LETTER + 6) {
     const light = look === null || look.opacity < 0.6;
     const fill = light ? ink : theme().ground;
-    drawn.push(shape("text", { x: percent((begin + end) / 2), y: y + 13, fill, "text-anchor": "middle", "pointer-events": "none", class: "way-name" }, name));
+    drawn.push(
+      shape(
+        "text",
+        {
+          x: percent((begin + end) / 2),
+          y: y + 13,
+          fill,
+          "text-anchor": "middle",
+          "pointer-events": "none",
+          class: "way-name",
+        },
+        name,
+      ),
+    );
   }
   if (stay.row !== stay.end_row) {
     const down = stay.end_row > stay.row;
     const [from, to] = down ? [y + BAR, stay.end_row * ROW + LABEL] : [y, stay.end_row * ROW + LABEL + BAR];
-    drawn.push(shape("line", { x1: percent(end), x2: percent(end), y1: from, y2: to, stroke: ink, "stroke-width": 1, "stroke-dasharray": "2 2" }));
+    drawn.push(
+      shape("line", {
+        x1: percent(end),
+        x2: percent(end),
+        y1: from,
+        y2: to,
+        stroke: ink,
+        "stroke-width": 1,
+        "stroke-dasharray": "2 2",
+      }),
+    );
   }
   return drawn;
+}
+
+/** How a tick's text lies about its place, so that it stays inside the drawing. */
+function anchorAt(share: number): string {
+  if (share < 0.04) return "start";
+  return share > 0.9 ? "end" : "middle";
 }
 
 function axis(way: MessageWay, height: number): SVGElement[] {
   const { muted, line } = theme();
   return linearSplits(0, way.latency_ns).flatMap((value) => {
     const share = value / way.latency_ns;
-    const anchor = share < 0.04 ? "start" : share > 0.9 ? "end" : "middle";
     return [
       shape("line", { x1: percent(share), x2: percent(share), y1: 0, y2: height, stroke: line }),
-      shape("text", { x: percent(share), y: height + 17, fill: muted, "text-anchor": anchor }, roundDurationText(value)),
+      shape(
+        "text",
+        { x: percent(share), y: height + 17, fill: muted, "text-anchor": anchorAt(share) },
+        roundDurationText(value),
+      ),
     ];
   });
 }
@@ -100,25 +150,42 @@ function timeLine(way: MessageWay, width: number): HTMLElement {
   const height = way.rows.length * ROW;
   const svg = shape("svg", { class: "way", width: "100%", height: height + AXIS, "aria-hidden": "true" });
   svg.append(...axis(way, height));
-  way.rows.forEach((row, place) => svg.append(shape("text", { x: 0, y: place * ROW + 12, fill: muted, class: "way-row" }, rowName(row))));
+  way.rows.forEach((row, place) =>
+    svg.append(shape("text", { x: 0, y: place * ROW + 12, fill: muted, class: "way-row" }, rowName(row))),
+  );
   way.stays.forEach((stay, place) => svg.append(...bar(way, stay, place, width)));
   const mark = shape("rect", { fill: "none", stroke: accent, "stroke-width": 2, visibility: "hidden" });
   svg.append(mark);
   const said = element("p", { class: "way-said quiet", "aria-live": "polite" });
-  const names = inOrder(way.stays.map((stay) => stay.layer)).map(layerName).join(", ");
-  const description = `${wayTitle(way)} of ${way.cell}: ${durationText(way.latency_ns)} on ${String(way.rows.length)} threads, in the layers ${names}. The table below has each stay.`;
-  const node = element("div", { class: "way-line", role: "img", tabindex: "0", "aria-label": description }, svg);
+  const names = inOrder(way.stays.map((stay) => stay.layer))
+    .map(layerName)
+    .join(", ");
+  const whole = `${durationText(way.latency_ns)} on ${String(way.rows.length)} threads`;
+  const description =
+    `${wayTitle(way)} of ${way.cell}: ${whole}, in the layers ${names}. ` + "The table below has each stay.";
+  const node = element(
+    "div",
+    { class: "way-line", role: "img", tabindex: "0", "aria-label": description },
+    svg,
+  );
   let at = -1;
   const show = (place: number): void => {
     const stay = way.stays[place];
     if (stay === undefined) return;
     at = place;
-    const box = { x: percent(stay.begin_ns / way.latency_ns), width: percent((stay.end_ns - stay.begin_ns) / way.latency_ns) };
-    for (const [name, value] of Object.entries({ ...box, y: stay.row * ROW + LABEL, height: BAR, visibility: "visible", stroke: ink })) mark.setAttribute(name, String(value));
+    const frame = {
+      x: percent(stay.begin_ns / way.latency_ns),
+      y: stay.row * ROW + LABEL,
+      width: percent((stay.end_ns - stay.begin_ns) / way.latency_ns),
+      height: BAR,
+      visibility: "visible",
+      stroke: ink,
+    };
+    for (const [name, value] of Object.entries(frame)) mark.setAttribute(name, String(value));
     said.textContent = stayText(way, stay);
   };
   node.addEventListener("keydown", (event) => {
-    const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
+    const step = arrowStep(event);
     if (step === 0) return;
     event.preventDefault();
     show(Math.max(0, Math.min(way.stays.length - 1, at + step)));
@@ -163,7 +230,13 @@ function article(way: MessageWay, width: number): HTMLElement {
   return element(
     "article",
     { class: "way-message", "data-chosen": way.chosen, "data-latency": String(way.latency_ns) },
-    element("h3", {}, title.charAt(0).toUpperCase() + title.slice(1), " ", element("span", { class: "quiet" }, facts)),
+    element(
+      "h3",
+      {},
+      title.charAt(0).toUpperCase() + title.slice(1),
+      " ",
+      element("span", { class: "quiet" }, facts),
+    ),
     timeLine(way, width),
     numbers(title, ["layer", "begins", "takes", "share", "on", "hands over to", "edge"], rows),
   );
@@ -178,15 +251,35 @@ export function waysView(report: Report): View {
   const body = element("div", {});
   const draw = (): void => {
     const shown = report.ways.filter((way) => way.cell === cell);
-    body.replaceChildren(layerLegend(shown.flatMap((way) => way.stays.map((stay) => stay.layer))), ...shown.map((way) => article(way, Math.max(NARROWEST, body.clientWidth))));
+    body.replaceChildren(
+      layerLegend(shown.flatMap((way) => way.stays.map((stay) => stay.layer))),
+      ...shown.map((way) => article(way, Math.max(NARROWEST, body.clientWidth))),
+    );
   };
-  const chosen = choice("cell seen", cells.map((each) => ({ value: each, label: each })), cell, (value) => {
-    cell = value;
-    draw();
-  });
+  const chosen = choice(
+    "cell seen",
+    cells.map((each) => ({ value: each, label: each })),
+    cell,
+    (value) => {
+      cell = value;
+      draw();
+    },
+  );
   chosen.classList.add("wide");
   const said =
-    "The three slowest messages of a cell, and the median one of the trial in the middle, from publish to taken. A row is a thread of a process; a dashed line leads to the thread that takes over. Point at a bar, or go with the arrow keys, to read what it is. The stays of a message add up to its latency. Where layers were not measured, communication is from publish to taken, computation from there to the next publish.";
-  root.append(section("ways", "One message, seen", element("p", { class: "quiet" }, said), element("div", { class: "controls" }, chosen), body));
+    "The three slowest messages of a cell, and the median one of the trial in the middle, from publish " +
+    "to taken. A row is a thread of a process; a dashed line leads to the thread that takes over. " +
+    "Point at a bar, or go with the arrow keys, to read what it is. The stays of a message add up to " +
+    "its latency. Where layers were not measured, communication is from publish to taken, computation " +
+    "from there to the next publish.";
+  root.append(
+    section(
+      "ways",
+      "One message, seen",
+      element("p", { class: "quiet" }, said),
+      element("div", { class: "controls" }, chosen),
+      body,
+    ),
+  );
   return { root, update: draw };
 }

@@ -28,7 +28,11 @@ interface Kind {
 
 /** A link's rate is in powers of ten, and so are the steps of the axis. */
 export function decimalText(bytesPerS: number): string {
-  const units: [number, string][] = [[1e9, "GB/s"], [1e6, "MB/s"], [1e3, "kB/s"]];
+  const units: [number, string][] = [
+    [1e9, "GB/s"],
+    [1e6, "MB/s"],
+    [1e3, "kB/s"],
+  ];
   const [size, unit] = units.find(([each]) => bytesPerS >= each) ?? [1, "B/s"];
   return `${String(Number((bytesPerS / size).toPrecision(3)))} ${unit}`;
 }
@@ -60,7 +64,10 @@ const KINDS: Kind[] = [
   },
 ];
 
-/** Cells with one payload, by adapter. Where facets leave several cells for one place, the first stands for it. */
+/**
+ * Cells with one payload, by adapter. Where facets leave several cells for one place, the first stands for
+ * it.
+ */
 export function linesOf({ model, state }: Context): { payloads: number[]; lines: Line[] } {
   const wire = new Map(model.report.wire.map((each) => [each.cell, each]));
   const cells = selectedCells(model, state.facets).filter((cell) => wire.get(cell.id)?.payload_bytes != null);
@@ -70,16 +77,23 @@ export function linesOf({ model, state }: Context): { payloads: number[]; lines:
     const look = styles.get(adapter);
     const own = cells.filter((cell) => cell.adapter === adapter);
     if (look === undefined || own.length === 0) return [];
-    const at = (payload: number): OnTheWire | null => wire.get(own.find((cell) => cell.payload_bytes === payload)?.id ?? "") ?? null;
+    const at = (payload: number): OnTheWire | null =>
+      wire.get(own.find((cell) => cell.payload_bytes === payload)?.id ?? "") ?? null;
     return [{ adapter, look, cells: payloads.map(at) }];
   });
   return { payloads, lines };
 }
 
 /** What any of the lines' cells says of a payload: theory is the same for all. */
-export function theoryOf(lines: Line[], payloads: number[], figure: (each: OnTheWire) => number | null): (number | null)[] {
+export function theoryOf(
+  lines: Line[],
+  payloads: number[],
+  figure: (each: OnTheWire) => number | null,
+): (number | null)[] {
   return payloads.map((_, place) => {
-    const known = lines.map((line) => line.cells[place]).find((each) => each != null && figure(each) !== null);
+    const known = lines
+      .map((line) => line.cells[place])
+      .find((each) => each != null && figure(each) !== null);
     return known == null ? null : figure(known);
   });
 }
@@ -89,9 +103,12 @@ function tipLines(kind: Kind, lines: Line[], payloads: number[], place: number):
     const each = cells[place] ?? null;
     const value = each === null ? null : kind.value(each);
     if (each === null || value === null) return [];
-    return [{ text: `${adapter}  ${kind.format(value)}${each.saturated ? ", saturated" : ""}`, colour: look.colour }];
+    const saturated = each.saturated ? ", saturated" : "";
+    return [{ text: `${adapter}  ${kind.format(value)}${saturated}`, colour: look.colour }];
   });
-  const [ideal, least] = [kind.ideal, kind.least].map((figure) => theoryOf(lines, payloads, figure)[place] ?? null);
+  const [ideal, least] = [kind.ideal, kind.least].map(
+    (figure) => theoryOf(lines, payloads, figure)[place] ?? null,
+  );
   return [
     { text: sizeText(payloads[place] ?? 0) },
     ...shown,
@@ -100,7 +117,13 @@ function tipLines(kind: Kind, lines: Line[], payloads: number[], place: number):
   ];
 }
 
-function drawOne(kind: Kind, payloads: number[], all: Line[], hidden: string[], parent: HTMLElement): Chart | null {
+function drawOne(
+  kind: Kind,
+  payloads: number[],
+  all: Line[],
+  hidden: string[],
+  parent: HTMLElement,
+): Chart | null {
   const lines = all.filter((line) => !hidden.includes(line.adapter));
   const values = lines.map((line) => line.cells.map((each) => (each === null ? null : kind.value(each))));
   const [ideal, least] = [theoryOf(all, payloads, kind.ideal), theoryOf(all, payloads, kind.least)];
@@ -109,19 +132,32 @@ function drawOne(kind: Kind, payloads: number[], all: Line[], hidden: string[], 
   const place = element("div", { class: "wire-chart" }, element("h3", {}, kind.title));
   parent.append(place);
   const { muted } = theme();
-  const described = lines.map((line, number) => `${line.adapter} ${(values[number] ?? []).map((value, at) => (value === null ? "" : `${sizeText(payloads[at] ?? 0)} ${kind.format(value)}`)).filter((text) => text !== "").join(", ")}`);
+  const described = lines.map((line, number) => {
+    const figures = payloads.flatMap((payload, at) => {
+      const value = values[number]?.[at] ?? null;
+      return value === null ? [] : [`${sizeText(payload)} ${kind.format(value)}`];
+    });
+    return `${line.adapter} ${figures.join(", ")}`;
+  });
   return drawChart(place, {
     description: `${kind.title} over payload: ${described.join("; ")}.`,
     data: [payloads, ...values, ideal, least],
     series: [
       {},
-      ...lines.map(({ look }) => ({ stroke: look.colour, width: 1.75, dash: look.dash, points: { show: false }, spanGaps: false })),
+      ...lines.map(({ look }) => ({
+        stroke: look.colour,
+        width: 1.75,
+        dash: look.dash,
+        points: { show: false },
+        spanGaps: false,
+      })),
       { stroke: muted, width: 1, dash: [1, 3], points: { show: false }, spanGaps: true },
       { stroke: muted, width: 1.25, dash: [6, 3], points: { show: false }, spanGaps: true },
     ],
     x: {
       scale: { time: false, distr: 3, log: 2, range: logRange(payloads, 1.6) },
-      splits: (chart) => (payloads.length > 5 && chart.width < 500 ? payloads.filter((_, i) => i % 3 === 0) : payloads),
+      splits: (chart) =>
+        payloads.length > 5 && chart.width < 500 ? payloads.filter((_, i) => i % 3 === 0) : payloads,
       format: sizeText,
       label: "payload",
     },
@@ -133,7 +169,8 @@ function drawOne(kind: Kind, payloads: number[], all: Line[], hidden: string[], 
           context.strokeStyle = context.fillStyle = look.colour;
           values[number]?.forEach((value, at) => {
             if (value === null) return;
-            drawMarker(context, look.marker, chart.valToPos(payloads[at] ?? 0, "x", true), chart.valToPos(value, "y", true), 4.2 * pixel);
+            const x = chart.valToPos(payloads[at] ?? 0, "x", true);
+            drawMarker(context, look.marker, x, chart.valToPos(value, "y", true), 4.2 * pixel);
           });
         });
       });
@@ -143,7 +180,9 @@ function drawOne(kind: Kind, payloads: number[], all: Line[], hidden: string[], 
 }
 
 export const WIRE_CHART_NOTE =
-  "Dotted: the ideal, as if a message were its payload alone. Dashed: Ethernet, IP and UDP headers in frames that fill the MTU, and nothing of the middleware; of a link with a rate, the goodput that leaves. Goodput between hosts is that of the busier way.";
+  "Dotted: the ideal, as if a message were its payload alone. Dashed: Ethernet, IP and UDP headers in " +
+  "frames that fill the MTU, and nothing of the middleware; of a link with a rate, the goodput that " +
+  "leaves. Goodput between hosts is that of the busier way.";
 
 /** The charts, one under the other; those of figures that no shown cell has are left out. */
 export function drawWireCharts(context: Context, parent: HTMLElement): Chart[] {

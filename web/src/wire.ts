@@ -2,7 +2,7 @@
 // What the messages of each cell cost on its networks, where packets were captured.
 import type { OnTheWire } from "./cell-data";
 import type { Chart } from "./chart";
-import { element, section } from "./dom";
+import { cellHead, element, headedTable, numberCell, scrolled, section } from "./dom";
 import { bytesText, numberText, shareText } from "./format";
 import type { Report } from "./report-data";
 import { legend, type View } from "./view";
@@ -49,13 +49,19 @@ function tableOf(report: Report): HTMLElement[] {
     element(
       "tr",
       { "data-cell": each.cell },
-      element("th", { scope: "row" }, element("code", {}, each.cell)),
-      ...COLUMNS.map(([, text]) => element("td", { class: "number" }, text(each))),
+      cellHead(each.cell),
+      ...COLUMNS.map(([, text]) => numberCell(text(each))),
     ),
   );
-  const heads = ["cell", ...COLUMNS.map(([name]) => name)].map((head) => element("th", { scope: "col" }, head));
-  const table = element("table", { id: "wire-table" }, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
+  const heads = ["cell", ...COLUMNS.map(([name]) => name)];
   const said =
-    "From the captured packets: whole frames, each counted once, where it was sent. A message counts for each reader that took it. At least: Ethernet, IP and UDP alone. Control (heartbeats and acknowledgements) and discovery are shares of all bytes; the last column is what discovery sent before the measure phase. Medians over the valid trials; of a cell without any, over the saturated ones that the study keeps.";
-  return [element("p", { class: "quiet" }, said), element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "On the wire" }, table)];
+    "From the captured packets: whole frames, each counted once, where it was sent. A message counts " +
+    "for each reader that took it. At least: Ethernet, IP and UDP alone. Control (heartbeats and " +
+    "acknowledgements) and discovery are shares of all bytes; the last column is what discovery sent " +
+    "before the measure phase. Medians over the valid trials; of a cell without any, over the " +
+    "saturated ones that the study keeps.";
+  return [
+    element("p", { class: "quiet" }, said),
+    scrolled("On the wire", headedTable({ id: "wire-table" }, heads, rows)),
+  ];
 }

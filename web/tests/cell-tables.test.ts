@@ -1,16 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
-import { achievedText, cellTableViews, missedText, openIntervalText, shareIntervalText, wholeText } from "../src/cell-tables";
+import {
+  achievedText,
+  cellTableViews,
+  missedText,
+  openIntervalText,
+  shareIntervalText,
+  wholeText,
+} from "../src/cell-tables";
 import type { Report } from "../src/report-data";
 
 const plain = (text: string): string => text.replaceAll("\u202f", " ");
 
 describe("figures of whole cells", () => {
   it("shows as many digits of a share as what is missing needs", () => {
-    expect([1, 0.92, 0.9, 0.99931, 0.9999999].map(wholeText).map(plain)).toEqual(["100 %", "92.0 %", "90 %", "99.931 %", "99.999990 %"]);
+    expect([1, 0.92, 0.9, 0.99931, 0.9999999].map(wholeText).map(plain)).toEqual([
+      "100 %",
+      "92.0 %",
+      "90 %",
+      "99.931 %",
+      "99.999990 %",
+    ]);
   });
   it("tells nearly all from all", () => {
-    expect([0.25, 0.00061, 6599 / 6600, 1, null].map(missedText).map(plain)).toEqual(["25 %", "0.061 %", "99.985 %", "100 %", "–"]);
+    expect([0.25, 0.00061, 6599 / 6600, 1, null].map(missedText).map(plain)).toEqual([
+      "25 %",
+      "0.061 %",
+      "99.985 %",
+      "100 %",
+      "–",
+    ]);
   });
   it("lets an interval end nowhere", () => {
     expect(plain(openIntervalText(2_000, 3_000))).toBe("2.00–3.00 µs");
@@ -27,6 +46,8 @@ describe("figures of whole cells", () => {
     expect(achievedText(null, "bytes")).toBe("–");
   });
   it("has no section without something to say", () => {
-    expect(cellTableViews({ deadlines: [], lost_tails: [], interference: [] } as unknown as Report)).toEqual([]);
+    expect(cellTableViews({ deadlines: [], lost_tails: [], interference: [] } as unknown as Report)).toEqual(
+      [],
+    );
   });
 });

@@ -12,15 +12,36 @@ import { passes, sorted, visibleRows, type Column } from "../src/table";
 function cell(adapter: string, payload: number, reliability: string): Cell {
   const factors = { adapter, payload_bytes: `${String(payload)} B`, reliability };
   const id = `${adapter}/${String(payload)}/${reliability}`;
-  return { id, adapter, bare: adapter === "udp", payload_bytes: payload, factors, axes: { payload_bytes: payload }, edges: ["end-to-end"], trials: [0] };
+  return {
+    id,
+    adapter,
+    bare: adapter === "udp",
+    payload_bytes: payload,
+    factors,
+    axes: { payload_bytes: payload },
+    edges: ["end-to-end"],
+    trials: [0],
+  };
 }
 
 function row(of: Cell, p50: number | null): Row {
-  const figures = { cell: of.id, trial: null, trials: 1, edge: "end-to-end", valid: p50 !== null, reasons: [], warnings: [] };
+  const figures = {
+    cell: of.id,
+    trial: null,
+    trials: 1,
+    edge: "end-to-end",
+    valid: p50 !== null,
+    reasons: [],
+    warnings: [],
+  };
   return { ...figures, n: 1, latency_p50_ns: p50, floor_latency_p50_ns: 10 } as unknown as Row;
 }
 
-const cells = [cell("udp", 64, "best_effort"), cell("cyclonedds", 64, "best_effort"), cell("cyclonedds", 64, "reliable")];
+const cells = [
+  cell("udp", 64, "best_effort"),
+  cell("cyclonedds", 64, "best_effort"),
+  cell("cyclonedds", 64, "reliable"),
+];
 const rows = cells.map((each, place) => row(each, place === 0 ? 10 : null));
 const report = {
   format: 1,
@@ -46,7 +67,14 @@ describe("the choice", () => {
   });
   it("comes back from the fragment that it was written to", () => {
     const initial = settle(model, initialState(model));
-    const state = { ...initial, facets: { reliability: "reliable" }, filter: "a&b", sort: "n", descending: true, allEdges: true };
+    const state = {
+      ...initial,
+      facets: { reliability: "reliable" },
+      filter: "a&b",
+      sort: "n",
+      descending: true,
+      allEdges: true,
+    };
     expect(fromFragment(`#${toFragment(state, initial)}`, initial)).toEqual(state);
     expect(toFragment(initial, initial)).toBe("");
   });
@@ -59,9 +87,15 @@ describe("the choice", () => {
     const initial = settle(model, initialState(model));
     const fragment = "#cell=cyclonedds%2F64%2Freliable";
     const state = withCell(model, fromFragment(fragment, initial), fragment);
-    expect([state.facets, state.payload, state.cell]).toEqual([{ reliability: "reliable" }, 64, "cyclonedds/64/reliable"]);
+    expect([state.facets, state.payload, state.cell]).toEqual([
+      { reliability: "reliable" },
+      64,
+      "cyclonedds/64/reliable",
+    ]);
     const chosen = `${fragment}&f.reliability=best_effort`;
-    expect(withCell(model, fromFragment(chosen, initial), chosen).facets).toEqual({ reliability: "best_effort" });
+    expect(withCell(model, fromFragment(chosen, initial), chosen).facets).toEqual({
+      reliability: "best_effort",
+    });
     expect(withCell(model, initial, "#cell=nowhere")).toEqual(initial);
   });
   it("takes a cell without a factor as matching any value of it", () => {
@@ -94,7 +128,12 @@ describe("the table", () => {
   it("gives an interval's ends only where there are both", () => {
     const known = { low: 1, high: 2, needed_trials: null, needed_messages: null };
     const wanting = { low: null, high: null, needed_trials: 9, needed_messages: 900 };
-    const some = { intervals: [{ figure: "a", ...known }, { figure: "b", ...wanting }] } as unknown as Row;
+    const some = {
+      intervals: [
+        { figure: "a", ...known },
+        { figure: "b", ...wanting },
+      ],
+    } as unknown as Row;
     expect([ends(some, "a"), ends(some, "b"), ends(some, "c")]).toEqual([[1, 2], null, null]);
   });
   it("gives no ratio where a figure is missing", () => {
@@ -104,7 +143,8 @@ describe("the table", () => {
 });
 
 describe("the chart of ratios", () => {
-  const compared = (low: number | null, high: number | null): ComparedCell => ({ quantities: [{ ratio: 1.05, low, high }] }) as unknown as ComparedCell;
+  const compared = (low: number | null, high: number | null): ComparedCell =>
+    ({ quantities: [{ ratio: 1.05, low, high }] }) as unknown as ComparedCell;
   it("reaches as far as the widest interval, but not without end", () => {
     expect(Math.exp(reachOf([compared(0.8, 1.1)]))).toBeGreaterThan(1.25);
     expect(reachOf([compared(0.001, null)])).toBe(Math.log(4));
@@ -125,11 +165,22 @@ describe("the chart against a factor", () => {
   const paced = (adapter: string, rate: number, nodes: number): Cell => ({
     ...cell(adapter, 64, "reliable"),
     id: `${adapter}/${String(rate)}/${String(nodes)}`,
-    factors: { adapter, rate_hz: `${String(rate)} Hz`, workload: `pipeline-${String(nodes)}`, payload_bytes: "64 B" },
+    factors: {
+      adapter,
+      rate_hz: `${String(rate)} Hz`,
+      workload: `pipeline-${String(nodes)}`,
+      payload_bytes: "64 B",
+    },
     axes: { rate_hz: rate, nodes, payload_bytes: 64 },
   });
-  const all = [10, 100].flatMap((rate) => [3, 23].flatMap((nodes) => ["udp", "cyclonedds"].map((adapter) => paced(adapter, rate, nodes))));
-  const names = { adapter: ["udp", "cyclonedds"], rate_hz: ["10 Hz", "100 Hz"], workload: ["pipeline-3", "pipeline-23"] };
+  const all = [10, 100].flatMap((rate) =>
+    [3, 23].flatMap((nodes) => ["udp", "cyclonedds"].map((adapter) => paced(adapter, rate, nodes))),
+  );
+  const names = {
+    adapter: ["udp", "cyclonedds"],
+    rate_hz: ["10 Hz", "100 Hz"],
+    workload: ["pipeline-3", "pipeline-23"],
+  };
   const factors = Object.entries(names).map(([name, values]) => ({ name, values }));
   const wide = index({ ...report, cells: all, rows: all.map((each) => row(each, 10)), factors });
 

@@ -11,7 +11,10 @@ const plain = (text: string): string => text.replaceAll("\u202f", " ");
 const NODES = [3, 5, 7];
 
 // p50 in ns by reliability over nodes; best effort has no valid trial with 7.
-const P50: Record<string, (number | null)[]> = { reliable: [120_000, 90_000, 400_000], best_effort: [100_000, 100_000, null] };
+const P50: Record<string, (number | null)[]> = {
+  reliable: [120_000, 90_000, 400_000],
+  best_effort: [100_000, 100_000, null],
+};
 
 function context(against: string, adapters = ["fastdds"]): Context {
   const cells = adapters.flatMap((adapter) =>
@@ -27,7 +30,16 @@ function context(against: string, adapters = ["fastdds"]): Context {
   );
   const rows = cells.map((cell) => {
     const p50 = P50[cell.factors.reliability]?.[NODES.indexOf(cell.axes.nodes)] ?? null;
-    return { cell: cell.id, edge: "end-to-end", trial: null, valid: p50 !== null, n: 100, latency_p50_ns: p50, latency_p99_ns: null, intervals: [] };
+    return {
+      cell: cell.id,
+      edge: "end-to-end",
+      trial: null,
+      valid: p50 !== null,
+      n: 100,
+      latency_p50_ns: p50,
+      latency_p99_ns: null,
+      intervals: [],
+    };
   });
   const report = {
     cells: cells as unknown as Cell[],
@@ -39,7 +51,14 @@ function context(against: string, adapters = ["fastdds"]): Context {
     curves: [],
     series: [],
   } as unknown as Report;
-  const state = { axis: "nodes", by: "reliability", against, facets: {}, payload: null, chartAdapter: adapters.length > 1 ? "fastdds" : "" } as unknown as State;
+  const state = {
+    axis: "nodes",
+    by: "reliability",
+    against,
+    facets: {},
+    payload: null,
+    chartAdapter: adapters.length > 1 ? "fastdds" : "",
+  } as unknown as State;
   return { model: index(report), state, change: () => undefined };
 }
 
@@ -54,7 +73,11 @@ describe("latency against a factor", () => {
   });
   it("draws by how much each line differs from the one that it is held against, place by place", () => {
     const [reliable, bestEffort] = lines("best_effort");
-    expect(reliable?.values.map((value) => (value === null ? null : Math.round(100 * value)))).toEqual([20, -10, null]);
+    expect(reliable?.values.map((value) => (value === null ? null : Math.round(100 * value)))).toEqual([
+      20,
+      -10,
+      null,
+    ]);
     expect(bestEffort?.values).toEqual([0, 0, null]);
   });
   it("says nothing where either of the two has no valid trial", () => {
@@ -67,7 +90,11 @@ describe("latency against a factor", () => {
   });
   it("holds cells of one adapter against each other alone", () => {
     const both = lines("best_effort", ["cyclonedds", "fastdds"]);
-    expect(both[0]?.rows.map((row) => row?.cell)).toEqual(["fastdds/3/reliable", "fastdds/5/reliable", "fastdds/7/reliable"]);
+    expect(both[0]?.rows.map((row) => row?.cell)).toEqual([
+      "fastdds/3/reliable",
+      "fastdds/5/reliable",
+      "fastdds/7/reliable",
+    ]);
   });
   it("has the same in numbers, the difference as a percentage", () => {
     const table = tableRows(lines("best_effort"), "nodes", NODES, true);

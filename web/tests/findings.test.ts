@@ -6,7 +6,16 @@ import { codeParts } from "../src/dom";
 import { grouped } from "../src/findings";
 
 function finding(kind: string, cell: string): Finding {
-  return { kind, cell, trials: 1, of_trials: 2, what: `what ${kind}`, number: cell, fix: "fix", source: "source" };
+  return {
+    kind,
+    cell,
+    trials: 1,
+    of_trials: 2,
+    what: `what ${kind}`,
+    number: cell,
+    fix: "fix",
+    source: "source",
+  };
 }
 
 test("findings are grouped by what they say, in the order of their first cell", () => {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
 import {
+  countOf,
   countText,
   dateText,
   durationText,
@@ -18,6 +19,13 @@ import {
 const plain = (text: string): string => text.replaceAll("\u202f", " ");
 
 describe("durations", () => {
+  it("names one thing in the singular", () => {
+    expect([0, 1, 2].map((count) => countOf(count, "cell", "cells"))).toEqual([
+      "0 cells",
+      "1 cell",
+      "2 cells",
+    ]);
+  });
   it.each([
     [0, "0 ns"],
     [7, "7 ns"],
@@ -60,7 +68,13 @@ describe("intervals", () => {
     expect(plain(endsText(figure, low, high))).toBe(text);
   });
   it("writes ratios as changes, and no change without a sign", () => {
-    expect([1.051, 0.9, 1, 0.99999, 3].map((each) => plain(percentText(each)))).toEqual(["+5.1 %", "−10.0 %", "0.0 %", "0.0 %", "+200 %"]);
+    expect([1.051, 0.9, 1, 0.99999, 3].map((each) => plain(percentText(each)))).toEqual([
+      "+5.1 %",
+      "−10.0 %",
+      "0.0 %",
+      "0.0 %",
+      "+200 %",
+    ]);
   });
 });
 

@@ -10,8 +10,28 @@ const PAYLOADS = ["64 B", "1 KB"];
 
 function report(): Report {
   const ids = ADAPTERS.flatMap((adapter) => [...PAYLOADS].reverse().map((payload) => ({ adapter, payload })));
-  const cells = ids.map(({ adapter, payload }) => ({ id: `${adapter}/${payload}`, factors: { adapter, payload_bytes: payload, rate_hz: "10 Hz" } }) as unknown as Cell);
-  const layers = cells.slice(0, 3).map((cell) => ({ cell: cell.id, trials: 1, messages: 1, of: "chain", latency_mean_ns: 1, layers: [], half: [], to_halve: "", categories: [], breakdown: [], overhead_least: null, overhead_most: null, overhead_absent: "" }));
+  const cells = ids.map(
+    ({ adapter, payload }) =>
+      ({
+        id: `${adapter}/${payload}`,
+        factors: { adapter, payload_bytes: payload, rate_hz: "10 Hz" },
+      }) as unknown as Cell,
+  );
+  const layers = cells.slice(0, 3).map((cell) => ({
+    cell: cell.id,
+    trials: 1,
+    messages: 1,
+    of: "chain",
+    latency_mean_ns: 1,
+    layers: [],
+    half: [],
+    to_halve: "",
+    categories: [],
+    breakdown: [],
+    overhead_least: null,
+    overhead_most: null,
+    overhead_absent: "",
+  }));
   const factors = [
     { name: "adapter", values: ADAPTERS },
     { name: "payload_bytes", values: PAYLOADS },
@@ -24,7 +44,7 @@ test("only factors with several values are offered", () => {
   expect(againstOf(report())).toEqual(["payload_bytes", "adapter"]);
 });
 
-test("bars come in the order of the factor's values, groups in that of the study, and cells without layers not at all", () => {
+test("bars have the order of the factor's values, groups that of the study; cells need layers", () => {
   const shown = (against: string, facets: Record<string, string> = {}): [string, string[]][] =>
     groupsOf(report(), against, facets).map((group) => [group.title, group.bars.map((bar) => bar.label)]);
   expect(shown("payload_bytes")).toEqual([

@@ -3,7 +3,14 @@ import type uPlot from "uplot";
 import { beforeAll, describe, expect, it, vi } from "vitest";
 import type { CoreFloor, MachineFloor } from "../src/data";
 import type { Report } from "../src/report-data";
-import { drawFloorCurve, drawFloorLevel, floorRows, nines, stolenText, tailFloor } from "../src/machine-floor";
+import {
+  drawFloorCurve,
+  drawFloorLevel,
+  floorRows,
+  nines,
+  stolenText,
+  tailFloor,
+} from "../src/machine-floor";
 
 function core(cpu: number, p50: number | null, p99: number | null, p999: number | null): CoreFloor {
   return { cpu, n: 10_000, p50_ns: p50, p99_ns: p99, p999_ns: p999, max_ns: 99_000 };
@@ -17,12 +24,15 @@ const floor = floorOf(core(0, 2_000, 6_000, 30_000), core(1, 2_500, 5_000, 20_00
 
 type Call = [string, ...unknown[]];
 
-/** A chart whose scales are easy to follow, and all that was drawn on it: x is ten times, y a million less. */
+/**
+ * A chart whose scales are easy to follow, and all that was drawn on it: x is ten times, y a million less.
+ */
 function recorder(): { chart: uPlot; calls: Call[] } {
   const calls: Call[] = [];
   const set: Record<string, unknown> = {};
   const ctx = new Proxy(set, {
-    get: (_, name: string) => (name in set ? set[name] : (...given: unknown[]): void => void calls.push([name, ...given])),
+    get: (_, name: string) =>
+      name in set ? set[name] : (...given: unknown[]): void => void calls.push([name, ...given]),
   });
   const bbox = { left: 10, top: 0, width: 400, height: 1_000_000 };
   const valToPos = (value: number, scale: string): number => (scale === "x" ? 10 * value : 1_000_000 - value);
@@ -70,7 +80,9 @@ describe("its drawing", () => {
       [0.99, 6_000],
       [0.5, 2_500],
     ];
-    expect(named(calls, "lineTo")).toEqual(expected.map(([probability = 0, value = 0]) => [10 * nines(probability), 1_000_000 - value]));
+    expect(named(calls, "lineTo")).toEqual(
+      expected.map(([probability = 0, value = 0]) => [10 * nines(probability), 1_000_000 - value]),
+    );
     expect(named(calls, "fill")).toHaveLength(1);
     expect(named(calls, "fillText").map(([text]) => text)).toEqual(["the machine's wake-up"]);
   });
@@ -83,17 +95,31 @@ describe("its drawing", () => {
     const { chart, calls } = recorder();
     drawFloorLevel(chart, { probability: 0.99, best: 5_000, worst: 6_000 });
     expect(named(calls, "fillRect")).toEqual([[10, 994_000, 400, 1_000]]);
-    expect(named(calls, "moveTo")).toEqual([[10, 994_000], [10, 995_000]]);
-    expect(named(calls, "lineTo")).toEqual([[410, 994_000], [410, 995_000]]);
+    expect(named(calls, "moveTo")).toEqual([
+      [10, 994_000],
+      [10, 995_000],
+    ]);
+    expect(named(calls, "lineTo")).toEqual([
+      [410, 994_000],
+      [410, 995_000],
+    ]);
     expect(named(calls, "fillText").map(([text]) => text)).toEqual(["the machine's wake-up p99"]);
   });
 });
 
 describe("stolen time", () => {
-  const load = (stolen: (number | null)[]): unknown => ({ load: stolen.map((each) => ({ time_s: 0, busy_share: 0.5, stolen_share: each })) });
-  const said = (machineFloor: MachineFloor | null, control: unknown): string => stolenText({ machine_floor: machineFloor, control } as unknown as Report);
+  const load = (stolen: (number | null)[]): unknown => ({
+    load: stolen.map((each) => ({ time_s: 0, busy_share: 0.5, stolen_share: each })),
+  });
+  const said = (machineFloor: MachineFloor | null, control: unknown): string =>
+    stolenText({ machine_floor: machineFloor, control } as unknown as Report);
   it.each([
-    [floor, load([0, 0.02, null]), "A hypervisor took this share of the CPUs' time: 0.4 % while that was measured, at most 2 % during a trial."],
+    [
+      floor,
+      load([0, 0.02, null]),
+      "A hypervisor took this share of the CPUs' time: 0.4 % while that was measured, at most 2 % " +
+        "during a trial.",
+    ],
     [floor, null, "A hypervisor took this share of the CPUs' time: 0.4 % while that was measured."],
     [{ ...floor, steal_share: null }, load([null]), "It is not known whether a hypervisor took time."],
   ])("is told next to the floor", (machineFloor, control, text) => {

@@ -26,20 +26,45 @@ const SHARE: WaitingShare = {
 const plain = (text: string | undefined): string | undefined => text?.replaceAll(/\s/g, " ");
 
 test("a row names the layer with most of the waiting, and who ran", () => {
-  const found: CellScheduling = { cell: "udp", edge: "a→b", trials: 1, p99_ns: 1, whole: SHARE, slowest: SHARE, in_node: [], because: "" };
+  const found: CellScheduling = {
+    cell: "udp",
+    edge: "a→b",
+    trials: 1,
+    p99_ns: 1,
+    whole: SHARE,
+    slowest: SHARE,
+    in_node: [],
+    because: "",
+  };
   const row = rowOf(found, "all", SHARE);
   expect(row.slice(0, 3)).toEqual(["udp", "a→b", "all"]);
   expect(plain(row[8])).toBe("transport (3.00 ms)");
-  expect(plain(row[9])).toBe("hog ran on CPU 1 (90 %, up to 2.90 ms); CPU 0, 1 woke from idling (10 %, up to 50.0 µs)");
+  expect(plain(row[9])).toBe(
+    "hog ran on CPU 1 (90 %, up to 2.90 ms); CPU 0, 1 woke from idling (10 %, up to 50.0 µs)",
+  );
 });
 
 test("a stay says who ran meanwhile, or nothing where nothing is known", () => {
-  const stay: Stay = { layer: "transport", edge: "a→b", sequence: 1, begin_ns: 0, end_ns: 4000, row: 0, end_row: 1, scheduler: null };
+  const stay: Stay = {
+    layer: "transport",
+    edge: "a→b",
+    sequence: 1,
+    begin_ns: 0,
+    end_ns: 4000,
+    row: 0,
+    end_row: 1,
+    scheduler: null,
+  };
   expect(shareOf(stay)).toBe("");
   const instead = [
     { name: "hog", thread: 7, cpu: 1, ran_ns: 2000 },
     { name: "hog", thread: 8, cpu: 1, ran_ns: 1000 },
   ];
-  const told = shareOf({ ...stay, scheduler: { asleep_ns: 500, waiting_ns: 3000, running_ns: 500, instead } });
-  expect(plain(told)).toBe("; asleep 500 ns, waiting for a CPU 3.00 µs (meanwhile hog on CPU 1 for 3.00 µs), running 500 ns");
+  const told = shareOf({
+    ...stay,
+    scheduler: { asleep_ns: 500, waiting_ns: 3000, running_ns: 500, instead },
+  });
+  expect(plain(told)).toBe(
+    "; asleep 500 ns, waiting for a CPU 3.00 µs (meanwhile hog on CPU 1 for 3.00 µs), running 500 ns",
+  );
 });

@@ -21,8 +21,26 @@ const way: MessageWay = {
     { worker: null, thread: "not known", number: null },
   ],
   stays: [
-    { layer: "send_path", edge: "source→sink", sequence: 7, begin_ns: 0, end_ns: 25_000, row: 0, end_row: 0, scheduler: null },
-    { layer: "transport", edge: "source→sink", sequence: 7, begin_ns: 25_000, end_ns: 100_000, row: 0, end_row: 1, scheduler: null },
+    {
+      layer: "send_path",
+      edge: "source→sink",
+      sequence: 7,
+      begin_ns: 0,
+      end_ns: 25_000,
+      row: 0,
+      end_row: 0,
+      scheduler: null,
+    },
+    {
+      layer: "transport",
+      edge: "source→sink",
+      sequence: 7,
+      begin_ns: 25_000,
+      end_ns: 100_000,
+      row: 0,
+      end_row: 1,
+      scheduler: null,
+    },
   ],
 };
 
@@ -33,16 +51,29 @@ test("a row is named by its process and thread, as far as they are known", () =>
 test("a stay says how long it took, and where", () => {
   const [first, second] = way.stays;
   if (first === undefined || second === undefined) throw new Error("two stays");
-  expect(stayText(way, first).replaceAll("\u202f", " ")).toBe("send path: 25.0 µs (25 %) on source · node:source 5, 0 ns after publish");
-  expect(stayText(way, second).replaceAll("\u202f", " ")).toBe("transport: 75.0 µs (75 %) from source · node:source 5 to thread 9, 25.0 µs after publish");
+  expect(stayText(way, first).replaceAll("\u202f", " ")).toBe(
+    "send path: 25.0 µs (25 %) on source · node:source 5, 0 ns after publish",
+  );
+  expect(stayText(way, second).replaceAll("\u202f", " ")).toBe(
+    "transport: 75.0 µs (75 %) from source · node:source 5 to thread 9, 25.0 µs after publish",
+  );
 });
 
 test("messages are named by why they were chosen", () => {
-  expect([1, 2, 3].map((place) => wayTitle({ ...way, place }))).toEqual(["the slowest message", "the 2nd slowest message", "the 3rd slowest message"]);
+  expect([1, 2, 3].map((place) => wayTitle({ ...way, place }))).toEqual([
+    "the slowest message",
+    "the 2nd slowest message",
+    "the 3rd slowest message",
+  ]);
   expect(wayTitle({ ...way, chosen: "median", place: null })).toBe("the median message");
 });
 
 test("layers come in the order of the way, and what is unattributed last", () => {
-  expect(inOrder(["unattributed", "take", "transport", "send_path", "take"])).toEqual(["send_path", "transport", "take", "unattributed"]);
+  expect(inOrder(["unattributed", "take", "transport", "send_path", "take"])).toEqual([
+    "send_path",
+    "transport",
+    "take",
+    "unattributed",
+  ]);
   expect(layerName("receiving_thread")).toBe("receiving thread");
 });

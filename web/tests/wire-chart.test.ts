@@ -30,7 +30,11 @@ function context(): Context {
     least_bytes_per_payload_byte: known === null ? null : 1 + 42 / known,
   }));
   const report = { cells, rows: [], curves: [], series: [], factors: [], wire } as unknown as Report;
-  return { model: index(report), state: { facets: {}, hidden: [] } as unknown as State, change: () => undefined };
+  return {
+    model: index(report),
+    state: { facets: {}, hidden: [] } as unknown as State,
+    change: () => undefined,
+  };
 }
 
 test("cells stand at their payload, and those without one are left out", () => {

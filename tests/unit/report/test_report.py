@@ -48,6 +48,11 @@ def test_typescript_types_are_those_of_the_models(file: str) -> None:
     assert written == wanted, "run: python -m lagometer.report.typescript web/src"
 
 
+def test_prettier_leaves_the_generated_types_alone() -> None:
+    ignored = (ROOT / "web" / ".prettierignore").read_text(encoding="utf-8").splitlines()
+    assert {f"src/{file}" for file in typescript.FILES} <= set(ignored)
+
+
 def test_counts(report: Report, directory: Path) -> None:
     cells = pl.read_parquet(directory / "cells.parquet")
     journal = [json.loads(line) for line in (directory / "journal.jsonl").read_text().splitlines()]
